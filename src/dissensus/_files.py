@@ -1,0 +1,41 @@
+"""Files that are whole or not there: written beside their place under another name, then moved."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["replacing", "replacing_folder"]
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a place to write to; it takes the name of `path` only if all went well."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: str | Path) -> Iterator[Path]:
+    """Yield a new folder; it takes the place of `path` only if all went well."""
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        if target.exists():
+            target.rename(old)
+        draft.rename(target)
+    finally:
+        for leftover in (draft, old):
+            shutil.rmtree(leftover, ignore_errors=True)

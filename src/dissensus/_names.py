@@ -1,0 +1,89 @@
+"""Names and their codes: texts outside, small integers inside.
+
+Names stand in natural order: as numbers where all of them are numbers, as texts otherwise. So
+the same relation always gets the same codes, in whatever order its rows came.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.dtypes import StringDType
+
+from .errors import DataError
+
+__all__ = ["NUMBER", "Codes", "Names", "as_names", "code", "numbered", "smallest", "with_gaps"]
+
+Names = npt.NDArray[Any]  # of StringDType: texts of any length, small where they are short
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+# What counts as a number in a name; polars is asked the same in `io`.
+NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
+
+
+def as_names(names: Iterable[Any]) -> Names:
+    """Return texts as an array; numbers are written as people write them."""
+    if isinstance(names, np.ndarray) and isinstance(names.dtype, StringDType):
+        return names
+    if isinstance(names, np.ndarray) and names.dtype.kind in "iu":
+        return names.astype(StringDType())
+    texts = [text(name) for name in names]
+    try:
+        return np.array(texts, dtype=StringDType())
+    except UnicodeEncodeError as problem:
+        raise DataError(f"the name {problem.object!r} is not valid text") from None
+
+
+def numbered(count: int) -> Names:
+    """Return the names 0, 1, 2 and so on."""
+    return np.arange(count).astype(StringDType())
+
+
+def with_gaps(names: Names, codes: npt.NDArray[np.signedinteger[Any]]) -> Names:
+    """Return the names of codes, `None` where a code is negative."""
+    optional = StringDType(na_object=None)
+    if len(names) == 0:
+        return np.full(len(codes), None, dtype=optional)
+    found = names.astype(optional)[codes]
+    found[codes < 0] = None
+    return found
+
+
+def text(name: object) -> str:
+    """Return a value as the name it gives: 3.0 and 3 are the same."""
+    if isinstance(name, (float, np.floating)) and float(name).is_integer():
+        return str(int(name))
+    return str(name)
+
+
+def code(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Codes, Names]:
+    """Return the code of every value and the names in natural order.
+
+    >>> codes, names = code(["b", "a", "b"])
+    >>> codes.tolist(), names.tolist()
+    ([1, 0, 1], ['a', 'b'])
+    >>> code([10, 9.0, "2"])[1].tolist()
+    ['2', '9', '10']
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        unique, codes = np.unique(values, return_inverse=True)
+        return codes.astype(smallest(len(unique))), as_names(unique)
+    texts = values.tolist() if isinstance(values, np.ndarray) else values
+    if not (texts and all(type(value) is str for value in texts)):
+        texts = [text(value) for value in texts]
+    known = sorted(set(texts))
+    if all(re.match(NUMBER, name) and math.isfinite(float(name)) for name in known):
+        known.sort(key=float)
+    lookup = {name: position for position, name in enumerate(known)}
+    dtype = smallest(len(known))
+    return np.fromiter(map(lookup.__getitem__, texts), dtype, len(texts)), as_names(known)
+
+
+def smallest(count: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """Return the smallest unsigned type for codes below `count`."""
+    return np.min_scalar_type(max(count - 1, 0))

@@ -1,0 +1,221 @@
+"""What every relation between annotators and items has: sorted codes, an index, and names.
+
+Rows are sorted by item, then annotator, then answer, so that the same relation looks the same in
+whatever order its rows came. Nothing here is as large as items × annotators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._names import Codes, Names, as_names, code, smallest, text
+from .errors import DataError
+
+__all__ = ["Array", "Chosen", "Floats", "Integers", "Relation"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+Chosen = Iterable[Any] | None  # names, or one truth value for each
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Relation:
+    """What annotations and numbers share: who answered on which item, and the names."""
+
+    index: Integers  # (item + 1): the answers on item i stand at index[i]:index[i + 1]
+    annotator: Codes  # (answer)
+    items: Names
+    annotators: Names
+    columns: Mapping[str, Array] = field(default_factory=dict)  # more about each answer
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, frozen(value))
+        columns = {name: frozen(values) for name, values in self.columns.items()}
+        object.__setattr__(self, "columns", MappingProxyType(columns))
+
+    def __len__(self) -> int:
+        return len(self.annotator)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), vars(self) | {"columns": dict(self.columns)})
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are, also those nobody answered on."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are, also those who never answered."""
+        return len(self.annotators)
+
+    @property
+    def item(self) -> Codes:
+        """The item of every answer; made from the index when asked for."""
+        return np.repeat(
+            np.arange(self.n_items, dtype=smallest(self.n_items)), self.labels_per_item
+        )
+
+    @property
+    def labels_per_item(self) -> Integers:
+        """How many answers every item got."""
+        return np.diff(self.index)
+
+    @property
+    def labels_per_annotator(self) -> Integers:
+        """How many answers every annotator gave."""
+        return np.bincount(self.annotator, minlength=self.n_annotators)
+
+    def _keep(self, items: Chosen, annotators: Chosen) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Return which items, annotators and answers remain when only these are kept."""
+        item = chosen(items, self.items, "item")
+        annotator = chosen(annotators, self.annotators, "annotator")
+        answers = np.repeat(item, self.labels_per_item) & annotator[self.annotator]
+        return item, annotator, answers
+
+    def _same(self, other: Relation) -> bool:
+        return (
+            np.array_equal(self.index, other.index)
+            and np.array_equal(self.annotator, other.annotator)
+            and np.array_equal(self.items, other.items)
+            and np.array_equal(self.annotators, other.annotators)
+            and self.columns.keys() == other.columns.keys()
+            and all(_equal(values, other.columns[name]) for name, values in self.columns.items())
+        )
+
+
+def frozen(array: Array) -> Array:
+    """Return an array that cannot be written to, over the same memory."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _rebuild(cls: type[Relation], state: dict[str, Any]) -> Relation:
+    return cls(**state)
+
+
+def coded(
+    values: Sequence[Any] | Array, declared: Iterable[Any] | None, what: str
+) -> tuple[Codes, Names]:
+    """Return codes and names; where names are declared, every value has to be one of them."""
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+    gaps = np.flatnonzero(absent(as_array(values)))
+    if len(gaps):
+        more = f"; {len(gaps) - 1} more rows like this" if len(gaps) > 1 else ""
+        raise DataError(f"row {gaps[0] + 1}: no {what}{more}")
+    codes, found = code(values)
+    if declared is None:
+        return codes, found
+    names = as_names(declared)
+    places = {name: place for place, name in enumerate(names.tolist())}
+    if len(places) < len(names):
+        raise DataError(f"the {what} names that were declared are not all different")
+    for name in found.tolist():
+        if name not in places:
+            word = "classes" if what == "label" else f"{what}s"
+            raise DataError(f"{what} {name!r} is not among the {word} {few(names)}")
+    table = np.array([places[name] for name in found.tolist()], dtype=smallest(len(names)))
+    return (table[codes] if len(found) else codes), names
+
+
+def as_array(values: Any) -> Array:
+    """Return values as an array without turning numbers among texts into texts."""
+    return values if isinstance(values, np.ndarray) else np.array([*values, None], object)[:-1]
+
+
+def absent(values: Array) -> npt.NDArray[np.bool_]:
+    """Return where a value is missing: NaN, None or the empty text."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        blank = [value is None or value == "" or value != value for value in values.ravel()]
+        return np.array(blank, dtype=bool).reshape(values.shape)
+    if values.dtype.kind in "UT":
+        return np.asarray(values == "", dtype=bool)
+    return np.zeros(values.shape, dtype=bool)
+
+
+def is_sorted(item: Codes, annotator: Codes, label: Codes) -> bool:
+    """Return whether rows stand in order, looking at one key after the other."""
+    tied = np.ones(max(len(item) - 1, 0), dtype=bool)
+    for key in (item, annotator, label):
+        before, after = key[:-1], key[1:]
+        if np.any(tied & (after < before)):
+            return False
+        tied &= after == before
+    return True
+
+
+def sort(
+    codes: list[Codes], sizes: list[int], *, keep_order: bool
+) -> tuple[list[Codes], npt.NDArray[np.intp] | None]:
+    """Sort by the first code, then the second, then the third, all three in one integer.
+
+    Sorting that integer in place is many times faster than sorting row numbers by it, which is
+    only needed when more columns have to follow.
+    """
+    bits = [max(size - 1, 1).bit_length() for size in sizes]
+    if keep_order or sum(bits) > 64:
+        order = np.lexsort(codes[::-1])
+        return [given[order] for given in codes], order
+    key = codes[0].astype(np.uint64)
+    for given, width in zip(codes[1:], bits[1:], strict=True):
+        key <<= np.uint64(width)
+        key |= given
+    key.sort()
+    out: list[Codes] = []
+    for given, width in zip(codes[::-1], bits[::-1], strict=True):
+        out.insert(0, (key & np.uint64(2**width - 1)).astype(given.dtype))
+        key >>= np.uint64(width)
+    return out, None
+
+
+def index_of(item: Codes, n_items: int) -> Integers:
+    """Return where the answers on every item begin."""
+    index = np.zeros(n_items + 1, dtype=np.int64)
+    np.cumsum(np.bincount(item, minlength=n_items), out=index[1:])
+    return index
+
+
+def chosen(wish: Chosen, names: Names, what: str) -> npt.NDArray[np.bool_]:
+    """Return which of the names are wished for."""
+    if wish is None:
+        return np.ones(len(names), dtype=bool)
+    given = wish if isinstance(wish, np.ndarray) else list(wish)
+    if isinstance(given, np.ndarray) and given.dtype == bool:
+        if len(given) != len(names):
+            raise DataError(f"{len(given)} truth values for {len(names)} {what} names")
+        return given
+    wanted = {text(name) for name in given}
+    unknown = wanted - set(names.tolist())
+    if unknown:
+        raise DataError(f"no {what} {sorted(unknown)[0]!r}; there are {few(names)}")
+    return np.array([name in wanted for name in names.tolist()], dtype=bool)
+
+
+def renumber(kept: npt.NDArray[np.bool_]) -> Integers:
+    """Return the new code of everything that is kept."""
+    return np.cumsum(kept) - 1
+
+
+def _equal(one: Array, other: Array) -> bool:
+    floating = one.dtype.kind == "f" and other.dtype.kind == "f"
+    return np.array_equal(one, other, equal_nan=floating)
+
+
+def few(names: Names, most: int = 8) -> str:
+    """Return the first names, and how many there are when that is not all."""
+    shown = names[:most].tolist()
+    return ", ".join(shown) + (f" … ({len(names)} in all)" if len(names) > most else "")

@@ -1,0 +1,148 @@
+"""Expectation maximisation, once for all methods with a hidden true class.
+
+A method says four things, each over a part of the items: `log_joint`, `counts`, `update` and
+`log_prior`. The loop here owns the start, restarts, gold, tolerance, trace and progress. Counts
+add up over parts, so the same method runs on one thread, on all cores, or elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from .._relation import Floats
+from ..annotations import Part
+from ..engine import add
+from ..params import Count, NonNegative
+from ..result import Aggregation
+from ._base import Aggregator, Fit, first_best, share
+
+__all__ = ["EMAggregator", "Expected", "logs", "share"]
+
+Params = TypeVar("Params")
+Counts = TypeVar("Counts")
+
+_SAFE = -700.0  # exp() of anything above this is not zero
+
+
+class Expected(NamedTuple):
+    """What one part tells: how probable it is, and what to learn from it."""
+
+    evidence: float
+    counts: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class EMAggregator(Aggregator, Generic[Params, Counts]):
+    """A model with a hidden true class, fitted in rounds.
+
+    Parameters
+    ----------
+    max_iter
+        Rounds at most.
+    tol
+        Stop when a round changes the objective by less than this share of it.
+    restarts
+        Starts to try; the first is from the votes, the others from votes with a random one added.
+        The result with the best objective is kept.
+    """
+
+    max_iter: Count = 200
+    tol: NonNegative = 1e-6
+    restarts: Count = 1
+
+    @abstractmethod
+    def log_joint(self, part: Part, params: Params) -> Floats:
+        """Return log P(truth, what was said): (item, class)."""
+
+    @abstractmethod
+    def counts(self, part: Part, posterior: Floats) -> Counts:
+        """Return what is learned from a part: a tuple of arrays that add up over parts."""
+
+    @abstractmethod
+    def update(self, counts: Counts, last: Params | None) -> Params:
+        """Return the best parameters for these counts."""
+
+    def log_prior(self, params: Params) -> float:  # noqa: ARG002
+        """Return the logarithm of the parameters' prior density, up to a constant."""
+        return 0.0
+
+    def infer(self, fit: Fit) -> Aggregation:
+        """Return the best of all starts."""
+        runs = [self._run(fit, self._start(fit, attempt)) for attempt in range(self.restarts)]
+        params, trace, converged = max(runs, key=lambda run: run[1][-1])
+        posterior = fit.over_items(partial(self.believe, params=params))
+        return self.conclude(
+            fit, posterior, first_best(posterior), params=params, trace=trace, converged=converged
+        )
+
+    def expect(self, part: Part, params: Params) -> Expected:
+        """Return evidence and counts of a part under the parameters."""
+        evidence, posterior = normalise(self.log_joint(part, params), part.allowed)
+        posterior[part.blank] = 0.0
+        return Expected(evidence, self.counts(part, posterior))
+
+    def believe(self, part: Part, params: Params) -> Floats:
+        """Return the posterior of a part under the parameters."""
+        return normalise(self.log_joint(part, params), part.allowed)[1]
+
+    def learn(self, part: Part, start: Floats) -> Counts:
+        """Return the counts of a part under a belief to start from."""
+        _, posterior = normalise(
+            np.log(np.maximum(start[part.start : part.stop], _TINY)), part.allowed
+        )
+        posterior[part.blank] = 0.0
+        return self.counts(part, posterior)
+
+    def _start(self, fit: Fit, attempt: int) -> Floats:
+        belief = fit.said.votes() if fit.start is None else fit.start.copy()
+        if attempt:
+            belief += np.random.default_rng([fit.seed, attempt]).exponential(size=belief.shape)
+        return share(belief)
+
+    def _run(self, fit: Fit, start: Floats) -> tuple[Params, tuple[float, ...], bool]:
+        engine, parts = fit.engine, fit.parts
+        params = self.update(add(engine.each(partial(self.learn, start=start), parts)), None)
+        trace: list[float] = []
+        while True:
+            expected = add(engine.each(partial(self.expect, params=params), parts))
+            trace.append(expected.evidence + self.log_prior(params))
+            fit.progress(len(trace), trace[-1])
+            converged = len(trace) > 1 and _still(trace[-1], trace[-2], self.tol)
+            if converged or len(trace) == self.max_iter:
+                return params, tuple(trace), converged
+            params = self.update(expected.counts, params)
+
+
+_TINY = 1e-300
+
+
+def logs(probabilities: Floats) -> Floats:
+    """Return logarithms; what cannot be counts as one in 1e300."""
+    return np.log(np.maximum(probabilities, _TINY))
+
+
+def normalise(joint: Floats, allowed: Floats | float = 0.0) -> tuple[float, Floats]:
+    """Return the log evidence of all items and their posteriors, which replace `joint`.
+
+    Where nothing can underflow, the row maximum need not be taken out first.
+    """
+    if isinstance(allowed, np.ndarray):
+        joint += allowed
+    shift = 0.0
+    if joint.size and not joint.min() > _SAFE:
+        highest = joint.max(axis=1, keepdims=True)
+        joint -= highest
+        shift = float(highest.sum())
+    np.exp(joint, out=joint)
+    total = np.einsum("ik->i", joint)
+    joint *= (1 / total)[:, None]
+    return float(np.log(total).sum()) + shift, joint
+
+
+def _still(now: float, before: float, tol: float) -> bool:
+    return abs(now - before) <= tol * max(1.0, abs(now))

@@ -1,0 +1,22 @@
+"""Naive soft labels: the share of votes that every class got is its probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ._votes import VoteAggregator
+
+__all__ = ["NaiveSoft"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveSoft(VoteAggregator):
+    """Shares of votes; the label is the class with most, among equals the first.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaab", "xyzx", ["dog", "dog", "cat", "cat"])
+    >>> NaiveSoft().fit(said).posterior.round(2).tolist()
+    [[0.33, 0.67], [1.0, 0.0]]
+    """

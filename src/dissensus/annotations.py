@@ -1,0 +1,283 @@
+"""Who said what about which item: the one table that everything in this package starts from.
+
+Inside are small integers, sorted by item, then annotator, then label; the names stand beside
+them. A `Part` is a range of items as the methods see it, a sparse matrix that counts labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ._names import Codes, Names, as_names, code, numbered, smallest
+from ._relation import (
+    Array,
+    Chosen,
+    Floats,
+    Integers,
+    Relation,
+    absent,
+    chosen,
+    coded,
+    few,
+    index_of,
+    is_sorted,
+    renumber,
+    sort,
+)
+from .errors import DataError
+
+__all__ = ["Annotations", "Codes", "Floats", "Integers", "Names", "Part"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Annotations(Relation):
+    """Labels that annotators gave to items, each one of a few classes.
+
+    An annotator may label an item more than once: every label counts. Classes, items and
+    annotators may be declared that no label uses.
+
+    Examples
+    --------
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", ["cat", "dog", "cat"] * 2)
+    >>> said
+    <Annotations: 6 labels by 3 annotators on 2 items; classes cat, dog>
+    >>> said.votes().tolist()
+    [[2.0, 1.0], [2.0, 1.0]]
+    >>> said == Annotations.from_dict({"b": {"x": "cat", "y": "dog", "z": "cat"},
+    ...                                "a": {"z": "cat", "y": "dog", "x": "cat"}})
+    True
+    """
+
+    label: Codes  # (annotation)
+    classes: Names
+
+    @classmethod
+    def from_columns(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        label: Sequence[Any] | Array,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+        **columns: Sequence[Any] | Array,
+    ) -> Self:
+        """Make annotations from three columns of names, and any more to carry along."""
+        table = {"item": item, "annotator": annotator, "label": label, **columns}
+        if len({len(values) for values in table.values()}) > 1:
+            sizes = ", ".join(f"{name} {len(values)}" for name, values in table.items())
+            raise DataError(f"columns of different length: {sizes}")
+        item, items = coded(item, items, "item")
+        annotator, annotators = coded(annotator, annotators, "annotator")
+        label, classes = coded(label, classes, "label")
+        carried = {name: np.asarray(values) for name, values in columns.items()}
+        return cls.from_codes(
+            item, annotator, label, items=items, annotators=annotators, classes=classes, **carried
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: Array,
+        annotator: Array,
+        label: Array,
+        *,
+        items: Iterable[Any] | int,
+        annotators: Iterable[Any] | int,
+        classes: Iterable[Any] | int,
+        **columns: Array,
+    ) -> Self:
+        """Make annotations from integer codes and the names behind them, or their number."""
+        names = [
+            numbered(given) if isinstance(given, int) else as_names(given)
+            for given in (items, annotators, classes)
+        ]
+        sizes = [len(given) for given in names]
+        codes = [
+            np.asarray(given).astype(smallest(size), copy=False)
+            for given, size in zip((item, annotator, label), sizes, strict=True)
+        ]
+        order = None
+        if not is_sorted(*codes):
+            codes, order = sort(codes, sizes, keep_order=bool(columns))
+        return cls(
+            index=index_of(codes[0], sizes[0]),
+            annotator=codes[1],
+            label=codes[2],
+            items=names[0],
+            annotators=names[1],
+            classes=names[2],
+            columns={k: v if order is None else v[order] for k, v in columns.items()},
+        )
+
+    @classmethod
+    def from_dict(
+        cls, answers: Mapping[Any, Mapping[Any, Any]], *, classes: Iterable[Any] | None = None
+    ) -> Self:
+        """Make annotations from `{item: {annotator: label}}`; a list is several labels."""
+        rows = [
+            (item, annotator, label)
+            for item, given in answers.items()
+            for annotator, labels in given.items()
+            for label in (labels if isinstance(labels, (list, tuple)) else (labels,))
+        ]
+        item, annotator, label = zip(*rows, strict=True) if rows else ((), (), ())
+        items = code(list(answers))[1]
+        return cls.from_columns(item, annotator, label, items=items, classes=classes)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: npt.ArrayLike,
+        *,
+        missing: object = None,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        classes: Iterable[Any] | None = None,
+    ) -> Self:
+        """Make annotations from a dense matrix, items in rows and annotators in columns.
+
+        NaN, None and the empty text always mean "no label", and so does -1 among whole numbers;
+        `missing` names another marker instead of -1.
+
+        >>> Annotations.from_matrix([[0, 1, -1], [1, 1, 0]])
+        <Annotations: 5 labels by 3 annotators on 2 items; classes 0, 1>
+        """
+        table = np.asarray(matrix)
+        if table.ndim != 2:
+            raise DataError(
+                f"a matrix has items and annotators, but this one has {table.ndim} axes"
+            )
+        gaps = absent(table) | (table == (-1 if missing is None else missing))
+        item, annotator = np.nonzero(~gaps)
+        rows = numbered(table.shape[0]) if items is None else as_names(items)
+        columns = numbered(table.shape[1]) if annotators is None else as_names(annotators)
+        for names, count, axis in (
+            (rows, table.shape[0], "rows"),
+            (columns, table.shape[1], "columns"),
+        ):
+            if len(names) != count:
+                raise DataError(f"{len(names)} names for {count} {axis}")
+        label, known = coded(table[item, annotator], classes, "label")
+        return cls.from_codes(item, annotator, label, items=rows, annotators=columns, classes=known)
+
+    @classmethod
+    def from_table(cls, table: Any, *, columns: Mapping[str, str] | None = None) -> Self:
+        """Make annotations from a polars, pandas or Arrow table with the usual column names."""
+        from .io.tables import annotations_from
+
+        return annotations_from(table, columns=columns)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Annotations):
+            return NotImplemented
+        return (
+            self._same(other)
+            and np.array_equal(self.label, other.label)
+            and np.array_equal(self.classes, other.classes)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Annotations: {len(self)} labels by {self.n_annotators} annotators "
+            f"on {self.n_items} items; classes {few(self.classes)}>"
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes can be said."""
+        return len(self.classes)
+
+    def votes(self) -> Floats:
+        """Return how often every item was given every class: (item, class)."""
+        cells = self.item * np.int64(self.n_classes) + self.label
+        counts = np.bincount(cells, minlength=self.n_items * self.n_classes)
+        return counts.reshape(self.n_items, self.n_classes).astype(np.float64)
+
+    def subset(
+        self, *, items: Chosen = None, annotators: Chosen = None, classes: Chosen = None
+    ) -> Annotations:
+        """Return the annotations on these items, by these annotators, of these classes.
+
+        Each is given as names, or as one truth value for every name there is.
+        """
+        item, annotator, kept = self._keep(items, annotators)
+        label = chosen(classes, self.classes, "class")
+        kept &= label[self.label]
+        return Annotations.from_codes(
+            renumber(item)[self.item[kept]],
+            renumber(annotator)[self.annotator[kept]],
+            renumber(label)[self.label[kept]],
+            items=self.items[item],
+            annotators=self.annotators[annotator],
+            classes=self.classes[label],
+            **{name: values[kept] for name, values in self.columns.items()},
+        )
+
+    def part(self, start: int, stop: int, gold: Integers | None = None) -> Part:
+        """Return a range of items as the methods see it."""
+        return self.parts([(start, stop)], gold)[0]
+
+    def parts(self, bounds: Sequence[tuple[int, int]], gold: Integers | None = None) -> list[Part]:
+        """Return ranges of items as the methods see them, over one shared buffer of ones."""
+        longest = max((self.index[stop] - self.index[start] for start, stop in bounds), default=0)
+        ones = np.ones(longest)
+        return [self._part(start, stop, ones, gold) for start, stop in bounds]
+
+    def _part(self, start: int, stop: int, ones: Floats, gold: Integers | None) -> Part:
+        width = self.n_annotators * self.n_classes
+        wide: type[np.signedinteger[Any]] = np.int32 if max(width, len(ones)) < 2**31 else np.int64
+        first, last = self.index[start], self.index[stop]
+        column = self.annotator[first:last].astype(wide)
+        column *= self.n_classes
+        column += self.label[first:last]
+        rows = (self.index[start : stop + 1] - first).astype(wide)
+        said = sparse.csr_array((ones[: last - first], column, rows), shape=(stop - start, width))
+        return Part(start, stop, said, self.n_classes, None if gold is None else gold[start:stop])
+
+
+@dataclass(frozen=True)
+class Part:
+    """A range of items: everything a method may look at, and small enough to work on at once."""
+
+    start: int
+    stop: int
+    said: sparse.csr_array[Any, Any]  # (item, annotator and given class), counting repeats
+    n_classes: int
+    gold: Integers | None = None  # (item): the known class, or -1
+
+    @property
+    def allowed(self) -> Floats | float:
+        """Zero, or minus infinity where gold says otherwise: (item, class)."""
+        if self.gold is None:
+            return 0.0
+        mask = np.zeros((len(self.gold), self.n_classes))
+        known = np.flatnonzero(self.gold >= 0)
+        mask[known] = -np.inf
+        mask[known, self.gold[known]] = 0.0
+        return mask
+
+    @property
+    def blank(self) -> npt.NDArray[np.bool_]:
+        """Items about which nothing is known: no label, no gold."""
+        empty = np.diff(self.said.indptr) == 0
+        return empty if self.gold is None else empty & (self.gold < 0)
+
+    @property
+    def votes(self) -> Floats:
+        """How often every item was given every class: (item, class)."""
+        said = self.said
+        given = sparse.csr_array(
+            (said.data, said.indices % said.indices.dtype.type(self.n_classes), said.indptr),
+            shape=(said.shape[0], self.n_classes),
+        )
+        return given.toarray()

@@ -1,0 +1,30 @@
+"""What can go wrong because of what a user gave us.
+
+    DissensusError
+    ├── DataError       a file or table cannot be read as what it should be
+    ├── MethodError     no method of that name, or its settings cannot be so
+    └── OptionError     options that cannot be met together
+
+A message says what was found, where, and what would do, in one line. The command line shows it
+as it is and exits with 2. Every other exception is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DataError", "DissensusError", "MethodError", "OptionError"]
+
+
+class DissensusError(Exception):
+    """Anything that another input would cure."""
+
+
+class DataError(DissensusError, ValueError):
+    """A file or table cannot be read as what it should be."""
+
+
+class MethodError(DissensusError, ValueError):
+    """No method of that name, or its settings cannot be so."""
+
+
+class OptionError(DissensusError, ValueError):
+    """Options that cannot be met together."""

@@ -1,0 +1,182 @@
+"""Settings with limits: the type of a field says what it may be.
+
+A method is a frozen dataclass whose fields are annotated with the types below. The limits are
+checked when it is made, shown by `dissensus methods`, and drawn by the property tests.
+
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True, kw_only=True)
+... class Shrink(Settings):
+...     strength: Positive = 1.0
+>>> Shrink(strength=-1)
+Traceback (most recent call last):
+dissensus.errors.MethodError: strength = -1, but it must be above 0
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, fields
+from inspect import cleandoc
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Interval, Le, Lt
+
+from .errors import MethodError
+
+__all__ = [
+    "Count",
+    "Field",
+    "NonNegative",
+    "Positive",
+    "Probability",
+    "Settings",
+    "describe_fields",
+    "spoken",
+]
+
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Probability = Annotated[float, Interval(ge=0, le=1)]
+Count = Annotated[int, Ge(1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A dataclass whose fields keep the limits in their types."""
+
+    def __post_init__(self) -> None:
+        for field in describe_fields(type(self)):
+            value = getattr(self, field.name)
+            if not field.allows(value):
+                raise MethodError(f"{field.name} = {value!r}, but it must be {field.limits}")
+            if field.is_float and isinstance(value, int):
+                object.__setattr__(self, field.name, float(value))
+
+
+class Field(NamedTuple):
+    """One setting, as help texts and tests want to know it."""
+
+    name: str
+    kind: Any  # the type as written, with its limits
+    default: Any  # `MISSING` where there is none
+    doc: str
+
+    @property
+    def limits(self) -> str:
+        """What the setting may be, in words."""
+        return " or ".join(_words(option) for option in _options(self.kind))
+
+    @property
+    def is_float(self) -> bool:
+        """Whether whole numbers should be taken as floats."""
+        bases = [_base(option) for option in _options(self.kind)]
+        return float in bases and int not in bases
+
+    def allows(self, value: object) -> bool:
+        """Whether a value keeps the limits."""
+        return any(_fits(value, option) for option in _options(self.kind))
+
+
+def describe_fields(cls: type[Settings]) -> tuple[Field, ...]:
+    """Return the settings of a class, with the words its docstring has for each."""
+    hints = get_type_hints(cls, include_extras=True)
+    docs = _documented(cls)
+    return tuple(
+        Field(
+            field.name,
+            hints[field.name],
+            field.default_factory() if field.default_factory is not MISSING else field.default,
+            docs.get(field.name, ""),
+        )
+        for field in fields(cls)
+    )
+
+
+def spoken(value: object) -> str:
+    """Return a setting's value as it is written between brackets."""
+    if isinstance(value, str) and not (value.isidentifier() and value not in _WORDS):
+        return repr(value)
+    return str(value)
+
+
+_WORDS = {"True", "False", "None"}
+_NAMES = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+_LIMITS = {Gt: "above {}", Ge: "at least {}", Lt: "below {}", Le: "at most {}"}
+
+
+def _documented(cls: type) -> dict[str, str]:
+    """Return name → text from the `Parameters` sections of a class and its bases."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        _, _, section = cleandoc(base.__doc__ or "").partition("Parameters\n----------\n")
+        name = ""
+        for line in section.splitlines():
+            if line.startswith("---"):
+                docs.pop(name, None)
+                break
+            if line and not line.startswith(" "):
+                name = line.strip()
+                docs[name] = ""
+            elif line:
+                docs[name] = f"{docs[name]} {line.strip()}".strip()
+    return docs
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _base(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _bounds(kind: Any) -> list[Any]:
+    if get_origin(kind) is not Annotated:
+        return []
+    return [bound for extra in get_args(kind)[1:] for bound in _flat(extra)]
+
+
+def _flat(extra: Any) -> list[Any]:
+    return list(extra) if isinstance(extra, Interval) else [extra]
+
+
+def _fits(value: object, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    base = _base(kind)
+    if base is NoneType or base is None:
+        return value is None
+    if base is not bool and isinstance(value, bool):
+        return False
+    if base is float and isinstance(value, (int, float)):
+        return math.isfinite(value) and all(_within(value, bound) for bound in _bounds(kind))
+    return isinstance(value, base) and all(_within(value, bound) for bound in _bounds(kind))
+
+
+def _within(value: Any, bound: Any) -> bool:
+    match bound:
+        case Gt(limit):
+            return bool(value > limit)
+        case Ge(limit):
+            return bool(value >= limit)
+        case Lt(limit):
+            return bool(value < limit)
+        case Le(limit):
+            return bool(value <= limit)
+    raise TypeError(f"no such limit: {bound!r}")
+
+
+def _words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(str(choice) for choice in get_args(kind))
+    bounds = [_LIMITS[type(bound)].format(*_value(bound)) for bound in _bounds(kind)]
+    base = _base(kind)
+    name = "None" if base is NoneType else _NAMES.get(base, str(base))
+    if bounds and base is int:
+        return f"{name}, {' and '.join(bounds)}"
+    return " and ".join(bounds) or name
+
+
+def _value(bound: Any) -> tuple[Any, ...]:
+    return tuple(vars(bound).values())
