@@ -55,7 +55,9 @@ def with_gaps(names: Names, codes: npt.NDArray[np.signedinteger[Any]]) -> Names:
 
 
 def text(name: object) -> str:
-    """Return a value as the name it gives: 3.0 and 3 are the same."""
+    """Return a value as the name it gives: 3.0 is 3, and True is true, as files have it."""
+    if isinstance(name, (bool, np.bool_)):
+        return str(name).lower()
     if isinstance(name, (float, np.floating)) and float(name).is_integer():
         return str(int(name))
     return str(name)

@@ -74,7 +74,7 @@ class Relation:
     @property
     def labels_per_annotator(self) -> Integers:
         """How many answers every annotator gave."""
-        return np.bincount(self.annotator, minlength=self.n_annotators)
+        return tally(self.annotator, self.n_annotators)
 
     def _keep(self, items: Chosen, annotators: Chosen) -> tuple[npt.NDArray[np.bool_], ...]:
         """Return which items, annotators and answers remain when only these are kept."""
@@ -185,8 +185,19 @@ def sort(
 def index_of(item: Codes, n_items: int) -> Integers:
     """Return where the answers on every item begin."""
     index = np.zeros(n_items + 1, dtype=np.int64)
-    np.cumsum(np.bincount(item, minlength=n_items), out=index[1:])
+    np.cumsum(tally(item, n_items), out=index[1:])
     return index
+
+
+def tally(codes: Codes, size: int) -> Integers:
+    """Return how often every code occurs, a piece at a time: counting widens what it counts."""
+    total = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(codes), _PIECE):
+        total += np.bincount(codes[start : start + _PIECE], minlength=size)
+    return total
+
+
+_PIECE = 2**23
 
 
 def chosen(wish: Chosen, names: Names, what: str) -> npt.NDArray[np.bool_]:
@@ -217,5 +228,6 @@ def _equal(one: Array, other: Array) -> bool:
 
 def few(names: Names, most: int = 8) -> str:
     """Return the first names, and how many there are when that is not all."""
-    shown = names[:most].tolist()
+    shown = [name if len(name) <= 30 else f"{name[:29]}…" for name in names[:most].tolist()]
+    shown = [name if name.isprintable() else repr(name) for name in shown]
     return ", ".join(shown) + (f" … ({len(names)} in all)" if len(names) > most else "")

@@ -132,6 +132,29 @@ class Annotations(Relation):
         items = code(list(answers))[1]
         return cls.from_columns(item, annotator, label, items=items, classes=classes)
 
+    def to_dict(self, *, coded: bool = False) -> dict[str, dict[str, Any]]:
+        """Return `{item: {annotator: label}}`, a list where somebody said several things.
+
+        Coded, everything is a number: the form of peerannot's `answers.json`.
+        """
+        items = numbered(self.n_items) if coded else self.items
+        annotators = numbered(self.n_annotators) if coded else self.annotators
+        labels = self.label if coded else self.classes[self.label]
+        answers: dict[str, dict[str, Any]] = {name: {} for name in items.tolist()}
+        rows = zip(
+            items[self.item].tolist(),
+            annotators[self.annotator].tolist(),
+            labels.tolist(),
+            strict=True,
+        )
+        for item, annotator, label in rows:
+            given = answers[item]
+            if annotator in given:
+                before = given[annotator]
+                label = [*(before if isinstance(before, list) else [before]), label]
+            given[annotator] = label
+        return answers
+
     @classmethod
     def from_matrix(
         cls,
@@ -168,8 +191,8 @@ class Annotations(Relation):
         label, known = coded(table[item, annotator], classes, "label")
         return cls.from_codes(item, annotator, label, items=rows, annotators=columns, classes=known)
 
-    @classmethod
-    def from_table(cls, table: Any, *, columns: Mapping[str, str] | None = None) -> Self:
+    @staticmethod
+    def from_table(table: Any, *, columns: Mapping[str, str] | None = None) -> Annotations:
         """Make annotations from a polars, pandas or Arrow table with the usual column names."""
         from .io.tables import annotations_from
 

@@ -15,6 +15,8 @@ dissensus.errors.MethodError: strength = -1, but it must be above 0
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
 from types import NoneType, UnionType
@@ -102,7 +104,12 @@ def spoken(value: object) -> str:
 
 _WORDS = {"True", "False", "None"}
 _NAMES = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
-_LIMITS = {Gt: "above {}", Ge: "at least {}", Lt: "below {}", Le: "at most {}"}
+_LIMITS: dict[type, tuple[str, str, Callable[[Any, Any], bool]]] = {
+    Gt: ("gt", "above", operator.gt),
+    Ge: ("ge", "at least", operator.ge),
+    Lt: ("lt", "below", operator.lt),
+    Le: ("le", "at most", operator.le),
+}
 
 
 def _documented(cls: type) -> dict[str, str]:
@@ -155,28 +162,19 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def _within(value: Any, bound: Any) -> bool:
-    match bound:
-        case Gt(limit):
-            return bool(value > limit)
-        case Ge(limit):
-            return bool(value >= limit)
-        case Lt(limit):
-            return bool(value < limit)
-        case Le(limit):
-            return bool(value <= limit)
-    raise TypeError(f"no such limit: {bound!r}")
+    attribute, _, compare = _LIMITS[type(bound)]
+    return bool(compare(value, getattr(bound, attribute)))
 
 
 def _words(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(str(choice) for choice in get_args(kind))
-    bounds = [_LIMITS[type(bound)].format(*_value(bound)) for bound in _bounds(kind)]
+    bounds = [
+        f"{_LIMITS[type(bound)][1]} {getattr(bound, _LIMITS[type(bound)][0])}"
+        for bound in _bounds(kind)
+    ]
     base = _base(kind)
     name = "None" if base is NoneType else _NAMES.get(base, str(base))
     if bounds and base is int:
         return f"{name}, {' and '.join(bounds)}"
     return " and ".join(bounds) or name
-
-
-def _value(bound: Any) -> tuple[Any, ...]:
-    return tuple(vars(bound).values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
-from ..errors import DataError
+from ..errors import DataError, MethodError
 from ..params import Settings
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
@@ -80,9 +81,10 @@ class Aggregator(Settings, ABC):
         """
         if said.n_classes == 0:
             raise DataError("there is no class to choose from; give labels or declare classes")
+        _check_memory(self, said)
         engine = engine or Local()
         codes = gold_codes(said, gold)
-        belief = _belief(start, said) if isinstance(start, Aggregation) else start
+        belief = _belief(start, said)
         fit = Fit(
             said,
             said.parts(engine.cut(said), codes),
@@ -94,11 +96,15 @@ class Aggregator(Settings, ABC):
         )
         return self.infer(fit)
 
+    def n_numbers(self, said: Annotations) -> int:
+        """Return how many numbers the method has to hold at once."""
+        return said.n_items * said.n_classes
+
     @abstractmethod
     def infer(self, fit: Fit) -> Aggregation:
         """Return the result of a fit."""
 
-    def quality(self, params: Any, agreement: Floats) -> Floats:  # noqa: ARG002
+    def quality(self, params: Any, agreement: Floats) -> Floats:
         """Return every annotator's probability of being right."""
         return agreement
 
@@ -137,6 +143,25 @@ class Aggregator(Settings, ABC):
         )
 
 
+def _check_memory(method: Aggregator, said: Annotations) -> None:
+    """Refuse what cannot fit, before it is tried."""
+    needed, memory = 8 * method.n_numbers(said), _memory()
+    if memory and needed > memory:
+        raise MethodError(
+            f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
+            f"{said.n_annotators} annotators and {said.n_classes} classes, and there are "
+            f"{memory / 2**30:.3g}; is every answer a class of its own?"
+        )
+
+
+def _memory() -> int:
+    """Return how many bytes this machine has; 0 where it does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 def share(counts: Floats, axis: int = -1) -> Floats:
     """Divide by the sum along an axis; where that is zero, everything is equally likely.
 
@@ -167,14 +192,20 @@ def _agreement(fit: Fit, posterior: Floats) -> Floats:
         return np.bincount(annotators, belief, minlength=width).astype(np.float64, copy=False)
 
     total = np.zeros(width)
-    for more in fit.engine.each(believed, fit.parts):
+    for more in Local().each(believed, fit.parts):
         total += more
     with np.errstate(invalid="ignore"):
         return total / said.labels_per_annotator
 
 
-def _belief(start: Aggregation, said: Annotations) -> Floats:
+def _belief(start: Aggregation | Floats | None, said: Annotations) -> Floats | None:
     """Return an earlier belief about these items; those it did not know start from their votes."""
+    if not isinstance(start, Aggregation):
+        if start is not None and start.shape != (said.n_items, said.n_classes):
+            raise DataError(
+                f"a start is (item, class), here {(said.n_items, said.n_classes)}, not {start.shape}"
+            )
+        return start
     belief = share(said.votes())
     places = {name: place for place, name in enumerate(start.item_names.tolist())}
     classes = {name: place for place, name in enumerate(start.classes.tolist())}

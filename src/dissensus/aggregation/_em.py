@@ -67,7 +67,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
     def update(self, counts: Counts, last: Params | None) -> Params:
         """Return the best parameters for these counts."""
 
-    def log_prior(self, params: Params) -> float:  # noqa: ARG002
+    def log_prior(self, params: Params) -> float:
         """Return the logarithm of the parameters' prior density, up to a constant."""
         return 0.0
 
@@ -90,21 +90,21 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return the posterior of a part under the parameters."""
         return normalise(self.log_joint(part, params), part.allowed)[1]
 
-    def learn(self, part: Part, start: Floats) -> Counts:
-        """Return the counts of a part under a belief to start from."""
-        _, posterior = normalise(
-            np.log(np.maximum(start[part.start : part.stop], _TINY)), part.allowed
-        )
+    def learn(self, part: Part, start: Floats | None) -> Counts:
+        """Return the counts of a part under a belief to start from, by default its votes."""
+        belief = share(part.votes) if start is None else start[part.start : part.stop]
+        _, posterior = normalise(logs(belief), part.allowed)
         posterior[part.blank] = 0.0
         return self.counts(part, posterior)
 
-    def _start(self, fit: Fit, attempt: int) -> Floats:
-        belief = fit.said.votes() if fit.start is None else fit.start.copy()
-        if attempt:
-            belief += np.random.default_rng([fit.seed, attempt]).exponential(size=belief.shape)
-        return share(belief)
+    def _start(self, fit: Fit, attempt: int) -> Floats | None:
+        if attempt == 0:
+            return fit.start
+        votes = fit.said.votes() if fit.start is None else fit.start
+        more = np.random.default_rng([fit.seed, attempt]).exponential(size=votes.shape)
+        return share(votes + more)
 
-    def _run(self, fit: Fit, start: Floats) -> tuple[Params, tuple[float, ...], bool]:
+    def _run(self, fit: Fit, start: Floats | None) -> tuple[Params, tuple[float, ...], bool]:
         engine, parts = fit.engine, fit.parts
         params = self.update(add(engine.each(partial(self.learn, start=start), parts)), None)
         trace: list[float] = []

@@ -25,6 +25,6 @@ class VoteAggregator(Aggregator):
         """Return the belief in every class: (item, class)."""
         return share(part.votes)
 
-    def decide(self, fit: Fit, posterior: Floats) -> Integers:  # noqa: ARG002
+    def decide(self, fit: Fit, posterior: Floats) -> Integers:
         """Return the class of every item, -1 for none."""
         return first_best(posterior)

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from .._relation import Floats
-from ..annotations import Part
+from ..annotations import Annotations, Part
 from ..params import NonNegative
 from ._em import EMAggregator, logs, share
 
@@ -85,6 +85,10 @@ class DawidSkene(EMAggregator[Confusion, Counts]):
 
     def log_prior(self, params: Confusion) -> float:
         return self.smoothing * float(params.log_prior.sum() + params.log_given.sum())
+
+    def n_numbers(self, said: Annotations) -> int:
+        cells = said.n_annotators * said.n_classes**2
+        return super().n_numbers(said) + 3 * cells
 
     def quality(self, params: Confusion, agreement: Floats) -> Floats:
         return np.einsum("t,att->a", params.prior, params.confusion)

@@ -1,0 +1,81 @@
+"""Every registered method as plain data: for `dissensus methods` and the pages in `docs/`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import MISSING, asdict, dataclass
+from inspect import cleandoc
+from typing import Any
+
+from .params import describe_fields, spoken
+from .registry import Registry, aggregators, simulators
+
+__all__ = ["Entry", "Setting", "catalogue", "entries"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a method, in words."""
+
+    name: str
+    default: str
+    limits: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method, in words."""
+
+    family: str
+    name: str
+    aliases: tuple[str, ...]
+    summary: str  # the class's first sentence
+    text: str  # the module's docstring: the model and its paper
+    settings: tuple[Setting, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def catalogue() -> list[Entry]:
+    """Return all methods of all families."""
+    registries: list[Registry[Any]] = [aggregators, simulators]
+    return [_entry(registry, name) for registry in registries for name in registry]
+
+
+def entries(name: str) -> list[Entry]:
+    """Return the methods of that name or alias, in whatever family."""
+    from .errors import MethodError
+
+    registries: list[Registry[Any]] = [aggregators, simulators]
+    found, problem = [], None
+    for registry in registries:
+        try:
+            found.append(_entry(registry, registry.resolve(name)[0]))
+        except MethodError as unknown:
+            problem = problem or unknown
+    if not found and problem:
+        raise problem
+    return found
+
+
+def _entry(registry: Registry[Any], name: str) -> Entry:
+    cls = registry.find(name)
+    settings = tuple(
+        Setting(
+            field.name,
+            "needed" if field.default is MISSING else spoken(field.default),
+            field.limits,
+            field.doc,
+        )
+        for field in describe_fields(cls)
+    )
+    aliases = tuple(
+        alias if target == name else f"{alias} (= {target})"
+        for alias, target in registry.other_names(name).items()
+    )
+    summary = cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+    text = cleandoc(sys.modules[cls.__module__].__doc__ or "")
+    return Entry(registry.family, name, aliases, summary, text, settings)

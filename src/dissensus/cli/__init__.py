@@ -1,0 +1,87 @@
+"""The command `dissensus`: one small file per group of verbs, imported when a verb is used."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from .._version import __version__
+
+__all__ = ["cli", "main"]
+
+# Verb → module, and what `--help` says of it without importing anything.
+VERBS = {
+    "demo": ("demo", "Show what dissensus does, on a data set that comes with it."),
+    "aggregate": ("aggregate", "Estimate the true label of every item."),
+    "evaluate": ("evaluate", "Score labels against known ones."),
+    "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
+    "convert": ("convert", "Write annotations in another format."),
+    "methods": ("methods", "List the methods and their settings."),
+    "agginfo": ("methods", "List the ways to aggregate."),
+}
+
+
+class Verbs(click.Group):
+    """A group that imports a verb only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the verbs in the order of the table, without mere other names."""
+        return [verb for verb in VERBS if verb != "agginfo"]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a verb; its module holds a command of the same name."""
+        if name not in VERBS:
+            return None
+        module = import_module(f".{VERBS[name][0]}", __name__)
+        return getattr(module, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs from the table alone."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, VERBS[verb][1]) for verb in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
+@click.version_option(__version__, prog_name="dissensus")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Labels from several annotators who disagree.
+
+    Begin with `dissensus demo`, then `dissensus aggregate YOUR_FILE`.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command; what a user can cure ends in one line and exit code 2."""
+    from ..errors import DissensusError
+
+    try:
+        cli.main(arguments, prog_name="dissensus", standalone_mode=False)
+    except DissensusError as problem:
+        _end(str(problem), 2)
+    except click.UsageError as problem:
+        path = problem.ctx.command_path if problem.ctx else "dissensus"
+        _end(f"{problem.format_message().rstrip('.')}; see `{path} --help`", 2)
+    except click.ClickException as problem:
+        _end(problem.format_message(), 2)
+    except click.exceptions.Exit as ending:
+        sys.exit(ending.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _end("interrupted; nothing was written", 130)
+    except BrokenPipeError:  # the reader had enough
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _end(message: str, code: int) -> None:
+    click.echo(f"dissensus: {' '.join(message.split())}", err=True)
+    sys.exit(code)

@@ -1,0 +1,52 @@
+"""`dissensus demo`."""
+
+from __future__ import annotations
+
+import click
+
+from ._shared import json_option, note, show_json
+
+__all__ = ["demo"]
+
+
+@click.command()
+@click.option(
+    "--strategy", "-s", default="dawid-skene", show_default=True, help="name[setting=value,…]"
+)
+@click.option(
+    "--folder", default="./demo", show_default=True, help="Where annotations and labels go."
+)
+@json_option
+def demo(strategy: str, folder: str, as_json: bool) -> None:
+    r"""Show what dissensus does, on a data set that comes with it.
+
+    Photos from camera traps, labelled by forty people of very different care. Writes
+    answers.csv, truth.csv and labels.csv to the folder and prints what there is to know.
+
+    \b
+    Example:
+      dissensus demo
+    """
+    from pathlib import Path
+
+    from .. import _demo
+    from ..aggregation import aggregate
+    from ..io import write
+    from ..io.writing import write_truth
+    from ..reporting.summary import summarise
+    from ._summary import print_summary
+
+    said, truth = _demo.demo()
+    result = aggregate(said, strategy)
+    place = Path(folder)
+    write(said, place / "answers.csv")
+    write_truth(truth, place / "truth.csv")
+    write(result, place / "labels.csv")
+    summary = summarise(said, result, truth=truth)
+    if as_json:
+        show_json(summary.as_dict())
+        return
+    print_summary(summary)
+    note(f"\nWritten to {place}: answers.csv, truth.csv, labels.csv. Try next:")
+    note(f"  dissensus aggregate {place}/answers.csv -s majority -o majority.csv")
+    note(f"  dissensus evaluate majority.csv --truth {place}/truth.csv")

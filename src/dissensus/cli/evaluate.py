@@ -1,0 +1,70 @@
+"""`dissensus evaluate`."""
+
+from __future__ import annotations
+
+import click
+
+from ._shared import json_option, seed_option, show_json
+
+__all__ = ["evaluate"]
+
+_ORDER = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
+_WORDS = {
+    "accuracy": "accuracy (expected over ties)",
+    "accuracy_as_labelled": "accuracy of the labels as given",
+    "macro_f1": "macro F1",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "ece": "calibration error (ECE)",
+}
+
+
+@click.command()
+@click.argument("pred")
+@click.option("--truth", required=True, help="Known labels: table, .npy, or a simulated folder.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    help="For intervals.",
+)
+@json_option
+@seed_option
+def evaluate(pred: str, truth: str, resamples: int, as_json: bool, seed: int) -> None:
+    r"""Score labels against known ones.
+
+    PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
+    cover a part of the items. Intervals are bootstrap intervals over items, 95 %.
+
+    \b
+    Example:
+      dissensus evaluate labels.csv --truth truth.csv
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from .. import metrics
+    from ..io import read_predictions, read_truth
+
+    found = metrics.evaluate(
+        read_predictions(pred), read_truth(truth), resamples=resamples, seed=seed
+    )
+    if as_json:
+        show_json(found.as_dict())
+        return
+    table = Table("score", "value", "95 % interval", title=f"{found.n_scored} items scored")
+    for name in _ORDER:
+        score = found.scores.get(name)
+        if score is not None:
+            table.add_row(
+                _WORDS[name], f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}"
+            )
+    console = Console()
+    console.print(table)
+    for count, words in (
+        (found.n_without_truth, "labelled items have no known label"),
+        (found.n_without_prediction, "known labels have no prediction"),
+    ):
+        if count:
+            console.print(f"{count} {words}", highlight=False)

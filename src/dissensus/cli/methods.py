@@ -1,0 +1,68 @@
+"""`dissensus methods`, and `agginfo` as peerannot calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ._shared import json_option, show_json
+
+__all__ = ["agginfo", "methods"]
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def methods(name: str | None, as_json: bool) -> None:
+    r"""List the methods and their settings; with a NAME, all about one.
+
+    \b
+    Example:
+      dissensus methods dawid-skene
+    """
+    from ..catalogue import catalogue, entries
+
+    found = entries(name) if name else catalogue()
+    if as_json:
+        show_json([entry.as_dict() for entry in found])
+    else:
+        _print(found, settings=name is not None)
+
+
+@click.command()
+@json_option
+def agginfo(as_json: bool) -> None:
+    """List the ways to aggregate."""
+    from ..catalogue import catalogue
+
+    found = [entry for entry in catalogue() if entry.family == "aggregate"]
+    if as_json:
+        show_json([entry.as_dict() for entry in found])
+    else:
+        _print(found, settings=False)
+
+
+def _print(found: list[Any], *, settings: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for family in dict.fromkeys(entry.family for entry in found):
+        table = Table("method", "what it does", "also called", title=f"dissensus {family} -s …")
+        for entry in found:
+            if entry.family == family:
+                table.add_row(entry.name, escape(entry.summary), ", ".join(entry.aliases))
+        console.print(table)
+    if not settings:
+        return
+    for entry in found:
+        if entry.settings:
+            table = Table("setting", "default", "may be", "meaning", title=entry.name)
+            for setting in entry.settings:
+                table.add_row(
+                    *map(escape, (setting.name, setting.default, setting.limits, setting.doc))
+                )
+            console.print(table)
+        console.print(escape(entry.text), highlight=False)

@@ -1,0 +1,87 @@
+"""From columns of a dataframe to codes and names; polars does the counting of texts.
+
+The order of names is the one of `_names.code`, so that it does not matter where data came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .._names import NUMBER, Codes, Names, as_names, code, smallest, text
+
+__all__ = ["carried", "code_columns", "series_of"]
+
+
+def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
+    """Return codes and names, in natural order, of every column."""
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    coded = frame.select(
+        pl.col(name).cast(pl.Categorical(pl.Categories.random())) for name in texts
+    )
+    return {
+        name: _natural(coded[name]) if name in texts else _code_values(frame[name])
+        for name in frame.columns
+    }
+
+
+def series_of(name: str, values: list[Any]) -> pl.Series:
+    """Return values of any kind as a column; mixed ones as texts."""
+    kinds = {type(value) for value in values if value is not None and value == value}
+    if kinds <= {str}:
+        values = [value if isinstance(value, str) else None for value in values]
+    elif len(kinds) > 1 and not kinds <= {int, float}:
+        values = [None if value is None or value != value else text(value) for value in values]
+    return pl.Series(name, values, strict=False, nan_to_null=True)
+
+
+def _natural(coded: pl.Series) -> tuple[Codes, Names]:
+    """Return codes and names in natural order of a categorical column."""
+    physical = coded.to_physical().to_numpy()
+    count = int(physical.max()) + 1 if len(physical) else 0
+    places = pl.int_range(count, dtype=pl.UInt32, eager=True)
+    names = places.cat.to(coded.dtype).cast(pl.String)
+    numbers = names.cast(pl.Float64, strict=False)
+    order = names.arg_sort()
+    if names.str.contains(NUMBER).all() and numbers.is_finite().all():
+        by_name = numbers.gather(order)
+        order = order.gather(pl.Series(np.argsort(by_name.to_numpy(), kind="stable")))
+    rank = np.empty(count, dtype=smallest(count))
+    rank[order.to_numpy()] = np.arange(count, dtype=rank.dtype)
+    return rank[physical], as_names(names.gather(order).to_list())
+
+
+def _code_values(column: pl.Series) -> tuple[Codes, Names]:
+    """Return codes and names of a column that is not text."""
+    if isinstance(column.dtype, pl.Enum):
+        names = as_names(column.dtype.categories.to_list())
+        return column.to_physical().to_numpy().astype(smallest(len(names))), names
+    if column.dtype == pl.Categorical:
+        return code_columns(column.cast(pl.String).to_frame())[column.name]
+    distinct = column.unique()
+    codes, names = code(distinct.to_list())
+    keys = pl.DataFrame({column.name: distinct, "code": codes.astype(np.uint32)})
+    joined = column.to_frame().join(keys, on=column.name, how="left", maintain_order="left")
+    return joined["code"].to_numpy().astype(codes.dtype), names
+
+
+def carried(column: pl.Series) -> np.ndarray[Any, Any]:
+    """Return a column to carry along: as numbers or times where all of it reads so."""
+    if column.dtype != pl.String:
+        return column.to_numpy()
+    for read in _READINGS:
+        try:
+            return read(column).to_numpy()
+        except pl.exceptions.PolarsError:
+            continue
+    return as_names(column.fill_null("").to_list())
+
+
+_READINGS: tuple[Callable[[pl.Series], pl.Series], ...] = (
+    lambda column: column.cast(pl.Int64),
+    lambda column: column.cast(pl.Float64),
+    lambda column: column.str.to_datetime(),
+)

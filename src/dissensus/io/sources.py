@@ -1,0 +1,157 @@
+"""What a path holds, found out from its content: compressed or not, and which format."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ..errors import DataError
+
+__all__ = ["FORMATS", "Source", "format_for", "open_source"]
+
+# Formats by the ending of a file that is to be written; reading looks at the content.
+FORMATS = {
+    "csv": ("csv",),
+    "tsv": ("tsv", "tab"),
+    "parquet": ("parquet", "pq"),
+    "arrow": ("arrow", "feather", "ipc"),
+    "jsonl": ("jsonl", "ndjson"),
+    "json": ("json",),
+    "npy": ("npy",),
+}
+COMPRESSED = {"gz": "gzip", "zst": "zstd"}
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"\x93NUMPY": "npy"}
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+_SEPARATORS = ",\t;|"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or what came through standard input, and its format."""
+
+    name: str  # for messages
+    content: Path | bytes
+    format: str
+
+    def fail(self, message: str) -> DataError:
+        """Return an error about this source."""
+        return DataError(f"{self.name}: {message}")
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """Return its lines as text, unpacked."""
+        try:
+            return pl.read_lines(self.content, n_rows=most)["line"].to_list()
+        except (pl.exceptions.PolarsError, OSError):
+            raise self.fail(_undecodable(self.content)) from None
+
+    def text(self) -> str:
+        """Return all of it as text, unpacked."""
+        return "\n".join(self.lines()).removeprefix("\ufeff")
+
+    def separator(self) -> str:
+        """Return what separates columns, judged by the first line."""
+        if self.format == "tsv":
+            return "\t"
+        head = self.lines(1)[0]
+        return max(_SEPARATORS, key=lambda mark: (head.count(mark), mark == ","))
+
+
+def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
+    """Return a file or `-`, standard input, with its format recognised or as told."""
+    if str(given) == "-":
+        name, content = "standard input", sys.stdin.buffer.read()
+        head = content[:8]
+    else:
+        name, content = str(given), Path(given)
+        head = _head(content)
+    if not head:
+        raise DataError(f"{name}: empty")
+    source = Source(name, content, format or "csv")
+    if format is None:
+        source = Source(name, content, _recognise(source, head))
+    return source
+
+
+def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]:  # noqa: A002
+    """Return format and compression for a file to be written, told by its ending.
+
+    >>> format_for("labels.csv.gz")
+    ('csv', 'gzip')
+    """
+    parts = Path(path).name.lower().split(".")
+    compression = COMPRESSED.get(parts[-1], "uncompressed")
+    ending = parts[-2 if compression != "uncompressed" and len(parts) > 1 else -1]
+    if format is None:
+        format = next((kind for kind, endings in FORMATS.items() if ending in endings), None)  # noqa: A001
+    if format is None:
+        known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
+        raise DataError(f"{path}: no format ends in .{ending}; known are {known}, or say --format")
+    return format, compression
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(8)
+    except OSError as problem:
+        raise DataError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+
+
+def _recognise(source: Source, head: bytes) -> str:
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise source.fail("written as UTF-16; save it again as UTF-8")
+    first = [line.removeprefix("\ufeff").strip() for line in source.lines(50)]
+    first = [line for line in first if line]
+    if not first:
+        raise source.fail("empty")
+    if first[0].startswith("["):
+        return "json"
+    if first[0].startswith("{"):
+        return "jsonl" if _whole(first[0]) and (len(first) > 1 or _flat(first[0])) else "json"
+    return "csv"
+
+
+def _whole(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _flat(line: str) -> bool:
+    return not any(isinstance(value, (dict, list)) for value in json.loads(line).values())
+
+
+def _undecodable(content: Path | bytes) -> str:
+    """Say where the text stops being UTF-8; a packed file is only said to be damaged."""
+    raw = content if isinstance(content, bytes) else content.read_bytes()
+    if raw.startswith(_PACKED):
+        return "cannot be unpacked to UTF-8 text; it is damaged or not text"
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        return f"line {line}: not UTF-8; save it again as UTF-8"
+    return "cannot be read as text"
+
+
+def ragged_line(source: Source, separator: str) -> str | None:
+    """Say which line has more or fewer fields than the first one."""
+    rows = csv.reader((line + "\n" for line in source.lines()), delimiter=separator)
+    try:
+        width = len(next(rows))
+        for row in rows:
+            if row and len(row) != width:
+                return f"line {rows.line_num}: {len(row)} fields, but the header has {width}"
+    except csv.Error as problem:
+        return f"line {rows.line_num}: {problem}"
+    return None

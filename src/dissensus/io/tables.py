@@ -1,0 +1,203 @@
+"""Long tables, one row for each label, read and written through polars."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+
+from .._names import Codes, Names, as_names, smallest
+from ..annotations import Annotations
+from ..errors import DataError
+from .coding import carried, code_columns, series_of
+from .columns import CARRIED, NEEDED, find_columns
+from .records import frame_of_records
+from .sources import Source, ragged_line
+
+__all__ = ["annotations_from", "as_frame", "column_names", "read_columns", "write_frame"]
+
+
+def as_frame(table: Any) -> pl.DataFrame:
+    """Return a polars, pandas or Arrow table as polars."""
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if type(table).__module__.startswith("pandas"):
+        # Column by column through Python: no Arrow needed, and mixed columns survive.
+        return pl.DataFrame(
+            {str(name): series_of(str(name), table[name].tolist()) for name in table.columns}
+        )
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__dataframe__"):
+        return pl.DataFrame(table)
+    raise DataError(f"cannot read a {type(table).__name__} as a table")
+
+
+def annotations_from(
+    table: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+    source: Source | None = None,
+) -> Annotations:
+    """Return the annotations of a long table: one row for each label."""
+    frame = as_frame(table)
+    name = source.name if source else "table"
+    roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
+    frame = frame.select(pl.col(column).alias(role) for role, column in roles.items())
+    needed = [pl.col(role) for role in NEEDED]
+    if any(frame[role].null_count() for role in NEEDED):
+        frame = frame.filter(~pl.all_horizontal(column.is_null() for column in needed))
+    gaps = _gaps(frame)
+    if gaps.any() and missing == "drop":
+        frame, gaps = frame.filter(~gaps), pl.Series([], dtype=pl.Boolean)
+    if gaps.any():
+        raise _missing(frame, gaps, name, source)
+    codes = code_columns(frame.select(needed))
+    label, known = codes["label"]
+    if classes is not None:
+        label, known = _declared(label, known, as_names(classes), name)
+    return Annotations.from_codes(
+        codes["item"][0],
+        codes["annotator"][0],
+        label,
+        items=codes["item"][1],
+        annotators=codes["annotator"][1],
+        classes=known,
+        **{role: carried(frame[role]) for role in roles if role not in NEEDED},
+    )
+
+
+def column_names(source: Source) -> list[str]:
+    """Return the names in a table's header."""
+    match source.format:
+        case "parquet":
+            return list(_reading(source, lambda: pl.read_parquet_schema(source.content)))
+        case "arrow":
+            return _reading(source, lambda: pl.read_ipc(source.content, n_rows=0)).columns
+        case "csv" | "tsv":
+            return _header(source)
+    return read_columns(source, None).columns
+
+
+def read_columns(source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:
+    """Return columns of a table, as text where the format knows nothing else."""
+    columns = None if wanted is None else list(wanted)
+    match source.format:
+        case "parquet":
+            return _reading(source, lambda: pl.read_parquet(source.content, columns=columns))
+        case "arrow":
+            return _reading(source, lambda: pl.read_ipc(source.content, columns=columns))
+        case "json" | "jsonl":
+            frame = frame_of_records(source)
+            return frame if columns is None else frame.select(columns)
+    separator = source.separator()
+    header = _header(source)  # read here: polars leaves doubled quotes in names
+    places = range(len(header)) if columns is None else sorted(map(header.index, columns))
+    try:
+        frame = pl.read_csv(
+            source.content,
+            columns=list(places),
+            separator=separator,
+            infer_schema=False,
+            glob=False,
+        )
+        frame.columns = [header[place] for place in places]
+        return frame
+    except pl.exceptions.NoDataError:
+        raise source.fail("empty") from None
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        reason = ragged_line(source, separator) or str(problem).splitlines()[0]
+        raise source.fail(reason) from None
+
+
+def write_frame(frame: pl.DataFrame, file: IO[bytes], kind: str, compression: Any) -> None:
+    """Write a table to an open file."""
+    match kind:
+        case "parquet":
+            frame.write_parquet(file, compression="zstd")
+        case "arrow":
+            frame.write_ipc(file)
+        case "jsonl":
+            frame.write_ndjson(file, compression=compression)
+        case "json":
+            file.write(json.dumps(frame.to_dicts(), ensure_ascii=False).encode())
+        case _:
+            separator = "\t" if kind == "tsv" else ","
+            frame.write_csv(file, separator=separator, compression=compression)
+
+
+def _gaps(frame: pl.DataFrame) -> pl.Series:
+    """Return the rows in which item, annotator or label is missing."""
+    tests = []
+    for role in NEEDED:
+        column = pl.col(role)
+        tests.append(column.is_null())
+        if frame.schema[role] == pl.String:
+            tests.append(column == "")
+        elif frame.schema[role].is_float():
+            tests.append(column.is_nan())
+    return frame.select(pl.any_horizontal(*tests).fill_null(True).alias("gap"))["gap"]
+
+
+def _missing(frame: pl.DataFrame, gaps: pl.Series, name: str, source: Source | None) -> DataError:
+    row = int(gaps.arg_true()[0])
+    role = next(
+        role
+        for role in NEEDED
+        if frame[role][row] in (None, "") or frame[role][row] != frame[role][row]
+    )
+    count = int(gaps.sum())
+    more = f"; {count - 1} more lines like this" if count > 1 else ""
+    place = f"row {row + 1}"
+    if source is not None and source.format in ("csv", "tsv"):
+        ragged = ragged_line(source, source.separator())
+        if ragged is not None:
+            return DataError(f"{name}: {ragged}{more}")
+        place = f"line {_line_of_row(source, row)}"
+    elif source is not None and source.format == "jsonl":
+        place = f"line {row + 1}"
+    return DataError(f"{name}: {place}: no {role}{more}; --missing drop leaves such rows out")
+
+
+def _line_of_row(source: Source, row: int) -> int:
+    """Return the line on which a row begins, which quoted line breaks may have moved."""
+    rows = csv.reader((line + "\n" for line in source.lines()), delimiter=source.separator())
+    begins, seen = 1, -1
+    for fields in rows:
+        if fields:
+            seen += 1
+        if seen == row + 1:
+            break
+        begins = rows.line_num + 1
+    return begins
+
+
+def _header(source: Source) -> list[str]:
+    separator = source.separator()
+    lines = (line + "\n" for line in source.lines(1000))
+    names = next(csv.reader(lines, delimiter=separator), [])
+    return [name.removeprefix("\ufeff") for name in names]
+
+
+def _reading(source: Source, read: Any) -> Any:
+    try:
+        return read()
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        raise source.fail(f"damaged {source.format} ({str(problem).splitlines()[0]})") from None
+
+
+def _declared(label: Codes, found: Names, names: Names, source: str) -> tuple[Codes, Names]:
+    places = {name: place for place, name in enumerate(names.tolist())}
+    for name in found.tolist():
+        if name not in places:
+            raise DataError(
+                f"{source}: label {name!r} is not among the classes {', '.join(places)}"
+            )
+    table = np.array([places[name] for name in found.tolist()], dtype=smallest(len(names)))
+    return (table[label] if len(found) else label), names

@@ -1,0 +1,1 @@
+"""What there is to tell about annotations and a result: first numbers, then pages."""

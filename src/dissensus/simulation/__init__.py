@@ -1,0 +1,138 @@
+"""Crowds that are known: strategies to draw annotators and what they say, one file per strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._names import numbered
+from .._relation import Array
+from ..annotations import Annotations
+from ..errors import OptionError
+from ..measurements import Numbers
+from ..registry import simulators
+from ._answers import one_by_one
+from ._crowd import Crowd, Plan, Strategy
+from ._fast import all_at_once
+from .given_matrices import GivenMatrices
+
+__all__ = ["Crowd", "simulate", "Simulation", "Strategy"]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What a simulated crowd said, and the truth about it."""
+
+    said: Annotations | Numbers
+    truth: Array  # (item): a class, or a number
+    crowd: Crowd
+    options: dict[str, Any]  # every argument, ready for JSON
+
+    @property
+    def truths(self) -> dict[str, str] | dict[str, float]:
+        """The truth by name: `{item: class}`, or `{item: number}`."""
+        values = self.truth
+        if isinstance(self.said, Annotations):
+            values = self.said.classes[self.truth]
+        return dict(zip(self.said.items.tolist(), values.tolist(), strict=True))
+
+    @property
+    def extras(self) -> dict[str, Array]:
+        """What else was drawn and is worth saving, besides the confusion matrices."""
+        return self.crowd.extras
+
+
+def simulate(
+    strategy: str | Strategy = "hammer-spammer",
+    *,
+    n_items: int = 20,
+    n_annotators: int = 1,
+    n_classes: int = 2,
+    feedback: int | None = None,
+    workerload: int | None = None,
+    imbalance: bool = False,
+    seed: int = 0,
+    fast: bool = False,
+    matrices: npt.ArrayLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Simulation:
+    """Draw annotators and what they say about items whose truth is known.
+
+    Parameters
+    ----------
+    strategy
+        A strategy, or `name[setting=value,…]`.
+    n_items
+        How many items.
+    n_annotators
+        How many annotators.
+    n_classes
+        How many classes; numeric answers have none.
+    feedback
+        Labels per item, at most; all annotators if not given.
+    workerload
+        Labels per annotator, at most; all items if not given.
+    imbalance
+        Whether the number of labels differs between items, from one up to what is allowed.
+    seed
+        The same seed gives the same answers.
+    fast
+        Draw everything at once, on all cores, instead of item by item. The truth and the crowd
+        stay the same, the answers do not; every item gets its `feedback`, or it is an error.
+    matrices
+        Confusion matrices (annotator, true class, given class) for `given-matrices`.
+    progress
+        Called with the items that are done and how many there are.
+
+    Examples
+    --------
+    >>> drawn = simulate("independent-confusion", n_items=200, n_annotators=30, n_classes=5,
+    ...                  feedback=10)
+    >>> drawn.said
+    <Annotations: 2000 labels by 30 annotators on 200 items; classes 0, 1, 2, 3, 4>
+    >>> drawn.truth[:8].tolist()
+    [4, 3, 2, 1, 1, 0, 0, 0]
+    >>> drawn.crowd.confusion[0, 0].round(4).tolist()
+    [0.3902, 0.0576, 0.3646, 0.086, 0.1015]
+    """
+    chosen = simulators.create(strategy) if isinstance(strategy, str) else strategy
+    spec = simulators.describe(chosen)
+    if matrices is not None and not isinstance(chosen, GivenMatrices):
+        raise OptionError(f"matrices are for given-matrices, but the strategy is {spec}")
+    plan = Plan(
+        n_items=n_items,
+        n_annotators=n_annotators,
+        n_classes=n_classes,
+        feedback=feedback,
+        workerload=workerload,
+        imbalance=imbalance,
+        seed=seed,
+        fast=fast,
+        matrices=matrices,
+    )
+    tell = progress or (lambda _done, _total: None)
+    rng = np.random.default_rng(seed)
+    truth = chosen.truth(plan, rng)
+    crowd = chosen.crowd(plan, rng)
+    if fast:
+        starts, annotator, answer = all_at_once(chosen, plan, crowd, truth, tell)
+    else:
+        starts, annotator, answer = one_by_one(chosen, plan, crowd, truth, rng, tell)
+    # The rows are in order already, which `from_codes` would need memory to find out.
+    columns: dict[str, Any] = {
+        "index": starts,
+        "annotator": annotator,
+        "items": numbered(n_items),
+        "annotators": numbered(n_annotators),
+    }
+    said: Annotations | Numbers
+    if chosen.numeric:
+        said = Numbers(value=answer, **columns)
+    else:
+        said = Annotations(label=answer, classes=numbered(n_classes), **columns)
+    options = {name: getattr(plan, name) for name in vars(plan) if name != "matrices"}
+    return Simulation(said, truth, crowd, {"strategy": spec, "settings": asdict(chosen), **options})

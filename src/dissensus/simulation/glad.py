@@ -1,0 +1,46 @@
+"""GLAD: able annotators are right, and easy items are labelled right.
+
+Annotator a is right about item i with probability sigmoid(ability[a] · exp(log_easiness[i])).
+Otherwise all wrong classes are equally probable. Both parameters are drawn from a normal
+distribution around 1 with deviation 1. A negative ability is somebody who is wrong on purpose.
+
+    J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
+    integration of labels from labelers of unknown expertise. Advances in Neural Information
+    Processing Systems 22, 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from .._relation import Array, Floats
+from ._crowd import Crowd, Plan, Strategy, one_coin
+
+__all__ = ["Glad"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glad(Strategy):
+    """Annotators with abilities and items with difficulties.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> drawn = simulate("glad", n_items=4, n_annotators=2)
+    >>> {name: values.shape for name, values in drawn.extras.items()}
+    {'ability': (2,), 'log_easiness': (4,)}
+    """
+
+    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+        ability = rng.normal(1, 1, size=plan.n_annotators)
+        log_easiness = rng.normal(1, 1, size=plan.n_items)
+        extras = {"ability": ability, "log_easiness": log_easiness}
+        return Crowd(plan.n_classes, None, extras)
+
+    def chances(self, crowd: Crowd, truth: Array, item: Array, annotator: Array) -> Floats:
+        easiness = np.exp(crowd.extras["log_easiness"][item])
+        correct = expit(crowd.extras["ability"][annotator] * easiness)  # (answer)
+        return one_coin(correct[:, None], truth[item, None] == np.arange(crowd.n_classes))

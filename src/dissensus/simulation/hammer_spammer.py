@@ -1,0 +1,46 @@
+"""Hammers and spammers: some annotators are always right, the others guess.
+
+A hammer's confusion matrix is the identity. A spammer gives every class with the same
+probability, whatever the truth. Spammers come last.
+
+    D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
+    Advances in Neural Information Processing Systems 24, 2011.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..params import Probability
+from ._crowd import Crowd, Plan, Strategy
+
+__all__ = ["HammerSpammer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HammerSpammer(Strategy):
+    """Annotators who are always right, and annotators who guess.
+
+    Parameters
+    ----------
+    ratio
+        Share of spammers; their number is rounded down.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> drawn = simulate(HammerSpammer(ratio=0.5), n_annotators=2)
+    >>> drawn.crowd.confusion.tolist()
+    [[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]]
+    """
+
+    ratio: Probability = 0.1
+
+    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+        n_hammers = plan.n_annotators - int(self.ratio * plan.n_annotators)
+        shape = (plan.n_annotators, plan.n_classes, plan.n_classes)
+        confusion = np.full(shape, 1 / plan.n_classes)
+        confusion[:n_hammers] = np.eye(plan.n_classes)
+        return Crowd(plan.n_classes, confusion, {})

@@ -1,0 +1,40 @@
+"""MACE: annotators either know the answer or have a habit.
+
+Annotator a gives the true class with probability trust[a]. Otherwise the label comes from their
+habit, a distribution over the classes that does not look at the item; it may hit the truth by
+chance. Trust is drawn from a Beta(0.5, 0.5), which makes many experts and many spammers and few
+in between, habits uniformly from the simplex.
+
+    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
+    Proceedings of NAACL-HLT, 2013.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._crowd import Crowd, Plan, Strategy
+
+__all__ = ["Mace"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mace(Strategy):
+    """Annotators who know, or answer out of habit.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> drawn = simulate("mace", n_annotators=2, n_classes=3)
+    >>> {name: values.shape for name, values in drawn.extras.items()}
+    {'trust': (2,), 'habit': (2, 3)}
+    """
+
+    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+        trust = rng.beta(0.5, 0.5, size=plan.n_annotators)
+        habit = rng.dirichlet(np.ones(plan.n_classes), size=plan.n_annotators)
+        knows = trust[:, None, None]
+        confusion = knows * np.eye(plan.n_classes) + (1 - knows) * habit[:, None, :]
+        return Crowd(plan.n_classes, confusion, {"trust": trust, "habit": habit})

@@ -1,0 +1,68 @@
+"""Numeric: annotators measure, each with a bias and a precision of their own.
+
+Annotator a says truth[i] + bias[a] + e / sqrt(precision[a]) about item i, with e from a standard
+normal distribution. Truths and biases are normal around 0; precisions come from a Gamma with
+mean 1 / noise². There are no classes.
+
+    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+    crowds. Journal of Machine Learning Research 11, 2010.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._relation import Array
+from ..params import NonNegative, Positive
+from ._crowd import Crowd, Plan, Strategy
+
+__all__ = ["Numeric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numeric(Strategy):
+    """Annotators who give numbers.
+
+    Parameters
+    ----------
+    spread
+        Standard deviation of the truths.
+    bias
+        Standard deviation of the annotators' biases.
+    noise
+        Standard deviation of an answer by an annotator of mean precision.
+    evenness
+        Shape of the Gamma distribution; more of it, more alike are the precisions.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> simulate("numeric", n_items=3, n_annotators=2).said
+    <Numbers: 6 answers by 2 annotators on 3 items; -2.87... to 6.20...>
+    """
+
+    numeric: ClassVar[bool] = True
+
+    spread: Positive = 10.0
+    bias: NonNegative = 1.0
+    noise: Positive = 1.0
+    evenness: Positive = 3.0
+
+    def truth(self, plan: Plan, rng: np.random.Generator) -> Array:
+        return rng.normal(0, self.spread, size=plan.n_items)
+
+    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+        bias = rng.normal(0, self.bias, size=plan.n_annotators)
+        scale = 1 / (self.noise**2 * self.evenness)
+        precision = rng.gamma(self.evenness, scale, size=plan.n_annotators)
+        return Crowd(0, None, {"bias": bias, "precision": precision})
+
+    def answers(
+        self, crowd: Crowd, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+    ) -> Array:
+        bias, precision = crowd.extras["bias"], crowd.extras["precision"]
+        error = rng.standard_normal(len(item)) / np.sqrt(precision[annotator])
+        return truth[item] + bias[annotator] + error

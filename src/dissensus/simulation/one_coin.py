@@ -1,0 +1,62 @@
+"""One coin: every annotator is right with a probability of their own, for all classes.
+
+The probabilities are drawn from a Beta(a, b), stretched from [0, 1] to [low, high]. A wrong label
+is any other class with the same probability.
+
+    Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
+    algorithm for crowdsourcing. Journal of Machine Learning Research 17, 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import MethodError
+from ..params import Positive, Probability
+from ._crowd import Crowd, Plan, Strategy, one_coin
+
+__all__ = ["OneCoin"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneCoin(Strategy):
+    """One probability of being right per annotator.
+
+    Parameters
+    ----------
+    a
+        First shape of the Beta distribution; more of it, more annotators near `high`.
+    b
+        Second shape; more of it, more annotators near `low`.
+    low
+        The smallest probability of being right.
+    high
+        The largest probability of being right.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> drawn = simulate(OneCoin(low=0.75, high=0.75), n_classes=2)
+    >>> drawn.crowd.confusion.tolist()
+    [[[0.75, 0.25], [0.25, 0.75]]]
+    """
+
+    a: Positive = 1.0
+    b: Positive = 1.0
+    low: Probability = 0.5
+    high: Probability = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.low > self.high:
+            raise MethodError(f"low = {self.low}, but it must be at most high = {self.high}")
+
+    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+        correct = self.low + (self.high - self.low) * rng.beta(
+            self.a, self.b, size=plan.n_annotators
+        )
+        is_true = np.eye(plan.n_classes, dtype=bool)
+        confusion = one_coin(correct[:, None, None], is_true)
+        return Crowd(plan.n_classes, confusion, {"correct": correct})

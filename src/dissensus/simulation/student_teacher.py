@@ -1,0 +1,84 @@
+"""Students and teachers: some annotators have learned from others, with all their mistakes.
+
+Teachers have random confusion matrices, as in `independent-confusion`. Every student has one
+teacher, any of them with the same probability, and the teacher's matrix. Students come last.
+Their answers are still independent, unless `copy_prob` is set: with that probability a student
+gives the teacher's answer where the teacher has labelled the item too. This breaks what most
+models assume, that answers are independent once the truth is known.
+
+    T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+    datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._relation import Array
+from ..errors import OptionError
+from ..params import Probability
+from ._crowd import Crowd, Plan, Strategy
+from .independent_confusion import uniform_matrices
+
+__all__ = ["StudentTeacher"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentTeacher(Strategy):
+    """Annotators with confusion matrices of their own, and annotators who took over one of these.
+
+    Parameters
+    ----------
+    ratio
+        Share of students; their number is rounded down.
+    copy_prob
+        Probability that a student gives the teacher's answer, where there is one.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> drawn = simulate(StudentTeacher(ratio=0.6), n_annotators=5, seed=1)
+    >>> drawn.extras["student_teacher_association"].tolist()
+    [[2, 1], [3, 0], [4, 1]]
+    """
+
+    ratio: Probability = 0.1
+    copy_prob: Probability = 0.0
+
+    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+        n_students = int(self.ratio * plan.n_annotators)
+        n_teachers = plan.n_annotators - n_students
+        if n_teachers == 0:
+            raise OptionError(
+                f"ratio = {self.ratio} makes students of all {plan.n_annotators} annotators; "
+                "lower it, so that somebody can teach"
+            )
+        matrices = uniform_matrices(n_teachers, plan.n_classes, rng)
+        teacher = rng.choice(n_teachers, replace=True, size=n_students)
+        student = np.arange(n_teachers, plan.n_annotators)
+        pairs = np.column_stack([student, teacher])  # (student, 2)
+        confusion = np.concatenate([matrices, matrices[teacher]])
+        return Crowd(plan.n_classes, confusion, {"student_teacher_association": pairs})
+
+    def answers(
+        self, crowd: Crowd, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+    ) -> Array:
+        label = super().answers(crowd, truth, item, annotator, rng)
+        student, teacher = crowd.extras["student_teacher_association"].T
+        if self.copy_prob == 0 or len(student) == 0:
+            return label
+        learned = np.full(int(student.max()) + 1, -1)  # (annotator): the teacher, or -1
+        learned[student] = teacher
+        # An answer is one number, so that a teacher's can be looked up in sorted order.
+        key = item.astype(np.int64) * len(learned) + annotator
+        by_key = key.argsort(kind="stable")
+        taught = np.flatnonzero(learned[annotator] >= 0)
+        wanted = key[taught] - annotator[taught] + learned[annotator[taught]]
+        place = by_key[np.searchsorted(key, wanted, sorter=by_key)]  # nobody is past the end
+        together = key[place] == wanted
+        taught, place = taught[together], place[together]
+        copied = rng.random(len(taught)) < self.copy_prob
+        label[taught[copied]] = label[place[copied]]
+        return label

@@ -1,0 +1,81 @@
+"""What several test files need: random relations, the shared data, the command."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import strategies as st
+
+from dissensus import Annotations, read, read_truth
+from dissensus.cli import main
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def annotation_rows(
+    most: int = 30, items: str = "abcde", annotators: str = "vwxyz", classes: str = "012"
+):
+    """Draw rows (item, annotator, label), repeats included."""
+    row = st.tuples(st.sampled_from(items), st.sampled_from(annotators), st.sampled_from(classes))
+    return st.lists(row, min_size=1, max_size=most)
+
+
+def relation(rows, **declared) -> Annotations:
+    item, annotator, label = zip(*rows, strict=True) if rows else ((), (), ())
+    return Annotations.from_columns(item, annotator, label, **declared)
+
+
+def shared_path(name: str) -> Path:
+    """Return a folder of the shared data sets; skip where they are not beside the project."""
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"the shared data sets are not beside the project (no data/{name})")
+    return path
+
+
+def shared(name: str) -> Annotations:
+    return read(shared_path(name) / "answers.csv.gz")
+
+
+def shared_truth(name: str) -> dict[str, str]:
+    return read_truth(shared_path(name) / "truth.csv.gz")
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def run(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Done:
+    """Run the command in this process, as fast as can be, with streams of its own."""
+    streams = [io.TextIOWrapper(io.BytesIO(body), encoding="utf-8") for body in (stdin, b"", b"")]
+    before, here = (sys.stdin, sys.stdout, sys.stderr), Path.cwd()
+    try:
+        sys.stdin, sys.stdout, sys.stderr = streams
+        os.chdir(cwd or here)
+        main([str(argument) for argument in arguments])
+        code = 0
+    except SystemExit as ending:
+        code = int(ending.code or 0)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+        os.chdir(here)
+    for stream in streams[1:]:
+        stream.flush()
+    return Done(code, *(stream.buffer.getvalue() for stream in streams[1:]))
+
+
+def run_process(*arguments: object, cwd: Path | None = None) -> Done:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "dissensus", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, timeout=120, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,360 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from dissensus import __version__
+from dissensus.cli import VERBS
+from tests.support import run, run_process
+
+ANSWERS = "task,worker,label\n" + "".join(
+    f"{item},{who},{'cat' if item in 'abc' else 'dog'}\n" for item in "abcdef" for who in "xyz"
+)
+
+
+@pytest.fixture
+def answers(tmp_path):
+    (tmp_path / "answers.csv").write_text(ANSWERS + "a,w,dog\n")
+    return tmp_path
+
+
+def out(done):
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def test_it_runs_as_a_module():
+    assert run_process("--version").stdout.decode() == f"dissensus, version {__version__}\n"
+    done = run_process("aggregate", "nowhere.csv")
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"dissensus: nowhere.csv: no such file or directory\n",
+    )
+
+
+def test_version_and_help():
+    assert out(run("--version")) == f"dissensus, version {__version__}\n"
+    told = out(run("--help"))
+    assert out(run()) == told
+    for verb, (_, words) in VERBS.items():
+        assert verb == "agginfo" or (verb in told and words.split()[0] in told)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_with_an_example(verb):
+    told = out(run(verb, "--help"))
+    assert "Usage: dissensus " + verb in told
+    assert "--json" in told
+    assert verb == "agginfo" or f"  dissensus {verb}" in told
+
+
+def test_starting_imports_nothing_heavy():
+    code = (
+        "import sys; import dissensus, dissensus.cli; "
+        "print([m for m in ('numpy', 'scipy', 'polars', 'rich', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
+
+
+def test_aggregating_imports_neither_torch_nor_pandas():
+    code = (
+        "import sys; import dissensus as ds; "
+        "ds.aggregate(ds.read({'a': {'x': 1}})); import dissensus.cli.aggregate; "
+        "print([m for m in ('torch', 'pandas', 'pyarrow', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
+
+
+def test_aggregate_writes_a_table(answers):
+    table = out(run("aggregate", "answers.csv", cwd=answers))
+    assert table.startswith("item,label,confidence,p:cat,p:dog\na,cat,")
+    done = run("aggregate", "answers.csv", "-s", "majority", "-o", "labels.parquet", cwd=answers)
+    assert out(done) == ""
+    assert (answers / "labels.parquet").exists()
+    piped = run("aggregate", "-", cwd=answers, stdin=(answers / "answers.csv").read_bytes())
+    assert out(piped) == table
+
+
+def test_aggregate_says_what_it_found_as_json(answers):
+    told = json.loads(
+        out(run("aggregate", "answers.csv", "--json", "-o", "labels.csv", cwd=answers))
+    )
+    assert (told["n_items"], told["n_annotators"], told["n_labels"]) == (6, 4, 19)
+    assert told["method"] == "dawid-skene"
+    assert (answers / "labels.csv").exists()
+
+
+def test_gold_threads_save_and_reading_options(answers):
+    (answers / "gold.csv").write_text("item,label\na,dog\n")
+    done = run(
+        *("aggregate", "answers.csv", "-s", "majority", "--gold", "gold.csv", "--threads", "1"),
+        *("--save", "kept", "--columns", "item=task", "--classes", "dog,cat,fox"),
+        cwd=answers,
+    )
+    assert out(done).splitlines()[:2] == [
+        "item,label,confidence,p:dog,p:cat,p:fox",
+        "a,dog,1.0,1.0,0.0,0.0",
+    ]
+    from dissensus import Aggregation
+
+    assert Aggregation.load(answers / "kept").labels[0] == "dog"
+
+
+def test_not_converging_is_a_note_not_an_error(answers):
+    done = run(
+        "aggregate", "answers.csv", "-s", "dawid-skene[max_iter=1]", "-o", "labels.csv", cwd=answers
+    )
+    assert done.returncode == 0
+    assert b"not converged after 1 rounds; more with -s 'dawid-skene[max_iter=4]'" in done.stderr
+
+
+def test_the_four_published_commands(tmp_path):
+    common = ("--n-task=200", "--n-classes=5", "--seed", "0")
+    commands = {
+        "T1": ("--n-worker=30", "--strategy", "independent-confusion", "--feedback=10"),
+        "T2": ("--n-worker=30", "--strategy", "independent-confusion", "--imbalance-votes"),
+        "T3": ("--n-worker=30", "--strategy", "student-teacher", "--ratio", "0.8", "--feedback=10"),
+        "T5": (
+            "--n-worker=100",
+            "--strategy",
+            "discrete-difficulty",
+            "--ratio",
+            "0.35",
+            "--ratio-diff",
+            "1",
+            "--feedback",
+            "10",
+        ),
+    }
+    printed = {
+        "T1": (0.760, 0.890),
+        "T2": (0.830, 0.895),
+        "T3": (0.690, 0.755),
+        "T5": (0.790, 0.810),
+    }
+    for table, options in commands.items():
+        out(run("simulate", *common, *options, "--folder", table, cwd=tmp_path))
+        for strategy, accuracy in zip(("NaiveSoft", "DS"), printed[table], strict=True):
+            out(run("aggregate", table, "-s", strategy, "--hard", cwd=tmp_path))
+            labels = tmp_path / table / "labels" / f"labels_{table}_{strategy.lower()}_hard.npy"
+            told = json.loads(
+                out(run("evaluate", labels, "--truth", table, "--json", cwd=tmp_path))
+            )
+            assert round(told["scores"]["accuracy"]["value"], 6) == accuracy
+
+
+def test_a_folder_gets_label_files_as_peerannot_names_them(tmp_path):
+    out(run("simulate", "--n-worker", "5", "--n-task", "8", "-K", "3", "-fb", "3", cwd=tmp_path))
+    folder = tmp_path / "simulation"
+    for strategy, file, shape in (
+        ("MV", "labels_simulation_mv.npy", (8,)),
+        ("DS", "labels_simulation_ds.npy", (8, 3)),
+        ("NaiveSoft", "labels_simulation_naivesoft.npy", (8, 3)),
+        ("dawid_skene[smoothing=1]", "labels_simulation_dawid_skene[smoothing=1].npy", (8, 3)),
+    ):
+        done = run("aggregate", "-s", strategy, cwd=folder)
+        assert out(done) == ""
+        assert np.load(folder / "labels" / file).shape == shape
+    out(run("aggregate", "-s", "DS", "--hard", cwd=folder))
+    assert np.load(folder / "labels" / "labels_simulation_ds_hard.npy").shape == (8,)
+    (folder / "remove.txt").write_text("-1 3\n-1 4\n")
+    out(run("aggregate", "-s", "NaiveSoft", "--path-remove", "remove.txt", cwd=folder))
+    assert np.load(folder / "labels" / "labels_simulation_naivesoft.npy").shape == (6, 3)
+
+
+def test_simulating_again_gives_the_same_files(tmp_path):
+    for name in ("one", "two"):
+        out(
+            run(
+                "simulate",
+                "-K",
+                "3",
+                "--n-worker",
+                "4",
+                "--n-task",
+                "9",
+                "-fb",
+                "2",
+                "--folder",
+                name,
+                "--seed",
+                7,
+                cwd=tmp_path,
+            )
+        )
+    for file in ("answers.json", "ground_truth.npy", "matrices.npy"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+@pytest.mark.parametrize("mode", [(), ("--fast",)])
+def test_simulations_as_tables(mode, tmp_path):
+    done = run(
+        "simulate",
+        "-s",
+        "glad",
+        "--n-worker",
+        "9",
+        "--n-task",
+        "30",
+        "-fb",
+        "3",
+        "--format",
+        "parquet",
+        "--json",
+        *mode,
+        cwd=tmp_path,
+    )
+    told = json.loads(out(done))
+    assert told["n_labels"] == 90
+    scores = run("evaluate", "labels.csv", "--truth", "simulation/truth.parquet", cwd=tmp_path)
+    assert scores.returncode == 2
+    out(run("aggregate", "simulation/answers.parquet", "-o", "labels.csv", cwd=tmp_path))
+    assert "accuracy" in out(
+        run("evaluate", "labels.csv", "--truth", "simulation/truth.parquet", cwd=tmp_path)
+    )
+
+
+def test_a_matrix_file_decides_the_crowd(tmp_path):
+    np.save(tmp_path / "matrices.npy", np.stack([np.eye(2)[::-1]] * 3))
+    out(run("simulate", "--n-worker", "3", "--matrix-file", "matrices.npy", cwd=tmp_path))
+    answers = json.loads((tmp_path / "simulation" / "answers.json").read_text())
+    truth = np.load(tmp_path / "simulation" / "ground_truth.npy")
+    assert all(
+        label == 1 - truth[int(item)] for item, said in answers.items() for label in said.values()
+    )
+
+
+def test_convert_goes_there_and_back_and_says_what_is_lost(answers):
+    done = run("convert", "answers.csv", "set", "--classes", "cat,dog,fox", cwd=answers)
+    assert b"19 labels by 4 annotators on 6 items written to set" in done.stderr
+    done = run("convert", "set", "again.jsonl", cwd=answers)
+    assert b"1 classes that nobody used are not written" in done.stderr
+    assert len((answers / "again.jsonl").read_text().splitlines()) == 19
+    assert out(run("convert", "again.jsonl", "-", cwd=answers)).startswith(
+        "item,annotator,label\na,w,dog\n"
+    )
+    told = json.loads(out(run("convert", "answers.csv", "b.parquet", "--json", cwd=answers)))
+    assert told["labels"] == 19
+    assert told["lost"] == []
+
+
+def test_methods_are_listed_and_explained():
+    told = json.loads(out(run("methods", "--json")))
+    assert {"majority", "dawid-skene", "hammer-spammer"} <= {entry["name"] for entry in told}
+    one = out(run("methods", "ds"))
+    assert "smoothing" in one
+    assert "at least 0" in one
+    assert "Skene" in one
+    assert {entry["family"] for entry in json.loads(out(run("agginfo", "--json")))} == {"aggregate"}
+
+
+def test_demo_prints_and_writes(tmp_path):
+    told = out(run("demo", cwd=tmp_path))
+    for words in (
+        "annotators gave",
+        "Agreement is",
+        "Annotators to trust most",
+        "Items to look at again",
+    ):
+        assert words in told
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        "answers.csv",
+        "labels.csv",
+        "truth.csv",
+    ]
+    assert json.loads(out(run("demo", "--json", cwd=tmp_path)))["n_annotators"] == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("aggregate", "nowhere.csv"), "nowhere.csv: no such file or directory"),
+        (
+            ("aggregate", "answers.csv", "-s", "dawid"),
+            "no method 'dawid'; did you mean dawid-skene?",
+        ),
+        (
+            ("aggregate", "answers.csv", "-s", "majority[ties=x]"),
+            "ties = 'x', but it must be random or",
+        ),
+        (("aggregate", "answers.csv", "-o", "labels.doc"), "no format ends in .doc"),
+        (("aggregate", "answers.csv", "--columns", "item"), "cannot read columns 'item'"),
+        (("aggregate", "answers.csv", "--columns", "item=photo"), "no column 'photo' for item"),
+        (("aggregate", "answers.csv", "--gold", "answers.csv"), "item 'a' has two true labels"),
+        (("aggregate", "--nonsense"), "No such option"),
+        (("aggregate", "."), ".: no answers.json in this folder; name the file itself"),
+        (("nothing",), "No such command 'nothing'; see `dissensus --help`"),
+        (("evaluate", "answers.csv"), "Missing option '--truth'"),
+        (("simulate", "--ratio", "2"), "ratio = 2.0, but it must be at least 0 and at most 1"),
+        (("simulate", "--feedback", "0"), "feedback"),
+        (("simulate", "--workerload", "1"), "workerload"),
+        (("simulate", "-s", "numeric"), "peerannot's layout holds no numbers"),
+        (("simulate", "--matrix-file", "answers.csv"), "answers.csv"),
+        (("methods", "nothing like it"), "no method"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(arguments, message, answers):
+    done = run(*arguments, cwd=answers)
+    told = done.stderr.decode()
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert told.startswith("dissensus: ")
+    assert told.count("\n") == 1
+    assert message in told
+    assert [path.name for path in answers.iterdir()] == ["answers.csv"]
+
+
+def test_a_reader_that_stops_early_is_no_error(answers):
+    command = f"{sys.executable} -m dissensus convert answers.csv - | head -n 1"
+    done = subprocess.run(["bash", "-c", command], cwd=answers, capture_output=True, check=False)
+    assert done.stdout == b"item,annotator,label\n"
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_killed_aggregate_leaves_no_half_written_output(tmp_path):
+    """Kill it at many moments: the output is then either not there or whole."""
+    out(
+        run(
+            "simulate",
+            "--n-worker",
+            "50",
+            "--n-task",
+            "30000",
+            "-fb",
+            "5",
+            "--fast",
+            "--format",
+            "csv",
+            cwd=tmp_path,
+        )
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "dissensus",
+        "aggregate",
+        "simulation/answers.csv",
+        "-o",
+        "labels.csv",
+    ]
+    began = time.monotonic()
+    subprocess.run(command, cwd=tmp_path, check=True)
+    whole, length = (tmp_path / "labels.csv").read_bytes(), time.monotonic() - began
+    (tmp_path / "labels.csv").unlink()
+    killed = 0
+    for share in np.linspace(0.3, 1.05, 12):
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        time.sleep(length * share)
+        os.kill(process.pid, signal.SIGKILL)
+        killed += process.wait() == -signal.SIGKILL
+        if (tmp_path / "labels.csv").exists():
+            assert (tmp_path / "labels.csv").read_bytes() == whole
+            (tmp_path / "labels.csv").unlink()
+    assert killed > 0

@@ -1,0 +1,246 @@
+"""What every registered method promises."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissensus import Aggregation, Annotations, aggregate, aggregators, simulate
+from dissensus.engine import Local
+from dissensus.params import describe_fields
+from tests.support import annotation_rows, relation, run
+
+METHODS = list(aggregators)
+each_method = pytest.mark.parametrize("name", METHODS)
+close = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def crowd(seed: int = 3) -> Annotations:
+    made = simulate(
+        "independent-confusion", n_items=120, n_annotators=12, n_classes=3, feedback=5, seed=seed
+    )
+    return made.said
+
+
+@each_method
+@given(rows=annotation_rows())
+def test_posteriors_are_distributions_and_labels_are_their_best_classes(name, rows):
+    result = aggregate(relation(rows), name)
+    assert np.isfinite(result.posterior).all()
+    assert (result.posterior >= 0).all()
+    np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
+    decided = result.label >= 0
+    best = result.posterior.max(axis=1)[decided]
+    assert (result.confidence[decided] >= best - 1e-9).all()
+
+
+@each_method
+@given(rows=annotation_rows(), order=st.randoms())
+def test_the_order_of_rows_does_not_matter(name, rows, order):
+    shuffled = rows.copy()
+    order.shuffle(shuffled)
+    there, back = aggregate(relation(rows), name), aggregate(relation(shuffled), name)
+    np.testing.assert_array_equal(there.posterior, back.posterior)
+    assert there.labels.tolist() == back.labels.tolist()
+
+
+@each_method
+def test_names_do_not_matter(name):
+    said = crowd()
+    there = aggregate(said, name)
+    new = {
+        "items": said.items[::-1],
+        "annotators": said.annotators[::-1],
+        "classes": said.classes[::-1],
+    }
+    swapped = Annotations.from_codes(
+        said.n_items - 1 - said.item.astype(int),
+        said.n_annotators - 1 - said.annotator.astype(int),
+        said.n_classes - 1 - said.label.astype(int),
+        **new,
+    )
+    back = aggregate(swapped, name)
+    np.testing.assert_allclose(there.posterior, back.posterior[::-1, ::-1], **close)
+    np.testing.assert_allclose(there.quality, back.quality[::-1], **close)
+
+
+@each_method
+def test_labels_called_like_our_own_columns_are_fine(name):
+    rows = [(item, who, "task" if item == who else "worker") for item in "abc" for who in "abc"]
+    plain = [(item, who, "0" if item == who else "1") for item in "abc" for who in "abc"]
+    np.testing.assert_array_equal(
+        aggregate(relation(rows), name).posterior, aggregate(relation(plain), name).posterior
+    )
+
+
+@dataclass(frozen=True)
+class Elsewhere(Local):
+    """An engine that sends everything through bytes, as other machines would."""
+
+    def each(self, work, parts):
+        for part in parts:
+            there = pickle.loads(pickle.dumps((work, part)))
+            yield pickle.loads(pickle.dumps(there[0](there[1])))
+
+
+@each_method
+@pytest.mark.parametrize(
+    "engine",
+    [
+        Local(threads=1, parts=1),
+        Local(threads=1, parts=7),
+        Local(threads=2, parts=2),
+        Local(3, 120),
+        Elsewhere(parts=3),
+    ],
+)
+def test_parts_threads_and_engines_do_not_matter(name, engine):
+    said = crowd()
+    here, there = aggregate(said, name), aggregate(said, name, engine=engine)
+    np.testing.assert_allclose(here.posterior, there.posterior, **close)
+    np.testing.assert_allclose(here.quality, there.quality, **close)
+    np.testing.assert_allclose(here.trace, there.trace, rtol=1e-9)
+    assert here.labels.tolist() == there.labels.tolist()
+
+
+@each_method
+@given(
+    rows=annotation_rows(), truth=st.dictionaries(st.sampled_from("abcde"), st.sampled_from("012"))
+)
+def test_gold_is_kept(name, rows, truth):
+    said = relation(rows, classes="012", items="abcde")
+    result = aggregate(said, name, gold=truth)
+    found = dict(zip(result.item_names.tolist(), result.labels.tolist(), strict=True))
+    for item, label in truth.items():
+        assert found[item] == label
+        place = said.items.tolist().index(item)
+        assert result.posterior[place].tolist() == [float(label == name) for name in "012"]
+
+
+@each_method
+@given(rows=annotation_rows())
+def test_the_objective_never_falls(name, rows):
+    trace = np.array(aggregate(relation(rows), name).trace)
+    assert (np.diff(trace) >= -1e-8 * np.maximum(1, np.abs(trace[1:]))).all()
+
+
+@each_method
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_specification_makes_the_method_again(name, data):
+    cls = aggregators.find(name)
+    drawn = {
+        field.name: data.draw(setting_values(field.kind), label=field.name)
+        for field in describe_fields(cls)
+    }
+    method = cls(**drawn)
+    assert aggregators.create(aggregators.describe(method)) == method
+
+
+def setting_values(kind):
+    """Draw values that a setting's own limits allow."""
+    found = st.from_type(kind)
+    return found.filter(lambda value: not isinstance(value, float) or np.isfinite(value))
+
+
+@each_method
+@pytest.mark.parametrize("votes", [1, 1500, 100_000])
+def test_any_number_of_labels_on_one_item(name, votes):
+    rows = [("many", f"w{who}", "1" if who % 10 < 7 else "0") for who in range(votes)]
+    rows += [(f"other{i}", f"w{who}", str(i % 2)) for i in range(4) for who in range(min(votes, 5))]
+    result = aggregate(relation(rows), name)
+    assert np.isfinite(result.posterior).all()
+    np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
+    place = result.item_names.tolist().index("many")
+    assert result.labels[place] == "1"
+
+
+@each_method
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("a", "x", "0")],
+        [(item, "x", label) for item, label in zip("abcd", "0110", strict=True)],
+        [("a", who, "0") for who in "xyz"],
+        [(item, who, "0") for item in "abc" for who in "xyz"],
+        [("a", "x", "0"), ("a", "y", "1"), ("b", "v", "1"), ("b", "w", "1")],
+    ],
+    ids=["one label", "one annotator", "one item", "one class", "two groups that never met"],
+)
+def test_small_and_degenerate_data(name, rows):
+    result = aggregate(relation(rows), name)
+    np.testing.assert_allclose(result.posterior.sum(axis=1), 1)
+    by_item = dict(zip(result.item_names.tolist(), result.labels.tolist(), strict=True))
+    for item, label in by_item.items():
+        assert label in {given for place, _, given in rows if place == item}
+    assert ((result.quality >= 0) & (result.quality <= 1)).all()
+
+
+@each_method
+def test_items_annotators_and_classes_that_nobody_used(name):
+    rows = [(item, who, "0" if item < "d" else "1") for item in "abcdef" for who in "wxy"]
+    said = relation(rows, items="abcdefg", annotators="wxyz", classes="0123")
+    result = aggregate(said, name)
+    assert result.labels.tolist() == ["0", "0", "0", "1", "1", "1", None]
+    assert np.isfinite(result.posterior).all()
+    np.testing.assert_allclose(result.posterior.sum(axis=1), 1)
+    assert result.annotators["n_labels"].tolist() == [6, 6, 6, 0]
+
+
+@each_method
+def test_empty_items_change_nothing_for_the_others(name):
+    said = crowd()
+    more = Annotations.from_codes(
+        said.item,
+        said.annotator,
+        said.label,
+        items=said.n_items + 5,
+        annotators=said.annotators,
+        classes=said.classes,
+    )
+    without, beside = aggregate(said, name), aggregate(more, name)
+    np.testing.assert_allclose(without.posterior, beside.posterior[: said.n_items], **close)
+    np.testing.assert_allclose(without.trace, beside.trace, rtol=1e-9)
+
+
+@each_method
+def test_a_result_is_saved_and_loaded(name, tmp_path):
+    result = aggregate(crowd(), name)
+    result.save(tmp_path / "kept")
+    again = Aggregation.load(tmp_path / "kept")
+    assert again.method == result.method
+    assert again.labels.tolist() == result.labels.tolist()
+    assert again.trace == result.trace
+    assert again.converged == result.converged
+    for table in ("items", "annotators"):
+        there, back = getattr(result, table), getattr(again, table)
+        assert there.keys() == back.keys()
+        for column in there:
+            np.testing.assert_array_equal(there[column], back[column])
+    np.testing.assert_array_equal(again.posterior, result.posterior)
+    assert type(again.params) is type(result.params)
+    for one, other in zip(again.params or (), result.params or (), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@each_method
+def test_the_command_runs_it(name, tmp_path):
+    (tmp_path / "answers.csv").write_text("task,worker,label\na,x,0\na,y,0\nb,x,1\nb,y,1\n")
+    done = run("aggregate", "answers.csv", "-s", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    lines = done.stdout.decode().splitlines()
+    assert lines[0] == "item,label,confidence,p:0,p:1"
+    assert [line.split(",")[:2] for line in lines[1:]] == [["a", "0"], ["b", "1"]]
+
+
+@each_method
+def test_it_says_what_it_is(name):
+    cls = aggregators.find(name)
+    assert cls.__module__.rpartition(".")[2].replace("_", "-") == name
+    assert cls.__doc__
+    for field in describe_fields(cls):
+        assert field.doc, f"{name} does not explain {field.name}"

@@ -1,0 +1,202 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissensus import Annotations, DataError, OptionError, aggregate, evaluate, metrics
+from dissensus._names import as_names, numbered
+from dissensus.metrics import Predictions
+
+SCORES = ["accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece"]
+
+
+@st.composite
+def cases(draw):
+    """Predictions of three classes with coarse beliefs, so ties are common, and true codes.
+
+    Code 3 is a class that was never predicted; -1 an item without truth.
+    """
+    n_items = draw(st.integers(1, 8))
+    counts = st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any)
+    votes = np.array(draw(st.lists(counts, min_size=n_items, max_size=n_items)), dtype=float)
+    label = draw(st.lists(st.integers(-1, 2), min_size=n_items, max_size=n_items))
+    true = draw(st.lists(st.integers(-1, 3), min_size=n_items, max_size=n_items))
+    true[0] = max(true[0], 0)
+    posterior = votes / votes.sum(axis=1, keepdims=True)
+    return Predictions(numbered(n_items), numbered(3), np.array(label), posterior), true
+
+
+def truth_of(true):
+    return {str(item): str(code) for item, code in enumerate(true) if code >= 0}
+
+
+def plainly(predicted, true):
+    """All scores with loops, one item and one class at a time."""
+    right, plain, loss, brier, rows = [], [], [], [], []
+    bins = {}
+    for item, code in enumerate(true):
+        if code < 0:
+            continue
+        belief = [*predicted.posterior[item], 0.0]
+        winners = [k for k in range(4) if belief[k] >= max(belief) - 1e-12]
+        right.append(1 / len(winners) if code in winners else 0)
+        label = predicted.label[item]
+        plain.append(label == code)
+        loss.append(-math.log(max(belief[code], 1e-15)))
+        brier.append(sum((belief[k] - (k == code)) ** 2 for k in range(4)))
+        upper = next(b for b in range(1, 16) if max(belief) <= b / 15 + 1e-10)
+        bins.setdefault(upper, []).append((right[-1], max(belief)))
+        rows.append((code, label))
+    f1 = []
+    for k in range(4):
+        hits = sum(t == k and g == k for t, g in rows)
+        said, were = sum(g == k for _, g in rows), sum(t == k for t, _ in rows)
+        if said + were:
+            f1.append(2 * hits / (said + were))
+    gaps = [abs(sum(right - sure for right, sure in inside)) for inside in bins.values()]
+    values = [*map(np.mean, (right, plain, f1, loss, brier)), sum(gaps) / len(rows)]
+    return dict(zip(SCORES, values, strict=True))
+
+
+@given(cases())
+def test_every_score_is_what_loops_say(case):
+    predicted, true = case
+    found = evaluate(predicted, truth_of(true), resamples=0)
+    expected = plainly(predicted, true)
+    assert {name: score.value for name, score in found.scores.items()} == pytest.approx(expected)
+
+
+@given(cases())
+def test_without_beliefs_ties_are_not_known(case):
+    predicted, true = case
+    bare = Predictions(predicted.items, predicted.classes, predicted.label)
+    scores = evaluate(bare, truth_of(true), resamples=3).scores
+    assert scores["accuracy"] == scores["accuracy_as_labelled"]
+    assert scores["macro_f1"].value == pytest.approx(plainly(predicted, true)["macro_f1"])
+    assert [scores[name] for name in ("log_loss", "brier", "ece")] == [None, None, None]
+
+
+@given(cases(), st.integers(1, 5))
+def test_chunks_change_no_value(case, cells):
+    predicted, true = case
+    whole = evaluate(predicted, truth_of(true), resamples=0).scores
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "_CELLS", cells)
+        parts = evaluate(predicted, truth_of(true), resamples=0).scores
+    for name in SCORES:
+        assert parts[name].value == pytest.approx(whole[name].value)
+
+
+def test_numbers_worked_out_by_hand():
+    posterior = np.array([[0.7, 0.3], [0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])
+    label = np.array([0, 0, 1, -1])
+    predicted = Predictions(as_names("abcd"), as_names(["cat", "dog"]), label, posterior)
+    truth = {"a": "cat", "b": "dog", "c": "cat", "d": "cat"}
+    scores = {k: s.value for k, s in evaluate(predicted, truth, resamples=0).scores.items()}
+    assert scores["accuracy"] == pytest.approx((1 + 0.5 + 0 + 1) / 4)
+    assert scores["accuracy_as_labelled"] == pytest.approx(1 / 4)
+    assert scores["macro_f1"] == pytest.approx((2 / 5 + 0) / 2)
+    assert scores["log_loss"] == pytest.approx(-math.log(0.7 * 0.5 * 0.1) / 4)
+    assert scores["brier"] == pytest.approx((0.18 + 0.5 + 1.62 + 0) / 4)
+    assert scores["ece"] == pytest.approx((0.3 + 0 + 0.9 + 0) / 4)
+
+
+def test_calibration_bins_span_all_items():
+    # Right six times of ten at confidence 0.6: the gaps cancel, but not in smaller groups.
+    posterior = np.tile([0.6, 0.4], (10, 1))
+    predicted = Predictions(numbered(10), numbered(2), np.zeros(10, dtype=int), posterior)
+    truth = {str(item): str(int(item >= 6)) for item in range(10)}
+    assert evaluate(predicted, truth, resamples=0).scores["ece"].value == pytest.approx(
+        0, abs=1e-12
+    )
+
+
+def test_counts_tell_what_was_left_out():
+    said = Annotations.from_columns("aabbcc", "xyxyxy", "001122")
+    found = evaluate(aggregate(said, "majority"), {"a": 0, "c": 1, "z": 2, "y": 2, "w": 2})
+    assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (2, 1, 3)
+    assert found.scores["accuracy"].value == 0.5
+
+
+def test_a_class_that_is_never_predicted_is_wrong_at_full_cost():
+    said = Annotations.from_columns("aabb", "xyxy", "0011")
+    scores = evaluate(aggregate(said, "majority"), {"a": "0", "b": "owl"}, resamples=0).scores
+    assert scores["accuracy"].value == 0.5
+    assert scores["log_loss"].value == pytest.approx(-math.log(1e-15) / 2)
+    assert scores["brier"].value == pytest.approx(1)
+    assert scores["macro_f1"].value == pytest.approx(1 / 3)
+
+
+def test_an_interval_is_that_of_a_bootstrap_with_loops():
+    rng = np.random.default_rng(7)
+    n_items, resamples = 60, 4000
+    posterior = rng.dirichlet([1, 1, 1], n_items)
+    label = posterior.argmax(axis=1)
+    true = np.where(rng.random(n_items) < 0.6, label, rng.integers(0, 4, n_items))
+    predicted = Predictions(numbered(n_items), numbered(3), label, posterior)
+    found = evaluate(predicted, truth_of(true), resamples=resamples, level=0.9).scores
+    drawn = []
+    for _ in range(500):
+        rows = rng.integers(n_items, size=n_items)
+        sample = Predictions(numbered(n_items), numbered(3), label[rows], posterior[rows])
+        drawn.append(plainly(sample, true[rows].tolist()))
+    for name in SCORES:
+        values = [scores[name] for scores in drawn]
+        low, high = np.quantile(values, [0.05, 0.95])
+        assert found[name].low == pytest.approx(low, abs=0.4 * np.std(values)), name
+        assert found[name].high == pytest.approx(high, abs=0.4 * np.std(values)), name
+
+
+@pytest.mark.parametrize("cells", [1, 700, 10**6])
+def test_the_spread_does_not_depend_on_chunks(cells, monkeypatch):
+    monkeypatch.setattr(metrics, "_CELLS", cells)
+    n_items = 100
+    predicted = Predictions(numbered(n_items), numbered(2), np.zeros(n_items, dtype=int))
+    truth = {str(item): str(int(item >= 70)) for item in range(n_items)}
+    low, high = evaluate(predicted, truth, resamples=2000, level=0.6827).scores["accuracy"][1:]
+    sigma = math.sqrt(0.7 * 0.3 / n_items)
+    assert high - low == pytest.approx(2 * sigma, rel=0.25)
+    assert (low + high) / 2 == pytest.approx(0.7, abs=0.02)
+
+
+def test_a_seed_repeats_and_another_differs():
+    predicted = Predictions(numbered(50), numbered(2), np.arange(50) % 2)
+    truth = {str(item): str(int(item < 21)) for item in range(50)}
+    one, again, other = (evaluate(predicted, truth, seed=seed) for seed in (1, 1, 2))
+    assert one == again
+    assert one.scores["macro_f1"] != other.scores["macro_f1"]
+
+
+def test_it_is_ready_for_json():
+    said = Annotations.from_columns("aabb", "xyxy", "0011")
+    result = aggregate(said, "majority")
+    told = json.loads(
+        json.dumps(evaluate(result, {"a": 0}, resamples=0).as_dict(), allow_nan=False)
+    )
+    assert told["scores"]["accuracy"] == {"value": 1.0, "low": None, "high": None}
+    assert told["n_without_truth"] == 1
+    bare = Predictions(as_names("a"), numbered(2), np.array([0]))
+    assert evaluate(bare, {"a": 0}).as_dict()["scores"]["brier"] is None
+
+
+def test_nothing_in_common_is_an_error_in_words():
+    predicted = Predictions(as_names("ab"), numbered(2), np.array([0, 1]))
+    for truth in ({"c": "0"}, {}):
+        with pytest.raises(DataError, match=f"none of the {len(truth)} items .* the 2 predicted"):
+            evaluate(predicted, truth)
+
+
+def test_an_item_predicted_twice_is_an_error():
+    predicted = Predictions(as_names("aba"), numbered(2), np.array([0, 1, 1]))
+    with pytest.raises(DataError, match="'a' is predicted more than once"):
+        evaluate(predicted, {"b": "1"})
+
+
+@pytest.mark.parametrize("options", [{"resamples": -1}, {"level": 0}, {"level": 1}])
+def test_options_keep_their_limits(options):
+    predicted = Predictions(as_names("a"), numbered(2), np.array([0]))
+    with pytest.raises(OptionError, match=f"{next(iter(options))} = .* must be"):
+        evaluate(predicted, {"a": "0"}, **options)

@@ -1,0 +1,612 @@
+"""Simulated crowds are what their models say, draw by draw and all at once."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissensus.annotations import Annotations
+from dissensus.errors import DataError, MethodError, OptionError
+from dissensus.measurements import Numbers
+from dissensus.registry import simulators
+from dissensus.simulation import _fast, simulate
+from dissensus.simulation._assign import dealt, drawn, loads
+from dissensus.simulation._crowd import dominant, pick
+from dissensus.simulation.one_coin import OneCoin
+
+STRATEGIES = list(simulators)
+WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric")]
+T1 = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10, "seed": 0}
+T2 = T1 | {"feedback": None, "imbalance": True}
+T5 = T1 | {"n_annotators": 100}
+
+
+def run(name, **options):
+    """Simulate any registered strategy; given-matrices gets some."""
+    options = {"n_items": 60, "n_annotators": 8, "n_classes": 3} | options
+    if name == "given-matrices":
+        shape = options["n_annotators"], options["n_classes"]
+        rng = np.random.default_rng(99)
+        options["matrices"] = rng.dirichlet(np.ones(shape[1]), size=shape)
+    return simulate(name, **options)
+
+
+def answers(said):
+    return said.value if isinstance(said, Numbers) else said.label
+
+
+def on_item(said, item):
+    here = slice(said.index[item], said.index[item + 1])
+    pairs = zip(said.annotator[here].tolist(), answers(said)[here].tolist(), strict=True)
+    return dict(pairs)
+
+
+def counted(drawn):
+    """How often every annotator gave every class for every truth: (annotator, true, given)."""
+    said, n_classes = drawn.said, drawn.said.n_classes
+    counts = np.zeros((said.n_annotators, n_classes, n_classes))
+    np.add.at(counts, (said.annotator, drawn.truth[said.item], said.label), 1)
+    return counts
+
+
+# The numbers that were published
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "total", "least", "most"),
+    [
+        ("independent-confusion", T1, 2000, 58, 81),
+        ("independent-confusion", T2, 3110, 95, 115),
+        ("student-teacher[ratio=0.8]", T1, 2000, 52, 76),
+        ("discrete-difficulty[ratio=0.35,ratio_diff=1]", T5, 2000, 12, 31),
+    ],
+)
+def test_published_commands_give_the_published_data(strategy, options, total, least, most):
+    drawn = simulate(strategy, **options)
+    load = drawn.said.labels_per_annotator
+    assert drawn.truth[:8].tolist() == [4, 3, 2, 1, 1, 0, 0, 0]
+    assert (len(drawn.said), load.min(), load.max()) == (total, least, most)
+
+
+def test_published_answers_on_the_first_item():
+    first = simulate("independent-confusion", **T1)
+    assert first.crowd.confusion[0, 0].round(4).tolist() == [0.3902, 0.0576, 0.3646, 0.086, 0.1015]
+    assert on_item(first.said, 0) == {
+        2: 4, 8: 2, 15: 1, 17: 4, 18: 3, 19: 4, 21: 2, 24: 0, 25: 3, 26: 3,
+    }  # fmt: skip
+    second = simulate("independent-confusion", **T2)
+    assert on_item(second.said, 0) == {10: 4, 18: 3, 20: 3, 29: 4}
+
+
+def as_specified(strategy, n, m, K, feedback, workerload, imbalance, seed):
+    """The specification's loop, written out with one `choice` per label."""
+    rng = np.random.default_rng(seed)
+    t = rng.choice(K, size=n, replace=True)
+    name, settings = simulators.resolve(strategy)
+    difficulty = ["hard"] * n
+
+    def rows(alpha, swap):
+        mat = rng.dirichlet([alpha] * K, size=K)
+        for k in range(K if swap else 0):
+            best = int(np.argmax(mat[k]))
+            mat[k, k], mat[k, best] = mat[k, best], mat[k, k]
+        return mat
+
+    if name == "hammer-spammer":
+        spam = int(settings["ratio"] * m)
+        pi = [np.eye(K)] * (m - spam) + [np.full((K, K), 1 / K)] * spam
+    elif name == "independent-confusion":
+        pi = [rows(1, True) for _ in range(m)]
+    elif name == "student-teacher":
+        students = int(m * settings["ratio"])
+        pi = [rows(1, True) for _ in range(m - students)]
+        pi += [pi[f] for f in rng.choice(m - students, replace=True, size=students)]
+    else:
+        d, p_r = settings["ratio_diff"], settings["random"]
+        p_hard = (1 - p_r) / (d + 1)
+        difficulty = rng.choice(["easy", "hard", "random"], p=[d * p_hard, p_hard, p_r], size=n)
+        good = int(settings["ratio"] * m)
+        pi = [rows(0.2, True) for _ in range(good)] + [rows(5, False) for _ in range(m - good)]
+    load, out = [0] * m, []
+    for i in range(n):
+        P = [j for j in range(m) if load[j] < workerload]  # noqa: N806
+        h = min(workerload, len(P), feedback)
+        if imbalance:
+            h = rng.choice(range(h)) + 1
+        out.append({})
+        for j in (S := rng.choice(P, replace=False, size=h)):  # noqa: N806
+            if difficulty[i] == "easy":
+                y = t[i]
+            elif difficulty[i] == "random":
+                y = rng.choice(K)
+            else:
+                y = rng.choice(K, p=pi[j][t[i]])
+            out[-1][int(j)] = int(y)
+        for j in S:
+            load[j] += 1
+    return t, np.array(pi), out
+
+
+@pytest.mark.parametrize("seed", [0, 1, 17])
+@pytest.mark.parametrize("imbalance", [False, True])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "hammer-spammer[ratio=0.3]",
+        "independent-confusion",
+        "student-teacher[ratio=0.4]",
+        "discrete-difficulty[ratio=0.5,ratio_diff=2,random=0.3]",
+    ],
+)
+def test_draw_by_draw_it_is_the_loop_of_the_specification(strategy, imbalance, seed):
+    truth, confusion, said = as_specified(strategy, 40, 12, 4, 5, 19, imbalance, seed)
+    drawn = simulate(
+        strategy, n_items=40, n_annotators=12, n_classes=4,
+        feedback=5, workerload=19, imbalance=imbalance, seed=seed,
+    )  # fmt: skip
+    np.testing.assert_array_equal(drawn.truth, truth)
+    np.testing.assert_array_equal(drawn.crowd.confusion, confusion)
+    assert [on_item(drawn.said, item) for item in range(40)] == said
+
+
+# What holds for every strategy, in both ways
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_item_gets_its_labels_from_different_annotators_in_order(name, fast):
+    said = run(name, feedback=5, fast=fast).said
+    assert (said.labels_per_item == 5).all()
+    assert all(len(on_item(said, item)) == 5 for item in range(said.n_items))
+    assert all((np.diff(list(on_item(said, item))) > 0).all() for item in range(said.n_items))
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_imbalance_gives_from_one_label_to_all_that_are_allowed(name, fast):
+    said = run(name, n_items=300, feedback=5, imbalance=True, fast=fast).said
+    sizes = np.bincount(said.labels_per_item, minlength=6)
+    assert sizes[0] == 0
+    assert len(sizes) == 6
+    assert abs(sizes[1:] - 60).max() < 4.5 * np.sqrt(300 * 0.2 * 0.8)
+    assert all(len(on_item(said, i)) == said.labels_per_item[i] for i in range(300))
+
+
+@pytest.mark.parametrize("imbalance", [False, True])
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_nobody_gives_more_labels_than_the_workerload(name, fast, imbalance):
+    said = run(name, feedback=4, workerload=30, imbalance=imbalance, fast=fast).said
+    assert said.labels_per_annotator.max() <= 30
+    assert all(len(on_item(said, i)) == said.labels_per_item[i] for i in range(said.n_items))
+    if not imbalance:
+        assert said.labels_per_annotator.sum() <= 240
+        assert not fast or (said.labels_per_annotator == 30).all()
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_seed_decides_everything(name, fast):
+    one, same, other = (run(name, fast=fast, seed=seed) for seed in (3, 3, 4))
+    assert one.said == same.said
+    assert one.said != other.said
+    assert np.array_equal(one.truth, same.truth)
+    assert not np.array_equal(one.truth, other.truth)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_names_and_options_are_complete(name, fast):
+    drawn = run(name, n_items=3, n_classes=7, fast=fast)
+    assert drawn.said.items.tolist() == ["0", "1", "2"]
+    assert drawn.said.annotators.tolist() == list("01234567")
+    assert list(drawn.truths) == ["0", "1", "2"]
+    if isinstance(drawn.said, Annotations):
+        assert drawn.said.classes.tolist() == list("0123456")
+        assert list(drawn.truths.values()) == [str(code) for code in drawn.truth]
+    else:
+        assert list(drawn.truths.values()) == drawn.truth.tolist()
+    options = json.loads(json.dumps(drawn.options))
+    assert simulators.describe(simulators.create(options["strategy"])) == name
+    assert options["n_classes"] == 7
+    assert options["fast"] is fast
+    assert set(options) == {
+        "strategy", "settings", "n_items", "n_annotators", "n_classes",
+        "feedback", "workerload", "imbalance", "seed", "fast",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_MATRICES)
+def test_matrices_are_distributions_over_the_given_class(name):
+    confusion = run(name, n_annotators=50, n_classes=6).crowd.confusion
+    assert confusion.shape == (50, 6, 6)
+    assert (confusion >= 0).all()
+    np.testing.assert_allclose(confusion.sum(axis=2), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", [n for n in WITH_MATRICES if n != "discrete-difficulty"])
+def test_labels_follow_the_matrices(name, fast):
+    size = {"n_items": 60_000, "feedback": 3} if fast else {"n_items": 1500, "feedback": 3}
+    drawn = run(name, n_annotators=4, fast=fast, **size)
+    counts, chance = counted(drawn), drawn.crowd.confusion
+    seen = counts.sum(axis=2, keepdims=True)
+    error = np.sqrt(seen * chance * (1 - chance))
+    assert (abs(counts - seen * chance) <= 4.2 * error + 2).all()
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_fast_keeps_truth_and_crowd(name):
+    slow, fast = run(name, feedback=4), run(name, feedback=4, fast=True)
+    np.testing.assert_array_equal(slow.truth, fast.truth)
+    assert slow.extras.keys() == fast.extras.keys()
+    for key, values in slow.extras.items():
+        np.testing.assert_array_equal(values, fast.extras[key])
+    assert slow.said != fast.said
+
+
+@pytest.mark.parametrize("imbalance", [False, True])
+@pytest.mark.parametrize("workerload", [None, 400])
+def test_threads_do_not_change_what_fast_draws(monkeypatch, workerload, imbalance):
+    monkeypatch.setattr(_fast, "_CELLS", 2**9)
+    results = []
+    for threads in (1, 3):
+        monkeypatch.setattr(_fast, "_THREADS", threads)
+        options = {"n_items": 1000, "feedback": 3, "workerload": workerload, "imbalance": imbalance}
+        results.append(run("student-teacher[ratio=0.5,copy_prob=0.5]", fast=True, **options).said)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("workerload", [None, 2500])
+@pytest.mark.parametrize("fast", [False, True])
+def test_imbalance_favours_no_annotator(fast, workerload):
+    options = {"n_items": 4000, "feedback": 4, "workerload": workerload}
+    load = run("mace", imbalance=True, fast=fast, **options).said.labels_per_annotator
+    # On average 2.5 of 8 annotators label an item.
+    assert abs(load - 1250).max() < 4.5 * np.sqrt(1250 * (1 - 2.5 / 8))
+
+
+def test_chunks_have_streams_of_their_own(monkeypatch):
+    monkeypatch.setattr(_fast, "_CELLS", 30 * 3 * 4)  # chunks of thirty items
+    said = run("mace", feedback=4, fast=True).said
+    assert said.annotator[:120].tolist() != said.annotator[120:].tolist()
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_one_class_and_one_annotator_are_enough(fast):
+    for name in STRATEGIES:
+        said = run(name, n_items=1, n_annotators=1, n_classes=1, fast=fast).said
+        assert len(said) == 1
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_progress_counts_up_to_all_items(fast):
+    seen = []
+    run("mace", fast=fast, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (60, 60)
+    assert seen == sorted(seen)
+
+
+def test_fast_rows_are_what_annotations_would_make_of_them():
+    said = run("mace", n_items=500, feedback=3, imbalance=True, fast=True).said
+    again = Annotations.from_codes(
+        said.item, said.annotator, said.label, items=500, annotators=8, classes=3
+    )
+    assert again == said
+    assert (again.annotator.dtype, again.label.dtype) == (said.annotator.dtype, said.label.dtype)
+
+
+# Who labels what
+
+
+@pytest.mark.parametrize(("most", "n_annotators"), [(1, 1), (2, 4), (3, 4), (5, 5), (3, 300)])
+def test_every_set_of_annotators_is_equally_probable(most, n_annotators):
+    rows = drawn(20_000, most, n_annotators, np.random.default_rng(5))
+    assert rows.shape == (20_000, most)
+    assert (np.diff(rows.astype(int), axis=1) > 0).all()
+    share = most / n_annotators
+    load = np.bincount(rows.ravel(), minlength=n_annotators)
+    assert abs(load - 20_000 * share).max() <= 4.2 * np.sqrt(20_000 * share * (1 - share))
+    if n_annotators == 4:
+        _, counts = np.unique(rows, axis=0, return_counts=True)
+        sets = len(counts)
+        assert sets == {2: 6, 3: 4}[most]
+        assert abs(counts - 20_000 / sets).max() < 4.2 * np.sqrt(20_000 / sets * (1 - 1 / sets))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_deal_that_is_possible_is_found(data):
+    n_items = data.draw(st.integers(1, 12))
+    n_annotators = data.draw(st.integers(1, 9))
+    most = data.draw(st.integers(1, n_annotators))
+    cap = data.draw(st.integers(-(-n_items * most // n_annotators), n_items))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    load = loads(n_items * most, cap, n_annotators, rng)
+    assert load.max() <= cap
+    rows = dealt(n_items, load, rng)
+    assert rows.shape == (n_items, most)
+    assert (np.diff(rows.astype(int), axis=1) > 0).all()
+    assert np.array_equal(np.bincount(rows.ravel(), minlength=n_annotators), load)
+
+
+def test_a_deal_spreads_pairs_of_annotators_evenly():
+    rows = dealt(20_000, np.full(10, 6000), np.random.default_rng(0))
+    together = np.zeros((10, 10))
+    for one in range(3):
+        for other in range(3):
+            np.add.at(together, (rows[:, one], rows[:, other]), one != other)
+    pairs = together[~np.eye(10, dtype=bool)]
+    expected = 20_000 * 6 / 90
+    assert abs(pairs - expected).max() < 4.5 * np.sqrt(expected)
+
+
+# What each strategy promises
+
+
+@pytest.mark.parametrize(("ratio", "spammers"), [(0, 0), (0.1, 1), (0.29, 5), (0.95, 18), (1, 19)])
+def test_the_number_of_spammers_is_rounded_down(ratio, spammers):
+    confusion = simulate(f"hammer-spammer[ratio={ratio}]", n_annotators=19).crowd.confusion
+    assert int((confusion == 0.5).all(axis=(1, 2)).sum()) == spammers
+    assert (confusion[: 19 - spammers] == np.eye(2)).all()
+
+
+def test_the_default_ratio_is_a_tenth():
+    for name in ("hammer-spammer", "student-teacher", "discrete-difficulty"):
+        assert simulators.create(name).ratio == 0.1
+
+
+def test_hammers_are_always_right():
+    drawn = simulate("hammer-spammer[ratio=0]", n_items=50, n_annotators=3, n_classes=4)
+    assert (drawn.said.label == drawn.truth[drawn.said.item]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_mean_diagonal_is_that_of_the_largest_part_of_a_uniform_simplex(n_classes):
+    drawn = simulate(
+        "independent-confusion", n_items=1, n_annotators=4000, n_classes=n_classes, feedback=1
+    )
+    diagonal = np.einsum("att->at", drawn.crowd.confusion)
+    np.testing.assert_array_equal(diagonal, drawn.crowd.confusion.max(axis=2))
+    expected = (1 / np.arange(1, n_classes + 1)).sum() / n_classes
+    assert abs(diagonal.mean() - expected) < 4 * diagonal.std() / np.sqrt(diagonal.size)
+
+
+def test_dominant_only_swaps():
+    matrices = np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 4))
+    swapped = dominant(matrices)
+    np.testing.assert_array_equal(np.sort(swapped), np.sort(matrices))
+    assert (swapped.argmax(axis=2) == np.arange(4)).all()
+    assert not np.array_equal(swapped, matrices)
+
+
+def test_picking_is_numpys_choice_row_by_row():
+    chances = np.random.default_rng(0).dirichlet(np.full(6, 0.3), size=500)
+    chances[::7] = np.eye(6)[2]
+    one, other = np.random.default_rng(1), np.random.default_rng(1)
+    expected = [other.choice(6, p=row) for row in chances]
+    assert pick(chances, one).tolist() == expected
+
+
+def test_students_have_the_matrix_of_their_teacher():
+    drawn = simulate("student-teacher[ratio=0.8]", **T1)
+    student, teacher = drawn.extras["student_teacher_association"].T
+    assert student.tolist() == list(range(6, 30))
+    assert set(teacher.tolist()) <= set(range(6))
+    confusion = drawn.crowd.confusion
+    np.testing.assert_array_equal(confusion[student], confusion[teacher])
+    assert (confusion.argmax(axis=2) == np.arange(5)).all()
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("copy_prob", [0.0, 0.4, 1.0])
+def test_students_copy_answers_as_often_as_asked(copy_prob, fast):
+    n_items = 20_000 if fast else 1000
+    drawn = simulate(
+        f"student-teacher[ratio=0.5,copy_prob={copy_prob}]",
+        n_items=n_items, n_annotators=8, n_classes=4, feedback=6, fast=fast,
+    )  # fmt: skip
+    said, confusion = drawn.said, drawn.crowd.confusion
+    label = np.full((n_items, 8), -1)
+    label[said.item, said.annotator] = said.label
+    for student, teacher in drawn.extras["student_teacher_association"]:
+        both = (label[:, student] >= 0) & (label[:, teacher] >= 0)
+        alike = (label[both, student] == label[both, teacher]).mean()
+        by_chance = (confusion[teacher, drawn.truth[both]] ** 2).sum(axis=1).mean()
+        expected = copy_prob + (1 - copy_prob) * by_chance
+        slack = 4.2 * np.sqrt(expected * (1 - expected) / both.sum())
+        assert abs(alike - expected) <= slack + 1e-12
+    # Copying keeps everybody's own confusion.
+    counts = counted(drawn)
+    seen = counts.sum(axis=2, keepdims=True)
+    error = np.sqrt(seen * confusion * (1 - confusion))
+    assert (abs(counts - seen * confusion) <= 4.5 * error).all()
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_easy_items_are_right_and_random_items_are_guessed(fast):
+    drawn = simulate(
+        "discrete-difficulty[ratio=0.5,ratio_diff=3,random=0.2]",
+        n_items=3000, n_annotators=6, n_classes=4, fast=fast,
+    )  # fmt: skip
+    difficulty = drawn.extras["difficulties"]
+    for kind, share in (("easy", 0.6), ("hard", 0.2), ("random", 0.2)):
+        found = (difficulty == kind).mean()
+        assert abs(found - share) < 4 * np.sqrt(share * (1 - share) / 3000)
+    said = drawn.said
+    kind, right = difficulty[said.item], said.label == drawn.truth[said.item]
+    assert right[kind == "easy"].all()
+    counts = np.bincount(said.label[kind == "random"], minlength=4)
+    expected = counts.sum() / 4
+    assert abs(counts - expected).max() < 4 * np.sqrt(expected * 0.75)
+    hard, confusion = kind == "hard", drawn.crowd.confusion
+    assert (confusion[:3].argmax(axis=2) == np.arange(4)).all()
+    assert not (confusion[3:].argmax(axis=2) == np.arange(4)).all()
+    for annotator in range(6):
+        its = hard & (said.annotator == annotator)
+        chance = np.einsum("tt->t", confusion[annotator])[drawn.truth[said.item[its]]]
+        error = np.sqrt((chance * (1 - chance)).sum())
+        assert abs(right[its].sum() - chance.sum()) < 4 * error
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_glad_is_right_as_often_as_ability_and_easiness_say(fast):
+    drawn = simulate("glad", n_items=4000, n_annotators=8, n_classes=4, fast=fast)
+    said, ability, easiness = drawn.said, drawn.extras["ability"], drawn.extras["log_easiness"]
+    assert abs(easiness.mean() - 1) < 4 / np.sqrt(4000)
+    assert abs(easiness.std() - 1) < 4 / np.sqrt(8000)
+    right = said.label == drawn.truth[said.item]
+    chance = 1 / (1 + np.exp(-ability[said.annotator] * np.exp(easiness[said.item])))
+    edges = np.quantile(chance, [0.2, 0.4, 0.6, 0.8])
+    for part in range(5):
+        its = np.digitize(chance, edges) == part
+        error = np.sqrt((chance[its] * (1 - chance[its])).sum())
+        assert abs(right[its].sum() - chance[its].sum()) < 4.2 * error + 1
+    off = (said.label[~right].astype(int) - drawn.truth[said.item[~right]]) % 4
+    wrong = np.bincount(off, minlength=4)[1:]
+    assert abs(wrong - wrong.mean()).max() < 4 * np.sqrt(wrong.mean())
+
+
+def test_mace_has_experts_and_spammers_and_few_in_between():
+    drawn = simulate("mace", n_items=1, n_annotators=4000, n_classes=3)
+    trust, habit = drawn.extras["trust"], drawn.extras["habit"]
+    # P(trust < x) of a Beta(1/2, 1/2) is 2/pi arcsin(sqrt(x)).
+    for level in (0.1, 0.5, 0.9):
+        expected = 2 / np.pi * np.arcsin(np.sqrt(level))
+        error = np.sqrt(expected * (1 - expected) / 4000)
+        assert abs((trust < level).mean() - expected) < 4 * error
+    confusion = drawn.crowd.confusion
+    np.testing.assert_allclose(confusion[:, 0, 1], (1 - trust) * habit[:, 1])
+    np.testing.assert_allclose(confusion[:, 1, 1], trust + (1 - trust) * habit[:, 1])
+
+
+def test_one_coin_stays_between_low_and_high():
+    strategy = OneCoin(a=2, b=6, low=0.4, high=0.8)
+    drawn = simulate(strategy, n_items=1, n_annotators=4000, n_classes=5)
+    correct, confusion = drawn.extras["correct"], drawn.crowd.confusion
+    assert correct.min() >= 0.4
+    assert correct.max() <= 0.8
+    assert abs(correct.mean() - 0.5) < 4 * correct.std() / np.sqrt(4000)
+    np.testing.assert_allclose(np.einsum("att->at", confusion), correct[:, None] * np.ones(5))
+    np.testing.assert_allclose(confusion[:, 0, 3], (1 - correct) / 4)
+
+
+@pytest.mark.parametrize("strength", [1e-4, 0.5, 20])
+def test_members_of_a_community_vary_around_its_matrix(strength):
+    drawn = simulate(
+        f"community[n_communities=2,strength={strength}]",
+        n_items=1, n_annotators=6000, n_classes=3,
+    )  # fmt: skip
+    confusion, centres = drawn.crowd.confusion, drawn.extras["community_matrices"]
+    for community, centre in enumerate(centres):
+        members = confusion[drawn.extras["community"] == community]
+        assert abs(len(members) - 3000) < 4 * np.sqrt(1500)
+        # A Dirichlet(strength · mean) has the variance mean (1 - mean) / (strength + 1).
+        variance = centre * (1 - centre) / (strength + 1)
+        assert (abs(members.mean(axis=0) - centre) < 4.2 * np.sqrt(variance / len(members))).all()
+        if strength > 0.1:
+            slack = 0.1 * variance.max()
+            np.testing.assert_allclose(members.var(axis=0), variance, atol=slack)
+
+
+def test_ordinal_confusion_falls_with_the_distance():
+    drawn = simulate("ordinal", n_items=1, n_annotators=5000, n_classes=5)
+    sharpness, shift = drawn.extras["sharpness"], drawn.extras["shift"]
+    assert abs(sharpness.mean() - 2) < 4 / np.sqrt(5000)
+    assert abs(shift.std() - 0.5) < 4 * 0.5 / np.sqrt(10_000)
+    annotator = int(np.argmin(abs(sharpness - 1.5)))
+    far = abs(np.arange(5)[:, None] + shift[annotator] - np.arange(5))
+    weight = np.exp(-sharpness[annotator] * far)
+    expected = weight / weight.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(drawn.crowd.confusion[annotator], expected)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_numbers_have_the_bias_and_precision_of_their_annotator(fast):
+    drawn = simulate("numeric[noise=2]", n_items=3000, n_annotators=5, n_classes=9, fast=fast)
+    assert isinstance(drawn.said, Numbers)
+    assert drawn.crowd.confusion is None
+    assert abs(drawn.truth.std() - 10) < 4 * 10 / np.sqrt(6000)
+    error = drawn.said.value - drawn.truth[drawn.said.item]
+    for annotator in range(5):
+        its = error[drawn.said.annotator == annotator]
+        sigma = 1 / np.sqrt(drawn.extras["precision"][annotator])
+        assert abs(its.mean() - drawn.extras["bias"][annotator]) < 4 * sigma / np.sqrt(3000)
+        assert abs(its.std() - sigma) < 4 * sigma / np.sqrt(6000)
+
+
+def test_precisions_have_the_mean_that_noise_says():
+    drawn = simulate("numeric[noise=2,evenness=3]", n_items=1, n_annotators=4000)
+    precision = drawn.extras["precision"]
+    assert abs(precision.mean() - 0.25) < 4 * 0.25 / np.sqrt(3 * 4000)
+
+
+def test_matrices_come_from_a_file_or_from_python(tmp_path):
+    matrices = np.random.default_rng(0).dirichlet(np.ones(2), size=(3, 2))
+    np.save(tmp_path / "m.npy", matrices)
+    spec = f"matrix-independent[file={tmp_path / 'm.npy'}]"
+    from_file = simulate(spec, n_annotators=3, seed=1)
+    from_python = simulate("given-matrices", matrices=matrices, n_annotators=3, seed=1)
+    assert from_file.said == from_python.said
+    np.testing.assert_array_equal(from_file.crowd.confusion, matrices)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(
+    ("strategy", "options", "error", "message"),
+    [
+        ("hammer-spammer[ratio=1.5]", {}, MethodError, "ratio = 1.5, but .* at most 1"),
+        ("student-teacher[ratio=-0.1]", {}, MethodError, "ratio = -0.1, but"),
+        ("student-teacher[ratio=1]", {}, OptionError, "students of all 4 annotators; lower it"),
+        ("student-teacher[copy_prob=2]", {}, MethodError, "copy_prob = 2, but"),
+        ("discrete-difficulty[ratio_diff=-1]", {}, MethodError, "ratio_diff = -1, but"),
+        ("one-coin[low=0.9,high=0.2]", {}, MethodError, "low = 0.9, but .* at most high = 0.2"),
+        ("community[n_communities=0]", {}, MethodError, "n_communities = 0, but"),
+        ("hammer", {}, MethodError, "did you mean hammer-spammer"),
+        ("mace", {"feedback": 0}, OptionError, "feedback = 0, but"),
+        ("mace", {"workerload": 0}, OptionError, "workerload = 0, but"),
+        ("mace", {"n_items": 0}, OptionError, "n_items = 0, but .* at least 1"),
+        ("mace", {"n_annotators": -1}, OptionError, "n_annotators = -1, but"),
+        ("mace", {"n_classes": 1.5}, OptionError, "n_classes = 1.5, but"),
+        ("mace", {"seed": -1}, OptionError, "seed = -1, but"),
+        ("mace", {"workerload": 2}, OptionError, "give 8 labels, but 10 items need one each"),
+        ("mace", {"workerload": 5, "feedback": 4}, OptionError, "lower feedback"),
+        ("mace", {"matrices": [[[1]]]}, OptionError, "matrices are for given-matrices"),
+        ("given-matrices", {}, OptionError, "give either file or matrices"),
+        ("given-matrices", {"matrices": np.ones((4, 2, 3))}, OptionError, r"need \(4, 2, 2\)"),
+        ("given-matrices", {"matrices": "what"}, OptionError, "must be numbers"),
+        ("given-matrices", {"matrices": np.ones((4, 2, 2))}, OptionError, "not a distribution"),
+        ("given-matrices", {"matrices": [[[2, -1]] * 2] * 4}, OptionError, "annotator 0, true"),
+        ("given-matrices", {"matrices": np.full((4, 2, 2), np.nan)}, OptionError, "distribution"),
+        ("given-matrices[file=none.npy]", {}, DataError, "none.npy: No such file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_in_one_line(strategy, options, error, message, fast):
+    with pytest.raises(error, match=message) as caught:
+        simulate(strategy, **{"n_items": 10, "n_annotators": 4} | options, fast=fast)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not an array", b"PK\x03\x04 broken", b"\x93NUMPY\x01\x00"]
+)
+def test_a_file_that_is_no_array_is_named(tmp_path, content):
+    file = tmp_path / "m.npy"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"m.npy: not one NumPy array"):
+        simulate(f"given-matrices[file={file}]")
+
+
+def test_files_with_objects_or_several_arrays_are_refused(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "several.npz", np.eye(2), np.eye(3))
+    for name in ("objects.npy", "several.npz"):
+        with pytest.raises(DataError, match=f"{name}: not one NumPy array"):
+            simulate(f"given-matrices[file={tmp_path / name}]")
