@@ -50,7 +50,7 @@ def test_every_verb_explains_itself_with_an_example(verb):
     told = out(run(verb, "--help"))
     assert "Usage: dissensus " + verb in told
     assert "--json" in told
-    assert verb == "agginfo" or f"  dissensus {verb}" in told
+    assert verb == "agginfo" or f"Example:\n    dissensus {verb}" in told
 
 
 def test_starting_imports_nothing_heavy():
@@ -252,6 +252,7 @@ def test_methods_are_listed_and_explained():
     assert "smoothing" in one
     assert "at least 0" in one
     assert "Skene" in one
+    assert "[smoothing=0,tol=0" in one
     assert {entry["family"] for entry in json.loads(out(run("agginfo", "--json")))} == {"aggregate"}
 
 

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from .simulation import simulate
 
 __all__ = [
-    "__version__",
-    "aggregate",
     "Aggregation",
-    "aggregators",
     "Annotations",
     "DataError",
-    "demo",
     "DissensusError",
-    "evaluate",
     "MethodError",
     "Numbers",
     "OptionError",
+    "__version__",
+    "aggregate",
+    "aggregators",
+    "demo",
+    "evaluate",
     "read",
     "read_truth",
     "simulate",

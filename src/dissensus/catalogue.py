@@ -34,6 +34,14 @@ class Entry:
     text: str  # the module's docstring: the model and its paper
     settings: tuple[Setting, ...]
 
+    @property
+    def paragraphs(self) -> list[str]:
+        """The text, a line for each paragraph; what was indented there begins with `> `."""
+        return [
+            ("> " if block.startswith("    ") else "") + " ".join(block.split())
+            for block in self.text.split("\n\n")
+        ]
+
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return asdict(self)

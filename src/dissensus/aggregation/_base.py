@@ -18,7 +18,7 @@ from ..params import Settings
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 
-__all__ = ["Aggregator", "Fit", "Progress", "TIE", "first_best", "share"]
+__all__ = ["TIE", "Aggregator", "Fit", "Progress", "first_best", "share"]
 
 Progress = Callable[[int, float], None]  # called with the round and the objective
 TIE = 1e-12  # beliefs closer than this are equal
@@ -201,10 +201,9 @@ def _agreement(fit: Fit, posterior: Floats) -> Floats:
 def _belief(start: Aggregation | Floats | None, said: Annotations) -> Floats | None:
     """Return an earlier belief about these items; those it did not know start from their votes."""
     if not isinstance(start, Aggregation):
-        if start is not None and start.shape != (said.n_items, said.n_classes):
-            raise DataError(
-                f"a start is (item, class), here {(said.n_items, said.n_classes)}, not {start.shape}"
-            )
+        shape = (said.n_items, said.n_classes)
+        if start is not None and start.shape != shape:
+            raise DataError(f"a start is (item, class), here {shape}, but this is {start.shape}")
         return start
     belief = share(said.votes())
     places = {name: place for place, name in enumerate(start.item_names.tolist())}

@@ -63,7 +63,7 @@ def aggregate(
     seed: int,
     **reading: Any,
 ) -> None:
-    r"""Estimate the true label of every item.
+    """Estimate the true label of every item.
 
     PATH is a table of who said what (csv, tsv, parquet, arrow, jsonl, json; `-` for standard
     input) or a data set folder. The labels are written as a table with a column for every class;

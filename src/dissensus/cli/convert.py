@@ -20,7 +20,7 @@ __all__ = ["convert"]
 @reading_options
 @json_option
 def convert(source: str, target: str, to: str | None, as_json: bool, **reading: Any) -> None:
-    r"""Write annotations in another format.
+    """Write annotations in another format.
 
     OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz or .zst), or is a
     folder, which gets the layout of peerannot. What OUT cannot hold is said.

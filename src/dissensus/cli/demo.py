@@ -18,7 +18,7 @@ __all__ = ["demo"]
 )
 @json_option
 def demo(strategy: str, folder: str, as_json: bool) -> None:
-    r"""Show what dissensus does, on a data set that comes with it.
+    """Show what dissensus does, on a data set that comes with it.
 
     Photos from camera traps, labelled by forty people of very different care. Writes
     answers.csv, truth.csv and labels.csv to the folder and prints what there is to know.

@@ -32,7 +32,7 @@ _WORDS = {
 @json_option
 @seed_option
 def evaluate(pred: str, truth: str, resamples: int, as_json: bool, seed: int) -> None:
-    r"""Score labels against known ones.
+    """Score labels against known ones.
 
     PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
     cover a part of the items. Intervals are bootstrap intervals over items, 95 %.

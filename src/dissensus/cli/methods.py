@@ -15,7 +15,7 @@ __all__ = ["agginfo", "methods"]
 @click.argument("name", required=False)
 @json_option
 def methods(name: str | None, as_json: bool) -> None:
-    r"""List the methods and their settings; with a NAME, all about one.
+    """List the methods and their settings; with a NAME, all about one.
 
     \b
     Example:
@@ -53,7 +53,8 @@ def _print(found: list[Any], *, settings: bool) -> None:
         table = Table("method", "what it does", "also called", title=f"dissensus {family} -s …")
         for entry in found:
             if entry.family == family:
-                table.add_row(entry.name, escape(entry.summary), ", ".join(entry.aliases))
+                aliases = ", ".join(entry.aliases)
+                table.add_row(entry.name, escape(entry.summary), escape(aliases))
         console.print(table)
     if not settings:
         return
@@ -65,4 +66,5 @@ def _print(found: list[Any], *, settings: bool) -> None:
                     *map(escape, (setting.name, setting.default, setting.limits, setting.doc))
                 )
             console.print(table)
-        console.print(escape(entry.text), highlight=False)
+        for paragraph in entry.paragraphs:
+            console.print(escape(paragraph), highlight=False)

@@ -60,7 +60,7 @@ def simulate(
     seed: int,
     **settings: float | None,
 ) -> None:
-    r"""Make annotations of a crowd whose truth is known.
+    """Make annotations of a crowd whose truth is known.
 
     The folder gets the annotations, the truth, the crowd's confusion matrices and every option.
     With the same options and seed it is the same crowd, draw by draw as peerannot draws it.

@@ -20,7 +20,7 @@ from ._crowd import Crowd, Plan, Strategy
 from ._fast import all_at_once
 from .given_matrices import GivenMatrices
 
-__all__ = ["Crowd", "simulate", "Simulation", "Strategy"]
+__all__ = ["Crowd", "Simulation", "Strategy", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)

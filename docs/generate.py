@@ -1,0 +1,96 @@
+"""Write what the docs take from the code: the methods page and every verb's options.
+
+python docs/generate.py           write the pages again
+python docs/generate.py --check   only say which are not as they should be
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from dissensus.catalogue import Entry, catalogue
+from dissensus.cli import VERBS, cli
+
+DOCS = Path(__file__).parent
+BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
+TITLES = {"aggregate": "Aggregating", "simulate": "Simulating"}
+
+
+def methods_page() -> str:
+    """Return the page of all methods, from the registry."""
+    lines = [
+        "# Methods",
+        "",
+        "Generated from the registry by `make docs`; the same is printed by `dissensus methods`.",
+        "A method is written `name[setting=value,…]`; case, `-` and `_` make no difference.",
+    ]
+    found = catalogue()
+    for family in dict.fromkeys(entry.family for entry in found):
+        mine = [entry for entry in found if entry.family == family]
+        lines += ["", f"## {TITLES[family]}: `dissensus {family} -s …`", ""]
+        lines += ["| method | what it does | also called |", "|---|---|---|"]
+        for entry in mine:
+            aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)
+            lines.append(f"| [`{entry.name}`](#{entry.name}) | {entry.summary} | {aliases} |")
+        for entry in mine:
+            lines += method_section(entry)
+    return "\n".join(lines) + "\n"
+
+
+def method_section(entry: Entry) -> list[str]:
+    """Return one method: its model and its settings."""
+    lines = ["", f"### {entry.name}", ""]
+    for paragraph in entry.paragraphs:
+        lines += [paragraph, ""]
+    if entry.settings:
+        lines += ["| setting | default | may be | meaning |", "|---|---|---|---|"]
+        for one in entry.settings:
+            lines.append(f"| `{one.name}` | {one.default} | {one.limits} | {one.doc} |")
+    return lines
+
+
+def options_of(verb: str) -> str:
+    """Return a verb's usage and options, as a table."""
+    command = cli.get_command(click.Context(cli), verb)
+    if command is None:
+        raise KeyError(verb)
+    context = click.Context(command, info_name=f"dissensus {verb}")
+    lines = [BEGIN, f"`{command.get_usage(context).removeprefix('Usage: ')}`", ""]
+    lines += ["| option | meaning |", "|---|---|"]
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record:
+            name, text = (part.replace("|", "\\|") for part in record)
+            lines.append(f"| `{name}` | {text} |")
+    return "\n".join([*lines, END])
+
+
+def pages() -> dict[Path, str]:
+    """Return every generated page as it should be."""
+    out = {DOCS / "methods.md": methods_page()}
+    for verb in VERBS:
+        path = DOCS / "commands" / f"{verb}.md"
+        if path.exists():
+            before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+            out[path] = before + options_of(verb) + rest.partition(END)[2]
+    return out
+
+
+def main() -> int:
+    """Write the pages, or with `--check` tell which would change."""
+    check = "--check" in sys.argv[1:]
+    stale = [p for p, text in pages().items() if not p.exists() or p.read_text("utf-8") != text]
+    for path in stale:
+        print(
+            f"{path.relative_to(DOCS.parent)} {'is out of date: make docs' if check else 'written'}"
+        )
+        if not check:
+            path.write_text(pages()[path], encoding="utf-8")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""What is public is declared, sorted, documented, and nothing else."""
+
+import importlib
+import pkgutil
+import types
+
+import pytest
+
+import dissensus
+
+MODULES = [
+    name
+    for _, name, _ in pkgutil.walk_packages(dissensus.__path__, "dissensus.")
+    if not name.endswith("__main__")
+]
+
+
+@pytest.mark.parametrize("name", ["dissensus", *MODULES])
+def test_what_is_declared_is_there(name):
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", []):
+        getattr(module, public)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_things_defined_in_a_module_are_declared_or_documented(name):
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} does not say what it is"
+    for attribute, value in vars(module).items():
+        mine = isinstance(value, (type, types.FunctionType)) and value.__module__ == name
+        if mine and not attribute.startswith("_"):
+            assert value.__doc__, f"{name}.{attribute} does not say what it is"
+
+
+def test_what_the_package_offers_is_what_it_declares():
+    assert dir(dissensus) == sorted(dissensus.__all__)
+    assert set(dissensus._HOMES) | {"__version__"} == set(dissensus.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        dissensus.nothing  # noqa: B018
+
+
+def test_errors_are_what_python_expects():
+    for error in (dissensus.DataError, dissensus.MethodError, dissensus.OptionError):
+        assert issubclass(error, dissensus.DissensusError)
+        assert issubclass(error, ValueError)

@@ -1,0 +1,73 @@
+"""The documents, run as they are written."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
+def test_commands_print_what_the_page_shows(page, tmp_path):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "80", "TERM": "dumb"}
+    for block in blocks(page, "console"):
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            done = subprocess.run(
+                ["bash", "-c", f"exec 2>&1; {command}"],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            same = doctest.OutputChecker().check_output(shown, done.stdout, FLAGS)
+            assert same, f"$ {command}\nshown:\n{shown}\nprinted:\n{done.stdout}"
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if ">>>" in p.read_text("utf-8")], ids=lambda p: p.name
+)
+def test_python_shows_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS)
+    assert done.attempted > 0
+    assert done.failed == 0
+
+
+def test_generated_pages_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, "docs/generate.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_verb_has_a_page():
+    from dissensus.cli import VERBS
+
+    for verb in VERBS:
+        assert verb == "agginfo" or (ROOT / "docs" / "commands" / f"{verb}.md").exists()
