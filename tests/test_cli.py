@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from dissensus import __version__
-from dissensus.cli import VERBS
+from dissensus.cli import VERBS, _shared
 from tests.support import run, run_process
 
 ANSWERS = "task,worker,label\n" + "".join(
@@ -310,6 +311,27 @@ def test_errors_are_one_line_and_exit_code_2(arguments, message, answers):
     assert told.count("\n") == 1
     assert message in told
     assert [path.name for path in answers.iterdir()] == ["answers.csv"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_shows_on_a_terminal_when_it_takes_long(monkeypatch):
+    for patience, shown in ((0.0, True), (60.0, False)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(_shared, "_PATIENCE", patience)
+        with _shared.progress_bar("simulating", 1000) as tell:
+            tell(500)
+            time.sleep(0.2)
+        assert ("500 of 1,000" in terminal.getvalue()) is shown
+        with _shared.progress_bar("aggregating") as tell:
+            tell(7, -12.5)
+            time.sleep(0.2)
+        assert ("round 7, objective -12.5" in terminal.getvalue()) is shown
 
 
 def test_a_reader_that_stops_early_is_no_error(answers):

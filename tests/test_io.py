@@ -301,7 +301,7 @@ def test_results_are_written_and_read_as_predictions(ending, tmp_path):
     result = aggregate(relation(AWKWARD), "naive-soft")
     write(result, tmp_path / f"labels.{ending}")
     found = read_predictions(tmp_path / f"labels.{ending}")
-    assert found.items.tolist() == result.item_names.tolist()
+    assert found.items.tolist() == result.said.items.tolist()
     assert found.classes[found.label].tolist() == result.labels.tolist()
     np.testing.assert_allclose(found.posterior, result.posterior)
 
@@ -372,7 +372,7 @@ def test_a_damaged_result_is_refused(damage, tmp_path):
             notes.write_text(json.dumps({**json.loads(notes.read_text()), "format": 99}))
     from dissensus import Aggregation
 
-    with pytest.raises(DataError, match=r"kept: (not a saved result|written by a newer version)"):
+    with pytest.raises(DataError, match=r"kept: (not a saved result|written by another version)"):
         Aggregation.load(folder)
 
 

@@ -113,7 +113,7 @@ def test_parts_threads_and_engines_do_not_matter(name, engine):
 def test_gold_is_kept(name, rows, truth):
     said = relation(rows, classes="012", items="abcde")
     result = aggregate(said, name, gold=truth)
-    found = dict(zip(result.item_names.tolist(), result.labels.tolist(), strict=True))
+    found = dict(zip(result.said.items.tolist(), result.labels.tolist(), strict=True))
     for item, label in truth.items():
         assert found[item] == label
         place = said.items.tolist().index(item)
@@ -154,7 +154,7 @@ def test_any_number_of_labels_on_one_item(name, votes):
     result = aggregate(relation(rows), name)
     assert np.isfinite(result.posterior).all()
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
-    place = result.item_names.tolist().index("many")
+    place = result.said.items.tolist().index("many")
     assert result.labels[place] == "1"
 
 
@@ -173,7 +173,7 @@ def test_any_number_of_labels_on_one_item(name, votes):
 def test_small_and_degenerate_data(name, rows):
     result = aggregate(relation(rows), name)
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1)
-    by_item = dict(zip(result.item_names.tolist(), result.labels.tolist(), strict=True))
+    by_item = dict(zip(result.said.items.tolist(), result.labels.tolist(), strict=True))
     for item, label in by_item.items():
         assert label in {given for place, _, given in rows if place == item}
     assert ((result.quality >= 0) & (result.quality <= 1)).all()
@@ -215,6 +215,7 @@ def test_a_result_is_saved_and_loaded(name, tmp_path):
     assert again.labels.tolist() == result.labels.tolist()
     assert again.trace == result.trace
     assert again.converged == result.converged
+    assert again.said == result.said
     for table in ("items", "annotators"):
         there, back = getattr(result, table), getattr(again, table)
         assert there.keys() == back.keys()

@@ -98,7 +98,7 @@ class Evaluation:
 
 def as_predictions(result: Aggregation) -> Predictions:
     """Return the part of a result that can be right or wrong."""
-    return Predictions(result.item_names, result.classes, result.label, result.posterior)
+    return Predictions(result.said.items, result.classes, result.label, result.posterior)
 
 
 def evaluate(

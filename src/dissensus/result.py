@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ._files import replacing_folder
 from ._names import Names, as_names, with_gaps
-from ._relation import Floats, Integers, frozen
+from ._relation import Array, Floats, Integers, frozen
+from .annotations import Annotations
 from .errors import DataError
 
-if TYPE_CHECKING:
-    from .annotations import Annotations
+__all__ = ["Aggregation", "Table", "gold_codes"]
 
-__all__ = ["Aggregation", "Table"]
-
-Table = Mapping[str, np.ndarray[Any, Any]]  # column name → values, all of one length
+Table = Mapping[str, Array]  # column name → values, all of one length
 
 _FORMAT = 1
+_RELATION = ("index", "annotator", "label")  # arrays of the annotations in a saved result
+_NAMES = ("items", "annotators", "classes")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,46 +37,48 @@ class Aggregation:
     Attributes
     ----------
     method
-        The method with its settings, as `registry` writes it.
+        The method with its settings, as the registry writes it.
+    said
+        The annotations it speaks of.
     label
         Code of every item's class; -1 where the method leaves it undecided.
     posterior
         Belief in every class: (item, class), rows sum to one.
+    quality
+        For every annotator the probability of being right, as the method sees it.
+    agreement
+        For every annotator the mean belief in the labels they gave.
     params
         What the method learned, a tuple of arrays with names; `None` for plain votes.
     trace
         The objective after every round; it never falls.
     converged
         Whether the last round changed the objective by less than the tolerance.
-    quality
-        For every annotator the probability of being right, as the method sees it.
-    agreement
-        For every annotator the mean belief in the labels they gave.
     """
 
     method: str
-    item_names: Names
-    annotator_names: Names
-    classes: Names
-    label: Integers
-    posterior: Floats
-    labels_per_item: Integers
-    labels_per_annotator: Integers
-    quality: Floats
-    agreement: Floats
+    said: Annotations
+    label: Integers  # (item)
+    posterior: Floats  # (item, class)
+    quality: Floats  # (annotator)
+    agreement: Floats  # (annotator)
     params: Any = None
     trace: tuple[float, ...] = ()
     converged: bool = True
 
     def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, frozen(value))
+        for name in _ARRAYS:
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def __repr__(self) -> str:
         rounds = f", {len(self.trace)} rounds" if self.trace else ""
         ended = "" if self.converged else ", not converged"
-        return f"<Aggregation by {self.method}: {len(self.item_names)} items{rounds}{ended}>"
+        return f"<Aggregation by {self.method}: {self.said.n_items} items{rounds}{ended}>"
+
+    @property
+    def classes(self) -> Names:
+        """The classes that labels and posterior speak of."""
+        return self.said.classes
 
     @cached_property
     def labels(self) -> Names:
@@ -86,8 +88,6 @@ class Aggregation:
     @cached_property
     def confidence(self) -> Floats:
         """The belief in every item's label; in the best class where it is undecided."""
-        if self.posterior.shape[1] == 0:
-            return np.zeros(len(self.item_names))
         chosen = np.where(self.label < 0, self.posterior.argmax(axis=1), self.label)
         return np.take_along_axis(self.posterior, chosen[:, None], axis=1)[:, 0]
 
@@ -95,42 +95,40 @@ class Aggregation:
     def items(self) -> Table:
         """Every item: its label, how sure it is, how many labels it got."""
         return {
-            "item": self.item_names,
+            "item": self.said.items,
             "label": self.labels,
             "confidence": self.confidence,
-            "n_labels": self.labels_per_item,
+            "n_labels": self.said.labels_per_item,
         }
 
     @property
     def annotators(self) -> Table:
         """Every annotator: how many labels, how good, how often with the consensus."""
         return {
-            "annotator": self.annotator_names,
-            "n_labels": self.labels_per_annotator,
+            "annotator": self.said.annotators,
+            "n_labels": self.said.labels_per_annotator,
             "quality": self.quality,
             "agreement": self.agreement,
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write the result to a folder, all of it or nothing."""
+        """Write the result with its annotations to a folder, all of it or nothing."""
+        folder = Path(folder)
+        if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
+            raise DataError(f"{folder}: holds something else; name a new folder")
+        learned = self.params._asdict() if self.params is not None else {}
         arrays: dict[str, Any] = {
-            name: value
-            for name, value in vars(self).items()
-            if isinstance(value, np.ndarray) and name not in _NAMES
-            if name in self.__dataclass_fields__
+            **{name: getattr(self, name) for name in _ARRAYS},
+            **{f"said.{name}": getattr(self.said, name) for name in _RELATION},
+            **{f"params.{name}": np.asarray(value) for name, value in learned.items()},
         }
-        params = self.params._asdict() if self.params is not None else {}
-        arrays |= {f"params.{name}": np.asarray(value) for name, value in params.items()}
         notes = {
             "format": _FORMAT,
             "method": self.method,
             "trace": self.trace,
             "converged": self.converged,
-            **{name: getattr(self, name).tolist() for name in _NAMES},
+            **{name: getattr(self.said, name).tolist() for name in _NAMES},
         }
-        folder = Path(folder)
-        if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
-            raise DataError(f"{folder}: holds something else; name a new folder")
         with replacing_folder(folder) as target:
             np.savez(target / "arrays.npz", **arrays)
             (target / "result.json").write_text(json.dumps(notes), encoding="utf-8")
@@ -145,24 +143,37 @@ class Aggregation:
             notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
             with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
                 arrays = dict(stored)
-            if notes.pop("format") != _FORMAT:
+            if notes["format"] != _FORMAT:
                 raise DataError(
-                    f"{folder}: written by a newer version; update dissensus to read it"
+                    f"{folder}: written by another version; update dissensus to read it"
                 )
-            names = {name: as_names(notes.pop(name)) for name in _NAMES}
-            learned = {k.removeprefix("params."): arrays.pop(k) for k in [*arrays] if "." in k}
-            kind = type(aggregators.create(notes["method"])).learns
-            params = None if kind is None else kind(**learned)
-            trace = tuple(notes.pop("trace"))
-            found: dict[str, Any] = {**notes, **names, **arrays}
-            return cls(**found, params=params, trace=trace)
+            names = {name: as_names(notes[name]) for name in _NAMES}
+            relation = {**_below("said", arrays), **names}
+            kind = aggregators.find(aggregators.resolve(notes["method"])[0]).learns
+            return cls(
+                notes["method"],
+                Annotations(**relation),
+                **{name: arrays[name] for name in _ARRAYS},
+                params=None if kind is None else kind(**_below("params", arrays)),
+                trace=tuple(notes["trace"]),
+                converged=notes["converged"],
+            )
         except (OSError, ValueError, KeyError, TypeError) as problem:
             if isinstance(problem, DataError):
                 raise
             raise DataError(f"{folder}: not a saved result ({problem})") from None
 
 
-_NAMES = ("item_names", "annotator_names", "classes")
+_ARRAYS = tuple(field.name for field in fields(Aggregation) if field.type in ("Floats", "Integers"))
+
+
+def _below(kind: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names begin with a kind and a point, without that."""
+    return {
+        name.removeprefix(f"{kind}."): value
+        for name, value in arrays.items()
+        if name.startswith(f"{kind}.")
+    }
 
 
 def gold_codes(said: Annotations, gold: Mapping[Any, Any] | None) -> Integers | None:

@@ -128,13 +128,9 @@ class Aggregator(Settings, ABC):
         agreement = _agreement(fit, posterior)
         return Aggregation(
             aggregators.describe(self),
-            said.items,
-            said.annotators,
-            said.classes,
+            said,
             label,
             posterior,
-            said.labels_per_item,
-            said.labels_per_annotator,
             self.quality(params, agreement),
             agreement,
             params,
@@ -206,7 +202,7 @@ def _belief(start: Aggregation | Floats | None, said: Annotations) -> Floats | N
             raise DataError(f"a start is (item, class), here {shape}, but this is {start.shape}")
         return start
     belief = share(said.votes())
-    places = {name: place for place, name in enumerate(start.item_names.tolist())}
+    places = {name: place for place, name in enumerate(start.said.items.tolist())}
     classes = {name: place for place, name in enumerate(start.classes.tolist())}
     columns = np.array([classes.get(name, -1) for name in said.classes.tolist()])
     rows = np.array([places.get(name, -1) for name in said.items.tolist()])

@@ -75,7 +75,7 @@ class DawidSkene(EMAggregator[Confusion, Counts]):
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(posterior.sum(axis=0), part.said.T @ posterior)
+        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
 
     def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)

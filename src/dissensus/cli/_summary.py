@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.bar import Bar
 from rich.console import Console
 from rich.markup import escape
@@ -23,10 +25,7 @@ def print_summary(told: Summary, console: Console | None = None) -> None:
     )
     if told.items_without_labels:
         console.print(f"{told.items_without_labels} items have no label at all.")
-    console.print(
-        f"Agreement is [bold]{told.alpha_word}[/bold]: two labels on one item are the same in "
-        f"{told.percent:.0%} of cases; Krippendorff's alpha is {told.alpha:.2f}."
-    )
+    console.print(_agreement(told))
     rounds = f" after {told.rounds} rounds" if told.rounds else ""
     ended = "" if told.converged else ", not converged"
     console.print(
@@ -42,6 +41,17 @@ def print_summary(told: Summary, console: Console | None = None) -> None:
         console.print(f"{told.n_unranked} annotators gave too few labels to be ranked.")
     if told.disputed:
         console.print(_disputed(told))
+
+
+def _agreement(told: Summary) -> str:
+    if math.isnan(told.percent):
+        return "Agreement cannot be told: no item has two labels."
+    if math.isnan(told.alpha):
+        return "Everybody always says the same class."
+    return (
+        f"Agreement is [bold]{told.alpha_word}[/bold]: two labels on one item are the same in "
+        f"{told.percent:.0%} of cases; Krippendorff's alpha is {told.alpha:.2f}."
+    )
 
 
 def _print_truth(told: Summary, console: Console) -> None:

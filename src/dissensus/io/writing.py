@@ -89,7 +89,7 @@ def losses(said: Annotations, path: str | Path, format: str | None = None) -> li
 def table_of(what: Annotations | Numbers | Aggregation) -> pl.DataFrame:
     """Return annotations, numbers or a result as a dataframe."""
     if isinstance(what, Aggregation):
-        table = {"item": what.item_names, "label": what.labels, "confidence": what.confidence}
+        table = {"item": what.said.items, "label": what.labels, "confidence": what.confidence}
         beliefs = {
             f"p:{name}": what.posterior[:, place]
             for place, name in enumerate(what.classes.tolist())

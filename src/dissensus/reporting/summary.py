@@ -175,8 +175,8 @@ def summarise(
 
 def _same_names(said: Annotations, result: Aggregation) -> None:
     for what, here, there in (
-        ("items", said.items, result.item_names),
-        ("annotators", said.annotators, result.annotator_names),
+        ("items", said.items, result.said.items),
+        ("annotators", said.annotators, result.said.annotators),
         ("classes", said.classes, result.classes),
     ):
         if not np.array_equal(here, there):
@@ -193,9 +193,10 @@ def _shares(said: Annotations, result: Aggregation) -> tuple[ClassShare, ...]:
 
 def _ranked(result: Aggregation) -> Integers:
     """Return the annotators that can be ranked, the best first; among equals, by name."""
-    known = ~np.isnan(result.quality) & (result.labels_per_annotator > 0)
-    enough = known & (result.labels_per_annotator >= FEW)
-    if not (result.labels_per_annotator >= FEW).any():
+    given = result.said.labels_per_annotator
+    known = ~np.isnan(result.quality) & (given > 0)
+    enough = known & (given >= FEW)
+    if not (given >= FEW).any():
         enough = known
     order = np.argsort(-result.quality, kind="stable")
     return order[enough[order]]
