@@ -31,6 +31,12 @@ def relation(rows, **declared) -> Annotations:
     return Annotations.from_columns(item, annotator, label, **declared)
 
 
+def rows_of(said: Annotations) -> list[tuple[str, str, str]]:
+    """Return (item, annotator, label) by name."""
+    columns = (said.items[said.item], said.annotators[said.annotator], said.classes[said.label])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
 def shared_path(name: str) -> Path:
     """Return a folder of the shared data sets; skip where they are not beside the project."""
     path = SHARED / name

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from dissensus import Annotations, DataError, MethodError, aggregate, evaluate, simulate
 from dissensus.aggregation import DawidSkene, Majority
-from tests.support import annotation_rows, relation, shared, shared_truth
+from tests.support import annotation_rows, relation, rows_of, shared, shared_truth
 
 MAXIMUM_LIKELIHOOD = "dawid-skene[smoothing=0,tol=1e-10,max_iter=3000]"
 
@@ -49,14 +49,7 @@ def test_dawid_skene_equals_a_plain_implementation(rows):
 def test_dawid_and_skene_1979():
     """The paper's own data. Its patient 7 was rated 1 2 2 by observer 1; our copy has 1 1 2."""
     said = shared("anesthesia")
-    rows = list(
-        zip(
-            said.items[said.item],
-            said.annotators[said.annotator],
-            said.classes[said.label],
-            strict=True,
-        )
-    )
+    rows = rows_of(said)
     rows[rows.index(("7", "1", "1"))] = ("7", "1", "2")
     result = aggregate(relation(rows), MAXIMUM_LIKELIHOOD)
     assert result.trace[0] == pytest.approx(-205.0911, abs=5e-5)

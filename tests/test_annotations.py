@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, Numbers, read
 from dissensus._names import code
 from dissensus.io.coding import code_columns
-from tests.support import annotation_rows, relation
+from tests.support import annotation_rows, relation, rows_of
 
 ROWS = [("a", "x", "cat"), ("b", "x", "dog"), ("a", "y", "dog"), ("a", "x", "cat")]
 
@@ -25,14 +25,7 @@ def test_the_order_of_rows_leaves_no_trace(rows, order):
 
 @given(rows=annotation_rows())
 def test_rows_come_out_as_they_went_in(rows):
-    said = relation(rows)
-    out = zip(
-        said.items[said.item].tolist(),
-        said.annotators[said.annotator].tolist(),
-        said.classes[said.label].tolist(),
-        strict=True,
-    )
-    assert sorted(out) == sorted(rows)
+    assert sorted(rows_of(relation(rows))) == sorted(rows)
 
 
 @given(rows=annotation_rows())
@@ -110,6 +103,24 @@ def test_an_enum_column_declares_its_classes_in_order():
     said = read(pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"], "label": label}))
     assert said.classes.tolist() == ["low", "mid", "high"]
     assert said.label.tolist() == [0, 2]
+
+
+@given(rows=annotation_rows(), more=annotation_rows(classes="0129", items="efgh"))
+def test_merging_is_having_all_rows(rows, more):
+    assert relation(rows).merge(relation(more)) == relation([*rows, *more])
+
+
+def test_merging_keeps_declared_classes_in_order():
+    merged = relation(ROWS, classes=["dog", "cat"]).merge(relation([("z", "x", "ant")]))
+    assert merged.classes.tolist() == ["dog", "cat", "ant"]
+
+
+def test_recoding_keeps_what_was_said():
+    said = relation(ROWS).recode(["fox", "dog", "cat"])
+    assert said.classes.tolist() == ["fox", "dog", "cat"]
+    assert sorted(rows_of(said)) == sorted(ROWS)
+    with pytest.raises(DataError, match="label 'dog' is not among the classes cat"):
+        said.recode(["cat"])
 
 
 @pytest.mark.parametrize("dtype", [float, object])

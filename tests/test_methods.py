@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissensus import Aggregation, Annotations, aggregate, aggregators, simulate
 from dissensus.engine import Local
 from dissensus.params import describe_fields
-from tests.support import annotation_rows, relation, run
+from tests.support import annotation_rows, relation, rows_of, run
 
 METHODS = list(aggregators)
 each_method = pytest.mark.parametrize("name", METHODS)
@@ -225,6 +225,40 @@ def test_a_result_is_saved_and_loaded(name, tmp_path):
     assert type(again.params) is type(result.params)
     for one, other in zip(again.params or (), result.params or (), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@each_method
+def test_a_known_crowd_labels_other_items(name):
+    made = simulate(
+        "independent-confusion", n_items=400, n_annotators=12, n_classes=3, feedback=5, seed=3
+    )
+    known = aggregate(made.said.subset(items=made.said.items[:300]), name)
+    others = made.said.subset(items=made.said.items[300:])
+    found = known.predict(others)
+    assert found.said.items.tolist() == others.items.tolist()
+    assert np.mean(found.label == made.truth[300:]) > 0.7
+    np.testing.assert_allclose(found.posterior.sum(axis=1), 1)
+
+
+@each_method
+def test_an_annotator_nobody_knows_counts_as_an_average_one(name):
+    said = crowd()
+    known = aggregate(said, name)
+    rows = [("new", who, "1") for who in ("0", "1", "stranger")]
+    found = known.predict(relation(rows))
+    assert np.isfinite(found.posterior).all()
+    assert found.labels.tolist() == ["1"]
+
+
+@each_method
+def test_an_update_is_a_fit_to_everything(name):
+    said = simulate("one-coin", n_items=150, n_annotators=10, n_classes=3, feedback=7).said
+    first = said.subset(items=said.items[:100], annotators=said.annotators[:8])
+    rest = relation([row for row in rows_of(said) if row not in set(rows_of(first))])
+    assert first.merge(rest) == said
+    there, back = aggregate(said, name), aggregate(first, name).update(rest)
+    assert back.said == said
+    np.testing.assert_allclose(back.posterior, there.posterior, atol=0.02)
 
 
 @each_method

@@ -189,6 +189,24 @@ def index_of(item: Codes, n_items: int) -> Integers:
     return index
 
 
+def places(names: Names, among: Names) -> Integers:
+    """Return where every name stands among others, -1 where it does not."""
+    if np.array_equal(names, among):
+        return np.arange(len(names))
+    place = {name: code for code, name in enumerate(among.tolist())}
+    return np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+
+def union(names: Names, more: Names) -> Names:
+    """Return all names of both, in natural order where the first are in it."""
+    new = more[places(more, names) < 0]
+    if len(new) == 0:
+        return names
+    together = [*names.tolist(), *new.tolist()]
+    natural = np.array_equal(code(names.tolist())[1], names)
+    return code(together)[1] if natural else as_names(together)
+
+
 def tally(codes: Codes, size: int) -> Integers:
     """Return how often every code occurs, a piece at a time: counting widens what it counts."""
     total = np.zeros(size, dtype=np.int64)

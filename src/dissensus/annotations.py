@@ -27,8 +27,10 @@ from ._relation import (
     few,
     index_of,
     is_sorted,
+    places,
     renumber,
     sort,
+    union,
 )
 from .errors import DataError
 
@@ -244,6 +246,45 @@ class Annotations(Relation):
             annotators=self.annotators[annotator],
             classes=self.classes[label],
             **{name: values[kept] for name, values in self.columns.items()},
+        )
+
+    def recode(self, classes: Iterable[Any]) -> Annotations:
+        """Return the same annotations with all of these classes, in this order."""
+        names = as_names(classes)
+        table = places(self.classes, names)
+        used = np.unique(self.label)
+        if (table[used] < 0).any():
+            unknown = self.classes[used[table[used] < 0][0]]
+            raise DataError(f"label {unknown!r} is not among the classes {few(names)}")
+        return Annotations.from_codes(
+            self.item,
+            self.annotator,
+            table[self.label],
+            items=self.items,
+            annotators=self.annotators,
+            classes=names,
+            **self.columns,
+        )
+
+    def merge(self, more: Annotations) -> Annotations:
+        """Return these annotations and more of them; names that are the same are the same."""
+        items = union(self.items, more.items)
+        annotators = union(self.annotators, more.annotators)
+        classes = union(self.classes, more.classes)
+        columns = [
+            np.concatenate([places(one.items, items)[one.item] for one in (self, more)]),
+            np.concatenate(
+                [places(one.annotators, annotators)[one.annotator] for one in (self, more)]
+            ),
+            np.concatenate([places(one.classes, classes)[one.label] for one in (self, more)]),
+        ]
+        shared = self.columns.keys() & more.columns.keys()
+        return Annotations.from_codes(
+            *columns,
+            items=items,
+            annotators=annotators,
+            classes=classes,
+            **{n: np.concatenate([self.columns[n], more.columns[n]]) for n in sorted(shared)},
         )
 
     def part(self, start: int, stop: int, gold: Integers | None = None) -> Part:

@@ -48,6 +48,9 @@ class Aggregation:
         For every annotator the probability of being right, as the method sees it.
     agreement
         For every annotator the mean belief in the labels they gave.
+    interval
+        Where the quality lies with 95 % probability, (annotator, 2); `None` where the method does
+        not say. `bootstrap` gives one for every method.
     params
         What the method learned, a tuple of arrays with names; `None` for plain votes.
     trace
@@ -65,6 +68,7 @@ class Aggregation:
     params: Any = None
     trace: tuple[float, ...] = ()
     converged: bool = True
+    interval: Floats | None = None  # (annotator, 2)
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -104,12 +108,34 @@ class Aggregation:
     @property
     def annotators(self) -> Table:
         """Every annotator: how many labels, how good, how often with the consensus."""
-        return {
+        table = {
             "annotator": self.said.annotators,
             "n_labels": self.said.labels_per_annotator,
             "quality": self.quality,
             "agreement": self.agreement,
         }
+        if self.interval is not None:
+            table |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
+        return table
+
+    def predict(self, said: Annotations) -> Aggregation:
+        """Return labels of other items by the crowd that this result has come to know.
+
+        Nothing is learned anew. Annotators whom this result does not know count as its average
+        one; methods that learn nothing are simply fitted.
+        """
+        from .registry import aggregators
+
+        return aggregators.create(self.method).predict(self, said)
+
+    def update(self, more: Annotations, **given: Any) -> Aggregation:
+        """Return the result of a fit to all annotations so far and more, begun where this ended.
+
+        Besides the annotations it takes what `Aggregator.fit` takes: gold, seed, engine, progress.
+        """
+        from .registry import aggregators
+
+        return aggregators.create(self.method).fit(self.said.merge(more), start=self, **given)
 
     def save(self, folder: str | Path) -> None:
         """Write the result with its annotations to a folder, all of it or nothing."""
@@ -122,6 +148,8 @@ class Aggregation:
             **{f"said.{name}": getattr(self.said, name) for name in _RELATION},
             **{f"params.{name}": np.asarray(value) for name, value in learned.items()},
         }
+        if self.interval is not None:
+            arrays["interval"] = self.interval
         notes = {
             "format": _FORMAT,
             "method": self.method,
@@ -157,6 +185,7 @@ class Aggregation:
                 params=None if kind is None else kind(**_below("params", arrays)),
                 trace=tuple(notes["trace"]),
                 converged=notes["converged"],
+                interval=arrays.get("interval"),
             )
         except (OSError, ValueError, KeyError, TypeError) as problem:
             if isinstance(problem, DataError):

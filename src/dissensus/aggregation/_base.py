@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from .._relation import Floats, Integers, places
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
@@ -35,6 +35,13 @@ class Fit:
     seed: int
     start: Floats | None  # (item, class): a belief to begin with
     progress: Progress
+    features: Floats | None = None  # (item, feature): what is known of the items themselves
+
+    def keep_gold(self, label: Integers) -> Integers:
+        """Return labels with the known ones in their places."""
+        if self.gold is None:
+            return label
+        return np.where(self.gold >= 0, self.gold, label)
 
     def over_items(self, work: Callable[[Part], Floats]) -> Floats:
         """Return what the work says of every item, all parts together."""
@@ -50,6 +57,7 @@ class Aggregator(Settings, ABC):
     """A way to infer the labels of items from what annotators said."""
 
     learns: ClassVar[type | None] = None  # the named tuple a fit leaves in `result.params`
+    most_classes: ClassVar[int | None] = None  # where a method cannot choose between more
 
     def fit(
         self,
@@ -60,6 +68,7 @@ class Aggregator(Settings, ABC):
         seed: int = 0,
         engine: Engine | None = None,
         progress: Progress | None = None,
+        features: Floats | None = None,
     ) -> Aggregation:
         """Infer the labels.
 
@@ -78,23 +87,43 @@ class Aggregator(Settings, ABC):
             Where to work; by default the threads of this machine.
         progress
             Called after every round with its number and the objective.
+        features
+            Numbers that describe the items: (item, feature). Only methods that say so use them.
         """
-        if said.n_classes == 0:
-            raise DataError("there is no class to choose from; give labels or declare classes")
+        _check_possible(self, said)
         _check_memory(self, said)
+        if features is not None and len(features) != said.n_items:
+            raise DataError(f"features of {len(features)} items, but there are {said.n_items}")
         engine = engine or Local()
         codes = gold_codes(said, gold)
-        belief = _belief(start, said)
         fit = Fit(
             said,
             said.parts(engine.cut(said), codes),
             codes,
             engine,
             seed,
-            belief,
+            _belief(start, said),
             progress or (lambda _round, _objective: None),
+            features,
         )
         return self.infer(fit)
+
+    def predict(
+        self, known: Aggregation, said: Annotations, engine: Engine | None = None
+    ) -> Aggregation:
+        """Return labels of other items by a crowd that an earlier fit has come to know.
+
+        Nothing is learned anew. Annotators whom the fit did not know count as its average one.
+        """
+        said = said.recode(known.classes)
+        if known.params is None:
+            return self.fit(said, engine=engine)
+        engine = engine or Local()
+        seats = places(said.annotators, known.said.annotators)
+        params = known.params.seat(seats, said.n_items)
+        fit = Fit(said, said.parts(engine.cut(said)), None, engine, 0, None, lambda *_: None)
+        posterior, label = self.judge(fit, params)
+        return self.conclude(fit, posterior, label, params=params)
 
     def n_numbers(self, said: Annotations) -> int:
         """Return how many numbers the method has to hold at once."""
@@ -104,9 +133,35 @@ class Aggregator(Settings, ABC):
     def infer(self, fit: Fit) -> Aggregation:
         """Return the result of a fit."""
 
+    def judge(self, fit: Fit, params: Any) -> tuple[Floats, Integers]:
+        """Return posterior and labels under parameters that are known."""
+        raise NotImplementedError  # only for methods without parameters
+
     def quality(self, params: Any, agreement: Floats) -> Floats:
         """Return every annotator's probability of being right."""
         return agreement
+
+    def interval(self, params: Any, level: float) -> Floats | None:
+        """Return where the quality of every annotator lies with this probability: (annotator, 2).
+
+        `None` where the method does not say.
+        """
+        return None
+
+    def confusion(self, params: Any) -> Floats | None:
+        """Return what annotators make of every class: (annotator, true class, given class).
+
+        `None` where the method has no such model.
+        """
+        return None
+
+    def chances(self, params: Any, item: Integers, annotator: Integers) -> Floats | None:
+        """Return how probable every label is for every truth: (answer, true class, given class).
+
+        Only models in which items differ have to say more than the confusion of annotators.
+        """
+        confusion = self.confusion(params)
+        return None if confusion is None else confusion[annotator]
 
     def conclude(
         self,
@@ -136,6 +191,17 @@ class Aggregator(Settings, ABC):
             params,
             trace,
             converged,
+            self.interval(params, 0.95),
+        )
+
+
+def _check_possible(method: Aggregator, said: Annotations) -> None:
+    if said.n_classes == 0:
+        raise DataError("there is no class to choose from; give labels or declare classes")
+    if method.most_classes is not None and said.n_classes > method.most_classes:
+        raise MethodError(
+            f"{aggregators.describe(method)} chooses between {method.most_classes} classes, "
+            f"and there are {said.n_classes}"
         )
 
 
@@ -202,10 +268,8 @@ def _belief(start: Aggregation | Floats | None, said: Annotations) -> Floats | N
             raise DataError(f"a start is (item, class), here {shape}, but this is {start.shape}")
         return start
     belief = share(said.votes())
-    places = {name: place for place, name in enumerate(start.said.items.tolist())}
-    classes = {name: place for place, name in enumerate(start.classes.tolist())}
-    columns = np.array([classes.get(name, -1) for name in said.classes.tolist()])
-    rows = np.array([places.get(name, -1) for name in said.items.tolist()])
+    columns = places(said.classes, start.classes)
+    rows = places(said.items, start.said.items)
     known = np.flatnonzero(rows >= 0)
     if (columns >= 0).all():
         belief[known] = share(start.posterior[rows[known]][:, columns])

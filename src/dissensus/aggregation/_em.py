@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._relation import Floats
+from .._relation import Floats, Integers
 from ..annotations import Part
 from ..engine import add
 from ..params import Count, NonNegative
@@ -75,10 +75,13 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return the best of all starts."""
         runs = [self._run(fit, self._start(fit, attempt)) for attempt in range(self.restarts)]
         params, trace, converged = max(runs, key=lambda run: run[1][-1])
+        posterior, label = self.judge(fit, params)
+        return self.conclude(fit, posterior, label, params=params, trace=trace, converged=converged)
+
+    def judge(self, fit: Fit, params: Params) -> tuple[Floats, Integers]:
+        """Return posterior and labels under parameters that are known."""
         posterior = fit.over_items(partial(self.believe, params=params))
-        return self.conclude(
-            fit, posterior, first_best(posterior), params=params, trace=trace, converged=converged
-        )
+        return posterior, first_best(posterior)
 
     def expect(self, part: Part, params: Params) -> Expected:
         """Return evidence and counts of a part under the parameters."""

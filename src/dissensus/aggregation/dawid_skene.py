@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from .._relation import Floats
+from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..params import NonNegative
 from ._em import EMAggregator, logs, share
@@ -39,6 +39,14 @@ class Confusion(NamedTuple):
         """What every annotator makes of every class: (annotator, true class, given class)."""
         n_classes = len(self.log_prior)
         return np.exp(self.log_given).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+
+    def seat(self, seats: Integers, n_items: int) -> Confusion:
+        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        n_classes = len(self.log_prior)
+        known = self.log_given.reshape(-1, n_classes, n_classes)
+        average = logs(share(np.exp(known).mean(axis=0, keepdims=True), axis=1))
+        seated = np.concatenate([known, average])[seats]
+        return Confusion(self.log_prior, seated.reshape(-1, n_classes))
 
 
 class Counts(NamedTuple):
@@ -89,6 +97,9 @@ class DawidSkene(EMAggregator[Confusion, Counts]):
     def n_numbers(self, said: Annotations) -> int:
         cells = said.n_annotators * said.n_classes**2
         return super().n_numbers(said) + 3 * cells
+
+    def confusion(self, params: Confusion) -> Floats:
+        return params.confusion
 
     def quality(self, params: Confusion, agreement: Floats) -> Floats:
         return np.einsum("t,att->a", params.prior, params.confusion)
