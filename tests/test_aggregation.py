@@ -34,7 +34,7 @@ def plain_dawid_skene(said: Annotations, smoothing: float, rounds: int):
     return prior, confusion, posterior, objective
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(rows=annotation_rows(60))
 def test_dawid_skene_equals_a_plain_implementation(rows):
     said = relation(rows)

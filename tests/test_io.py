@@ -37,9 +37,7 @@ AWKWARD = [
     ("日本", "O'Brien", "={1+1}"),
 ]
 
-keep_folder = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+keep_folder = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.parametrize("ending", ALL)

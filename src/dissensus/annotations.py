@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -298,26 +299,51 @@ class Annotations(Relation):
         return [self._part(start, stop, ones, gold) for start, stop in bounds]
 
     def _part(self, start: int, stop: int, ones: Floats, gold: Integers | None) -> Part:
-        width = self.n_annotators * self.n_classes
-        wide: type[np.signedinteger[Any]] = np.int32 if max(width, len(ones)) < 2**31 else np.int64
         first, last = self.index[start], self.index[stop]
-        column = self.annotator[first:last].astype(wide)
-        column *= self.n_classes
-        column += self.label[first:last]
-        rows = (self.index[start : stop + 1] - first).astype(wide)
-        said = sparse.csr_array((ones[: last - first], column, rows), shape=(stop - start, width))
-        return Part(start, stop, said, self.n_classes, None if gold is None else gold[start:stop])
+        return Part(
+            start,
+            stop,
+            self.index[start : stop + 1] - first,
+            self.annotator[first:last],
+            self.label[first:last],
+            ones[: last - first],
+            self.n_annotators,
+            self.n_classes,
+            None if gold is None else gold[start:stop],
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """A range of items: everything a method may look at, and small enough to work on at once."""
 
     start: int
     stop: int
-    said: sparse.csr_array[Any, Any]  # (item, annotator and given class), counting repeats
+    index: Integers  # (item + 1): the annotations on item i stand at index[i]:index[i + 1]
+    annotator: Codes  # (annotation)
+    label: Codes  # (annotation)
+    ones: Floats  # (annotation)
+    n_annotators: int
     n_classes: int
     gold: Integers | None = None  # (item): the known class, or -1
+
+    @cached_property
+    def said(self) -> sparse.csr_array[Any, Any]:
+        """The relation as a matrix: (item, annotator and given class), counting repeats."""
+        width = self.n_annotators * self.n_classes
+        wide: type[np.signedinteger[Any]] = np.int64
+        if max(width, len(self.ones)) < 2**31:
+            wide = np.int32
+        column = self.annotator.astype(wide)
+        column *= self.n_classes
+        column += self.label
+        shape = (self.stop - self.start, width)
+        return sparse.csr_array((self.ones, column, self.index.astype(wide)), shape=shape)
+
+    @property
+    def item(self) -> Integers:
+        """The item of every annotation, counted from the first of this part."""
+        return np.repeat(np.arange(self.stop - self.start), np.diff(self.index))
 
     @property
     def allowed(self) -> Floats | float:
@@ -333,15 +359,34 @@ class Part:
     @property
     def blank(self) -> npt.NDArray[np.bool_]:
         """Items about which nothing is known: no label, no gold."""
-        empty = np.diff(self.said.indptr) == 0
+        empty = np.diff(self.index) == 0
         return empty if self.gold is None else empty & (self.gold < 0)
 
     @property
     def votes(self) -> Floats:
         """How often every item was given every class: (item, class)."""
-        said = self.said
-        given = sparse.csr_array(
-            (said.data, said.indices % said.indices.dtype.type(self.n_classes), said.indptr),
-            shape=(said.shape[0], self.n_classes),
+        return self.score(self.ones)
+
+    def score(self, weight: Floats) -> Floats:
+        """Return the weights of annotations, added up for the class they name: (item, class)."""
+        wide = np.int32 if len(weight) < 2**31 else np.int64
+        shape = (self.stop - self.start, self.n_classes)
+        given: sparse.csr_array[Any, Any] = sparse.csr_array(
+            (weight, self.label.astype(wide), self.index.astype(wide)), shape=shape
         )
         return given.toarray()
+
+    def belief(self, posterior: Floats) -> Floats:
+        """Return the belief in every label that was given: (annotation)."""
+        cell = self.item
+        cell *= self.n_classes
+        cell += self.label
+        return posterior.ravel().take(cell)
+
+    def by_item(self, value: Floats) -> Floats:
+        """Return values of annotations, added up for every item."""
+        return np.bincount(self.item, value, minlength=self.stop - self.start).astype(float)
+
+    def by_annotator(self, value: Floats) -> Floats:
+        """Return values of annotations, added up for every annotator."""
+        return np.bincount(self.annotator, value, minlength=self.n_annotators).astype(float)

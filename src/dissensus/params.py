@@ -82,6 +82,15 @@ class Field(NamedTuple):
 
 def describe_fields(cls: type[Settings]) -> tuple[Field, ...]:
     """Return the settings of a class, with the words its docstring has for each."""
+    if cls not in _DESCRIBED:
+        _DESCRIBED[cls] = _describe(cls)
+    return _DESCRIBED[cls]
+
+
+_DESCRIBED: dict[type[Settings], tuple[Field, ...]] = {}
+
+
+def _describe(cls: type[Settings]) -> tuple[Field, ...]:
     hints = get_type_hints(cls, include_extras=True)
     docs = _documented(cls)
     return tuple(

@@ -6,13 +6,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .._relation import Floats, Integers, places
 from ..annotations import Annotations, Part
-from ..engine import Engine, Local
+from ..engine import Engine, Local, add
 from ..errors import DataError, MethodError
 from ..params import Settings
 from ..registry import aggregators
@@ -243,21 +244,13 @@ def first_best(posterior: Floats) -> Integers:
 
 def _agreement(fit: Fit, posterior: Floats) -> Floats:
     """Return the mean belief in the labels every annotator gave; NaN for those who gave none."""
-    said = fit.said
-    width = said.n_annotators
-
-    def believed(part: Part) -> Floats:
-        columns = part.said.indices
-        rows = np.repeat(np.arange(part.stop - part.start), np.diff(part.said.indptr))
-        belief = posterior[part.start : part.stop][rows, columns % said.n_classes]
-        annotators = columns // said.n_classes
-        return np.bincount(annotators, belief, minlength=width).astype(np.float64, copy=False)
-
-    total = np.zeros(width)
-    for more in Local().each(believed, fit.parts):
-        total += more
+    told = Local().each(partial(_believed, posterior=posterior), fit.parts)
     with np.errstate(invalid="ignore"):
-        return total / said.labels_per_annotator
+        return add(told) / fit.said.labels_per_annotator
+
+
+def _believed(part: Part, posterior: Floats) -> Floats:
+    return part.by_annotator(part.belief(posterior[part.start : part.stop]))
 
 
 def _belief(start: Aggregation | Floats | None, said: Annotations) -> Floats | None:

@@ -47,16 +47,18 @@ class Majority(VoteAggregator):
 
     def decide(self, fit: Fit, posterior: Floats) -> Integers:
         leading = _leading(posterior)
+        first = leading.argmax(axis=1)
+        tied = np.flatnonzero(np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64) > 1)
+        if self.ties == "abstain":
+            first[tied] = -1
         if self.ties == "random":
-            place = (
-                np.random.default_rng(fit.seed).random(len(leading)) * leading.sum(axis=1)
-            ).astype(int)
-            return (leading.cumsum(axis=1) > place[:, None]).argmax(axis=1)
+            drawn = np.random.default_rng(fit.seed).random(len(leading))[tied]  # one for each item
+            upto = leading[tied].cumsum(axis=1)
+            first[tied] = (upto > (drawn * upto[:, -1]).astype(int)[:, None]).argmax(axis=1)
         if self.ties == "prior":
             common = np.bincount(fit.said.label, minlength=fit.said.n_classes)
-            return np.where(leading, common, -1).argmax(axis=1)
-        first = leading.argmax(axis=1)
-        return np.where(leading.sum(axis=1) > 1, -1, first) if self.ties == "abstain" else first
+            first[tied] = np.where(leading[tied], common, -1).argmax(axis=1)
+        return first
 
 
 def _leading(votes: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:

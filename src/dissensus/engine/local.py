@@ -19,7 +19,7 @@ __all__ = ["Local"]
 Result = TypeVar("Result")
 
 # Below this many annotations a second thread costs more than it saves.
-_SMALL = 10_000
+_SMALL = 30_000
 # More annotations than this in one part cost memory and win no time.
 _LARGE = 8_000_000
 
