@@ -16,7 +16,7 @@ from dissensus.cli import VERBS, cli
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
-TITLES = {"aggregate": "Aggregating", "simulate": "Simulating"}
+TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
 
 
 def methods_page() -> str:

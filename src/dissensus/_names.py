@@ -32,7 +32,9 @@ def as_names(names: Iterable[Any]) -> Names:
         return names
     if isinstance(names, np.ndarray) and names.dtype.kind in "iu":
         return names.astype(StringDType())
-    texts = [text(name) for name in names]
+    texts = names if isinstance(names, list) else list(names)
+    if not all(type(name) is str for name in texts):
+        texts = [text(name) for name in texts]
     try:
         return np.array(texts, dtype=StringDType())
     except UnicodeEncodeError as problem:

@@ -249,6 +249,32 @@ class Annotations(Relation):
             **{name: values[kept] for name, values in self.columns.items()},
         )
 
+    def take(self, items: Integers) -> Annotations:
+        """Return the annotations on these items, by code; one that is named twice counts twice."""
+        size = self.labels_per_item[items]
+        index = np.concatenate([[0], np.cumsum(size)])
+        rows = np.repeat(self.index[items] - index[:-1], size) + np.arange(index[-1])
+        return Annotations(
+            index=index,
+            annotator=self.annotator[rows],
+            label=self.label[rows],
+            items=numbered(len(items)),
+            annotators=self.annotators,
+            classes=self.classes,
+        )
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> Annotations:
+        """Return only these annotations; items, annotators and classes stay declared."""
+        return Annotations(
+            index=np.concatenate([[0], np.cumsum(kept)])[self.index],
+            annotator=self.annotator[kept],
+            label=self.label[kept],
+            items=self.items,
+            annotators=self.annotators,
+            classes=self.classes,
+            columns={name: values[kept] for name, values in self.columns.items()},
+        )
+
     def recode(self, classes: Iterable[Any]) -> Annotations:
         """Return the same annotations with all of these classes, in this order."""
         names = as_names(classes)

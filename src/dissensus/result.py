@@ -21,7 +21,7 @@ from ._relation import Array, Floats, Integers, frozen
 from .annotations import Annotations
 from .errors import DataError
 
-__all__ = ["Aggregation", "Table", "gold_codes"]
+__all__ = ["Aggregation", "Table", "gold_codes", "pack_params", "unpack_params"]
 
 Table = Mapping[str, Array]  # column name → values, all of one length
 
@@ -51,6 +51,8 @@ class Aggregation:
     interval
         Where the quality lies with 95 % probability, (annotator, 2); `None` where the method does
         not say. `bootstrap` gives one for every method.
+    notes
+        Sentences that a person should read beside the labels.
     params
         What the method learned, a tuple of arrays with names; `None` for plain votes.
     trace
@@ -69,6 +71,7 @@ class Aggregation:
     trace: tuple[float, ...] = ()
     converged: bool = True
     interval: Floats | None = None  # (annotator, 2)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -142,7 +145,7 @@ class Aggregation:
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
             raise DataError(f"{folder}: holds something else; name a new folder")
-        learned = self.params._asdict() if self.params is not None else {}
+        learned = pack_params(self.params)
         arrays: dict[str, Any] = {
             **{name: getattr(self, name) for name in _ARRAYS},
             **{f"said.{name}": getattr(self.said, name) for name in _RELATION},
@@ -155,6 +158,7 @@ class Aggregation:
             "method": self.method,
             "trace": self.trace,
             "converged": self.converged,
+            "notes": self.notes,
             **{name: getattr(self.said, name).tolist() for name in _NAMES},
         }
         with replacing_folder(folder) as target:
@@ -182,10 +186,11 @@ class Aggregation:
                 notes["method"],
                 Annotations(**relation),
                 **{name: arrays[name] for name in _ARRAYS},
-                params=None if kind is None else kind(**_below("params", arrays)),
+                params=unpack_params(kind, _below("params", arrays)),
                 trace=tuple(notes["trace"]),
                 converged=notes["converged"],
                 interval=arrays.get("interval"),
+                notes=tuple(notes["notes"]),
             )
         except (OSError, ValueError, KeyError, TypeError) as problem:
             if isinstance(problem, DataError):
@@ -194,6 +199,20 @@ class Aggregation:
 
 
 _ARRAYS = tuple(field.name for field in fields(Aggregation) if field.type in ("Floats", "Integers"))
+
+
+def pack_params(params: Any) -> dict[str, Any]:
+    """Return parameters as arrays by name; those that hold more than arrays pack themselves."""
+    if params is None:
+        return {}
+    return params.pack() if hasattr(params, "pack") else params._asdict()
+
+
+def unpack_params(kind: Any, arrays: dict[str, Any]) -> Any:
+    """Return parameters of a kind from arrays by name."""
+    if kind is None:
+        return None
+    return kind.unpack(arrays) if hasattr(kind, "unpack") else kind(**arrays)
 
 
 def _below(kind: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ __all__ = ["cli", "main"]
 VERBS = {
     "demo": ("demo", "Show what dissensus does, on a data set that comes with it."),
     "aggregate": ("aggregate", "Estimate the true label of every item."),
+    "compare": ("compare", "Lay methods side by side, with or without truth."),
     "evaluate": ("evaluate", "Score labels against known ones."),
     "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
     "convert": ("convert", "Write annotations in another format."),

@@ -48,7 +48,7 @@ class Local:
 
     def each(self, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
         """Yield what the work makes of every part, in the order of the parts."""
-        threads = min(self._threads, len(parts))
+        threads = min(self.cores, len(parts))
         if threads <= 1:
             yield from map(work, parts)
             return
@@ -56,14 +56,15 @@ class Local:
             yield from pool.map(work, parts)
 
     @property
-    def _threads(self) -> int:
+    def cores(self) -> int:
+        """How many threads there are to work with."""
         return self.threads or _cores()
 
     def _parts(self, annotations: int) -> int:
         if annotations < _SMALL:
             return 1
-        rounds = -(-annotations // (_LARGE * self._threads))
-        return self._threads * rounds
+        rounds = -(-annotations // (_LARGE * self.cores))
+        return self.cores * rounds
 
 
 def _cores() -> int:

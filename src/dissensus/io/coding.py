@@ -43,15 +43,16 @@ def _natural(coded: pl.Series) -> tuple[Codes, Names]:
     physical = coded.to_physical().to_numpy()
     count = int(physical.max()) + 1 if len(physical) else 0
     places = pl.int_range(count, dtype=pl.UInt32, eager=True)
-    names = places.cat.to(coded.dtype).cast(pl.String)
-    numbers = names.cast(pl.Float64, strict=False)
-    order = names.arg_sort()
-    if names.str.contains(NUMBER).all() and numbers.is_finite().all():
-        by_name = numbers.gather(order)
-        order = order.gather(pl.Series(np.argsort(by_name.to_numpy(), kind="stable")))
+    names = places.cat.to(coded.dtype).cast(pl.String).sort()
+    if names.str.contains(NUMBER).all():
+        numbers = names.cast(pl.Float64, strict=False)
+        if numbers.is_finite().all():
+            names = names.gather(pl.Series(np.argsort(numbers.to_numpy(), kind="stable")))
+    # Where each name stood: sorting names and looking them up is faster than sorting places.
+    order = names.cast(coded.dtype).to_physical().to_numpy()
     rank = np.empty(count, dtype=smallest(count))
-    rank[order.to_numpy()] = np.arange(count, dtype=rank.dtype)
-    return rank[physical], as_names(names.gather(order).to_list())
+    rank[order] = np.arange(count, dtype=rank.dtype)
+    return rank[physical], as_names(names.to_list())
 
 
 def _code_values(column: pl.Series) -> tuple[Codes, Names]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 
@@ -44,10 +47,13 @@ class Source:
         return DataError(f"{self.name}: {message}")
 
     def lines(self, most: int | None = None) -> list[str]:
-        """Return its lines as text, unpacked."""
+        """Return its lines as text, unpacked; the first ones are quickly had."""
         try:
+            if most is not None and not _is_packed(self.content):
+                with _as_file(self.content) as file:
+                    return [line.rstrip("\r\n") for line in islice(file, most)]
             return pl.read_lines(self.content, n_rows=most)["line"].to_list()
-        except (pl.exceptions.PolarsError, OSError):
+        except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
             raise self.fail(_undecodable(self.content)) from None
 
     def text(self) -> str:
@@ -93,6 +99,16 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
         known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
         raise DataError(f"{path}: no format ends in .{ending}; known are {known}, or say --format")
     return format, compression
+
+
+def _as_file(content: Path | bytes) -> IO[str]:
+    raw = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+    return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+
+
+def _is_packed(content: Path | bytes) -> bool:
+    head = content[:8] if isinstance(content, bytes) else _head(content)
+    return head.startswith(_PACKED)
 
 
 def _head(path: Path) -> bytes:

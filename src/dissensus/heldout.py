@@ -1,0 +1,140 @@
+"""How well methods foresee annotations that they have not seen: a score that needs no truth.
+
+Annotations are dealt to folds. A method is fitted without one fold and asked how probable the
+labels in it are: the belief in every class, times the chance that this annotator then says this
+label. Methods without a model of annotators (votes) get one: confusion matrices counted from
+their own posterior, with four pseudo-counts, seven tenths of them on the diagonal. One in a
+hundred is left to a uniform guess, so that a single surprise cannot decide.
+
+Annotations whose item has no other label are left out. The folds depend on the seed and on the
+place of an annotation in the sorted relation, not on the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._relation import Floats, Integers
+from .aggregation._base import Aggregator, share
+from .annotations import Annotations
+from .engine import Local
+from .registry import aggregators
+from .result import Aggregation
+
+__all__ = ["HeldOut", "foreseen", "held_out", "mixture_weights"]
+
+_GUESS = 0.01  # what is left to a uniform guess
+_STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior behind a vote's confusion matrices
+_PIECE = 2**22  # cells of chances to hold at a time
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """How probable every left-out annotation was to every method.
+
+    Attributes
+    ----------
+    annotation
+        Which annotations were scored, by their place in the relation.
+    chance
+        How probable each was: (method, annotation).
+    """
+
+    annotation: Integers
+    chance: Floats
+
+
+def held_out(
+    said: Annotations,
+    methods: Sequence[Aggregator],
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> HeldOut:
+    """Return how well methods foresee left-out annotations.
+
+    Every fit starts anew. To begin where a fit to all annotations ended would be faster, but such
+    a start still remembers the labels that are left out.
+    """
+    fold = np.random.default_rng(seed).integers(folds, size=len(said))
+    tell = progress or (lambda _done, _total: None)
+    chance = np.zeros((len(methods), len(said)))
+    scored = np.zeros(len(said), dtype=bool)
+    trains = [said.keep(fold != number) for number in range(folds)]
+    tests = []
+    for number, train in enumerate(trains):
+        left = np.flatnonzero(fold == number)
+        left = left[train.labels_per_item[said.item[left]] > 0]
+        scored[left] = True
+        tests.append(left)
+    jobs = [(place, number) for place in range(len(methods)) for number in range(folds)]
+
+    def work(job: tuple[int, int]) -> None:
+        place, number = job
+        result = methods[place].fit(trains[number], engine=Local(1))
+        left = tests[number]
+        chance[place, left] = foreseen(methods[place], result, said, left)
+
+    cores = Local(threads).cores
+    with ThreadPoolExecutor(cores) as pool:
+        for done, _ in enumerate(pool.map(work, jobs), 1):
+            tell(done, len(jobs))
+    return HeldOut(np.flatnonzero(scored), chance[:, scored])
+
+
+def foreseen(method: Aggregator, result: Aggregation, said: Annotations, which: Integers) -> Floats:
+    """Return how probable annotations are under a result that has not seen them."""
+    item, annotator, label = said.item[which], said.annotator[which], said.label[which]
+    confusion = method.confusion(result.params) if result.params is not None else None
+    out = np.empty(len(which))
+    n_classes = said.n_classes
+    step = max(1, _PIECE // n_classes**2)
+    if confusion is None and method.chances(result.params, item[:1], annotator[:1]) is None:
+        confusion = counted(result)
+    for first in range(0, len(which), step):
+        now = slice(first, first + step)
+        belief = result.posterior[item[now]]  # (annotation, true class)
+        if confusion is not None:
+            says = confusion[annotator[now], :, label[now]]  # (annotation, true class)
+        else:
+            chances = method.chances(result.params, item[now], annotator[now])
+            assert chances is not None
+            says = chances[np.arange(len(belief)), :, label[now]]
+        out[now] = np.einsum("at,at->a", belief, says)
+    return (1 - _GUESS) * out + _GUESS / n_classes
+
+
+def counted(result: Aggregation) -> Floats:
+    """Return confusion matrices counted from a posterior, shrunk towards being right."""
+    said = result.said
+    n_classes = said.n_classes
+    whole = said.part(0, said.n_items)
+    given = (whole.said.T @ result.posterior).reshape(-1, n_classes, n_classes)
+    prior = np.full((n_classes, n_classes), _STRENGTH * (1 - _ACCURACY) / max(n_classes - 1, 1))
+    np.fill_diagonal(prior, _STRENGTH * _ACCURACY)
+    return share(given.swapaxes(1, 2) + prior)  # (annotator, true class, given class)
+
+
+def mixture_weights(chance: Floats, rounds: int = 300) -> Floats:
+    """Return the weights under which a mixture of methods foresees most: (method).
+
+    >>> mixture_weights(np.array([[0.9, 0.8], [0.1, 0.1]])).round(3).tolist()
+    [1.0, 0.0]
+    """
+    weight = np.full(len(chance), 1 / len(chance))
+    for _ in range(rounds):
+        together = weight @ chance
+        weight = weight * (chance / together).mean(axis=1)
+        weight /= weight.sum()
+    return weight
+
+
+def create(methods: Sequence[str | Aggregator]) -> list[Aggregator]:
+    """Return methods, made from their specifications where needed."""
+    return [aggregators.create(one) if isinstance(one, str) else one for one in methods]

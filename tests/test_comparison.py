@@ -1,0 +1,195 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dissensus import Annotations, OptionError, aggregate, aggregators, simulate
+from dissensus.comparison import compare, warning_signs
+from dissensus.heldout import counted, foreseen, held_out, mixture_weights
+from dissensus.reporting.chart import comparison_chart
+from dissensus.resampling import bootstrap
+from tests.support import annotation_rows, relation, rows_of, run
+
+PAIR = ["majority", "dawid-skene"]
+
+
+def crowd(**options):
+    given_options = {"n_items": 200, "n_annotators": 10, "n_classes": 3, "feedback": 6, **options}
+    return simulate("independent-confusion", **given_options)
+
+
+def test_a_left_out_label_is_foreseen_by_belief_and_confusion():
+    said = crowd().said
+    method = aggregators.create("dawid-skene")
+    result = method.fit(said)
+    which = np.arange(0, len(said), 7)
+    confusion = result.params.confusion
+    expected = [
+        0.99 * sum(result.posterior[i, k] * confusion[j, k, g] for k in range(3)) + 0.01 / 3
+        for i, j, g in zip(said.item[which], said.annotator[which], said.label[which], strict=True)
+    ]
+    np.testing.assert_allclose(foreseen(method, result, said, which), expected)
+
+
+def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
+    said = relation(
+        [("a", "x", "0"), ("a", "y", "0"), ("b", "x", "1"), ("b", "y", "1"), ("c", "x", "0")]
+    )
+    result = aggregate(said, "majority")
+    x = np.array([[2 + 2.8, 1.2], [1.2, 1 + 2.8]])
+    np.testing.assert_allclose(counted(result)[0], x / x.sum(axis=1, keepdims=True))
+
+
+def test_left_out_labels_are_really_left_out():
+    """On noise, a method that has seen the labels would do better than chance."""
+    rng = np.random.default_rng(0)
+    said = Annotations.from_matrix(rng.integers(0, 2, (400, 3)))
+    left = held_out(said, [aggregators.create(name) for name in PAIR])
+    assert np.log(left.chance).mean() < math.log(0.5) + 0.02
+    assert len(left.annotation) > 0.9 * len(said)
+
+
+def test_items_with_one_label_are_not_scored():
+    said = relation([("a", "x", "0"), ("b", "x", "1"), ("b", "y", "1"), ("b", "z", "0")])
+    left = held_out(said, [aggregators.create("majority")], folds=3, seed=1)
+    assert "a" not in said.items[said.item[left.annotation]]
+
+
+@settings(max_examples=25)
+@given(rows=annotation_rows())
+def test_chances_are_probabilities(rows):
+    left = held_out(relation(rows), [aggregators.create(name) for name in PAIR], folds=2)
+    assert ((left.chance > 0) & (left.chance <= 1)).all()
+
+
+def test_mixture_weights_are_the_best_on_a_grid():
+    chance = np.random.default_rng(3).random((2, 50))
+    weight = mixture_weights(chance, rounds=3000)
+    grid = np.linspace(0, 1, 1001)
+    scores = [np.log(w * chance[0] + (1 - w) * chance[1]).sum() for w in grid]
+    assert weight.sum() == pytest.approx(1)
+    assert weight[0] == pytest.approx(grid[int(np.argmax(scores))], abs=2e-3)
+
+
+def test_a_comparison_ranks_scores_and_says_what_it_cannot_tell():
+    made = crowd(n_items=500)
+    found = compare(made.said, [*PAIR, "naive-soft"], truth=made.truths)
+    rows = {row.method: row for row in found.methods}
+    assert rows["majority"].held_out == rows["naive-soft"].held_out
+    assert rows["dawid-skene"].behind == 0
+    assert rows["majority"].behind > 2 * rows["majority"].error > 0
+    assert not rows["majority"].alike
+    assert found.methods[0].method == "dawid-skene"
+    assert (
+        rows["dawid-skene"].evaluation.scores["accuracy"].value
+        > rows["majority"].evaluation.scores["accuracy"].value
+    )
+    assert "dawid-skene foresees left-out labels best" in found.verdict
+    labels = np.stack([result.label for result in found.results.values()])
+    assert found.n_contested == int((labels != labels[0]).any(axis=0).sum())
+    assert json.dumps(found.as_dict(), allow_nan=False)
+    same = compare(made.said, ["majority", "naive-soft"])
+    assert "majority and naive-soft cannot be told apart" in same.verdict
+
+
+def test_more_deals_are_more_scores():
+    said = crowd().said
+    once, twice = compare(said, PAIR), compare(said, PAIR, seeds=2)
+    assert twice.n_scored == 2 * once.n_scored
+
+
+def test_a_comparison_does_not_depend_on_the_order_of_rows():
+    said = crowd().said
+    rows = rows_of(said)
+    shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
+    again = relation(shuffled, classes=said.classes)
+    there, back = compare(said, PAIR), compare(again, PAIR)
+    assert [row[:6] for row in there.methods] == [row[:6] for row in back.methods]
+
+
+def test_signs_of_caution():
+    assert warning_signs(crowd(n_items=2000).said) == []
+    apart = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "v", "0"), ("b", "w", "0")])
+    assert any("2 groups that share no item" in sign for sign in warning_signs(apart))
+    assert any("parameters of confusion matrices" in sign for sign in warning_signs(apart))
+    alone = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "1"), ("c", "y", "1")])
+    assert any("67% of the items have one label" in sign for sign in warning_signs(alone))
+
+
+def test_bad_options_are_refused():
+    said = crowd().said
+    for options in ({"folds": 1}, {"seeds": 0}, {"methods": ["majority", "MV"]}):
+        with pytest.raises(OptionError):
+            compare(said, **{"methods": PAIR, **options})
+    with pytest.raises(OptionError):
+        bootstrap(said, resamples=1)
+
+
+def test_the_chart_shows_every_method_and_escapes_names():
+    made = crowd()
+    for truth in (None, made.truths):
+        chart = comparison_chart(compare(made.said, PAIR, truth=truth))
+        assert chart.startswith("<svg")
+        assert chart.count("<circle") == 2
+        assert "dawid-skene" in chart
+
+
+def test_bootstrap_intervals_hold_the_estimate_and_shrink_with_data():
+    widths = []
+    for n_items in (100, 1600):
+        made = crowd(n_items=n_items)
+        found = bootstrap(made.said, "dawid-skene", resamples=40)
+        inside = (found.quality[:, 0] <= found.result.quality) & (
+            found.result.quality <= found.quality[:, 1]
+        )
+        assert inside.mean() > 0.8
+        assert ((found.stability >= 0) & (found.stability <= 1)).all()
+        assert (found.confidence[:, 0] <= found.confidence[:, 1]).all()
+        assert (found.rank[:, 0] >= 1).all()
+        assert (found.rank[:, 1] <= 10).all()
+        widths.append(np.diff(found.quality, axis=1).mean())
+    assert widths[1] < widths[0] / 2
+
+
+def test_bootstrap_repeats_with_the_seed():
+    said = crowd(n_items=60).said
+    one, other = (
+        bootstrap(said, resamples=10, seed=4),
+        bootstrap(said, resamples=10, seed=4, threads=1),
+    )
+    np.testing.assert_array_equal(one.quality, other.quality)
+    np.testing.assert_array_equal(one.confidence, other.confidence)
+    assert not np.array_equal(one.quality, bootstrap(said, resamples=10, seed=5).quality)
+
+
+def test_the_command_compares(tmp_path):
+    run("demo", cwd=tmp_path)
+    done = run(
+        *(
+            "compare",
+            "demo/answers.csv",
+            "-s",
+            "majority",
+            "-s",
+            "dawid-skene",
+            "--truth",
+            "demo/truth.csv",
+        ),
+        *("--chart", "chart.svg"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.decode()
+    for words in (
+        "log chance",
+        "accuracy",
+        "The methods differ on",
+        "Caution:",
+        "Items on which they disagree",
+    ):
+        assert words in told
+    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+    found = json.loads(run("compare", "demo/answers.csv", "--json", cwd=tmp_path).stdout)
+    assert {row["method"] for row in found["methods"]} >= {"majority", "dawid-skene"}
