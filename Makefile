@@ -27,6 +27,8 @@ docs: $(VENV)/.core
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/many_votes.py
 	$(BIN)/python benchmarks/recovery.py
 
 clean:
@@ -45,4 +47,5 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
 	$(PIP) install -c constraints-cpu.txt -e '.[bench]'
+	$(PIP) install --no-deps peerannot
 	touch $@

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,8 +19,8 @@ __all__ = ["Local"]
 
 Result = TypeVar("Result")
 
-# Below this many annotations a second thread costs more than it saves.
-_SMALL = 30_000
+# Below this many annotations a second thread costs as much as it saves.
+_SMALL = 150_000
 # More annotations than this in one part cost memory and win no time.
 _LARGE = 8_000_000
 
@@ -52,8 +53,7 @@ class Local:
         if threads <= 1:
             yield from map(work, parts)
             return
-        with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(work, parts)
+        yield from _pool(threads).map(work, parts)
 
     @property
     def cores(self) -> int:
@@ -65,6 +65,12 @@ class Local:
             return 1
         rounds = -(-annotations // (_LARGE * self.cores))
         return self.cores * rounds
+
+
+@lru_cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return threads that are kept: starting them anew would cost more than a small round."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="dissensus")
 
 
 def _cores() -> int:

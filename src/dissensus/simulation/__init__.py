@@ -73,7 +73,8 @@ def simulate(
     n_classes
         How many classes; numeric answers have none.
     feedback
-        Labels per item, at most; all annotators if not given.
+        Labels per item, at most; all annotators if not given. As with peerannot, no item gets
+        more labels than an annotator may give (`workerload`).
     workerload
         Labels per annotator, at most; all items if not given.
     imbalance
