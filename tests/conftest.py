@@ -1,6 +1,6 @@
-"""Property tests run on shared, noisy machines: no deadlines."""
+"""Property tests run on shared, noisy machines and over all methods: no deadlines, few examples."""
 
 from hypothesis import settings
 
-settings.register_profile("dissensus", deadline=None)
+settings.register_profile("dissensus", deadline=None, max_examples=40)
 settings.load_profile("dissensus")

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from .aggregation import aggregate
     from .annotations import Annotations
     from .errors import DataError, DissensusError, MethodError, OptionError
+    from .estimation import Estimation, estimate
     from .io import read, read_truth, write
     from .measurements import Numbers
     from .metrics import evaluate
-    from .registry import aggregators, simulators
+    from .registry import aggregators, estimators, simulators
     from .reporting.summary import summarise
     from .result import Aggregation
     from .simulation import simulate
@@ -35,6 +36,7 @@ __all__ = [
     "Annotations",
     "DataError",
     "DissensusError",
+    "Estimation",
     "MethodError",
     "Numbers",
     "OptionError",
@@ -42,6 +44,8 @@ __all__ = [
     "aggregate",
     "aggregators",
     "demo",
+    "estimate",
+    "estimators",
     "evaluate",
     "read",
     "read_truth",
@@ -60,6 +64,9 @@ _HOMES = {
     "DataError": "errors",
     "demo": "_demo",
     "DissensusError": "errors",
+    "estimate": "estimation",
+    "Estimation": "estimation",
+    "estimators": "registry",
     "evaluate": "metrics",
     "MethodError": "errors",
     "Numbers": "measurements",

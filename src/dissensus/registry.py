@@ -2,7 +2,8 @@
 
 One explicit table maps names to `module:Class`, imported when asked for. Whatever speaks of all
 methods walks these tables: the command line, the docs, the promises' tests, the benchmarks.
-Case, `-` and `_` make no difference; aliases may fix settings, which brackets then overrule.
+Case, `-` and `_` make no difference, nor do they in settings; aliases may fix settings, which
+brackets then overrule.
 
 >>> aggregators.create("Dawid_Skene[smoothing=1]")
 DawidSkene(max_iter=200, tol=1e-06, restarts=1, smoothing=1.0)
@@ -28,9 +29,10 @@ from .params import Settings, describe_fields, spoken
 
 if TYPE_CHECKING:
     from .aggregation._base import Aggregator
+    from .estimation._base import Estimator
     from .simulation._crowd import Strategy
 
-__all__ = ["Registry", "aggregators", "simulators", "split_spec"]
+__all__ = ["Registry", "aggregators", "estimators", "simulators", "split_spec"]
 
 Kind = TypeVar("Kind", bound=Settings)
 
@@ -72,12 +74,12 @@ class Registry(Generic[Kind]):
         """Return the method that a specification describes."""
         name, settings = self.resolve(spec)
         cls = self.find(name)
-        known = [field.name for field in describe_fields(cls)]
+        known = {_plain(field.name): field.name for field in describe_fields(cls)}
         for setting in settings:
-            if setting not in known:
-                raise MethodError(
-                    f"{name} has no setting {setting!r}; it has {', '.join(known) or 'none'}"
-                )
+            if _plain(setting) not in known:
+                told = ", ".join(known.values()) or "none"
+                raise MethodError(f"{name} has no setting {setting!r}; it has {told}")
+        settings = {known[_plain(setting)]: value for setting, value in settings.items()}
         for field in describe_fields(cls):
             if field.default is MISSING and field.name not in settings:
                 raise MethodError(f"{name} needs {field.name}: write {name}[{field.name}=…]")
@@ -138,18 +140,90 @@ def _plain(name: str) -> str:
 aggregators: Registry[Aggregator] = Registry(
     "aggregate",
     {
+        "auto": "dissensus.aggregation.auto:Auto",
         "majority": "dissensus.aggregation.majority:Majority",
         "naive-soft": "dissensus.aggregation.naive_soft:NaiveSoft",
+        "two-thirds": "dissensus.aggregation.two_thirds:TwoThirds",
+        "weighted": "dissensus.aggregation.weighted:Weighted",
+        "gold-majority": "dissensus.aggregation.gold_majority:GoldMajority",
+        "wawa": "dissensus.aggregation.wawa:Wawa",
+        "iwmv": "dissensus.aggregation.iwmv:Iwmv",
+        "log-odds": "dissensus.aggregation.log_odds:LogOdds",
+        "zbs": "dissensus.aggregation.zbs:Zbs",
+        "plantnet": "dissensus.aggregation.plantnet:Plantnet",
+        "kos": "dissensus.aggregation.kos:Kos",
+        "m-msr": "dissensus.aggregation.m_msr:MMsr",
+        "catd": "dissensus.aggregation.catd:Catd",
+        "crh": "dissensus.aggregation.crh:Crh",
+        "pm": "dissensus.aggregation.pm:Pm",
         "dawid-skene": "dissensus.aggregation.dawid_skene:DawidSkene",
+        "wds": "dissensus.aggregation.wds:Wds",
+        "dawid-skene-map": "dissensus.aggregation.dawid_skene_map:DawidSkeneMap",
+        "bcc": "dissensus.aggregation.bcc:Bcc",
+        "one-coin": "dissensus.aggregation.one_coin:OneCoin",
+        "diagonal": "dissensus.aggregation.diagonal:Diagonal",
+        "fast-dawid-skene": "dissensus.aggregation.fast_dawid_skene:FastDawidSkene",
+        "hybrid-dawid-skene": "dissensus.aggregation.hybrid_dawid_skene:HybridDawidSkene",
+        "hierarchical": "dissensus.aggregation.hierarchical:Hierarchical",
+        "two-level": "dissensus.aggregation.two_level:TwoLevel",
+        "glad": "dissensus.aggregation.glad:Glad",
+        "mace": "dissensus.aggregation.mace:Mace",
+        "dswc": "dissensus.aggregation.dswc:Dswc",
+        "dswc-vb": "dissensus.aggregation.dswc_vb:DswcVb",
+        "cbcc": "dissensus.aggregation.cbcc:Cbcc",
+        "minimax-entropy": "dissensus.aggregation.minimax_entropy:MinimaxEntropy",
+        "lfc": "dissensus.aggregation.lfc:Lfc",
+        "ordinal-distance": "dissensus.aggregation.ordinal_distance:OrdinalDistance",
+        "ordinal-split": "dissensus.aggregation.ordinal_split:OrdinalSplit",
+        "ordinal-latent": "dissensus.aggregation.ordinal_latent:OrdinalLatent",
     },
     {
         "MV": "majority",
         "majority-voting": "majority",
         "majority-vote": "majority",
         "NS": "naive-soft",
+        "two-third": "two-thirds",
+        "weighted-majority-vote": "weighted",
+        "gold-majority-vote": "gold-majority",
+        # What peerannot runs as IWMV: ten rounds of Wawa.
+        "iterative-wawa": "iwmv[weights=accuracy,max_iter=10]",
+        "zero-based-skill": "zbs",
         # As published with peerannot: maximum likelihood, fifty rounds, no test for an earlier end.
         "DS": "dawid-skene[smoothing=0,tol=0,max_iter=50]",
+        "MAP": "dawid-skene-map",
+        "LFC-DS": "dawid-skene-map",
+        "IBCC": "bcc",
+        "BCC-VB": "bcc",
+        "VB": "bcc",
+        "one-coin-dawid-skene": "one-coin",
+        "HDS": "one-coin",
+        "ZC": "one-coin[prevalence=uniform]",
+        # As published: no smoothing, and the first of several equal classes.
+        "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
+        "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
+        "hier-eb": "hierarchical[pooled=1,estimate=True]",
+        # As published with peerannot: conjugate gradients, and an end as soon as they gain little.
+        "GLAD-CG": "glad[solver=cg,tol=1e-5,max_iter=50]",
+        "dawid-skene-clust": "dswc",
+        "community-BCC": "cbcc",
+        "MMCE": "minimax-entropy",
+        "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
+)
+
+estimators: Registry[Estimator] = Registry(
+    "estimate",
+    {
+        "mean": "dissensus.estimation.mean:Mean",
+        "median": "dissensus.estimation.median:Median",
+        "trimmed-mean": "dissensus.estimation.trimmed_mean:TrimmedMean",
+        "lfc-n": "dissensus.estimation.lfc_n:LfcN",
+        "gaussian": "dissensus.estimation.gaussian:Gaussian",
+        "catd": "dissensus.estimation.catd:Catd",
+        "crh": "dissensus.estimation.crh:Crh",
+        "pm": "dissensus.estimation.pm:Pm",
+    },
+    {"student-t": "gaussian[freedom=4]"},
 )
 
 simulators: Registry[Strategy] = Registry(

@@ -59,6 +59,7 @@ class Aggregator(Settings, ABC):
 
     learns: ClassVar[type | None] = None  # the named tuple a fit leaves in `result.params`
     most_classes: ClassVar[int | None] = None  # where a method cannot choose between more
+    abstains: ClassVar[bool] = False  # whether items with labels may be left undecided
 
     def fit(
         self,

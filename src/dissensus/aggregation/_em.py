@@ -2,7 +2,8 @@
 
 A method says four things, each over a part of the items: `log_joint`, `counts`, `update` and
 `log_prior`. The loop here owns the start, restarts, gold, tolerance, trace and progress. Counts
-add up over parts, so the same method runs on one thread, on all cores, or elsewhere.
+add up over parts, so the same method runs on one thread, on all cores, or elsewhere. What a round
+learns from need not be the posterior (`weigh`), nor its end a matter of the objective (`settled`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ..params import Count, NonNegative
 from ..result import Aggregation
 from ._base import Aggregator, Fit, first_best, share
 
-__all__ = ["EMAggregator", "Expected", "logs", "share"]
+__all__ = ["EMAggregator", "Expected", "harden", "logs", "normalise", "share"]
 
 Params = TypeVar("Params")
 Counts = TypeVar("Counts")
@@ -51,6 +52,8 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         The result with the best objective is kept.
     """
 
+    own_start: ClassVar[bool] = False  # where the start decides the end, none but the votes
+
     max_iter: Count = 200
     tol: NonNegative = 1e-6
     restarts: Count = 1
@@ -71,6 +74,14 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return the logarithm of the parameters' prior density, up to a constant."""
         return 0.0
 
+    def weigh(self, joint: Floats, allowed: Floats | float) -> tuple[float, Floats]:
+        """Return the evidence of a part and the belief to learn from, which may replace `joint`."""
+        return normalise(joint, allowed)
+
+    def settled(self, trace: list[float], params: Params, before: Params) -> bool:
+        """Return whether the last round changed so little that no other is needed."""
+        return _still(trace[-1], trace[-2], self.tol)
+
     def infer(self, fit: Fit) -> Aggregation:
         """Return the best of all starts."""
         runs = [self._run(fit, self._start(fit, attempt)) for attempt in range(self.restarts)]
@@ -85,7 +96,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
 
     def expect(self, part: Part, params: Params) -> Expected:
         """Return evidence and counts of a part under the parameters."""
-        evidence, posterior = normalise(self.log_joint(part, params), part.allowed)
+        evidence, posterior = self.weigh(self.log_joint(part, params), part.allowed)
         posterior[part.blank] = 0.0
         return Expected(evidence, self.counts(part, posterior))
 
@@ -96,32 +107,34 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
     def learn(self, part: Part, start: Floats | None) -> Counts:
         """Return the counts of a part under a belief to start from, by default its votes."""
         belief = share(part.votes) if start is None else start[part.start : part.stop]
-        _, posterior = normalise(logs(belief), part.allowed)
+        _, posterior = self.weigh(logs(belief), part.allowed)
         posterior[part.blank] = 0.0
         return self.counts(part, posterior)
 
     def _start(self, fit: Fit, attempt: int) -> Floats | None:
+        start = None if self.own_start else fit.start
         if attempt == 0:
-            return fit.start
-        votes = fit.said.votes() if fit.start is None else fit.start
+            return start
+        votes = fit.said.votes() if start is None else start
         more = np.random.default_rng([fit.seed, attempt]).exponential(size=votes.shape)
         return share(votes + more)
 
     def _run(self, fit: Fit, start: Floats | None) -> tuple[Params, tuple[float, ...], bool]:
         engine, parts = fit.engine, fit.parts
         params = self.update(add(engine.each(partial(self.learn, start=start), parts)), None)
-        trace: list[float] = []
+        before, trace = params, list[float]()
         while True:
             expected = add(engine.each(partial(self.expect, params=params), parts))
             trace.append(expected.evidence + self.log_prior(params))
             fit.progress(len(trace), trace[-1])
-            converged = len(trace) > 1 and _still(trace[-1], trace[-2], self.tol)
+            converged = len(trace) > 1 and self.settled(trace, params, before)
             if converged or len(trace) == self.max_iter:
                 return params, tuple(trace), converged
-            params = self.update(expected.counts, params)
+            before, params = params, self.update(expected.counts, params)
 
 
 _TINY = 1e-300
+_LEVEL = 1e-10  # log probabilities closer than this, by their size, are equal
 
 
 def logs(probabilities: Floats) -> Floats:
@@ -145,6 +158,25 @@ def normalise(joint: Floats, allowed: Floats | float = 0.0) -> tuple[float, Floa
     total = np.einsum("ik->i", joint)
     joint *= (1 / total)[:, None]
     return float(np.log(total).sum()) + shift, joint
+
+
+def harden(
+    joint: Floats, allowed: Floats | float = 0.0, first: bool = False
+) -> tuple[float, Floats]:
+    """Return the log probability of the best classes, and belief in them, which replaces `joint`.
+
+    Classes that are equally good share the belief, or the first of them gets it all.
+    """
+    if isinstance(allowed, np.ndarray):
+        joint += allowed
+    highest = joint.max(axis=1)
+    level = highest - _LEVEL * np.maximum(1.0, np.abs(highest))
+    leading = joint >= level[:, None]
+    if first:
+        leading &= leading.cumsum(axis=1) == 1
+    among = np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64)
+    np.divide(leading, among[:, None], out=joint)
+    return float(highest.sum()), joint
 
 
 def _still(now: float, before: float, tol: float) -> bool:

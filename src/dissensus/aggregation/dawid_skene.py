@@ -20,7 +20,7 @@ from ..annotations import Annotations, Part
 from ..params import NonNegative
 from ._em import EMAggregator, logs, share
 
-__all__ = ["Confusion", "Counts", "DawidSkene"]
+__all__ = ["Confusion", "ConfusionAggregator", "Counts", "DawidSkene"]
 
 
 class Confusion(NamedTuple):
@@ -57,7 +57,32 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DawidSkene(EMAggregator[Confusion, Counts]):
+class ConfusionAggregator(EMAggregator[Confusion, Counts]):
+    """One confusion matrix per annotator; how it follows from counts is left open."""
+
+    learns: ClassVar[type] = Confusion
+
+    def log_joint(self, part: Part, params: Confusion) -> Floats:
+        joint = part.said @ params.log_given
+        joint += params.log_prior
+        return joint
+
+    def counts(self, part: Part, posterior: Floats) -> Counts:
+        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
+
+    def n_numbers(self, said: Annotations) -> int:
+        cells = said.n_annotators * said.n_classes**2
+        return super().n_numbers(said) + 3 * cells
+
+    def confusion(self, params: Confusion) -> Floats:
+        return params.confusion
+
+    def quality(self, params: Confusion, agreement: Floats) -> Floats:
+        return np.einsum("t,att->a", params.prior, params.confusion)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DawidSkene(ConfusionAggregator):
     """One confusion matrix per annotator, fitted with EM.
 
     Parameters
@@ -73,17 +98,7 @@ class DawidSkene(EMAggregator[Confusion, Counts]):
     ['0', '1']
     """
 
-    learns: ClassVar[type] = Confusion
-
     smoothing: NonNegative = 0.01
-
-    def log_joint(self, part: Part, params: Confusion) -> Floats:
-        joint = part.said @ params.log_given
-        joint += params.log_prior
-        return joint
-
-    def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
 
     def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)
@@ -93,13 +108,3 @@ class DawidSkene(EMAggregator[Confusion, Counts]):
 
     def log_prior(self, params: Confusion) -> float:
         return self.smoothing * float(params.log_prior.sum() + params.log_given.sum())
-
-    def n_numbers(self, said: Annotations) -> int:
-        cells = said.n_annotators * said.n_classes**2
-        return super().n_numbers(said) + 3 * cells
-
-    def confusion(self, params: Confusion) -> Floats:
-        return params.confusion
-
-    def quality(self, params: Confusion, agreement: Floats) -> Floats:
-        return np.einsum("t,att->a", params.prior, params.confusion)

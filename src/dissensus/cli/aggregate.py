@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,16 +16,32 @@ from ._shared import (
     show_json,
 )
 
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..result import Aggregation
+
 __all__ = ["aggregate"]
 
 # peerannot writes these as class numbers whether asked for or not.
-_ALWAYS_HARD = {"majority"}
+_ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 
 
 @click.command()
 @click.argument("path", default=".")
 @click.option(
-    "--strategy", "-s", default="dawid-skene", show_default=True, help="name[setting=value,…]"
+    "--strategy",
+    "-s",
+    default="auto",
+    show_default=True,
+    help="name[setting=value,…]; for numbers auto is the mean.",
+)
+@click.option(
+    "--labels",
+    "kind",
+    type=click.Choice(["auto", "nominal", "ordinal", "numeric"]),
+    default="auto",
+    show_default=True,
+    help="What labels are: classes, classes in order, or numbers.",
 )
 @click.option(
     "--output", "-o", help="Where the labels go; the ending tells the format.  [default: -]"
@@ -50,6 +66,7 @@ _ALWAYS_HARD = {"majority"}
 def aggregate(
     path: str,
     strategy: str,
+    kind: str,
     output: str | None,
     hard: bool,
     gold: str | None,
@@ -73,12 +90,9 @@ def aggregate(
     Example:
       dissensus aggregate answers.csv -s dawid-skene -o labels.csv
     """
-    from ..engine import Local
-    from ..io import read_truth, write
-    from ..io.folders import is_folder, read_folder, read_metadata, write_labels
-    from ..registry import aggregators
+    from ..io import read_truth
+    from ..io.folders import is_folder, read_folder
 
-    method = aggregators.create(strategy)
     folder = is_folder(path)
     said = (
         read_folder(path, answers=answers_file, metadata=metadata)
@@ -87,26 +101,68 @@ def aggregate(
     )
     if path_remove:
         said = said.subset(items=[name for name in said.items if name not in _removed(path_remove)])
+    if not folder and _are_numbers(said, kind):
+        _estimate(said, strategy, output, gold, save, as_json, seed)
+        return
+    if strategy == "auto" and kind == "ordinal":
+        strategy = "ordinal-distance"
+    result = _fit(said, strategy, read_truth(gold) if gold else None, seed, threads)
+    if save:
+        result.save(save)
+    if folder:
+        _write_labels(path, result, strategy, hard, metadata)
+    _tell(said, result, output, as_json, folder)
+
+
+def _are_numbers(said: Annotations, kind: str) -> bool:
+    """Return whether labels are to be taken for numbers, and say so where nobody told."""
+    from ..io.numeric import kind_of_labels
+
+    if kind != "auto":
+        return kind == "numeric"
+    found = kind_of_labels(said.classes.tolist())
+    if found.kind == "numeric":
+        note(f"labels are taken for numbers: {found.reason}; --labels nominal makes them classes")
+    return found.kind == "numeric"
+
+
+def _fit(
+    said: Annotations, strategy: str, gold: Any, seed: int, threads: int | None
+) -> Aggregation:
+    from ..engine import Local
+    from ..registry import aggregators
+
     with progress_bar("aggregating") as tell:
-        result = method.fit(
-            said,
-            gold=read_truth(gold) if gold else None,
-            seed=seed,
-            engine=Local(threads),
-            progress=tell,
+        result = aggregators.create(strategy).fit(
+            said, gold=gold, seed=seed, engine=Local(threads), progress=tell
         )
-    if not result.converged:
+    if not result.converged and result.trace:
         note(
             f"not converged after {len(result.trace)} rounds; "
             f"more with -s '{strategy.partition('[')[0]}[max_iter={4 * len(result.trace)}]'"
         )
-    if save:
-        result.save(save)
-    if folder:
-        name = read_metadata(path, metadata).get("name")
-        as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
-        place = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
-        note(f"labels of {said.n_items} items written to {place}")
+    for sentence in result.notes:
+        note(sentence)
+    return result
+
+
+def _write_labels(
+    path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
+) -> None:
+    from ..io.folders import read_metadata, write_labels
+    from ..registry import aggregators
+
+    name = read_metadata(path, metadata).get("name")
+    as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
+    place = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
+    note(f"labels of {result.said.n_items} items written to {place}")
+
+
+def _tell(
+    said: Annotations, result: Aggregation, output: str | None, as_json: bool, folder: bool
+) -> None:
+    from ..io import write
+
     if output:
         write(result, output)
     if as_json:
@@ -115,6 +171,38 @@ def aggregate(
         show_json(summarise(said, result).as_dict())
     elif not output and not folder:
         write(result, "-")
+
+
+def _estimate(
+    said: Annotations,
+    strategy: str,
+    output: str | None,
+    gold: str | None,
+    save: str | None,
+    as_json: bool,
+    seed: int,
+) -> None:
+    from ..io import as_numbers, read_truth, write
+    from ..registry import estimators
+
+    method = estimators.create("mean" if strategy == "auto" else strategy)
+    known = {item: float(value) for item, value in read_truth(gold).items()} if gold else None
+    result = method.fit(as_numbers(said), gold=known, seed=seed)
+    if save:
+        result.save(save)
+    if output or not as_json:
+        write(result, output or "-")
+    if as_json:
+        show_json(
+            {
+                "method": result.method,
+                "n_items": said.n_items,
+                "n_annotators": said.n_annotators,
+                "n_labels": len(said),
+                "converged": result.converged,
+                "rounds": len(result.trace),
+            }
+        )
 
 
 def _removed(file: str) -> set[str]:

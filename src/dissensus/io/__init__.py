@@ -12,6 +12,7 @@ import polars as pl
 from .._names import as_names, numbered
 from ..annotations import Annotations
 from ..errors import DataError
+from ..measurements import Numbers
 from .columns import CARRIED, NEEDED, TRUTH, find_columns
 from .folders import is_folder, load_array, read_folder, write_folder
 from .sources import open_source
@@ -21,7 +22,15 @@ from .writing import losses, write
 if TYPE_CHECKING:
     from ..metrics import Predictions
 
-__all__ = ["losses", "read", "read_predictions", "read_truth", "write", "write_folder"]
+__all__ = [
+    "as_numbers",
+    "losses",
+    "read",
+    "read_predictions",
+    "read_truth",
+    "write",
+    "write_folder",
+]
 
 
 def read(
@@ -79,6 +88,22 @@ def read(
     if len(said) == 0:
         raise opened.fail("no labels in it, only a header")
     return said
+
+
+def as_numbers(said: Annotations) -> Numbers:
+    """Return annotations whose classes are numbers as numbers."""
+    try:
+        value = np.array([float(name) for name in said.classes.tolist()])
+    except ValueError as problem:
+        raise DataError(f"labels that are numbers were expected ({problem})") from None
+    return Numbers.from_codes(
+        said.item,
+        said.annotator,
+        value[said.label],
+        items=said.items,
+        annotators=said.annotators,
+        **said.columns,
+    )
 
 
 def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict[str, str]:

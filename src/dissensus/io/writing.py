@@ -15,6 +15,7 @@ import polars as pl
 from .._files import replacing
 from .._names import Names
 from ..annotations import Annotations
+from ..estimation.result import Estimation
 from ..measurements import Numbers
 from ..result import Aggregation
 from .folders import write_folder
@@ -25,7 +26,7 @@ __all__ = ["losses", "table_of", "write", "write_truth"]
 
 
 def write(
-    what: Annotations | Numbers | Aggregation,
+    what: Annotations | Numbers | Aggregation | Estimation,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
@@ -86,8 +87,12 @@ def losses(said: Annotations, path: str | Path, format: str | None = None) -> li
     return lost
 
 
-def table_of(what: Annotations | Numbers | Aggregation) -> pl.DataFrame:
+def table_of(what: Annotations | Numbers | Aggregation | Estimation) -> pl.DataFrame:
     """Return annotations, numbers or a result as a dataframe."""
+    if isinstance(what, Estimation):
+        table = {"item": what.said.items, "label": what.value, "deviation": what.deviation}
+        frame = pl.DataFrame({name: _column(values) for name, values in table.items()})
+        return frame.with_columns(pl.col("label", "deviation").fill_nan(None))
     if isinstance(what, Aggregation):
         table = {"item": what.said.items, "label": what.labels, "confidence": what.confidence}
         beliefs = {

@@ -1,0 +1,147 @@
+"""What `auto` is worth, on all gold sets: `python benchmarks/choosing.py`.
+
+For every data set with gold in `../shared/data`: the accuracy of each method and of stacks over
+several pools, in expectation over ties. No recipe sees the truth of a set; which recipe to use is
+also judged leaving one set out, so that nothing is tuned on the set it is scored on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dissensus import Annotations, aggregators, evaluate, read, read_truth
+from dissensus.aggregation.auto import MEMBERS
+from dissensus.heldout import held_out, mixture_weights
+from dissensus.metrics import Predictions
+from pages import Section, Table
+
+DATA = Path(__file__).parents[1].parent / "shared" / "data"
+SETS = [
+    *("bluebirds", "bm", "cifar10s", "d_possent", "d_product", "dog"),
+    *("face4", "labelme", "mbic", "medrel_treat", "music", "reuters_crowd"),
+    *("rte", "s_adult", "s_rel", "sentiment_polarity", "sp_amt", "trec2011"),
+    *("trec_binary", "weather_amt", "weather_cf", "zencrowd_in", "zencrowd_us"),
+]
+LARGE = 40_000  # annotations from which three folds are enough
+
+
+def study(name: str, extra: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return accuracies of members and stacks on one data set."""
+    said = read(DATA / name / "answers.csv.gz")
+    truth = read_truth(DATA / name / "truth.csv.gz")
+    members = [aggregators.create(spec) for spec in (*MEMBERS, *extra)]
+    began = time.perf_counter()
+    results = [member.fit(said) for member in members]
+    folds = 3 if len(said) > LARGE else 5
+    left = held_out(said, members, folds=folds)
+    posteriors = [result.posterior for result in results]
+    weight = mixture_weights(left.chance[: len(MEMBERS)])
+    found = {
+        "set": name,
+        "labels": len(said),
+        "seconds": time.perf_counter() - began,
+        "accuracy": [score(said, one, truth) for one in posteriors],
+        "log_chance": np.log(left.chance).mean(axis=1).tolist(),
+        "weight": weight.tolist(),
+        "stack": score(said, sum(w * q for w, q in zip(weight, posteriors, strict=False)), truth),
+        "uniform": score(said, np.mean(posteriors[: len(MEMBERS)], axis=0), truth),
+        "picked": score(said, posteriors[int(np.log(left.chance).mean(axis=1).argmax())], truth),
+    }
+    found["all"] = score(
+        said,
+        sum(w * q for w, q in zip(mixture_weights(left.chance), posteriors, strict=True)),
+        truth,
+    )
+    return found
+
+
+def score(said: Annotations, posterior: Any, truth: dict[str, str]) -> float:
+    """Return accuracy in percent, in expectation over ties."""
+    given = Predictions(said.items, said.classes, posterior.argmax(axis=1), posterior)
+    found = evaluate(given, truth, resamples=0).scores["accuracy"]
+    assert found is not None
+    return 100 * found.value
+
+
+def main() -> None:
+    """Run the study and write its page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", help="Names with commas; all by default.")
+    parser.add_argument("--extra", action="append", default=[], help="One more method.")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    if not DATA.exists():
+        raise SystemExit("the shared data sets are not beside the project")
+    names = given.sets.split(",") if given.sets else SETS
+    extra = tuple(given.extra)
+    with ProcessPoolExecutor(given.workers) as pool:
+        found = list(pool.map(study, names, [extra] * len(names)))
+    section = Section("choosing", "CHOOSING.md")
+    specs = [*MEMBERS, *extra]
+    accuracy = np.array([one["accuracy"] for one in found])  # (set, method)
+    best = accuracy.max(axis=1)
+    recipes = {
+        "stack (auto)": np.array([one["stack"] for one in found]),
+        "stack with extra methods": np.array([one["all"] for one in found]),
+        "uniform mean": np.array([one["uniform"] for one in found]),
+        "picked by held-out": np.array([one["picked"] for one in found]),
+        **{spec: accuracy[:, place] for place, spec in enumerate(specs)},
+    }
+    floor = recipes["majority"]
+    rows = [
+        [
+            name,
+            values.mean(),
+            (best - values).mean(),
+            (best - values).max(),
+            (values - floor).mean(),
+        ]
+        for name, values in sorted(recipes.items(), key=lambda item: -item[1].mean())
+    ]
+    rows.append(["best in hindsight", best.mean(), 0.0, 0.0, (best - floor).mean()])
+    section.add(
+        Table(
+            f"Mean over {len(found)} sets, percent",
+            ["recipe", "accuracy", "mean regret", "worst loss", "over majority"],
+            rows,
+            "Regret and loss are to the best member on each set.",
+        )
+    )
+    per_set = [
+        [
+            *(one["set"], one["labels"], one["stack"], best[row]),
+            *(specs[int(accuracy[row].argmax())], floor[row], one["seconds"]),
+            _told(specs, one["weight"]),
+        ]
+        for row, one in enumerate(found)
+    ]
+    section.add(
+        Table(
+            "Set by set",
+            ["set", "labels", "stack", "best member", "which", "majority", "s", "weights"],
+            per_set,
+        )
+    )
+    section.add(
+        Table(
+            "All methods on all sets, percent",
+            ["set", *specs],
+            [[one["set"], *one["accuracy"]] for one in found],
+        )
+    )
+    section.write()
+
+
+def _told(specs: list[str], weight: list[float]) -> str:
+    order = np.argsort(weight)[::-1][:3]
+    return ", ".join(f"{specs[m]} {weight[m]:.0%}" for m in order)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Auto: a stack of methods, weighted by how well they foresee labels they have not seen.
+
+No score without truth picks the best method reliably, and the best one differs from data set to
+data set. A stack never loses the whole bet: its posterior is the weighted mean of its members'.
+The weights are those under which the mixture of members foresees left-out annotations best. With
+fifty gold items or more, they are those under which the members, fitted without gold, foresee
+gold best; the members are then fitted again with gold.
+
+    D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
+
+    Y. Yao, A. Vehtari, D. Simpson, A. Gelman. Using stacking to average Bayesian predictive
+    distributions. Bayesian Analysis 13(3), 2018. doi:10.1214/17-BA1091
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .._relation import Floats, Integers
+from ..annotations import Annotations
+from ..engine import Engine, Local
+from ..heldout import held_out, mixture_weights
+from ..params import Count
+from ..registry import aggregators
+from ..result import Aggregation, pack_params, unpack_params
+from ._base import Aggregator, Fit, first_best
+
+__all__ = ["MEMBERS", "Auto", "Stack"]
+
+MEMBERS = (
+    "majority",
+    "wawa",
+    "iwmv",
+    "one-coin",
+    "dawid-skene",
+    "dawid-skene-map",
+    "bcc",
+    "dswc[L=3]",
+    "dswc[L=10]",
+    "glad",
+    "mace",
+    "mace[method=em]",
+    "hierarchical",
+    "hierarchical[pooled=1,estimate=True]",
+    "hierarchical[pooled=0,estimate=True]",
+    "two-level",
+    "two-level[strength=1]",
+)
+_ENOUGH_GOLD = 50
+_GUESS = 0.01  # what is left to a uniform guess about gold
+_LARGE = 300_000  # annotations from which a fit has all cores to itself
+_WORTH_TELLING = 0.05
+
+
+class Stack(NamedTuple):
+    """What a stack learns: whom of its members to believe, and what they learned."""
+
+    weight: Floats  # (member)
+    quality: Floats  # (member, annotator)
+    members: tuple[str, ...]  # specifications
+    learned: tuple[Any, ...]  # the members' own parameters
+
+    def seat(self, seats: Integers, n_items: int) -> Stack:
+        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        average = np.nanmean(self.quality, axis=1, keepdims=True)
+        quality = np.concatenate([self.quality, average], axis=1)[:, seats]
+        learned = tuple(one and one.seat(seats, n_items) for one in self.learned)
+        return Stack(self.weight, quality, self.members, learned)
+
+    def pack(self) -> dict[str, Any]:
+        """Return everything as arrays by name."""
+        arrays = {"weight": self.weight, "quality": self.quality, "members": np.array(self.members)}
+        for place, one in enumerate(self.learned):
+            for name, value in pack_params(one).items():
+                arrays[f"{place}.{name}"] = value
+        return arrays
+
+    @classmethod
+    def unpack(cls, arrays: dict[str, Any]) -> Stack:
+        """Return what `pack` packed."""
+        members = tuple(arrays["members"].tolist())
+        learned = []
+        for place, spec in enumerate(members):
+            kind = aggregators.find(aggregators.resolve(spec)[0]).learns
+            mine = {
+                name.removeprefix(f"{place}."): value
+                for name, value in arrays.items()
+                if name.startswith(f"{place}.")
+            }
+            learned.append(unpack_params(kind, mine))
+        return cls(arrays["weight"], arrays["quality"], members, tuple(learned))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(Aggregator):
+    """A stack of methods, each weighted by how well it foresees what it has not seen.
+
+    Parameters
+    ----------
+    folds
+        Into how many parts annotations are dealt to find the weights.
+
+    Examples
+    --------
+    >>> from dissensus import demo
+    >>> said, truth = demo()
+    >>> result = Auto().fit(said)
+    >>> round(float(result.params.weight.sum()), 6)
+    1.0
+    """
+
+    learns: ClassVar[type] = Stack
+
+    folds: Count = 5
+
+    def infer(self, fit: Fit) -> Aggregation:
+        members = [aggregators.create(spec) for spec in MEMBERS]
+        blind = _enough_gold(fit)
+        results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not blind))
+        if blind:
+            weight = mixture_weights(_foreseen_gold(fit, results))
+            first = dict(zip(members, results, strict=True))
+            results = _each(
+                fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
+            )
+        else:
+            left = held_out(fit.said, members, folds=self.folds, seed=fit.seed)
+            weight = mixture_weights(left.chance)
+        posterior = np.zeros((fit.said.n_items, fit.said.n_classes))
+        for share, one in zip(weight, results, strict=True):
+            posterior += share * one.posterior
+        label = first_best(posterior)
+        params = Stack(
+            weight,
+            np.stack([one.quality for one in results]),
+            MEMBERS,
+            tuple(one.params for one in results),
+        )
+        return self.conclude(
+            fit, posterior, label, params=params, notes=_why(weight, results, label, blind)
+        )
+
+    def n_numbers(self, said: Annotations) -> int:
+        return sum(aggregators.create(spec).n_numbers(said) for spec in MEMBERS)
+
+    def judge(self, fit: Fit, params: Stack) -> tuple[Floats, Integers]:
+        posterior = np.zeros((fit.said.n_items, fit.said.n_classes))
+        for weight, spec, learned in zip(
+            params.weight, params.members, params.learned, strict=True
+        ):
+            method = aggregators.create(spec)
+            if learned is None:
+                posterior += weight * method.infer(fit).posterior
+            else:
+                posterior += weight * method.judge(fit, learned)[0]
+        return posterior, first_best(posterior)
+
+    def quality(self, params: Stack, agreement: Floats) -> Floats:
+        return params.weight @ np.where(np.isnan(params.quality), agreement, params.quality)
+
+
+def _enough_gold(fit: Fit) -> bool:
+    return fit.gold is not None and int((fit.gold >= 0).sum()) >= _ENOUGH_GOLD
+
+
+def _fit(
+    fit: Fit, member: Aggregator, engine: Engine, gold: bool = True, start: Any = None
+) -> Aggregation:
+    known = None
+    if gold and fit.gold is not None:
+        which = np.flatnonzero(fit.gold >= 0)
+        labels = fit.said.classes[fit.gold[which]]
+        known = dict(zip(fit.said.items[which].tolist(), labels.tolist(), strict=True))
+    return member.fit(
+        fit.said, gold=known, start=start, seed=fit.seed, engine=engine, features=fit.features
+    )
+
+
+def _each(
+    fit: Fit, members: list[Aggregator], work: Callable[[Aggregator, Engine], Aggregation]
+) -> list[Aggregation]:
+    """Return the members' results: side by side, or one by one where each needs all cores."""
+    if len(fit.said) >= _LARGE:
+        return [work(member, fit.engine) for member in members]
+    with ThreadPoolExecutor(Local().cores) as pool:
+        return list(pool.map(lambda member: work(member, Local(1)), members))
+
+
+def _foreseen_gold(fit: Fit, results: list[Aggregation]) -> Floats:
+    """Return how probable gold was to members that had not seen it: (member, item)."""
+    assert fit.gold is not None
+    known = np.flatnonzero(fit.gold >= 0)
+    chance = np.stack([one.posterior[known, fit.gold[known]] for one in results])
+    return (1 - _GUESS) * chance + _GUESS / fit.said.n_classes
+
+
+def _why(
+    weight: Floats, results: list[Aggregation], label: Integers, by_gold: bool
+) -> tuple[str, ...]:
+    """Return why the stack is as it is, and how far its members agree."""
+    order = np.argsort(-weight, kind="stable")
+    told = [f"{MEMBERS[m]} {weight[m]:.0%}" for m in order if weight[m] >= _WORTH_TELLING]
+    what = "gold labels" if by_gold else "left-out labels"
+    apart = np.mean([(one.label != label).mean() for one in results])
+    return (
+        f"Together these foresee {what} best: {', '.join(told)}.",
+        f"The {len(results)} members differ from the stack on {apart:.1%} of the items on average.",
+    )

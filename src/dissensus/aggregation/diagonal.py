@@ -1,0 +1,63 @@
+"""One coin per annotator and class: how often they are right depends on the truth.
+
+Between `one-coin` and `dawid-skene`: annotator a, seeing an item of class t, is right with
+probability `confusion[a, t, t]`, and wrong answers are spread evenly over the other classes.
+K numbers per annotator instead of K², and with two classes the same as Dawid-Skene. The numbers
+have a Beta prior for every true class, as in `dawid-skene-map`.
+
+    V. C. Raykar and others. Learning from crowds. JMLR 11, 2010 (two classes: sensitivity and
+    specificity).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..params import NonNegative, Probability
+from ._em import logs, share
+from .dawid_skene import Confusion, ConfusionAggregator, Counts
+
+__all__ = ["Diagonal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagonal(ConfusionAggregator):
+    """One probability of being right per annotator and true class, fitted with EM.
+
+    Parameters
+    ----------
+    strength
+        How many pseudo-counts every annotator has for every true class.
+    accuracy
+        The share of them that is right.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Diagonal().fit(said).labels.tolist()
+    ['0', '1']
+    """
+
+    strength: NonNegative = 0.01
+    accuracy: Probability = 0.7
+
+    def update(self, counts: Counts, last: Confusion | None) -> Confusion:
+        n_classes = len(counts.true)
+        given = counts.given_true.reshape(-1, n_classes, n_classes)
+        right = np.einsum("att->at", given)
+        wrong = given.sum(axis=1) - right + self.strength * (1 - self.accuracy)
+        both = share(np.stack([right + self.strength * self.accuracy, wrong]), axis=0)
+        eye = np.eye(n_classes, dtype=bool)
+        others = max(n_classes - 1, 1)
+        spread = np.where(eye, both[0][:, None, :], both[1][:, None, :] / others)
+        return Confusion(logs(share(counts.true)), logs(spread).reshape(-1, n_classes))
+
+    def log_prior(self, params: Confusion) -> float:
+        n_classes = len(params.log_prior)
+        given = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
+        right = np.trace(given)
+        wrong = (given.sum() - right) / max(n_classes - 1, 1)
+        return float(self.strength * (self.accuracy * right + (1 - self.accuracy) * wrong))

@@ -1,0 +1,178 @@
+"""Dawid-Skene with annotators in clusters (Imamura, Sato, Sugiyama 2018).
+
+Annotator a belongs to one of `L` clusters, c with probability `weight[c]`, and errs as that cluster
+does: of an item of class t they say g with probability `confusion[c, t, g]`. Few matrices are
+learned from many labels, so this suits crowds in which nobody labels much. Truth and membership
+depend on each other through every label; mean field treats them as independent and climbs a bound
+on the evidence. Everything that a round needs of the labels is how often each annotator said what
+of which class, so rounds cost what those of Dawid-Skene cost.
+
+The start is as published: matrices of single annotators, in the order of their nuclear norms, cut
+into `L` blocks. So is the round: truth and membership both follow from what the other was before,
+unless that would lower the bound; then membership follows the new truth.
+
+    H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
+    application to worker clustering model. ICML, PMLR 80, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from .._relation import Floats, Integers
+from ..annotations import Annotations, Part
+from ..params import Count, NonNegative
+from ._em import EMAggregator, logs, normalise, share
+from .dawid_skene import Counts
+
+__all__ = ["Clusters", "Dswc", "member_bound", "membership", "pooled"]
+
+_CELL = 1e-10  # added to every count
+
+
+class Clusters(NamedTuple):
+    """What the cluster model learns, in the mean and as (expected) logarithms, and from what."""
+
+    prior: Floats  # (true class)
+    weight: Floats  # (cluster)
+    cluster_confusion: Floats  # (cluster, true class, given class)
+    member: Floats  # (annotator, cluster): how probably they belong to it
+    log_prior: Floats  # (true class)
+    log_weight: Floats  # (cluster)
+    log_confusion: Floats  # (cluster, given class, true class)
+    true: Floats  # (true class): counts
+    given_true: Floats  # (annotator and given class, true class): counts
+
+    @property
+    def confusion(self) -> Floats:
+        """What annotators make of classes, in the mean: (annotator, true class, given class)."""
+        return np.tensordot(self.member, self.cluster_confusion, 1)
+
+    @property
+    def log_given(self) -> Floats:
+        """The logarithm expected over clusters: (annotator and given class, true class)."""
+        return np.tensordot(self.member, self.log_confusion, 1).reshape(-1, len(self.prior))
+
+    def seat(self, seats: Integers, n_items: int) -> Clusters:
+        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        n_classes = len(self.prior)
+        known = self.given_true.reshape(-1, n_classes, n_classes)
+        counts = np.concatenate([known, np.zeros((1, n_classes, n_classes))])[seats]
+        member = np.concatenate([self.member, self.weight[None]])[seats]
+        return self._replace(member=member, given_true=counts.reshape(-1, n_classes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dswc(EMAggregator[Clusters, Counts]):
+    """One confusion matrix per cluster of annotators, by mean field.
+
+    Parameters
+    ----------
+    L
+        How many clusters.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Dswc(L=2).fit(said).labels.tolist()
+    ['0', '1']
+    """
+
+    learns: ClassVar[type] = Clusters
+
+    max_iter: Count = 1000
+    tol: NonNegative = 1e-8
+    L: Count = 2
+
+    def log_joint(self, part: Part, params: Clusters) -> Floats:
+        joint = part.said @ params.log_given
+        joint += params.log_prior
+        joint[part.blank] = logs(params.prior)  # where nothing was said, nothing is lost
+        return joint
+
+    def counts(self, part: Part, posterior: Floats) -> Counts:
+        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
+
+    def update(self, counts: Counts, last: Clusters | None) -> Clusters:
+        if last is None:
+            return self.first(counts)
+        parallel = self.clusters(counts, membership(last.given_true, last))
+        if _bound(counts, parallel) >= _bound(counts, last):
+            return parallel
+        return self.clusters(counts, membership(counts.given_true, last))
+
+    def first(self, counts: Counts) -> Clusters:
+        """Return blocks of annotators in the order of their nuclear norms."""
+        n_classes = len(counts.true)
+        single = share(counts.given_true.reshape(-1, n_classes, n_classes) + _CELL, axis=1)
+        norm = np.linalg.norm(single, ord="nuc", axis=(1, 2)).round(9)
+        order = np.argsort(-norm, kind="stable")
+        bounds = len(order) * np.arange(self.L + 1) // self.L
+        member = np.zeros((len(order), self.L))
+        member[order, np.repeat(np.arange(self.L), np.diff(bounds))] = 1.0
+        size = member.sum(axis=0)[:, None, None]
+        total = np.tensordot(member.T, single, 1)
+        mean = np.where(size > 0, total / np.maximum(size, 1), single.mean(axis=0))
+        params = self.clusters(counts, member)
+        return params._replace(cluster_confusion=mean.swapaxes(1, 2), log_confusion=logs(mean))
+
+    def clusters(self, counts: Counts, member: Floats) -> Clusters:
+        """Return the best parameters for these counts and members."""
+        prior, weight = share(counts.true + _CELL), share(member.sum(axis=0) + _CELL)
+        confusion = share(pooled(counts.given_true, member) + _CELL, axis=1)
+        return Clusters(
+            prior,
+            weight,
+            confusion.swapaxes(1, 2),
+            member,
+            logs(prior),
+            logs(weight),
+            logs(confusion),
+            counts.true,
+            counts.given_true,
+        )
+
+    def log_prior(self, params: Clusters) -> float:
+        """Return what the bound says of members and of the constant in every cell."""
+        cells = params.log_prior.sum() + params.log_weight.sum() + params.log_confusion.sum()
+        return member_bound(params) + _CELL * float(cells)
+
+    def n_numbers(self, said: Annotations) -> int:
+        cells = said.n_annotators * said.n_classes**2
+        return super().n_numbers(said) + 4 * cells + said.n_annotators * self.L
+
+    def confusion(self, params: Clusters) -> Floats:
+        return params.confusion
+
+    def quality(self, params: Clusters, agreement: Floats) -> Floats:
+        right = np.einsum("t,ctt->c", params.prior, params.cluster_confusion)
+        return np.minimum(params.member @ right, 1.0)
+
+
+def pooled(given_true: Floats, member: Floats) -> Floats:
+    """Return the counts of clusters: (cluster, given class, true class)."""
+    n_classes = given_true.shape[1]
+    return np.tensordot(member.T, given_true.reshape(-1, n_classes, n_classes), 1)
+
+
+def membership(given_true: Floats, params: Clusters) -> Floats:
+    """Return how probably annotators with these counts belong to every cluster."""
+    n_clusters = len(params.weight)
+    flat = given_true.reshape(len(params.member), -1)
+    joint = flat @ params.log_confusion.reshape(n_clusters, -1).T + params.log_weight
+    return normalise(joint)[1]
+
+
+def member_bound(params: Clusters) -> float:
+    """Return what memberships add to the bound."""
+    return float((params.member * (params.log_weight - logs(params.member))).sum())
+
+
+def _bound(counts: Counts, params: Clusters) -> float:
+    """Return the bound, but for the entropy of the truth that these counts came from."""
+    said = np.vdot(counts.given_true, params.log_given) + counts.true @ params.log_prior
+    return float(said) + member_bound(params)

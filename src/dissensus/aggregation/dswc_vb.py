@@ -1,0 +1,94 @@
+"""Clusters of annotators by variational Bayes, which may leave clusters empty.
+
+The model is that of `dswc`, with Dirichlet priors on the shares of classes and clusters and on the
+rows of the clusters' confusion matrices. Truth, members and Dirichlets follow each other one at a
+time, so the evidence lower bound never falls. With a small `concentration`, clusters that the
+labels do not ask for lose their members: `L` is then the most there may be, not how many there are.
+
+    H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
+    application to worker clustering model. ICML, PMLR 80, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._relation import Floats
+from ..params import Count, NonNegative, Positive
+from ._dirichlet import expected_logs, minus_divergence
+from ._em import share
+from .dawid_skene import Counts
+from .dswc import Clusters, Dswc, member_bound, membership, pooled
+
+__all__ = ["DswcVb"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DswcVb(Dswc):
+    """One confusion matrix per cluster of annotators, all uncertain, by variational Bayes.
+
+    Parameters
+    ----------
+    L
+        How many clusters there may be.
+    concentration
+        Pseudo-count of every cluster; below 1, clusters that are not needed end without members.
+    smoothing
+        Pseudo-count of every cell of a cluster's confusion matrix.
+    trust
+        What the cells of right labels get on top.
+    prevalence
+        Pseudo-count of every class.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> DswcVb().fit(said).labels.tolist()
+    ['0', '1']
+    """
+
+    L: Count = 10
+    concentration: Positive = 0.1
+    smoothing: Positive = 0.5
+    trust: NonNegative = 1.0
+    prevalence: Positive = 1.0
+
+    def update(self, counts: Counts, last: Clusters | None) -> Clusters:
+        if last is None:
+            return self.clusters(counts, self.first(counts).member)
+        return self.clusters(counts, membership(counts.given_true, last))
+
+    def clusters(self, counts: Counts, member: Floats) -> Clusters:
+        true = counts.true + self.prevalence
+        size = member.sum(axis=0) + self.concentration
+        given = pooled(counts.given_true, member) + self._base(len(true))
+        return Clusters(
+            share(true),
+            share(size),
+            share(given, axis=1).swapaxes(1, 2),
+            member,
+            expected_logs(true),
+            expected_logs(size),
+            expected_logs(given, axis=1),
+            counts.true,
+            counts.given_true,
+        )
+
+    def log_prior(self, params: Clusters) -> float:
+        """Return what members add to the bound, minus the divergence from the prior."""
+        base, concentration = self._base(len(params.true)), np.array(self.concentration)
+        true, size = params.true + self.prevalence, params.member.sum(axis=0) + concentration
+        given = pooled(params.given_true, params.member) + base
+        return (
+            member_bound(params)
+            + minus_divergence(true, np.array(self.prevalence))
+            + minus_divergence(size, concentration)
+            + minus_divergence(given, base, axis=1)
+        )
+
+    def _base(self, n_classes: int) -> Floats:
+        """Return the pseudo-counts of a cluster: (given class, true class)."""
+        return self.smoothing + self.trust * np.eye(n_classes)

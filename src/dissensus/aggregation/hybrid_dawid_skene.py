@@ -1,0 +1,60 @@
+"""Hybrid Dawid-Skene: soft rounds until the class shares stand still, then hard ones.
+
+Begins as `dawid-skene` and ends as `fast-dawid-skene`: nearly the accuracy of the first in nearly
+the time of the second. The objective is that of the hard rounds, the classification likelihood;
+the soft ones are how it starts.
+
+    V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
+    for sentiment classification. arXiv:1803.02781, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._relation import Floats
+from ..params import NonNegative
+from ._base import Fit
+from .dawid_skene import Confusion, DawidSkene
+from .fast_dawid_skene import FastDawidSkene
+
+__all__ = ["HybridDawidSkene"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridDawidSkene(FastDawidSkene):
+    """Dawid-Skene with beliefs first and decisions later.
+
+    Parameters
+    ----------
+    switch
+        Decide from the round on in which the shares of all classes together change by no more.
+    max_iter
+        Rounds at most, of either kind.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> HybridDawidSkene().fit(said).labels.tolist()
+    ['0', '1']
+    """
+
+    switch: NonNegative = 0.005
+
+    def _start(self, fit: Fit, attempt: int) -> Floats | None:
+        soft = _Soft(max_iter=self.max_iter, smoothing=self.smoothing, switch=self.switch)
+        params, _, _ = soft._run(fit, super()._start(fit, attempt))
+        return soft.judge(fit, params)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Soft(DawidSkene):
+    """Dawid-Skene that ends when the class shares stand still."""
+
+    switch: NonNegative
+
+    def settled(self, trace: list[float], params: Confusion, before: Confusion) -> bool:
+        return bool(np.abs(params.prior - before.prior).sum() <= self.switch)

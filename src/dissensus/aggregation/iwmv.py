@@ -1,0 +1,50 @@
+"""Iterative weighted majority vote (Li & Yu 2014): weights from votes from weights.
+
+Every annotator's accuracy is measured against the present vote; their weight is
+`n_classes * accuracy - 1`, nothing for chance and negative below it, a straight line along the
+log-odds that would be best. A vote of negative weight counts for all other classes. Rounds go on
+until the vote stays the same. With weights of plain accuracy, one round is Wawa.
+
+    H. Li, B. Yu. Error rate bounds and iterative weighted majority voting for crowdsourcing.
+    arXiv:1411.4086, 2014
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .._relation import Floats
+from ._votes import IteratedVote, Record
+
+__all__ = ["Iwmv"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iwmv(IteratedVote):
+    """Votes weighted by agreement with themselves, again and again.
+
+    Parameters
+    ----------
+    weights
+        How accuracy becomes weight: `li-yu`, where chance weighs nothing and worse than chance
+        speaks against a label, or `accuracy` itself.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Iwmv().fit(said).params.weight.tolist()
+    [1.0, 1.0, -1.0]
+    """
+
+    weights: Literal["li-yu", "accuracy"] = "li-yu"
+
+    def weight(self, record: Record) -> Floats:
+        if self.weights == "accuracy":
+            return record.accuracy
+        return record.n_classes * record.accuracy - 1
+
+    def worth(self, record: Record) -> Floats:
+        half = record.right * record.accuracy / 2
+        return half if self.weights == "accuracy" else record.n_classes * half - record.right

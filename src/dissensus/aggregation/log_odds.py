@@ -1,0 +1,62 @@
+"""Log-odds vote: the best weights for annotators who are right with a probability of their own.
+
+If annotator a is right with probability p and otherwise names any other class alike, the vote
+that errs least gives them the weight log(p (n_classes - 1) / (1 - p)) (Nitzan & Paroush 1982),
+and its scores are log posteriors. Here p is measured against the present vote,
+(right + smoothing) / (labels + n_classes * smoothing), and the vote repeated until it stays the
+same: the one-coin model fitted with hard labels.
+
+    S. Nitzan, J. Paroush. Optimal decision rules in uncertain dichotomous choice situations.
+    International Economic Review 23(2), 1982. doi:10.2307/2526438
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import xlogy
+
+from .._relation import Floats
+from ..params import Positive
+from ._votes import IteratedVote, Record
+
+__all__ = ["LogOdds"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOdds(IteratedVote):
+    """Votes weighted by the log-odds of being right.
+
+    Parameters
+    ----------
+    smoothing
+        Right labels added to everybody's, with as many for each wrong class; few labels then say
+        little.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> LogOdds().fit(said).params.weight.round(2).tolist()
+    [1.1, 1.1, -1.1]
+    """
+
+    log_odds: ClassVar[bool] = True
+
+    smoothing: Positive = 1.0
+
+    def weight(self, record: Record) -> Floats:
+        right, wrong, others = self._counts(record)
+        return np.log(right * others / wrong)
+
+    def worth(self, record: Record) -> Floats:
+        right, wrong, others = self._counts(record)
+        return xlogy(right, right) + xlogy(wrong, wrong) + record.right * np.log(others)
+
+    def _counts(self, record: Record) -> tuple[Floats, Floats, int]:
+        """Return right and wrong labels with those that were added, and the wrong classes."""
+        others = max(record.n_classes - 1, 1)
+        wrong = record.labels - record.right
+        return record.right + self.smoothing, wrong + others * self.smoothing, others

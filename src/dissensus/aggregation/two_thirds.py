@@ -1,0 +1,53 @@
+"""Two-thirds agreement: a label needs enough votes, and enough of them for one class.
+
+The belief in a class is its share of votes. The label is the class with most, where there are at
+least `least_labels` labels and it has at least `least_share` of them; elsewhere the item stays
+undecided. Known from citizen science and from peerannot.
+
+    T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
+    datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._relation import Floats, Integers
+from ..params import Count, Probability
+from ._base import TIE, Fit, first_best
+from ._votes import VoteAggregator
+
+__all__ = ["TwoThirds"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoThirds(VoteAggregator):
+    """The class with most votes, if it has two thirds of them.
+
+    Parameters
+    ----------
+    least_share
+        Share of votes that a class needs.
+    least_labels
+        Labels that an item needs.
+
+    Examples
+    --------
+    >>> from dissensus import Annotations
+    >>> said = Annotations.from_columns("aaabbc", "xyzxyx", ["dog", "dog", "cat"] * 2)
+    >>> TwoThirds().fit(said).labels.tolist()
+    ['dog', 'dog', None]
+    """
+
+    abstains: ClassVar[bool] = True
+
+    least_share: Probability = 2 / 3
+    least_labels: Count = 2
+
+    def decide(self, fit: Fit, posterior: Floats) -> Integers:
+        enough = fit.said.labels_per_item >= self.least_labels
+        enough &= posterior.max(axis=1) >= self.least_share - TIE
+        return np.where(enough, first_best(posterior), -1)

@@ -1,0 +1,57 @@
+"""From many numbers to one: estimators, one file per method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..registry import estimators
+from ._base import Estimator
+from .catd import Catd
+from .crh import Crh
+from .gaussian import Gaussian
+from .lfc_n import LfcN
+from .mean import Mean
+from .median import Median
+from .pm import Pm
+from .result import Estimation
+from .trimmed_mean import TrimmedMean
+
+if TYPE_CHECKING:
+    from ..measurements import Numbers
+
+__all__ = [
+    "Catd",
+    "Crh",
+    "Estimation",
+    "Estimator",
+    "Gaussian",
+    "LfcN",
+    "Mean",
+    "Median",
+    "Pm",
+    "TrimmedMean",
+    "estimate",
+]
+
+
+def estimate(said: Numbers, method: str | Estimator = "gaussian", **given: Any) -> Estimation:
+    """Infer the value of every item.
+
+    Parameters
+    ----------
+    said
+        The numbers.
+    method
+        A method, or `name[setting=value,…]`.
+    **given
+        What `Estimator.fit` takes: gold, seed, progress.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> said = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
+    >>> estimate(said, "median").value.tolist()
+    [2.0, 5.0]
+    """
+    chosen = estimators.create(method) if isinstance(method, str) else method
+    return chosen.fit(said, **given)

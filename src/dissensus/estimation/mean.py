@@ -1,0 +1,35 @@
+"""Mean: every answer counts the same.
+
+The standard error is the one of the item's own answers, so it takes two of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._base import Estimator, Fit, ratio
+from .result import Estimation
+
+__all__ = ["Mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Estimator):
+    """The mean of an item's answers.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> said = Numbers.from_columns("aaab", "xyzx", [1, 2, 6, 4])
+    >>> Mean().fit(said).value.tolist()
+    [3.0, 4.0]
+    """
+
+    def infer(self, fit: Fit) -> Estimation:
+        size = fit.said.labels_per_item
+        value = fit.mean(np.ones(len(fit.said)))
+        squares = fit.by_item(fit.off(value) ** 2)
+        deviation = np.sqrt(ratio(squares, size * np.maximum(size - 1, 0)))
+        return self.conclude(fit, value, deviation)

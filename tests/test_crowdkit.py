@@ -1,0 +1,103 @@
+"""crowd-kit's calls on our methods: shapes, names and types as there, labels as ours."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dissensus import DataError, aggregate, crowdkit, simulate
+from dissensus.crowdkit import DawidSkene, GoldMajorityVote, MajorityVote
+from tests.support import rows_of
+
+
+def table(n_classes: int = 3, **options) -> tuple[pd.DataFrame, dict]:
+    given = {"n_items": 80, "n_annotators": 10, "feedback": 5, **options}
+    made = simulate("one-coin", n_classes=n_classes, **given)
+    data = pd.DataFrame(rows_of(made.said), columns=["task", "worker", "label"])
+    return data, made.truths
+
+
+@pytest.mark.parametrize("name", crowdkit.__all__)
+def test_labels_and_beliefs_have_the_shape_of_crowd_kit(name):
+    data, truth = table(2)
+    model = getattr(crowdkit, name)()
+    extra = (pd.Series(truth),) if name == "GoldMajorityVote" else ()
+    labels = model.fit_predict(data, *extra)
+    assert labels.name == "agg_label"
+    assert labels.index.name == "task"
+    assert set(labels.index) == set(data["task"])
+    assert np.mean([labels[task] == truth[task] for task in labels.index]) > 0.85
+    beliefs = model.fit_predict_proba(data, *extra)
+    assert beliefs.shape == (80, 2)
+    np.testing.assert_allclose(beliefs.sum(axis=1), 1)
+    assert model.labels_.equals(labels)
+    again = model.predict(data)
+    assert (again == labels).mean() > 0.9
+
+
+def test_values_keep_their_types():
+    data = pd.DataFrame(
+        {
+            "task": [1, 1, 1, 2, 2, 2],
+            "worker": ["x", "y", 3] * 2,
+            "label": [True, True, False, 7, 7, 7],
+        }
+    )
+    labels = MajorityVote().fit_predict(data)
+    assert labels.to_dict() == {1: True, 2: 7}
+    assert list(labels.index) == [1, 2]
+
+
+def test_ties_go_to_the_first_label_in_sorted_order():
+    data = pd.DataFrame({"task": ["a"] * 2, "worker": ["x", "y"], "label": ["b", "a"]})
+    assert MajorityVote().fit_predict(data)["a"] == "a"
+
+
+def test_skills_weigh_votes():
+    data = pd.DataFrame({"task": ["a"] * 3, "worker": ["x", "y", "z"], "label": ["b", "a", "a"]})
+    skills = pd.Series({"x": 5.0, "y": 1.0, "z": 1.0})
+    assert MajorityVote().fit(data, skills=skills).labels_["a"] == "b"
+    with pytest.raises(DataError, match="no skill for worker 'z'"):
+        MajorityVote().fit(data, skills=skills[["x", "y"]])
+    ignoring = MajorityVote(on_missing_skill="ignore").fit(data, skills=skills[["y"]])
+    assert ignoring.labels_["a"] == "a"
+    valued = MajorityVote(on_missing_skill="value", default_skill=9.0)
+    assert valued.fit(data, skills=skills[["x"]]).labels_["a"] == "a"
+
+
+def test_dawid_skene_has_errors_priors_and_gold():
+    data, truth = table()
+    model = DawidSkene(n_iter=20).fit(data)
+    assert model.errors_.shape == (30, 3)
+    np.testing.assert_allclose(model.errors_.groupby("worker").sum(), 1)
+    assert model.priors_.sum() == pytest.approx(1)
+    assert 1 < len(model.loss_history_) <= 20
+    known = pd.Series({"0": "2" if truth["0"] != "2" else "1"})
+    assert DawidSkene().fit_predict(data, true_labels=known)["0"] == known["0"]
+    backwards = DawidSkene(n_iter=1).fit(data, initial_error=model.errors_)
+    assert backwards.loss_history_[0] > model.loss_history_[0] + 1
+
+
+def test_it_is_our_method_that_runs():
+    data, _ = table()
+    made = simulate("one-coin", n_classes=3, n_items=80, n_annotators=10, feedback=5)
+    ours = aggregate(made.said, "dawid-skene[smoothing=0,max_iter=100,tol=1e-5]")
+    theirs = DawidSkene().fit_predict_proba(data)
+    np.testing.assert_allclose(
+        theirs.loc[made.said.items.tolist()].to_numpy(), ours.posterior, atol=1e-9
+    )
+
+
+def test_known_labels_of_other_tasks_do_no_harm():
+    data, truth = table()
+    model = GoldMajorityVote().fit(data, pd.Series({**truth, "nowhere": "0", "1": "unheard of"}))
+    assert model.skills_.index.name == "worker"
+
+
+def test_what_is_missing_is_told():
+    with pytest.raises(DataError, match="no column 'worker'; crowd-kit's tables have task"):
+        MajorityVote().fit(pd.DataFrame({"task": [1], "label": [1]}))
+    with pytest.raises(DataError, match="this DawidSkene is not fitted yet"):
+        DawidSkene().predict(pd.DataFrame({"task": [1], "worker": [1], "label": [1]}))
+    data, _ = table()
+    with pytest.raises(DataError, match="label 'new' is not known from the fit"):
+        DawidSkene().fit(data).predict(data.assign(label="new"))

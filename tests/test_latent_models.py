@@ -1,0 +1,625 @@
+"""GLAD, MACE, clusters of annotators, minimax entropy and learning from crowds."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.special import expit, gammaln, logsumexp, psi
+from scipy.stats import spearmanr
+
+from dissensus import Annotations, DataError, aggregate, evaluate, simulate
+from dissensus.aggregation import cbcc, glad, minimax_entropy
+from dissensus.aggregation._base import share
+from tests.support import annotation_rows, relation, shared, shared_truth
+
+TABLES = {  # the published simulations: 200 items, 5 classes, seed 0
+    "T1": ("independent-confusion", {"n_annotators": 30, "feedback": 10}),
+    "T2": ("independent-confusion", {"n_annotators": 30, "imbalance": True}),
+    "T3": ("student-teacher[ratio=0.8]", {"n_annotators": 30, "feedback": 10}),
+    "T5": (
+        "discrete-difficulty[ratio=0.35,ratio_diff=1]",
+        {"n_annotators": 100, "feedback": 10},
+    ),
+}
+
+
+def table(name: str):
+    strategy, options = TABLES[name]
+    return simulate(strategy, n_items=200, n_classes=5, seed=0, **options)
+
+
+def crowd(n_items=60, n_annotators=8, n_classes=3, feedback=5, seed=1) -> Annotations:
+    return simulate(
+        "independent-confusion",
+        n_items=n_items,
+        n_annotators=n_annotators,
+        n_classes=n_classes,
+        feedback=feedback,
+        seed=seed,
+    ).said
+
+
+def accuracy(result, name: str) -> float:
+    return evaluate(result, shared_truth(name), resamples=0).scores["accuracy"].value
+
+
+def answers(said: Annotations):
+    return list(zip(said.item.tolist(), said.annotator.tolist(), said.label.tolist(), strict=True))
+
+
+def log_beta(counts) -> float:
+    return float(gammaln(counts).sum() - gammaln(np.sum(counts)))
+
+
+def expected_log(counts):
+    return psi(counts) - psi(np.sum(counts))
+
+
+def entropy(p) -> float:
+    return -float((p * np.log(np.maximum(p, 1e-300))).sum())
+
+
+# GLAD
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"), [("T1", 0.775), ("T2", 0.81), ("T3", 0.645), ("T5", 0.845)]
+)
+def test_glad_by_conjugate_gradients_is_the_published_one(name, printed):
+    made = table(name)
+    result = aggregate(made.said, "GLAD-CG")
+    assert round(float(np.mean(result.label == made.truth)), 6) == printed
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_newton_steps_climb_as_high_and_label_as_published_where_that_had_converged(name):
+    made = table(name)
+    result = aggregate(made.said, "glad")
+    printed = {"T1": 0.775, "T2": 0.81, "T3": 0.655, "T5": 0.845}[name]  # T3 stopped at 0.645
+    assert round(float(np.mean(result.label == made.truth)), 6) == printed
+    published = aggregate(made.said, "GLAD-CG")
+    assert result.trace[-1] > published.trace[-1] - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("labelme", 0.776), ("bluebirds", 0.7222), ("dog", 0.834), ("face4", 0.6284), ("rte", 0.925)],
+)
+def test_glad_on_public_data(name, expected):
+    assert accuracy(aggregate(shared(name), "glad"), name) == pytest.approx(expected, abs=0.002)
+
+
+def plain_glad_posterior(said: Annotations, ability, log_easiness):
+    joint = np.full((said.n_items, said.n_classes), -np.log(said.n_classes))
+    for item, who, label in answers(said):
+        right = expit(ability[who] * np.exp(log_easiness[item]))
+        for truth in range(said.n_classes):
+            chance = right if truth == label else (1 - right) / (said.n_classes - 1)
+            joint[item, truth] += np.log(chance)
+    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), logsumexp(joint, axis=1).sum()
+
+
+def test_glad_believes_what_its_model_says():
+    said = crowd()
+    result = aggregate(said, "glad")
+    ability, log_easiness = result.params.ability, result.params.log_easiness
+    posterior, evidence = plain_glad_posterior(said, ability, log_easiness)
+    np.testing.assert_allclose(result.posterior, posterior, atol=1e-12)
+    prior = 0.5 * ((ability - 1) ** 2).sum() + 0.5 * ((log_easiness - 1) ** 2).sum()
+    assert result.trace[-1] == pytest.approx(evidence - prior, rel=1e-12)
+
+
+def test_the_slopes_of_glad_are_slopes():
+    said, rng = crowd(), np.random.default_rng(0)
+    part = said.part(0, said.n_items)
+    posterior = rng.dirichlet(np.ones(3), size=said.n_items)
+    ability, log_easiness = rng.normal(size=8), rng.normal(size=said.n_items)
+
+    def at(ability, log_easiness):
+        params = glad.Abilities(ability, log_easiness, np.array(0.0), np.full(3, 1 / 3))
+        return glad._both(part, params, posterior)
+
+    _, able, easy = at(ability, log_easiness)
+    for slopes, place in ((able, 0), (easy, 1)):
+        for which in range(4):
+            ends = []
+            for sign in (1e-5, -1e-5):
+                moved = [ability.copy(), log_easiness.copy()]
+                moved[place][which] += sign
+                ends.append(at(*moved))
+            value = [end[1].value.sum() for end in ends]
+            assert (value[0] - value[1]) / 2e-5 == pytest.approx(slopes.slope[which], abs=1e-6)
+    ends = [at(ability + sign, log_easiness)[1] for sign in (1e-5, -1e-5)]
+    np.testing.assert_allclose(able.curve, -(ends[0].slope - ends[1].slope) / 2e-5, atol=1e-6)
+
+
+def test_glad_recovers_abilities_and_difficulties():
+    made = simulate("glad", n_items=1000, n_annotators=50, feedback=20, seed=0)
+    result = aggregate(made.said, "glad")
+    assert spearmanr(result.params.ability, made.extras["ability"]).statistic > 0.97
+    assert spearmanr(result.params.log_easiness, made.extras["log_easiness"]).statistic > 0.83
+    assert np.mean(result.label == made.truth) > 0.98
+    assert spearmanr(result.params.difficulty, made.extras["log_easiness"]).statistic < -0.83
+
+
+def test_glad_turns_round_who_is_wrong_on_purpose():
+    truth = np.arange(60) % 2
+    rows = [(str(i), str(who), str(truth[i])) for i in range(60) for who in range(3)]
+    rows += [(str(i), "liar", str(1 - truth[i])) for i in range(60)]
+    result = aggregate(relation(rows), "glad")
+    assert result.params.ability[result.said.annotators == "liar"] < 0
+    assert result.quality[result.said.annotators == "liar"] < 0.1
+
+
+def test_glad_with_estimated_prevalence_knows_what_is_rare():
+    rows = [(str(i), who, "rare" if i < 5 else "common") for i in range(50) for who in "xyz"]
+    prior = aggregate(relation(rows), "glad[prevalence=estimated]").params.prior
+    np.testing.assert_allclose(prior, [0.9, 0.1], atol=0.01)
+
+
+def test_glad_needs_no_optimiser_unless_asked():
+    code = (
+        "import sys; from dissensus import aggregate, simulate; "
+        "aggregate(simulate(n_items=9, n_annotators=3).said, 'glad'); "
+        "print('scipy.optimize' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+# MACE
+
+
+def plain_mace(said: Annotations, method: str, rounds: int):
+    n_items, n_annotators, n_classes = said.n_items, said.n_annotators, said.n_classes
+    votes = said.votes()
+    belief = votes / votes.sum(axis=1, keepdims=True)
+    knows = dict.fromkeys(answers(said), n_classes / (n_classes + 1))
+    for _ in range(rounds):
+        known = np.zeros((n_annotators, 2))
+        made_up = np.zeros((n_annotators, n_classes))
+        for item, who, label in answers(said):
+            share_known = belief[item, label] * knows[item, who, label]
+            known[who] += share_known, 1 - share_known
+            made_up[who, label] += 1 - share_known
+        if method == "vb":
+            theta = np.exp([expected_log(row + 0.5) for row in known])
+            habit = np.exp([expected_log(row + 10) for row in made_up])
+        else:
+            pseudo = 0.01 / n_classes
+            theta = np.array([(row + pseudo) / (row + pseudo).sum() for row in known])
+            habit = np.array([(row + pseudo) / (row + pseudo).sum() for row in made_up])
+        joint = np.zeros((n_items, n_classes))
+        for item, who, label in answers(said):
+            guess = theta[who, 1] * habit[who, label]
+            knows[item, who, label] = theta[who, 0] / (theta[who, 0] + guess)
+            joint[item] += np.log(guess + theta[who, 0] * (np.arange(n_classes) == label))
+        belief = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return belief
+
+
+@pytest.mark.parametrize("method", ["vb", "em"])
+@pytest.mark.parametrize("rounds", [1, 6])
+def test_mace_equals_a_plain_implementation(method, rounds):
+    said = crowd()
+    result = aggregate(said, f"mace[method={method},max_iter={rounds},tol=0]")
+    np.testing.assert_allclose(result.posterior, plain_mace(said, method, rounds), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "vb", "em"),
+    [
+        ("labelme", 0.779, 0.786),
+        ("bluebirds", 0.8611, 0.8889),
+        ("d_product", 0.8283, 0.8293),
+        ("dog", 0.8302, 0.8327),
+        ("face4", 0.6438, 0.6627),
+        ("rte", 0.9263, 0.9287),
+    ],
+)
+def test_mace_on_public_data(name, vb, em):
+    said = shared(name)
+    assert accuracy(aggregate(said, "mace"), name) == pytest.approx(vb, abs=0.01)
+    assert accuracy(aggregate(said, "mace[method=em]"), name) == pytest.approx(em, abs=0.01)
+
+
+def test_mace_with_estimated_prevalence_does_not_take_a_rare_class_for_a_habit():
+    found = aggregate(shared("d_product"), "mace[prevalence=estimated]")
+    assert accuracy(found, "d_product") > 0.92
+
+
+@pytest.mark.parametrize("method", ["vb", "em"])
+def test_mace_finds_who_knows_and_who_makes_it_up(method):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=400)
+    rows = [(str(i), str(who), str(truth[i])) for i in range(400) for who in range(3)]
+    made_up = rng.choice(3, size=400, p=[0.6, 0.3, 0.1])
+    rows += [(str(i), "spam", str(made_up[i])) for i in range(400)]
+    result = aggregate(relation(rows), f"mace[method={method}]")
+    spam = result.said.annotators == "spam"
+    assert (result.params.competence[~spam] > 0.99).all()
+    assert result.params.competence[spam] < 0.05
+    np.testing.assert_allclose(result.params.habit[spam][0], [0.6, 0.3, 0.1], atol=0.05)
+
+
+def test_the_starts_of_mace_differ_and_its_smoothing_is_used():
+    said = crowd(n_items=30, n_annotators=6, feedback=3, seed=4)
+    once, often = (aggregate(said, f"mace[method=em,restarts={n}]") for n in (1, 16))
+    assert often.trace[-1] > once.trace[-1] + 0.1
+    smooth = aggregate(said, "mace[method=em,smoothing=30]")
+    assert np.abs(smooth.params.competence - 0.5).max() < np.abs(once.params.competence - 0.5).max()
+
+
+def test_the_interval_of_mace_holds_its_quality_and_shrinks_with_labels():
+    few, many = (aggregate(crowd(n_items=n), "mace") for n in (30, 600))
+    for result in (few, many):
+        assert (result.interval[:, 0] <= result.quality).all()
+        assert (result.quality <= result.interval[:, 1]).all()
+    assert np.ptp(many.interval, axis=1).max() < np.ptp(few.interval, axis=1).min()
+
+
+# Clusters
+
+
+DSWC = [
+    ("T1", 5, 0.775),
+    ("T1", 10, 0.770),
+    ("T2", 5, 0.845),
+    ("T2", 10, 0.840),
+    ("T3", 5, 0.795),
+    ("T3", 6, 0.780),
+    ("T3", 10, 0.815),
+    ("T5", 2, 0.600),
+    ("T5", 5, 0.660),
+]
+
+
+@pytest.mark.parametrize(("name", "clusters", "printed"), DSWC)
+def test_dswc_on_the_published_simulations(name, clusters, printed):
+    made = table(name)
+    result = aggregate(made.said, f"DSWC[L={clusters}]")
+    assert round(float(np.mean(result.label == made.truth)), 6) == printed
+
+
+@pytest.mark.parametrize(
+    ("name", "clusters", "expected"),
+    [
+        ("labelme", 2, 0.787),
+        ("bluebirds", 2, 0.824),
+        ("bluebirds", 3, 0.806),
+        ("bluebirds", 10, 0.889),
+        ("dog", 2, 0.818),
+        ("dog", 3, 0.829),
+        ("dog", 5, 0.830),
+        ("dog", 10, 0.828),
+        ("rte", 2, 0.930),
+        ("rte", 3, 0.928),
+        ("rte", 5, 0.929),
+        ("face4", 2, 0.654),
+        ("face4", 3, 0.658),
+        ("face4", 5, 0.652),
+        ("face4", 10, 0.651),
+    ],
+)
+def test_dswc_on_public_data(name, clusters, expected):
+    result = aggregate(shared(name), f"dawid_skene_clust[L={clusters}]")
+    assert accuracy(result, name) == pytest.approx(expected, abs=0.003)
+
+
+def plain_dswc(said: Annotations, clusters: int, rounds: int):
+    """Return beliefs after rounds of parallel updates, as published."""
+    n_annotators, n_classes = said.n_annotators, said.n_classes
+    votes = said.votes()
+    truth = votes / votes.sum(axis=1, keepdims=True)
+
+    def counted(truth):
+        counts = np.zeros((n_annotators, n_classes, n_classes))
+        for item, who, label in answers(said):
+            counts[who, :, label] += truth[item]
+        return counts
+
+    single = counted(truth) + 1e-10
+    single /= single.sum(axis=2, keepdims=True)
+    norms = [np.linalg.svd(matrix, compute_uv=False).sum() for matrix in single]
+    order = sorted(range(n_annotators), key=lambda who: -norms[who])
+    member = np.zeros((n_annotators, clusters))
+    confusion = np.zeros((clusters, n_classes, n_classes))
+    for c in range(clusters):
+        block = order[n_annotators * c // clusters : n_annotators * (c + 1) // clusters]
+        member[block, c] = 1
+        confusion[c] = single[block].mean(axis=0)
+    for _ in range(rounds):
+        prior = truth.mean(axis=0) + 1e-10
+        weight = member.mean(axis=0) + 1e-10
+        joint = np.tile(np.log(prior), (said.n_items, 1))
+        for item, who, label in answers(said):
+            for c in range(clusters):
+                joint[item] += member[who, c] * np.log(confusion[c, :, label])
+        log_member = np.log(weight) + np.einsum("atg,ctg->ac", counted(truth), np.log(confusion))
+        truth = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        member = np.exp(log_member - logsumexp(log_member, axis=1, keepdims=True))
+        confusion = np.einsum("ac,atg->ctg", member, counted(truth)) + 1e-10
+        confusion /= confusion.sum(axis=2, keepdims=True)
+    return truth
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 7])
+def test_dswc_equals_a_plain_implementation(rounds):
+    said = crowd(n_annotators=9)
+    result = aggregate(said, f"dswc[L=4,max_iter={rounds},tol=0]")
+    np.testing.assert_allclose(result.posterior, plain_dswc(said, 4, rounds), atol=1e-9)
+
+
+def test_one_cluster_pools_everybody():
+    result = aggregate(crowd(), "dswc[L=1]")
+    np.testing.assert_allclose(result.params.confusion, result.params.confusion[:1].repeat(8, 0))
+
+
+def test_a_cluster_for_everybody_begins_as_dawid_skene():
+    said = crowd()
+    alone = aggregate(said, f"dswc[L={said.n_annotators},max_iter=1]")
+    plain = aggregate(said, "dawid-skene[smoothing=1e-10,max_iter=1]")
+    np.testing.assert_allclose(alone.posterior, plain.posterior, atol=1e-9)
+
+
+def test_clusters_that_nobody_is_in_do_no_harm():
+    said = crowd(n_annotators=5, feedback=3)
+    for name in ("dswc[L=12]", "dswc-vb[L=12]", "cbcc[L=12]"):
+        result = aggregate(said, name)
+        assert np.isfinite(result.posterior).all()
+        np.testing.assert_allclose(result.params.confusion.sum(axis=2), 1)
+
+
+def agreement_of_partitions(one, other) -> float:
+    """Return the adjusted Rand index."""
+    cells = np.zeros((one.max() + 1, other.max() + 1))
+    np.add.at(cells, (one, other), 1)
+    pairs, rows, columns = ((x * (x - 1) / 2).sum() for x in (cells, cells.sum(1), cells.sum(0)))
+    chance = rows * columns / (len(one) * (len(one) - 1) / 2)
+    return (pairs - chance) / ((rows + columns) / 2 - chance)
+
+
+@pytest.mark.parametrize("name", ["dswc[L=6]", "dswc-vb[L=6]"])
+def test_students_are_found_beside_their_teachers(name):
+    made = simulate(
+        "student-teacher[ratio=0.8]",
+        n_items=1000,
+        n_annotators=30,
+        n_classes=5,
+        feedback=10,
+        seed=2,
+    )
+    group = np.arange(30)
+    student, teacher = made.extras["student_teacher_association"].T
+    group[student] = teacher
+    result = aggregate(made.said, name)
+    assert agreement_of_partitions(group, result.params.member.argmax(axis=1)) > 0.8
+    assert np.mean(result.label == made.truth) > 0.85
+
+
+def test_clusters_that_are_not_needed_are_left():
+    made = simulate(
+        "community[n_communities=3,strength=1e4]",
+        n_items=600,
+        n_annotators=40,
+        n_classes=3,
+        feedback=10,
+        seed=0,
+    )
+    result = aggregate(made.said, "dswc-vb[L=8,concentration=0.01]")
+    found = result.params.member.argmax(axis=1)
+    assert len(np.unique(found)) == 3
+    assert agreement_of_partitions(made.extras["community"], found) == 1
+
+
+def test_the_bound_of_clusters_is_what_the_formula_says():
+    said = crowd()
+    result = aggregate(said, "dswc-vb[L=3,max_iter=4,tol=0]")
+    q, r = result.posterior, result.params.member
+    params = result.params
+    true, size = params.true + 1.0, r.sum(axis=0) + 0.1
+    before = params.given_true.reshape(-1, 3, 3)  # (annotator, given, true)
+    base = 0.5 + np.eye(3)
+    total = (q * expected_log(true)).sum() + entropy(q) + (r * expected_log(size)).sum()
+    total += entropy(r)
+    for counts, pseudo in ((true, np.ones(3)), (size, np.full(3, 0.1))):
+        total += log_beta(counts) - log_beta(pseudo)
+        total -= ((counts - pseudo) * expected_log(counts)).sum()
+    for c in range(3):
+        for t in range(3):
+            counts = base[:, t] + np.tensordot(r[:, c], before[:, :, t], 1)
+            log = expected_log(counts)
+            total += log_beta(counts) - log_beta(base[:, t]) - ((counts - base[:, t]) * log).sum()
+            for item, who, label in answers(said):
+                total += q[item, t] * r[who, c] * log[label]
+    assert result.trace[-1] == pytest.approx(total, rel=1e-10)
+
+
+def test_the_bound_of_communities_is_what_the_formula_says():
+    said = crowd()
+    result = aggregate(said, "cbcc[L=2,max_iter=4,tol=0]")
+    q, params = result.posterior, result.params
+    true, size, r = params.true, params.size, params.member
+    total = (q * expected_log(true)).sum() + entropy(q) + (r * expected_log(size)).sum()
+    total += entropy(r)
+    for counts in (true, size):
+        pseudo = np.ones(len(counts))
+        total += log_beta(counts) - log_beta(pseudo)
+        total -= ((counts - pseudo) * expected_log(counts)).sum()
+    for t in range(3):
+        imagined = np.log(share(0.5 + np.eye(3)[t]))
+        for c in range(2):
+            total += ((params.base[c, :, t] - 1) * imagined).sum() - log_beta(params.base[c, :, t])
+        for who in range(said.n_annotators):
+            counts = params.given_true[who, :, t]
+            log = expected_log(counts)
+            total -= ((counts - 1) * log).sum() - log_beta(counts)
+            for c in range(2):
+                base = params.base[c, :, t]
+                total += r[who, c] * (((base - 1) * log).sum() - log_beta(base))
+    for item, who, label in answers(said):
+        for t in range(3):
+            total += q[item, t] * expected_log(params.given_true[who, :, t])[label]
+    assert result.trace[-1] == pytest.approx(total, rel=1e-10)
+
+
+def test_the_matrix_of_a_community_is_the_best_one():
+    rng = np.random.default_rng(0)
+    mean, base = rng.normal(-2, 3, size=(2, 4, 4)), np.full((2, 4, 4), 2.5)
+    best = cbcc._dirichlet_around(mean, base)
+    np.testing.assert_allclose(best.sum(axis=1), 10)
+    gap = psi(best) - mean  # the same for all labels of a class: the slope on the simplex is zero
+    np.testing.assert_allclose(gap, gap[:, :1].repeat(4, axis=1), atol=1e-8)
+    wide = np.array([-1e6, -50.0, -2.22, 0.0, 3.0, 20.0])
+    np.testing.assert_allclose(psi(cbcc._inverse_psi(wide)), wide, rtol=1e-9, atol=1e-9)
+
+
+def test_those_with_few_labels_borrow_from_their_community():
+    made = simulate(
+        "community[n_communities=2,strength=50]",
+        n_items=600,
+        n_annotators=120,
+        n_classes=3,
+        feedback=4,
+        seed=1,
+    )
+    far = {
+        name: np.abs(aggregate(made.said, name).params.confusion - made.crowd.confusion).mean()
+        for name in ("cbcc[L=2]", "dawid-skene")
+    }
+    assert far["cbcc[L=2]"] < 0.7 * far["dawid-skene"]
+
+
+def test_a_community_that_is_everything_leaves_nobody_a_matrix_of_their_own():
+    result = aggregate(crowd(), "cbcc[L=1,strength=1e7]")
+    np.testing.assert_allclose(
+        result.params.confusion, result.params.community_confusion.repeat(8, 0), atol=1e-4
+    )
+
+
+# Minimax entropy
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("bluebirds", 0.9167), ("dog", 0.8377), ("face4", 0.6524), ("rte", 0.9237)],
+)
+def test_minimax_entropy_on_public_data(name, expected):
+    result = aggregate(shared(name), "MMCE")
+    assert accuracy(result, name) == pytest.approx(expected, abs=0.0002)
+
+
+def test_minimax_entropy_believes_what_its_model_says():
+    said = crowd(n_items=20)
+    result = aggregate(said, "minimax-entropy")
+    joint = np.full((20, 3), -np.log(3))
+    for item, who, label in answers(said):
+        x = result.params.by_annotator[who] + result.params.by_item[item]
+        joint[item] += x[:, label] - logsumexp(x, axis=1)
+    np.testing.assert_allclose(
+        result.posterior, np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), atol=1e-12
+    )
+    rate = 0.25 * 9
+    penalty = rate * (result.params.by_annotator**2).sum()
+    penalty += rate * 20 / 8 * (result.params.by_item**2).sum()
+    assert result.trace[-1] == pytest.approx(logsumexp(joint, axis=1).sum() - penalty / 2)
+
+
+def test_at_the_end_of_minimax_entropy_labels_and_penalties_pull_alike():
+    said = crowd(n_items=20)
+    result = aggregate(said, "minimax-entropy[tol=1e-12,max_iter=3000]")
+    pull = np.zeros((8, 3, 3))
+    for item, who, label in answers(said):
+        x = result.params.by_annotator[who] + result.params.by_item[item]
+        chance = np.exp(x - logsumexp(x, axis=1, keepdims=True))
+        pull[who] += result.posterior[item][:, None] * (np.eye(3)[label] - chance)
+    np.testing.assert_allclose(pull, 0.25 * 9 * result.params.by_annotator, atol=1e-6)
+
+
+def test_chunks_of_annotations_do_not_matter(monkeypatch):
+    said = crowd()
+    whole = aggregate(said, "minimax-entropy")
+    monkeypatch.setattr(minimax_entropy, "_CELLS", 60)
+    np.testing.assert_allclose(aggregate(said, "minimax-entropy").posterior, whole.posterior)
+
+
+def test_minimax_entropy_says_when_labels_are_few():
+    assert "2 labels" in aggregate(crowd(feedback=2), "minimax-entropy").notes[0]
+    assert not aggregate(crowd(), "minimax-entropy").notes
+
+
+# Learning from crowds
+
+
+@given(rows=annotation_rows())
+@settings(max_examples=20)
+def test_without_features_learning_from_crowds_is_dawid_skene_on_any_data(rows):
+    said = relation(rows)
+    plain = aggregate(said, "dawid-skene[smoothing=0,max_iter=5,tol=0]")
+    result = aggregate(said, "lfc[smoothing=0,max_iter=5,tol=0]")
+    assert result.trace[-1] == pytest.approx(plain.trace[-1], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_features_learning_from_crowds_is_dawid_skene(seed):
+    said = crowd(n_items=200, feedback=5, seed=seed)
+    plain = aggregate(said, "dawid-skene[smoothing=0,tol=0,max_iter=100]")
+    result = aggregate(said, "lfc[smoothing=0,tol=0,max_iter=100]")
+    np.testing.assert_allclose(result.posterior, plain.posterior, atol=1e-6)
+    np.testing.assert_allclose(result.trace, plain.trace, atol=1e-6)
+
+
+def featured(n_items=800, seed=0):
+    """Return a crowd with little to say and features that say something of the truth."""
+    made = simulate(
+        "one-coin", n_items=n_items, n_annotators=20, n_classes=3, feedback=3, seed=seed
+    )
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(3, 4))[made.truth] * 1.5 + rng.normal(size=(n_items, 4))
+    return made, features
+
+
+def test_features_help():
+    made, features = featured()
+    plain, result = aggregate(made.said, "lfc"), aggregate(made.said, "lfc", features=features)
+    better = np.mean(result.label == made.truth) - np.mean(plain.label == made.truth)
+    assert better > 0.03
+    assert np.diff(result.trace).min() > -1e-8 * abs(result.trace[-1])
+
+
+def test_at_the_end_the_classifier_agrees_with_the_belief():
+    made, features = featured()
+    result = aggregate(made.said, "lfc[tol=1e-12,max_iter=2000]", features=features)
+    x = np.concatenate([np.ones((len(features), 1)), features], axis=1)
+    logit = x @ result.params.weights
+    chance = np.exp(logit - logsumexp(logit, axis=1, keepdims=True))
+    slope = x.T @ (result.posterior - chance)
+    slope[1:] -= result.params.weights[1:]
+    np.testing.assert_allclose(slope, 0, atol=1e-3)
+
+
+def test_items_without_labels_get_the_opinion_of_the_classifier():
+    made, features = featured()
+    kept = made.said.item < 600
+    said = Annotations.from_codes(
+        made.said.item[kept],
+        made.said.annotator[kept],
+        made.said.label[kept],
+        items=made.said.items,
+        annotators=made.said.annotators,
+        classes=made.said.classes,
+    )
+    result = aggregate(said, "lfc", features=features)
+    assert (result.label[600:] == -1).all()
+    assert np.mean(result.posterior[600:].argmax(axis=1) == made.truth[600:]) > 0.7
+
+
+def test_features_that_are_not_numbers_are_refused():
+    made, features = featured(n_items=50)
+    features[7, 2] = np.nan
+    with pytest.raises(DataError, match="item '7'"):
+        aggregate(made.said, "lfc", features=features)
+    with pytest.raises(DataError, match="features of 49 items"):
+        aggregate(made.said, "lfc", features=features[1:])
