@@ -108,6 +108,44 @@ def test_gold_threads_save_and_reading_options(answers):
     assert Aggregation.load(answers / "kept").labels[0] == "dog"
 
 
+def test_numbers_are_recognised_and_said_to_be(tmp_path):
+    (tmp_path / "n.csv").write_text("task,worker,label\na,x,1.5\na,y,2.5\nb,x,3\n")
+    done = run("aggregate", "n.csv", cwd=tmp_path)
+    assert (
+        b"labels are taken for numbers: all are numbers, and 1.5 is not a whole one" in done.stderr
+    )
+    assert out(done).splitlines()[1].startswith("a,2.0,")
+    classes = run("aggregate", "n.csv", "--labels", "nominal", "-s", "majority", cwd=tmp_path)
+    assert out(classes).startswith("item,label,confidence,p:1.5,p:2.5,p:3")
+    told = json.loads(out(run("aggregate", "n.csv", "-s", "median", "--json", cwd=tmp_path)))
+    assert told["method"] == "median"
+    done = run(
+        "aggregate",
+        "n.csv",
+        "--labels",
+        "numeric",
+        "-o",
+        "v.parquet",
+        "--save",
+        "kept",
+        cwd=tmp_path,
+    )
+    assert out(done) == ""
+    assert (tmp_path / "v.parquet").exists()
+    (tmp_path / "n.csv").write_text("task,worker,label\na,x,cat\n")
+    assert (
+        b"labels that are numbers were expected"
+        in run("aggregate", "n.csv", "--labels", "numeric", cwd=tmp_path).stderr
+    )
+
+
+def test_classes_in_order_have_a_method_of_their_own(tmp_path):
+    rows = "".join(f"{i},{w},{(i + (w == 'z')) % 5}\n" for i in range(20) for w in "xyz")
+    (tmp_path / "o.csv").write_text("task,worker,label\n" + rows)
+    told = json.loads(out(run("aggregate", "o.csv", "--labels", "ordinal", "--json", cwd=tmp_path)))
+    assert told["method"] == "ordinal-distance"
+
+
 def test_not_converging_is_a_note_not_an_error(answers):
     done = run(
         "aggregate", "answers.csv", "-s", "dawid-skene[max_iter=1]", "-o", "labels.csv", cwd=answers

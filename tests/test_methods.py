@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dissensus import Aggregation, Annotations, aggregate, aggregators, simulate
 from dissensus.engine import Local
 from dissensus.params import describe_fields
+from dissensus.result import pack_params
 from tests.support import annotation_rows, relation, rows_of, run
 
 METHODS = list(aggregators)
@@ -84,6 +85,9 @@ def test_names_do_not_matter(name):
         **new,
     )
     back = aggregate(swapped, name)
+    if aggregators.find(name).deals:  # other names, other places, other folds
+        assert np.mean(there.label == said.n_classes - 1 - back.label[::-1]) > 0.8
+        return
     np.testing.assert_allclose(there.posterior, back.posterior[::-1, ::-1], **close)
     np.testing.assert_allclose(there.quality, back.quality[::-1], **close)
 
@@ -248,8 +252,10 @@ def test_a_result_is_saved_and_loaded(name, tmp_path):
             np.testing.assert_array_equal(there[column], back[column])
     np.testing.assert_array_equal(again.posterior, result.posterior)
     assert type(again.params) is type(result.params)
-    for one, other in zip(again.params or (), result.params or (), strict=True):
-        np.testing.assert_array_equal(one, other)
+    kept, was = pack_params(again.params), pack_params(result.params)
+    assert kept.keys() == was.keys()
+    for part in was:
+        np.testing.assert_array_equal(kept[part], was[part])
 
 
 @each_method
@@ -299,7 +305,10 @@ def test_the_command_runs_it(name, tmp_path):
     (tmp_path / "answers.csv").write_text("task,worker,label\na,x,0\na,y,0\nb,x,1\nb,y,1\n")
     done = run("aggregate", "answers.csv", "-s", name, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == b""
+    told = aggregate(
+        relation([("a", "x", "0"), ("a", "y", "0"), ("b", "x", "1"), ("b", "y", "1")]), name
+    ).notes
+    assert done.stderr.decode() == "".join(f"{sentence}\n" for sentence in told)
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "item,label,confidence,p:0,p:1"
     found = [line.split(",")[:2] for line in lines[1:]]

@@ -30,7 +30,7 @@ from .result import Aggregation
 __all__ = ["Compared", "Comparison", "Contested", "compare"]
 
 # What is compared unless told otherwise.
-USUAL = ("majority", "naive-soft", "dawid-skene")
+USUAL = ("majority", "wawa", "dawid-skene", "dawid-skene-map", "bcc", "hierarchical", "mace")
 
 _SPARSE = 0.3  # parameters per annotation above which confusion matrices are mostly prior
 _TOLD_APART = 2.0  # standard errors
@@ -155,8 +155,8 @@ def compare(
     --------
     >>> from dissensus import demo
     >>> found = compare(demo()[0], ["majority", "dawid-skene"])
-    >>> found.methods[0].method
-    'dawid-skene'
+    >>> sorted(row.method for row in found.methods)
+    ['dawid-skene', 'majority']
     """
     for name, value, least in (("folds", folds, 2), ("seeds", seeds, 1)):
         if value < least:

@@ -142,6 +142,8 @@ def mixture_weights(chance: Floats, rounds: int = 300) -> Floats:
     [1.0, 0.0]
     """
     weight = np.full(len(chance), 1 / len(chance))
+    if chance.shape[1] == 0:
+        return weight
     for _ in range(rounds):
         together = weight @ chance
         weight = weight * (chance / together).mean(axis=1)

@@ -59,6 +59,7 @@ class Aggregator(Settings, ABC):
 
     learns: ClassVar[type | None] = None  # the named tuple a fit leaves in `result.params`
     most_classes: ClassVar[int | None] = None  # where a method cannot choose between more
+    deals: ClassVar[bool] = False  # whether it deals annotations to folds, by their places
     abstains: ClassVar[bool] = False  # whether items with labels may be left undecided
 
     def fit(

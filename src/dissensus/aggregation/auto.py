@@ -1,10 +1,11 @@
 """Auto: a stack of methods, weighted by how well they foresee labels they have not seen.
 
 No score without truth picks the best method reliably, and the best one differs from data set to
-data set. A stack never loses the whole bet: its posterior is the weighted mean of its members'.
-The weights are those under which the mixture of members foresees left-out annotations best. With
-fifty gold items or more, they are those under which the members, fitted without gold, foresee
-gold best; the members are then fitted again with gold.
+data set. A stack never loses the whole bet: its posterior is the weighted geometric mean of its
+members', so that a member that is sure counts for more than one that is not. The weights are
+those under which the mixture of members foresees left-out annotations best. With fifty gold items
+or more, they are those under which the members, fitted without gold, foresee gold best; the
+members are then fitted again with gold.
 
     D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
 
@@ -29,30 +30,28 @@ from ..params import Count
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, Fit, first_best
+from ._em import normalise
 
-__all__ = ["MEMBERS", "Auto", "Stack"]
+__all__ = ["MEMBERS", "Auto", "Stack", "pooled"]
 
+# Models with priors, of every kind that errors come in: each annotator's own, shared by all or by
+# groups, out of habit, or because an item is hard.
 MEMBERS = (
-    "majority",
-    "wawa",
-    "iwmv",
-    "one-coin",
-    "dawid-skene",
-    "dawid-skene-map",
-    "bcc",
-    "dswc[L=3]",
-    "dswc[L=10]",
-    "glad",
-    "mace",
-    "mace[method=em]",
     "hierarchical",
     "hierarchical[pooled=1,estimate=True]",
     "hierarchical[pooled=0,estimate=True]",
+    "bcc",
+    "bcc[strength=1]",
+    "cbcc",
+    "dswc-vb",
+    "mace[prevalence=estimated]",
     "two-level",
     "two-level[strength=1]",
+    "two-level[strength=16]",
 )
 _ENOUGH_GOLD = 50
 _GUESS = 0.01  # what is left to a uniform guess about gold
+_LEAST = 1e-6  # the least belief of a member, so that no single one can veto
 _LARGE = 300_000  # annotations from which a fit has all cores to itself
 _WORTH_TELLING = 0.05
 
@@ -69,7 +68,7 @@ class Stack(NamedTuple):
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         average = np.nanmean(self.quality, axis=1, keepdims=True)
         quality = np.concatenate([self.quality, average], axis=1)[:, seats]
-        learned = tuple(one and one.seat(seats, n_items) for one in self.learned)
+        learned = tuple(one.seat(seats, n_items) for one in self.learned)
         return Stack(self.weight, quality, self.members, learned)
 
     def pack(self) -> dict[str, Any]:
@@ -115,6 +114,7 @@ class Auto(Aggregator):
     """
 
     learns: ClassVar[type] = Stack
+    deals: ClassVar[bool] = True
 
     folds: Count = 5
 
@@ -131,9 +131,7 @@ class Auto(Aggregator):
         else:
             left = held_out(fit.said, members, folds=self.folds, seed=fit.seed)
             weight = mixture_weights(left.chance)
-        posterior = np.zeros((fit.said.n_items, fit.said.n_classes))
-        for share, one in zip(weight, results, strict=True):
-            posterior += share * one.posterior
+        posterior = pooled(weight, [one.posterior for one in results])
         label = first_best(posterior)
         params = Stack(
             weight,
@@ -149,19 +147,24 @@ class Auto(Aggregator):
         return sum(aggregators.create(spec).n_numbers(said) for spec in MEMBERS)
 
     def judge(self, fit: Fit, params: Stack) -> tuple[Floats, Integers]:
-        posterior = np.zeros((fit.said.n_items, fit.said.n_classes))
-        for weight, spec, learned in zip(
-            params.weight, params.members, params.learned, strict=True
-        ):
-            method = aggregators.create(spec)
-            if learned is None:
-                posterior += weight * method.infer(fit).posterior
-            else:
-                posterior += weight * method.judge(fit, learned)[0]
+        believed = [
+            aggregators.create(spec).judge(fit, learned)[0]
+            for spec, learned in zip(params.members, params.learned, strict=True)
+        ]
+        posterior = pooled(params.weight, believed)
         return posterior, first_best(posterior)
 
     def quality(self, params: Stack, agreement: Floats) -> Floats:
-        return params.weight @ np.where(np.isnan(params.quality), agreement, params.quality)
+        quality = np.where(np.isnan(params.quality), agreement, params.quality)
+        return np.clip(params.weight @ quality, 0, 1)
+
+
+def pooled(weight: Floats, posteriors: list[Floats]) -> Floats:
+    """Return the weighted geometric mean of posteriors: (item, class)."""
+    joint = np.zeros_like(posteriors[0])
+    for share, one in zip(weight, posteriors, strict=True):
+        joint += share * np.log(np.maximum(one, _LEAST))
+    return normalise(joint)[1]
 
 
 def _enough_gold(fit: Fit) -> bool:

@@ -31,9 +31,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.option(
     "--strategy",
     "-s",
-    default="auto",
-    show_default=True,
-    help="name[setting=value,…]; for numbers auto is the mean.",
+    help="name[setting=value,…].  [default: dawid-skene; ordinal-distance; mean, for numbers]",
 )
 @click.option(
     "--labels",
@@ -65,7 +63,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @seed_option
 def aggregate(
     path: str,
-    strategy: str,
+    strategy: str | None,
     kind: str,
     output: str | None,
     hard: bool,
@@ -102,10 +100,9 @@ def aggregate(
     if path_remove:
         said = said.subset(items=[name for name in said.items if name not in _removed(path_remove)])
     if not folder and _are_numbers(said, kind):
-        _estimate(said, strategy, output, gold, save, as_json, seed)
+        _estimate(said, strategy or "mean", output, gold, save, as_json, seed)
         return
-    if strategy == "auto" and kind == "ordinal":
-        strategy = "ordinal-distance"
+    strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "dawid-skene")
     result = _fit(said, strategy, read_truth(gold) if gold else None, seed, threads)
     if save:
         result.save(save)
@@ -185,7 +182,7 @@ def _estimate(
     from ..io import as_numbers, read_truth, write
     from ..registry import estimators
 
-    method = estimators.create("mean" if strategy == "auto" else strategy)
+    method = estimators.create(strategy)
     known = {item: float(value) for item, value in read_truth(gold).items()} if gold else None
     result = method.fit(as_numbers(said), gold=known, seed=seed)
     if save:
