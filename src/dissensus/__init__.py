@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._demo import demo
     from .aggregation import aggregate
     from .annotations import Annotations
+    from .comparison import compare
     from .errors import DataError, DissensusError, MethodError, OptionError
     from .estimation import Estimation, estimate
     from .io import read, read_truth, write
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .metrics import evaluate
     from .registry import aggregators, estimators, simulators
     from .reporting.summary import summarise
+    from .resampling import bootstrap
     from .result import Aggregation
     from .simulation import simulate
 
@@ -43,6 +45,8 @@ __all__ = [
     "__version__",
     "aggregate",
     "aggregators",
+    "bootstrap",
+    "compare",
     "demo",
     "estimate",
     "estimators",
@@ -62,6 +66,8 @@ _HOMES = {
     "aggregators": "registry",
     "Annotations": "annotations",
     "DataError": "errors",
+    "bootstrap": "resampling",
+    "compare": "comparison",
     "demo": "_demo",
     "DissensusError": "errors",
     "estimate": "estimation",

@@ -177,8 +177,11 @@ def sort(
     key.sort()
     out: list[Codes] = []
     for given, width in zip(codes[::-1], bits[::-1], strict=True):
-        out.insert(0, (key & np.uint64(2**width - 1)).astype(given.dtype))
-        key >>= np.uint64(width)
+        part = np.empty(len(key), dtype=given.dtype)  # filled piece by piece, without a wide copy
+        np.bitwise_and(key, np.uint64(2**width - 1), out=part, casting="unsafe")
+        out.insert(0, part)
+        if len(out) < len(codes):
+            key >>= np.uint64(width)
     return out, None
 
 

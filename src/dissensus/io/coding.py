@@ -6,10 +6,12 @@ The order of names is the one of `_names.code`, so that it does not matter where
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.dtypes import StringDType
 
 from .._names import NUMBER, Codes, Names, as_names, code, smallest, text
 
@@ -22,10 +24,12 @@ def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
     coded = frame.select(
         pl.col(name).cast(pl.Categorical(pl.Categories.random())) for name in texts
     )
-    return {
-        name: _natural(coded[name]) if name in texts else _code_values(frame[name])
-        for name in frame.columns
-    }
+    with ThreadPoolExecutor() as pool:  # one column is often much longer than the others
+        found = pool.map(
+            lambda name: _natural(coded[name]) if name in texts else _code_values(frame[name]),
+            frame.columns,
+        )
+        return dict(zip(frame.columns, found, strict=True))
 
 
 def series_of(name: str, values: list[Any]) -> pl.Series:
@@ -43,16 +47,17 @@ def _natural(coded: pl.Series) -> tuple[Codes, Names]:
     physical = coded.to_physical().to_numpy()
     count = int(physical.max()) + 1 if len(physical) else 0
     places = pl.int_range(count, dtype=pl.UInt32, eager=True)
-    names = places.cat.to(coded.dtype).cast(pl.String).sort()
+    names = places.cat.to(coded.dtype).cast(pl.String)
+    order = names.arg_sort()
+    names = names.gather(order)
     if names.str.contains(NUMBER).all():
         numbers = names.cast(pl.Float64, strict=False)
         if numbers.is_finite().all():
-            names = names.gather(pl.Series(np.argsort(numbers.to_numpy(), kind="stable")))
-    # Where each name stood: sorting names and looking them up is faster than sorting places.
-    order = names.cast(coded.dtype).to_physical().to_numpy()
+            by_value = pl.Series(np.argsort(numbers.to_numpy(), kind="stable"))
+            names, order = names.gather(by_value), order.gather(by_value)
     rank = np.empty(count, dtype=smallest(count))
-    rank[order] = np.arange(count, dtype=rank.dtype)
-    return rank[physical], as_names(names.to_list())
+    rank[order.to_numpy()] = np.arange(count, dtype=rank.dtype)
+    return rank[physical], names.to_numpy().astype(StringDType())
 
 
 def _code_values(column: pl.Series) -> tuple[Codes, Names]:

@@ -15,7 +15,7 @@ from ..measurements import Numbers
 from .coding import carried, code_columns, series_of
 from .columns import CARRIED, NEEDED, find_columns
 from .sources import Source, open_source
-from .tables import _gaps, _line_of_row, _missing, as_frame, column_names, read_columns
+from .tables import as_frame, column_names, line_of_row, read_columns, without_gaps
 
 __all__ = ["LabelKind", "kind_of_labels", "numbers_from", "read_numbers"]
 
@@ -101,12 +101,7 @@ def numbers_from(
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
     frame = frame.select(pl.col(column).alias(role) for role, column in roles.items())
-    frame = frame.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
-    gaps = _gaps(frame)
-    if gaps.any() and missing == "drop":
-        frame, gaps = frame.filter(~gaps), pl.Series([], dtype=pl.Boolean)
-    if gaps.any():
-        raise _missing(frame, gaps, name, source)
+    frame = without_gaps(frame, missing, name, source)
     codes = code_columns(frame.select("item", "annotator"))
     return Numbers.from_codes(
         codes["item"][0],
@@ -131,7 +126,7 @@ def _values(label: pl.Series, name: str, source: Source | None) -> Floats:
     row, count = int(wrong.arg_true()[0]), int(wrong.sum())
     place = f"row {row + 1}"
     if source is not None and source.format in ("csv", "tsv"):
-        place = f"line {_line_of_row(source, row)}"
+        place = f"line {line_of_row(source, row)}"
     elif source is not None and source.format == "jsonl":
         place = f"line {row + 1}"
     more = f"; {count - 1} more lines like this" if count > 1 else ""

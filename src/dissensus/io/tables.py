@@ -18,7 +18,15 @@ from .columns import CARRIED, NEEDED, find_columns
 from .records import frame_of_records
 from .sources import Source, ragged_line
 
-__all__ = ["annotations_from", "as_frame", "column_names", "read_columns", "write_frame"]
+__all__ = [
+    "annotations_from",
+    "as_frame",
+    "column_names",
+    "line_of_row",
+    "read_columns",
+    "without_gaps",
+    "write_frame",
+]
 
 
 def as_frame(table: Any) -> pl.DataFrame:
@@ -50,15 +58,12 @@ def annotations_from(
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
     frame = frame.select(pl.col(column).alias(role) for role, column in roles.items())
-    needed = [pl.col(role) for role in NEEDED]
-    if any(frame[role].null_count() for role in NEEDED):
-        frame = frame.filter(~pl.all_horizontal(column.is_null() for column in needed))
-    gaps = _gaps(frame)
-    if gaps.any() and missing == "drop":
-        frame, gaps = frame.filter(~gaps), pl.Series([], dtype=pl.Boolean)
-    if gaps.any():
-        raise _missing(frame, gaps, name, source)
-    codes = code_columns(frame.select(needed))
+    if any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED):
+        frame = without_gaps(frame, missing, name, source)
+    codes = code_columns(frame.select(list(NEEDED)))
+    if any(len(names) and names[0] == "" for _, names in codes.values()):  # it is always first
+        frame = without_gaps(frame, missing, name, source)
+        codes = code_columns(frame.select(list(NEEDED)))
     label, known = codes["label"]
     if classes is not None:
         label, known = _declared(label, known, as_names(classes), name)
@@ -132,6 +137,19 @@ def write_frame(frame: pl.DataFrame, file: IO[bytes], kind: str, compression: An
             frame.write_csv(file, separator=separator, compression=compression)
 
 
+def without_gaps(
+    frame: pl.DataFrame, missing: str, name: str, source: Source | None
+) -> pl.DataFrame:
+    """Return the rows that have all they need; empty ones are nothing, others perhaps an error."""
+    frame = frame.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
+    gaps = _gaps(frame)
+    if not gaps.any():
+        return frame
+    if missing != "drop":
+        raise _missing(frame, gaps, name, source)
+    return frame.filter(~gaps)
+
+
 def _gaps(frame: pl.DataFrame) -> pl.Series:
     """Return the rows in which item, annotator or label is missing."""
     tests = []
@@ -159,13 +177,13 @@ def _missing(frame: pl.DataFrame, gaps: pl.Series, name: str, source: Source | N
         ragged = ragged_line(source, source.separator())
         if ragged is not None:
             return DataError(f"{name}: {ragged}{more}")
-        place = f"line {_line_of_row(source, row)}"
+        place = f"line {line_of_row(source, row)}"
     elif source is not None and source.format == "jsonl":
         place = f"line {row + 1}"
     return DataError(f"{name}: {place}: no {role}{more}; --missing drop leaves such rows out")
 
 
-def _line_of_row(source: Source, row: int) -> int:
+def line_of_row(source: Source, row: int) -> int:
     """Return the line on which a row begins, which quoted line breaks may have moved."""
     rows = csv.reader((line + "\n" for line in source.lines()), delimiter=source.separator())
     begins, seen = 1, -1
