@@ -6,7 +6,6 @@ is pickled.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,19 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ._files import replacing_folder
 from ._names import Names, as_names, with_gaps
 from ._relation import Array, Floats, Integers, frozen
+from ._stored import below, relation_of, restoring, store
 from .annotations import Annotations
 from .errors import DataError
 
 __all__ = ["Aggregation", "Table", "gold_codes", "pack_params", "unpack_params"]
 
 Table = Mapping[str, Array]  # column name → values, all of one length
-
-_FORMAT = 1
-_RELATION = ("index", "annotator", "label")  # arrays of the annotations in a saved result
-_NAMES = ("items", "annotators", "classes")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,60 +137,34 @@ class Aggregation:
 
     def save(self, folder: str | Path) -> None:
         """Write the result with its annotations to a folder, all of it or nothing."""
-        folder = Path(folder)
-        if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
-            raise DataError(f"{folder}: holds something else; name a new folder")
         learned = pack_params(self.params)
         arrays: dict[str, Any] = {
             **{name: getattr(self, name) for name in _ARRAYS},
-            **{f"said.{name}": getattr(self.said, name) for name in _RELATION},
             **{f"params.{name}": np.asarray(value) for name, value in learned.items()},
         }
         if self.interval is not None:
             arrays["interval"] = self.interval
-        notes = {
-            "format": _FORMAT,
-            "method": self.method,
-            "trace": self.trace,
-            "converged": self.converged,
-            "notes": self.notes,
-            **{name: getattr(self.said, name).tolist() for name in _NAMES},
-        }
-        with replacing_folder(folder) as target:
-            np.savez(target / "arrays.npz", **arrays)
-            (target / "result.json").write_text(json.dumps(notes), encoding="utf-8")
+        notes = {name: getattr(self, name) for name in ("method", "trace", "converged", "notes")}
+        store(folder, "aggregation", self.said, notes, arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Aggregation:
         """Read a result that `save` wrote."""
         from .registry import aggregators
 
-        folder = Path(folder)
-        try:
-            notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-            with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-                arrays = dict(stored)
-            if notes["format"] != _FORMAT:
-                raise DataError(
-                    f"{folder}: written by another version; update dissensus to read it"
-                )
-            names = {name: as_names(notes[name]) for name in _NAMES}
-            relation = {**_below("said", arrays), **names}
+        with restoring(folder, "aggregation") as stored:
+            notes, arrays = stored
             kind = aggregators.find(aggregators.resolve(notes["method"])[0]).learns
             return cls(
                 notes["method"],
-                Annotations(**relation),
+                Annotations(**relation_of(stored)),
                 **{name: arrays[name] for name in _ARRAYS},
-                params=unpack_params(kind, _below("params", arrays)),
+                params=unpack_params(kind, below("params", arrays)),
                 trace=tuple(notes["trace"]),
                 converged=notes["converged"],
                 interval=arrays.get("interval"),
                 notes=tuple(notes["notes"]),
             )
-        except (OSError, ValueError, KeyError, TypeError) as problem:
-            if isinstance(problem, DataError):
-                raise
-            raise DataError(f"{folder}: not a saved result ({problem})") from None
 
 
 _ARRAYS = tuple(field.name for field in fields(Aggregation) if field.type in ("Floats", "Integers"))
@@ -213,15 +182,6 @@ def unpack_params(kind: Any, arrays: dict[str, Any]) -> Any:
     if kind is None:
         return None
     return kind.unpack(arrays) if hasattr(kind, "unpack") else kind(**arrays)
-
-
-def _below(kind: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays whose names begin with a kind and a point, without that."""
-    return {
-        name.removeprefix(f"{kind}."): value
-        for name, value in arrays.items()
-        if name.startswith(f"{kind}.")
-    }
 
 
 def gold_codes(said: Annotations, gold: Mapping[Any, Any] | None) -> Integers | None:

@@ -6,26 +6,17 @@ is pickled.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from .._files import replacing_folder
-from .._names import as_names
 from .._relation import Floats, frozen
-from ..errors import DataError
+from .._stored import relation_of, restoring, store
 from ..measurements import Numbers
 from ..result import Table
 
 __all__ = ["Estimation"]
-
-_FORMAT = 1
-_KIND = "estimation"
-_RELATION = ("index", "annotator", "value")  # arrays of the numbers in a saved result
-_NAMES = ("items", "annotators")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,54 +94,22 @@ class Estimation:
 
     def save(self, folder: str | Path) -> None:
         """Write the result with its numbers to a folder, all of it or nothing."""
-        folder = Path(folder)
-        if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
-            raise DataError(f"{folder}: holds something else; name a new folder")
-        arrays: dict[str, Any] = {
-            **{name: getattr(self, name) for name in _ARRAYS},
-            **{f"said.{name}": getattr(self.said, name) for name in _RELATION},
-        }
-        notes = {
-            "format": _FORMAT,
-            "kind": _KIND,
-            "method": self.method,
-            "trace": self.trace,
-            "converged": self.converged,
-            **{name: getattr(self.said, name).tolist() for name in _NAMES},
-        }
-        with replacing_folder(folder) as target:
-            np.savez(target / "arrays.npz", **arrays)
-            (target / "result.json").write_text(json.dumps(notes), encoding="utf-8")
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        notes = {name: getattr(self, name) for name in ("method", "trace", "converged")}
+        store(folder, "estimation", self.said, notes, arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Estimation:
         """Read a result that `save` wrote."""
-        folder = Path(folder)
-        try:
-            notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-            if notes.get("kind") != _KIND:
-                raise DataError(f"{folder}: a saved aggregation; Aggregation.load reads it")
-            if notes["format"] != _FORMAT:
-                raise DataError(
-                    f"{folder}: written by another version; update dissensus to read it"
-                )
-            with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-                arrays = dict(stored)
-            relation: dict[str, Any] = {
-                **{name: arrays[f"said.{name}"] for name in _RELATION},
-                **{name: as_names(notes[name]) for name in _NAMES},
-            }
+        with restoring(folder, "estimation") as stored:
+            notes, arrays = stored
             return cls(
                 notes["method"],
-                Numbers(**relation),
+                Numbers(**relation_of(stored)),
                 **{name: arrays[name] for name in _ARRAYS},
                 trace=tuple(notes["trace"]),
                 converged=notes["converged"],
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-            if isinstance(problem, DataError):
-                raise
-            raise DataError(f"{folder}: not a saved result ({problem})") from None
 
 
 _ARRAYS = tuple(field.name for field in fields(Estimation) if field.type == "Floats")

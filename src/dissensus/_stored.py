@@ -1,0 +1,77 @@
+"""Results in folders: plain arrays and JSON, written all at once, read without running anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._files import replacing_folder
+from ._names import as_names
+from ._relation import Relation
+from .errors import DataError
+
+__all__ = ["Stored", "below", "relation_of", "restoring", "store"]
+
+_FORMAT = 1
+
+
+class Stored(NamedTuple):
+    """What a folder holds."""
+
+    notes: dict[str, Any]
+    arrays: dict[str, Any]
+
+
+def store(
+    folder: str | Path, kind: str, said: Relation, notes: dict[str, Any], arrays: dict[str, Any]
+) -> None:
+    """Write a result of some kind with the relation it speaks of."""
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
+        raise DataError(f"{folder}: holds something else; name a new folder")
+    columns = {name: value for name, value in vars(said).items() if name not in ("columns",)}
+    texts = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
+    codes = {f"said.{name}": value for name, value in columns.items() if name not in texts}
+    with replacing_folder(folder) as target:
+        np.savez(target / "arrays.npz", **arrays, **codes)
+        told = {"format": _FORMAT, "kind": kind, **notes, "names": texts}
+        (target / "result.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+@contextmanager
+def restoring(folder: str | Path, kind: str) -> Iterator[Stored]:
+    """Yield what a folder holds; whatever fails while it is used is told as a damaged folder."""
+    folder = Path(folder)
+    try:
+        notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        if notes["format"] != _FORMAT:
+            raise DataError(f"{folder}: written by another version; update dissensus to read it")
+        if notes["kind"] != kind:
+            other = str(notes["kind"])
+            raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
+        with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
+            yield Stored(notes, dict(stored))
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise DataError(f"{folder}: not a saved result ({problem})") from None
+
+
+def relation_of(stored: Stored) -> dict[str, Any]:
+    """Return the fields of the relation that a result speaks of."""
+    names = {name: as_names(texts) for name, texts in stored.notes["names"].items()}
+    return {**below("said", stored.arrays), **names}
+
+
+def below(kind: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names begin with a kind and a point, without that."""
+    return {
+        name.removeprefix(f"{kind}."): value
+        for name, value in arrays.items()
+        if name.startswith(f"{kind}.")
+    }
