@@ -45,13 +45,14 @@ class Table:
     def show(self) -> None:
         """Print it."""
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table as Printed
 
         printed = Printed(title=self.title, caption=self.note or None)
         for column in self.columns:
             printed.add_column(column)
         for row in self.rows:
-            printed.add_row(*map(number, row))
+            printed.add_row(*(escape(number(cell)) for cell in row))
         wide = None if sys.stdout.isatty() else 200
         Console(width=wide).print(printed)
 
