@@ -107,7 +107,7 @@ def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | N
     whatever strategy is named, the matrices are those of the file.
     """
     from ..params import describe_fields, spoken
-    from ..registry import simulators, split_spec
+    from ..registry import simulators
 
     if matrix_file:
         return f"given-matrices[file={spoken(matrix_file)}]"
@@ -115,5 +115,4 @@ def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | N
     known = {field.name for field in describe_fields(simulators.find(name))}
     given = {key: value for key, value in settings.items() if value is not None and key in known}
     inside = ",".join(f"{key}={spoken(value)}" for key, value in (given | told).items())
-    split_spec(f"{name}[{inside}]")
     return f"{name}[{inside}]"
