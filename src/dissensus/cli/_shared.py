@@ -7,14 +7,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..io import Reading
+
 __all__ = [
+    "examine_annotations",
     "json_option",
     "note",
     "progress_bar",
+    "read_annotations",
     "reading_options",
     "seed_option",
     "show_json",
@@ -35,6 +41,7 @@ seed_option = click.option(
 
 _READING = (
     click.option("--format", "format_", help="Format of PATH, where its content does not tell."),
+    click.option("--question", help="Which one, where several were asked."),
     click.option("--columns", help="Which column is which: item=…,annotator=…,label=…"),
     click.option(
         "--classes", help="All classes in order, with commas, where labels may not show them all."
@@ -56,20 +63,34 @@ def reading_options(command: Command) -> Command:
     return command
 
 
-def read_annotations(
-    path: str, format_: str | None, columns: str | None, classes: str | None, missing: str
-) -> Any:
-    """Read annotations as the reading options say."""
-    from ..io import read
+def examine_annotations(
+    path: str,
+    format_: str | None,
+    question: str | None,
+    columns: str | None,
+    classes: str | None,
+    missing: str,
+) -> Reading:
+    """Read annotations, and what stands beside them, as the reading options say."""
+    from ..io import examine
     from ..io.columns import parse_columns
 
-    return read(
+    found = examine(
         path,
         format=format_,
+        question=question,
         columns=parse_columns(columns),
         classes=[name.strip() for name in classes.split(",")] if classes else None,
         missing=missing,
     )
+    for sentence in found.notes:
+        note(sentence)
+    return found
+
+
+def read_annotations(path: str, **reading: Any) -> Annotations:
+    """Read annotations as the reading options say."""
+    return examine_annotations(path, **reading).said
 
 
 def note(message: str) -> None:

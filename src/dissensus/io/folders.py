@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -134,12 +134,12 @@ def save_array(path: Path, array: np.ndarray[Any, Any]) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def load_array(path: str | Path) -> np.ndarray[Any, Any]:
+def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndarray[Any, Any]:
     """Read an array; nothing in it is run."""
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
+        raise DataError(f"{name or path}: not an array of numbers ({problem})") from None
 
 
 def _is_other(names: np.ndarray[Any, Any]) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from .._names import NUMBER, text
 from .._relation import Floats
+from ..annotations import Annotations
 from ..errors import DataError
 from ..measurements import Numbers
 from .coding import carried, code_columns, series_of
@@ -17,7 +19,7 @@ from .columns import CARRIED, NEEDED, find_columns
 from .sources import Source, open_source
 from .tables import as_frame, column_names, line_of_row, read_columns, without_gaps
 
-__all__ = ["LabelKind", "kind_of_labels", "numbers_from", "read_numbers"]
+__all__ = ["LabelKind", "as_numbers", "kind_of_labels", "numbers_from", "read_numbers"]
 
 _MOST_CLASSES = 20
 
@@ -62,6 +64,22 @@ def kind_of_labels(labels: pl.Series | Sequence[Any]) -> LabelKind:
         return LabelKind("numeric", f"{count} whole numbers are more than {_MOST_CLASSES} classes")
     return LabelKind(
         "nominal", f"{count} whole numbers, no more than {_MOST_CLASSES}, are taken for classes"
+    )
+
+
+def as_numbers(said: Annotations) -> Numbers:
+    """Return annotations whose classes are numbers as numbers."""
+    try:
+        value = np.array([float(name) for name in said.classes.tolist()])
+    except ValueError as problem:
+        raise DataError(f"labels that are numbers were expected ({problem})") from None
+    return Numbers.from_codes(
+        said.item,
+        said.annotator,
+        value[said.label],
+        items=said.items,
+        annotators=said.annotators,
+        **said.columns,
     )
 
 

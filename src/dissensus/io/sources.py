@@ -29,7 +29,14 @@ FORMATS = {
 }
 COMPRESSED = {"gz": "gzip", "zst": "zstd"}
 
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"\x93NUMPY": "npy"}
+_MAGIC = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"\x93NUMPY": "npy",
+}
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 _SEPARATORS = ",\t;|"
 
@@ -59,6 +66,20 @@ class Source:
     def text(self) -> str:
         """Return all of it as text, unpacked."""
         return "\n".join(self.lines()).removeprefix("\ufeff")
+
+    def beginning(self, size: int) -> str:
+        """Return about the first `size` characters as text, unpacked."""
+        if _is_packed(self.content):
+            return self.text()[:size]
+        with self.file() as file:
+            raw = file.read(size)
+        return raw.decode("utf-8", errors="ignore")  # the last character may be cut in two
+
+    def file(self) -> IO[bytes]:
+        """Return it as an open file, as it is."""
+        return (
+            io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
+        )
 
     def separator(self) -> str:
         """Return what separates columns, judged by the first line."""

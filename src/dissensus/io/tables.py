@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import IO, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "annotations_from",
     "as_frame",
     "column_names",
+    "first_rows",
     "line_of_row",
     "read_columns",
     "without_gaps",
@@ -88,6 +90,23 @@ def column_names(source: Source) -> list[str]:
         case "csv" | "tsv":
             return _header(source)
     return read_columns(source, None).columns
+
+
+def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
+    """Return the first rows of a table, by column; fewer where they cannot be read."""
+    match source.format:
+        case "parquet":
+            frame = _reading(source, lambda: pl.read_parquet(source.content, n_rows=most))
+            return frame.to_dicts()
+        case "arrow":
+            return _reading(source, lambda: pl.read_ipc(source.content, n_rows=most)).to_dicts()
+    lines = (line + "\n" for line in source.lines(50 * most))
+    try:
+        rows = list(islice(csv.reader(lines, delimiter=source.separator()), most + 1))
+    except csv.Error:
+        return []
+    header = [name.removeprefix("\ufeff") for name in rows[0]] if rows else []
+    return [dict(zip(header, row, strict=False)) for row in rows[1:]]
 
 
 def read_columns(source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:

@@ -1,0 +1,188 @@
+"""From whatever people have to `Annotations`: tables, folders, and exports of labelling tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..annotations import Annotations
+from ..errors import DataError
+from .columns import CARRIED, NEEDED, find_columns
+from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
+from .folders import is_folder, load_array, read_folder
+from .records import parse
+from .sources import Source, open_source
+from .tables import annotations_from, column_names, read_columns
+
+__all__ = ["Reading", "examine", "read"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Annotations, and what else was found with them.
+
+    Attributes
+    ----------
+    said
+        The annotations.
+    format
+        What the file was: `csv`, `label-studio`, `folder`, ….
+    question, questions
+        Which question was read, and how many labels every question has.
+    kind
+        Whether a label is one class, several, one of classes in order, or a number.
+    gold
+        Known classes, item → label.
+    texts
+        What the items are: a table of item and text, if it is there.
+    notes
+        What was left out or assumed, a sentence each.
+    """
+
+    said: Annotations
+    format: str
+    question: str | None = None
+    questions: Mapping[str, int] = field(default_factory=dict)
+    kind: Kind = "single"
+    gold: Mapping[str, str] = field(default_factory=dict)
+    texts: pl.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+) -> Annotations:
+    """Return the annotations in a file, folder or table.
+
+    Parameters
+    ----------
+    source
+        A path to a table (csv, tsv, parquet, arrow, jsonl, json; text also as .gz or .zst), to an
+        export of a labelling tool, to a folder with `answers.json`, or `-` for standard input; a
+        polars, pandas or Arrow table; or `{item: {annotator: label}}`.
+    format
+        The format, where its content does not tell.
+    question
+        Which question, where several were asked.
+    columns
+        Which column is which, `{"item": …, "annotator": …, "label": …}`, where the names do not
+        tell. Further entries are carried along under their key.
+    classes
+        All classes there are, in order, where labels may not show them all.
+    missing
+        What to do with rows that lack an item, annotator or label: `error` or `drop`.
+
+    Examples
+    --------
+    >>> read({"a": {"ann": "cat", "bob": "dog"}})
+    <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
+    """
+    return examine(
+        source, format=format, question=question, columns=columns, classes=classes, missing=missing
+    ).said
+
+
+def examine(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "error",
+) -> Reading:
+    """Return the annotations with gold, texts and notes found beside them; words as in `read`."""
+    if isinstance(source, Annotations):
+        return Reading(source, "annotations")
+    if isinstance(source, Mapping):
+        return Reading(Annotations.from_dict(source, classes=classes), "mapping")
+    if not isinstance(source, (str, Path)):
+        said = annotations_from(source, columns=columns, classes=classes, missing=missing)
+        return Reading(said, "table")
+    if is_folder(source):
+        return Reading(read_folder(source, classes=classes), "folder")
+    opened = open_source(source, None if format in TOOLS else format)
+    name = format if format in TOOLS else None
+    if name is None and format is None and not columns:
+        head = head_of(opened)
+        name = None if head is None else tool_of(head)
+    if name is not None:
+        found = tool(name).read(opened)
+        return _choose(opened, name, found, question, classes, missing)
+    if question is not None:
+        raise opened.fail(f"a table of one question, so --question {question} cannot be chosen")
+    return Reading(_plain(opened, columns, classes, missing), opened.format)
+
+
+def _plain(
+    opened: Source,
+    columns: Mapping[str, str] | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+) -> Annotations:
+    """Return the annotations of an array, an object of objects, or a long table."""
+    if opened.format == "npy":
+        with opened.file() as file:
+            return Annotations.from_matrix(load_array(file, opened.name), classes=classes)
+    if opened.format == "zip":
+        raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
+    if opened.format == "json":
+        found = parse(opened, opened.text(), None)
+        if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
+            return _nested(found, classes, opened.name)
+    roles = find_columns(column_names(opened), NEEDED, columns, opened.name, CARRIED)
+    frame = read_columns(opened, list(dict.fromkeys(roles.values())))
+    said = annotations_from(frame, columns=roles, classes=classes, missing=missing, source=opened)
+    if len(said) == 0:
+        raise opened.fail("no labels in it, only a header")
+    return said
+
+
+def _choose(
+    opened: Source,
+    name: str,
+    found: Export,
+    question: str | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+) -> Reading:
+    """Return one question of an export as annotations."""
+    sizes = {known: one.answers.height for known, one in found.questions.items()}
+    told = ", ".join(f"{known} ({size} labels)" for known, size in sizes.items())
+    if not sizes:
+        raise opened.fail(f"a {name} export without any answer to a question")
+    if question is None and len(sizes) > 1:
+        raise opened.fail(f"several questions, {told}; choose with --question NAME")
+    if question is not None and question not in sizes:
+        raise opened.fail(f"no question {question!r}; there are {told}")
+    chosen = question if question is not None else next(iter(sizes))
+    asked: Question = found.questions[chosen]
+    if asked.answers.height == 0:
+        raise opened.fail(f"nobody answered {chosen!r}")
+    roles = {column: column for column in asked.answers.columns}
+    try:
+        said = annotations_from(
+            asked.answers, columns=roles, classes=classes or asked.classes, missing=missing
+        )
+    except DataError as problem:
+        raise opened.fail(str(problem).removeprefix("table: ")) from None
+    return Reading(
+        said, name, chosen, sizes, asked.kind, dict(asked.gold), found.texts, found.notes
+    )
+
+
+def _nested(found: Mapping[str, Any], classes: Any, name: str) -> Annotations:
+    try:
+        return Annotations.from_dict(found, classes=classes)
+    except DataError as problem:
+        raise DataError(f"{name}: {problem}") from None
