@@ -24,9 +24,25 @@ __all__ = ["TOOLS", "Export", "Head", "Kind", "Question", "head_of", "tool", "to
 Kind = Literal["single", "multiple", "ordinal", "numeric"]
 
 # Format → module. The first that recognises a file reads it, so the most particular come first.
-TOOLS: dict[str, str] = {}
+TOOLS: dict[str, str] = {
+    "label-studio": "dissensus.io.label_studio",
+    "prodigy": "dissensus.io.prodigy",
+    "argilla": "dissensus.io.argilla",
+    "lewidi": "dissensus.io.lewidi",
+    "doccano": "dissensus.io.doccano",
+    "mturk": "dissensus.io.mturk",
+    "toloka": "dissensus.io.toloka",
+    "appen": "dissensus.io.appen",
+    "zooniverse": "dissensus.io.zooniverse",
+    "huggingface": "dissensus.io.huggingface",
+    "votes": "dissensus.io.votes",
+    "wide": "dissensus.io.wide",
+    "headerless": "dissensus.io.headerless",
+    "peerannot-inverted": "dissensus.io.inverted",
+}
 
 _MOST = 20  # records to look at
+_MOST_ROWS = 200  # of a table
 _CHUNK = 2**16  # characters to begin with
 MARK = "|"  # between the options of one answer with several
 
@@ -87,11 +103,14 @@ class Head:
         Columns of a table, keys of the first record, keys of the object, files of the archive.
     first
         The first records; of an object, its first values; of a table, its first rows.
+    lines
+        The first lines of a table of texts, field by field, its header included.
     """
 
     shape: Literal["records", "object", "table", "archive"]
     names: tuple[str, ...]
     first: tuple[Any, ...]
+    lines: tuple[tuple[str, ...], ...] = ()
 
     @property
     def records(self) -> tuple[dict[str, Any], ...]:
@@ -183,14 +202,18 @@ def _skip(text: str, place: int) -> int:
 
 
 def _table(source: Source) -> Head:
-    from .tables import column_names, first_rows
+    from .tables import column_names, first_lines, first_rows
 
-    return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
+    if source.format in ("parquet", "arrow"):
+        return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
+    header, *rows = first_lines(source, _MOST_ROWS) or [()]
+    first = tuple(dict(zip(header, row, strict=False)) for row in rows)
+    return Head("table", header, first, (header, *rows))
 
 
 def _members(source: Source) -> list[str]:
     try:
-        with zipfile.ZipFile(source.file()) as archive:
+        with source.file() as file, zipfile.ZipFile(file) as archive:
             return archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError) as problem:
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as problem:
         raise DataError(f"{source.name}: damaged zip ({problem})") from None

@@ -19,6 +19,7 @@ from .._relation import Integers
 from ..annotations import Annotations
 from ..errors import DataError
 from ..result import Aggregation
+from .inverted import turned
 from .records import parse
 from .sources import open_source
 
@@ -55,8 +56,9 @@ def read_folder(
     answers: str | Path = "answers.json",
     metadata: str | Path | None = None,
     classes: Any = None,
+    inverted: bool = False,
 ) -> Annotations:
-    """Return the annotations of a data set folder."""
+    """Return the annotations of a data set folder; inverted, of `{annotator: {item: label}}`."""
     path = Path(folder) / answers
     if not path.exists():
         raise DataError(f"{folder}: no {answers} in this folder; name the file itself")
@@ -64,6 +66,8 @@ def read_folder(
     given = parse(source, source.text(), None)
     if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
         raise source.fail("answers should be {item: {annotator: label}}")
+    if inverted:
+        given = turned(given)
     notes = read_metadata(folder, metadata)
     if classes is None and isinstance(notes.get("n_classes"), int):
         classes = numbered(notes["n_classes"])

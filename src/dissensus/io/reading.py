@@ -11,11 +11,13 @@ import polars as pl
 
 from ..annotations import Annotations
 from ..errors import DataError
-from .columns import CARRIED, NEEDED, find_columns
+from .columns import CARRIED, NEEDED, find_columns, question_column
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
-from .folders import is_folder, load_array, read_folder
+from .folders import is_folder, load_array, read_folder, read_metadata
+from .headerless import by_number
+from .inverted import looks_inverted
 from .records import parse
-from .sources import Source, open_source
+from .sources import FORMATS, Source, open_source
 from .tables import annotations_from, column_names, read_columns
 
 __all__ = ["Reading", "examine", "read"]
@@ -76,7 +78,8 @@ def read(
         Which question, where several were asked.
     columns
         Which column is which, `{"item": …, "annotator": …, "label": …}`, where the names do not
-        tell. Further entries are carried along under their key.
+        tell; numbers from 1 where there are no names. Further entries are carried along under
+        their key.
     classes
         All classes there are, in order, where labels may not show them all.
     missing
@@ -110,42 +113,110 @@ def examine(
         said = annotations_from(source, columns=columns, classes=classes, missing=missing)
         return Reading(said, "table")
     if is_folder(source):
-        return Reading(read_folder(source, classes=classes), "folder")
+        return _folder(source, format, classes)
+    if format is not None and format not in (*TOOLS, *FORMATS):
+        known = ", ".join((*FORMATS, *TOOLS))
+        raise DataError(f"{source}: no format {format!r}; known are {known}")
     opened = open_source(source, None if format in TOOLS else format)
+    try:
+        return _examine(opened, format, question, columns, classes, missing)
+    except UnicodeEncodeError:  # JSON can name half a character
+        raise opened.fail("a text in it is not valid Unicode") from None
+
+
+def _examine(
+    opened: Source,
+    format: str | None,  # noqa: A002
+    question: str | None,
+    columns: Mapping[str, str] | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+) -> Reading:
     name = format if format in TOOLS else None
+    if columns and opened.format in ("csv", "tsv") and format in (None, "headerless", "csv", "tsv"):
+        found = by_number(opened, columns)
+        if found is not None:
+            return _choose(opened, "headerless", found, question, classes, missing)
     if name is None and format is None and not columns:
         head = head_of(opened)
         name = None if head is None else tool_of(head)
     if name is not None:
-        found = tool(name).read(opened)
-        return _choose(opened, name, found, question, classes, missing)
-    if question is not None:
-        raise opened.fail(f"a table of one question, so --question {question} cannot be chosen")
-    return Reading(_plain(opened, columns, classes, missing), opened.format)
+        return _choose(opened, name, tool(name).read(opened), question, classes, missing)
+    if opened.format in ("npy", "zip", "json"):
+        whole = _whole(opened, classes)
+        if whole is not None and question is not None:
+            raise _one_question(opened, question)
+        if whole is not None:
+            return whole
+    return _table(opened, question, columns, classes, missing)
 
 
-def _plain(
+def _whole(opened: Source, classes: Sequence[Any] | None) -> Reading | None:
+    """Return the annotations of an array or of an object of objects."""
+    if opened.format == "npy":
+        with opened.file() as file:
+            matrix = load_array(file, opened.name)
+        try:
+            return Reading(Annotations.from_matrix(matrix, classes=classes), "npy")
+        except DataError as problem:
+            raise opened.fail(str(problem)) from None
+    if opened.format == "zip":
+        raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
+    found = parse(opened, opened.text(), None)
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        return None
+    said = _nested(found, classes, opened.name)
+    return Reading(said, opened.format, notes=(*opened.notes, *_turn_note(said, {})))
+
+
+def _table(
     opened: Source,
+    question: str | None,
     columns: Mapping[str, str] | None,
     classes: Sequence[Any] | None,
     missing: str,
-) -> Annotations:
-    """Return the annotations of an array, an object of objects, or a long table."""
-    if opened.format == "npy":
-        with opened.file() as file:
-            return Annotations.from_matrix(load_array(file, opened.name), classes=classes)
-    if opened.format == "zip":
-        raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
-    if opened.format == "json":
-        found = parse(opened, opened.text(), None)
-        if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
-            return _nested(found, classes, opened.name)
-    roles = find_columns(column_names(opened), NEEDED, columns, opened.name, CARRIED)
-    frame = read_columns(opened, list(dict.fromkeys(roles.values())))
+) -> Reading:
+    """Return the annotations of a long table, with one question or with a column that tells."""
+    present = column_names(opened)
+    asks = question_column(present, columns)
+    if asks is None and question is not None:
+        raise _one_question(opened, question)
+    told = {role: name for role, name in (columns or {}).items() if role != "question"}
+    others = [name for name in present if name != asks]
+    roles = find_columns(others, NEEDED, told, opened.name, CARRIED)
+    wanted = dict.fromkeys([*roles.values(), *([asks] if asks else [])])
+    frame = read_columns(opened, list(wanted))
+    if asks is not None:
+        named = pl.col(asks).cast(pl.String).fill_null("(no question)").alias("question")
+        parts = frame.select(named, *(pl.col(one).alias(role) for role, one in roles.items()))
+        questions = {
+            str(name): Question(part.drop("question"))
+            for (name,), part in parts.group_by("question", maintain_order=True)
+        }
+        return _choose(opened, opened.format, Export(questions), question, classes, missing)
     said = annotations_from(frame, columns=roles, classes=classes, missing=missing, source=opened)
     if len(said) == 0:
         raise opened.fail("no labels in it, only a header")
-    return said
+    return Reading(said, opened.format, notes=opened.notes)
+
+
+def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
+    inverted = format == "peerannot-inverted"
+    said = read_folder(source, classes=classes, inverted=inverted)
+    return Reading(
+        said, "folder", notes=() if inverted else _turn_note(said, read_metadata(source))
+    )
+
+
+def _turn_note(said: Annotations, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    labelled = said.items[said.labels_per_item > 0].tolist()
+    if not looks_inverted(labelled, said.annotators.tolist(), metadata):
+        return ()
+    return ("the outer names look like annotators; --format peerannot-inverted turns them",)
+
+
+def _one_question(opened: Source, question: str) -> DataError:
+    return opened.fail(f"a table of one question, so --question {question} cannot be chosen")
 
 
 def _choose(
@@ -176,9 +247,8 @@ def _choose(
         )
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix("table: ")) from None
-    return Reading(
-        said, name, chosen, sizes, asked.kind, dict(asked.gold), found.texts, found.notes
-    )
+    notes = (*opened.notes, *found.notes)
+    return Reading(said, name, chosen, sizes, asked.kind, dict(asked.gold), found.texts, notes)
 
 
 def _nested(found: Mapping[str, Any], classes: Any, name: str) -> Annotations:

@@ -6,16 +6,18 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import polars as pl
 
 from ..errors import DataError
+from .packing import is_packed, unpacked
 
-__all__ = ["FORMATS", "Source", "format_for", "open_source"]
+__all__ = ["FORMATS", "Source", "fields", "format_for", "open_source", "ragged_line"]
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
 FORMATS = {
@@ -37,7 +39,9 @@ _MAGIC = {
     b"\xff\xff\xff\xff": "arrow",
     b"\x93NUMPY": "npy",
 }
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+_WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_BEGINNING = 2**24  # characters that are looked at to recognise a format
+_LONGEST = 400  # characters of a message
 _SEPARATORS = ",\t;|"
 
 
@@ -48,28 +52,33 @@ class Source:
     name: str  # for messages
     content: Path | bytes
     format: str
+    notes: tuple[str, ...] = ()
 
     def fail(self, message: str) -> DataError:
-        """Return an error about this source."""
-        return DataError(f"{self.name}: {message}")
+        """Return an error about this source, in one line and not too long."""
+        line = " ".join(message.splitlines())
+        return DataError(f"{self.name}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '…'}")
 
     def lines(self, most: int | None = None) -> list[str]:
         """Return its lines as text, unpacked; the first ones are quickly had."""
         try:
-            if most is not None and not _is_packed(self.content):
+            if most is not None and not is_packed(self.content):
                 with _as_file(self.content) as file:
-                    return [line.rstrip("\r\n") for line in islice(file, most)]
-            return pl.read_lines(self.content, n_rows=most)["line"].to_list()
+                    found = list(_first(file, most))
+            else:
+                found = pl.read_lines(self.content, n_rows=most)["line"].to_list()
         except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
             raise self.fail(_undecodable(self.content)) from None
+        found[:1] = [line.removeprefix("\ufeff") for line in found[:1]]
+        return found
 
     def text(self) -> str:
         """Return all of it as text, unpacked."""
-        return "\n".join(self.lines()).removeprefix("\ufeff")
+        return "\n".join(self.lines())
 
     def beginning(self, size: int) -> str:
         """Return about the first `size` characters as text, unpacked."""
-        if _is_packed(self.content):
+        if is_packed(self.content):
             return self.text()[:size]
         with self.file() as file:
             raw = file.read(size)
@@ -82,10 +91,12 @@ class Source:
         )
 
     def separator(self) -> str:
-        """Return what separates columns, judged by the first line."""
+        """Return what separates columns, judged by the first line that is not blank."""
         if self.format == "tsv":
             return "\t"
-        head = self.lines(1)[0]
+        head = next(filter(str.strip, self.lines(1)), None)
+        if head is None:
+            head = next(filter(str.strip, self.lines(1000)), "")
         return max(_SEPARATORS, key=lambda mark: (head.count(mark), mark == ","))
 
 
@@ -100,8 +111,16 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
     if not head:
         raise DataError(f"{name}: empty")
     source = Source(name, content, format or "csv")
+    if is_packed(content):
+        content = unpacked(content, name)
+        head = head if isinstance(content, Path) else content[:8]
+    notes: tuple[str, ...] = ()
+    if head[:2] in _WIDE:
+        content, notes = _narrowed(source, content, head), ("written as UTF-16",)
+        head = content[:8]
+    source = Source(name, content, format or "csv", notes)
     if format is None:
-        source = Source(name, content, _recognise(source, head))
+        source = Source(name, content, _recognise(source, head), notes)
     return source
 
 
@@ -127,9 +146,26 @@ def _as_file(content: Path | bytes) -> IO[str]:
     return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
 
 
-def _is_packed(content: Path | bytes) -> bool:
-    head = content[:8] if isinstance(content, bytes) else _head(content)
-    return head.startswith(_PACKED)
+def _first(file: IO[str], most: int) -> Iterator[str]:
+    """Yield the first lines, but no more than a beginning of them all."""
+    left = _BEGINNING
+    for _ in range(most):
+        line = file.readline(left)
+        if not line:
+            break
+        yield line.rstrip("\r\n")
+        left -= len(line)
+        if left <= 0:
+            break
+
+
+def _narrowed(source: Source, content: Path | bytes, head: bytes) -> bytes:
+    """Return UTF-16 as UTF-8."""
+    raw = content if isinstance(content, bytes) else content.read_bytes()
+    try:
+        return raw[2:].decode(_WIDE[head[:2]]).encode()
+    except UnicodeError:
+        raise source.fail("not whole as UTF-16; save it again as UTF-8") from None
 
 
 def _head(path: Path) -> bytes:
@@ -144,14 +180,16 @@ def _recognise(source: Source, head: bytes) -> str:
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise source.fail("written as UTF-16; save it again as UTF-8")
-    first = [line.removeprefix("\ufeff").strip() for line in source.lines(50)]
+    if not is_packed(source.content) and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
+        return "json"  # before lines are looked at: all of a list may stand on one
+    first = [line.strip() for line in source.lines(50)]
     first = [line for line in first if line]
     if not first:
         raise source.fail("empty")
     if first[0].startswith("["):
         return "json"
+    if "\0" in first[0]:
+        raise source.fail("NUL characters in its first line; if it is text, save it as UTF-8")
     if first[0].startswith("{"):
         return "jsonl" if _whole(first[0]) and (len(first) > 1 or _flat(first[0])) else "json"
     return "csv"
@@ -171,7 +209,7 @@ def _flat(line: str) -> bool:
 def _undecodable(content: Path | bytes) -> str:
     """Say where the text stops being UTF-8; a packed file is only said to be damaged."""
     raw = content if isinstance(content, bytes) else content.read_bytes()
-    if raw.startswith(_PACKED):
+    if is_packed(raw):
         return "cannot be unpacked to UTF-8 text; it is damaged or not text"
     try:
         raw.decode("utf-8")
@@ -183,12 +221,32 @@ def _undecodable(content: Path | bytes) -> str:
 
 def ragged_line(source: Source, separator: str) -> str | None:
     """Say which line has more or fewer fields than the first one."""
-    rows = csv.reader((line + "\n" for line in source.lines()), delimiter=separator)
-    try:
-        width = len(next(rows))
-        for row in rows:
-            if row and len(row) != width:
-                return f"line {rows.line_num}: {len(row)} fields, but the header has {width}"
-    except csv.Error as problem:
-        return f"line {rows.line_num}: {problem}"
+    with fields(source.lines(), separator) as rows:
+        try:
+            width = len(next(filter(None, rows), []))
+            for row in rows:
+                if row and len(row) != width:
+                    return f"line {rows.line_num}: {len(row)} fields, but the header has {width}"
+        except csv.Error as problem:
+            return f"line {rows.line_num}: {problem}"
     return None
+
+
+@contextmanager
+def fields(lines: list[str], separator: str) -> Iterator[_Rows]:
+    """Yield a reader of lines, field by field, however long a field is."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield csv.reader((line + "\n" for line in lines), delimiter=separator)
+    finally:
+        csv.field_size_limit(before)
+
+
+class _Rows(Protocol):
+    """What `csv.reader` returns, which has no name of its own."""
+
+    line_num: int
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+    def __next__(self) -> list[str]: ...

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from contextlib import suppress
+from itertools import dropwhile, islice, takewhile
 from typing import IO, Any
 
 import numpy as np
@@ -17,15 +19,17 @@ from ..errors import DataError
 from .coding import carried, code_columns, series_of
 from .columns import CARRIED, NEEDED, find_columns
 from .records import frame_of_records
-from .sources import Source, ragged_line
+from .sources import Source, fields, ragged_line
 
 __all__ = [
     "annotations_from",
     "as_frame",
     "column_names",
+    "first_lines",
     "first_rows",
     "line_of_row",
     "read_columns",
+    "read_unnamed",
     "without_gaps",
     "write_frame",
 ]
@@ -100,13 +104,16 @@ def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
             return frame.to_dicts()
         case "arrow":
             return _reading(source, lambda: pl.read_ipc(source.content, n_rows=most)).to_dicts()
-    lines = (line + "\n" for line in source.lines(50 * most))
-    try:
-        rows = list(islice(csv.reader(lines, delimiter=source.separator()), most + 1))
-    except csv.Error:
-        return []
-    header = [name.removeprefix("\ufeff") for name in rows[0]] if rows else []
-    return [dict(zip(header, row, strict=False)) for row in rows[1:]]
+    header, *rows = first_lines(source, most + 1) or [()]
+    return [dict(zip(header, row, strict=False)) for row in rows]
+
+
+def first_lines(source: Source, most: int) -> list[tuple[str, ...]]:
+    """Return the first lines of a table of texts, field by field; fewer where one is damaged."""
+    found: list[tuple[str, ...]] = []
+    with fields(source.lines(20 * most), source.separator()) as rows, suppress(csv.Error):
+        found += map(tuple, islice(dropwhile(_is_blank, rows), most))
+    return found
 
 
 def read_columns(source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:
@@ -123,16 +130,50 @@ def read_columns(source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:
     separator = source.separator()
     header = _header(source)  # read here: polars leaves doubled quotes in names
     places = range(len(header)) if columns is None else sorted(map(header.index, columns))
+    frame = _read_csv(source, separator, columns=list(places))
+    frame.columns = _different([header[place] for place in places])
+    return frame
+
+
+def _is_blank(row: list[str]) -> bool:
+    return not row
+
+
+def _different(names: list[str]) -> list[str]:
+    """Return names of columns, a number added to one that stood there before."""
+    taken = set(names)
+    times: Counter[str] = Counter()
+    found = []
+    for name in names:
+        times[name] += 1
+        free = name
+        while times[name] > 1 and free in taken:
+            free = f"{name} ({times[name]})"
+            times[name] += free in taken
+        taken.add(free)
+        found.append(free)
+    return found
+
+
+def read_unnamed(source: Source) -> pl.DataFrame:
+    """Return a table of texts whose first line is a row like the others; columns are 1, 2, …."""
+    if source.format not in ("csv", "tsv"):
+        raise source.fail(f"a {source.format}, which names its columns, and not a table of texts")
+    separator = source.separator()
+    blank = sum(1 for _ in takewhile(lambda line: not line, source.lines(1000)))
+    frame = _read_csv(source, separator, has_header=False, skip_lines=blank)
+    ragged = ragged_line(source, separator)  # polars fills short rows
+    if ragged is not None:
+        raise source.fail(ragged)
+    frame.columns = [str(place) for place in range(1, frame.width + 1)]
+    return frame.with_columns(pl.col("1").str.strip_prefix("\ufeff"))
+
+
+def _read_csv(source: Source, separator: str, **options: Any) -> pl.DataFrame:
     try:
-        frame = pl.read_csv(
-            source.content,
-            columns=list(places),
-            separator=separator,
-            infer_schema=False,
-            glob=False,
+        return pl.read_csv(
+            source.content, separator=separator, infer_schema=False, glob=False, **options
         )
-        frame.columns = [header[place] for place in places]
-        return frame
     except pl.exceptions.NoDataError:
         raise source.fail("empty") from None
     except (pl.exceptions.PolarsError, OSError) as problem:
@@ -204,28 +245,25 @@ def _missing(frame: pl.DataFrame, gaps: pl.Series, name: str, source: Source | N
 
 def line_of_row(source: Source, row: int) -> int:
     """Return the line on which a row begins, which quoted line breaks may have moved."""
-    rows = csv.reader((line + "\n" for line in source.lines()), delimiter=source.separator())
-    begins, seen = 1, -1
-    for fields in rows:
-        if fields:
-            seen += 1
-        if seen == row + 1:
-            break
-        begins = rows.line_num + 1
+    with fields(source.lines(), source.separator()) as rows:
+        begins, seen = 1, -1
+        for one in rows:
+            if one:
+                seen += 1
+            if seen == row + 1:
+                break
+            begins = rows.line_num + 1
     return begins
 
 
 def _header(source: Source) -> list[str]:
-    separator = source.separator()
-    lines = (line + "\n" for line in source.lines(1000))
-    names = next(csv.reader(lines, delimiter=separator), [])
-    return [name.removeprefix("\ufeff") for name in names]
+    return list(next(iter(first_lines(source, 1)), ()))
 
 
 def _reading(source: Source, read: Any) -> Any:
     try:
         return read()
-    except (pl.exceptions.PolarsError, OSError) as problem:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as problem:
         raise source.fail(f"damaged {source.format} ({str(problem).splitlines()[0]})") from None
 
 

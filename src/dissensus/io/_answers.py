@@ -1,0 +1,245 @@
+"""Answers as they are found in an export, question by question, until they become tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from .._names import text
+from .exports import MARK, Export, Kind, Question
+
+__all__ = ["Answers", "Gathered", "Items", "describe", "joined"]
+
+_NONE = "(none)"  # several options could be chosen, and none was
+_LONG = 60  # characters of a text that names an item
+_TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
+_FREE = 20  # more different answers than this, nearly all different: nobody chose from options
+
+
+class Answers:
+    """The answers to one question, given one by one.
+
+    A label is an escaped option, several of them joined, or empty where none was chosen.
+    """
+
+    def __init__(self) -> None:
+        self.item: list[str] = []
+        self.annotator: list[str] = []
+        self.label: list[str] = []
+        self.time: list[Any] = []
+        self.duration: list[Any] = []
+        self.confidence: dict[int, Any] = {}  # by row: few answers have one
+        self.split: dict[int, str] = {}
+        self.models: set[int] = set()
+        self.kind: Kind = "single"
+        self.classes: dict[str, None] = {}
+        self.gold: dict[str, str] = {}
+        self.disputed: set[str] = set()
+        self._people: dict[str, str] = {}  # equal names are one text in memory
+        self._known: dict[str, str] = {}
+
+    def add(
+        self, item: str, annotator: str, label: str, time: Any = None, duration: Any = None
+    ) -> None:
+        """Take one answer."""
+        self.item.append(item)
+        self.annotator.append(self._people.setdefault(annotator, annotator))
+        self.label.append(self._known.setdefault(label, label))
+        self.time.append(time)
+        self.duration.append(duration)
+
+    def add_model(self, item: str, name: Any, label: str, confidence: Any = None) -> None:
+        """Take the answer of a model, which is an annotator named `model:<name>`."""
+        row = len(self.label)
+        self.models.add(row)
+        if isinstance(confidence, (int, float)):
+            self.confidence[row] = confidence
+        self.add(item, "model" if name is None or name == "" else f"model:{text(name)}", label)
+
+    def know(self, item: str, label: str) -> None:
+        """Take a label that is known to be right; two different ones are none."""
+        if self.gold.setdefault(item, label) != label:
+            self.disputed.add(item)
+
+    def free(self) -> bool:
+        """Return whether these look like texts that people wrote."""
+        if self.kind != "single":
+            return False
+        return len(self._known) > max(_FREE, len(self.label) / 2) or any(
+            len(label) > 200 for label in self._known
+        )
+
+    def question(self) -> Question:
+        """Return everything as a table."""
+        columns: dict[str, pl.Series] = {
+            "item": pl.Series(self.item, dtype=pl.String),
+            "annotator": pl.Series(self.annotator, dtype=pl.String),
+            "label": pl.Series(self.label, dtype=pl.String),
+        }
+        if any(value is not None for value in self.time):
+            columns["time"] = _times(self.time)
+        rows = range(len(self.label))
+        confidence = [self.confidence.get(row) for row in rows] if self.confidence else []
+        for name, values in (("duration", self.duration), ("confidence", confidence)):
+            if any(value is not None for value in values):
+                columns[name] = pl.Series(values, dtype=pl.Float64, strict=False)
+        if self.split:
+            columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
+        if self.models:
+            columns["source"] = pl.Series(["model" if r in self.models else "person" for r in rows])
+        frame = pl.DataFrame(columns)
+        if self.kind == "multiple":
+            frame = frame.with_columns(pl.col("label").replace("", _NONE))
+        elif "" in self._known or any("\\" in label for label in self._known):
+            frame = frame.filter(pl.col("label") != "").with_columns(
+                pl.col("label").str.replace_all(f"\\{MARK}", MARK, literal=True)
+            )
+        return Question(frame, self.kind, self._declared(), self._gold())
+
+    def unanswered(self) -> int:
+        """Return how many answers chose nothing where one option was to be chosen."""
+        return 0 if self.kind == "multiple" else self.label.count("")
+
+    def _declared(self) -> tuple[str, ...] | None:
+        """Return the options that were offered, if only they were chosen."""
+        if self.kind not in ("single", "ordinal"):
+            return None
+        given = {_plain(label) for label in self._known if label}
+        offered = {_plain(name): None for name in self.classes}
+        return tuple(offered) if offered and given <= offered.keys() else None
+
+    def _gold(self) -> dict[str, str]:
+        known = {item: name for item, name in self.gold.items() if item not in self.disputed}
+        if self.kind == "multiple":
+            return {item: name or _NONE for item, name in known.items()}
+        return {item: _plain(name) for item, name in known.items() if name}
+
+
+class Items:
+    """The names of items, and what they are."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.clashes: set[str] = set()
+        self._named: dict[str, str] = {}
+
+    def name(self, given: Any, body: str | None) -> str | None:
+        """Return an item's name: its id, else its text, shortened with a number if it is long."""
+        if given is not None and given != "":
+            item = given if type(given) is str else text(given)
+        elif body:
+            item = self._named.get(body) or self._shortened(body)
+        else:
+            return None
+        if body and self.texts.setdefault(item, body) != body:
+            self.clashes.add(item)
+        return item
+
+    def _shortened(self, body: str) -> str:
+        number = len(self._named) + 1
+        name = body if len(body) <= _LONG else f"{body[: _LONG - 1]}… ({number})"
+        return self._named.setdefault(body, name)
+
+    def table(self) -> pl.DataFrame | None:
+        """Return items and texts, if there are any."""
+        if not self.texts:
+            return None
+        return pl.DataFrame({"item": list(self.texts), "text": list(self.texts.values())})
+
+
+class Gathered:
+    """All questions of an export, its items, and what was left out."""
+
+    def __init__(self) -> None:
+        self.questions: dict[str, Answers] = {}
+        self.items = Items()
+        self.left: Counter[str] = Counter()  # what was left out → how many
+        self.notes: list[str] = []
+
+    def __getitem__(self, name: str) -> Answers:
+        """Return the answers to a question, none so far where it is new."""
+        found = self.questions.get(name)
+        if found is None:
+            found = self.questions[name] = Answers()
+        return found
+
+    def export(self, *, drop_texts: bool = False) -> Export:
+        """Return everything; with `drop_texts`, without questions that were answered in prose."""
+        questions = {name: one for name, one in self.questions.items() if one.label}
+        if drop_texts:
+            prose = {name: one for name, one in questions.items() if one.free()}
+            if len(prose) < len(questions):
+                for name, one in prose.items():
+                    self.left[f"free text in answer to {name!r}"] += len(one.label)
+                    del questions[name]
+        for name, one in questions.items():
+            self.left[f"answers to {name!r} with nothing chosen"] += one.unanswered()
+            self.left[f"items with contradicting gold for {name!r}"] += len(one.disputed)
+        by_models = sum(len(one.models) for one in questions.values())
+        notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
+        if by_models:
+            notes.append(f"labels by models: {by_models}; the column source tells them apart")
+        if self.items.clashes:
+            notes.append(f"items whose text differs under the same id: {len(self.items.clashes)}")
+        found = {name: one.question() for name, one in questions.items()}
+        return Export(found, self.items.table(), (*self.notes, *notes))
+
+
+def joined(options: Sequence[Any]) -> str:
+    r"""Return options as one label, in the order of their names.
+
+    >>> joined(["b", "a"]), joined(["a|b"]), joined([])
+    ('a|b', 'a\\|b', '')
+    """
+    if len(options) == 1:
+        return _escaped(options[0])
+    return MARK.join(sorted({_escaped(option) for option in options}))
+
+
+def describe(data: Any) -> str | None:
+    """Return what an item is, as text: its text or link, or all texts in it with their names."""
+    if isinstance(data, str):
+        return data if _is_text(data) else None
+    if not isinstance(data, Mapping):
+        return None
+    for name in _TEXTS:
+        if name in data and _is_text(data[name]):
+            return data[name]
+    texts = {name: value for name, value in data.items() if _is_text(value)}
+    if len(texts) < 2:
+        return next(iter(texts.values()), None)
+    return "\n".join(f"{name}: {value}" for name, value in texts.items())
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and not value.startswith("data:")
+
+
+def _escaped(option: Any) -> str:
+    name = option if type(option) is str else text(option)
+    return name.replace(MARK, f"\\{MARK}") if MARK in name else name
+
+
+def _plain(label: str) -> str:
+    return label.replace(f"\\{MARK}", MARK)
+
+
+def _times(values: list[Any]) -> pl.Series:
+    """Return seconds since 1970, or written times, as times of UTC; as they are if unreadable."""
+    if all(value is None or isinstance(value, (int, float)) for value in values):
+        seconds = pl.Series(values, dtype=pl.Float64, strict=False)
+        if not seconds.is_between(0, 1e11).all():
+            return seconds
+        return (seconds * 1e6).cast(pl.Int64).cast(pl.Datetime("us"))
+    written = pl.Series([None if value is None else str(value) for value in values])
+    for zone in ("UTC", None):
+        try:
+            found = written.str.to_datetime(time_unit="us", time_zone=zone, strict=False)
+        except pl.exceptions.PolarsError:
+            continue
+        if found.null_count() == written.null_count():
+            return found.dt.replace_time_zone(None)
+    return written

@@ -1,0 +1,199 @@
+"""doccano: a zip with a file for each annotator, or JSON lines that name the user.
+
+In the zip the name of a file is the annotator's (`ann.jsonl`, `bob.csv`); a record has an id, a
+text or file name, and the labels given to it. Labels of CSV stand with `#` between them. Records
+without a label are left out: they were not labelled yet. A project that everybody shares is
+exported as one file that does not say who labelled; that is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from .._names import text
+from ..errors import DataError
+from ._answers import Gathered, describe, joined
+from ._json import decode, records
+from .exports import Export, Head
+from .sources import Source
+
+__all__ = ["read", "recognises"]
+
+_ENDINGS = (".jsonl", ".json", ".csv")
+_LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age
+_INPUTS = ("text", "data", "filename", "image")
+_WHO = ("annotator", "user", "username", "annotated_by")
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+)
+# A zip may hold this much: text packs to a tenth, and what packs to a fortieth is a trap.
+_BASE, _RATIO = 2**24, 40
+
+Record = dict[str, Any]
+
+
+def recognises(head: Head) -> bool:
+    """Return whether a zip holds jsonl, json or csv, or records have id, text and label lists."""
+    if head.shape == "archive":
+        files = [name for name in head.names if _counts(name)]
+        return bool(files) and all(name.lower().endswith(_ENDINGS) for name in files)
+    if head.shape == "object":
+        return _is_record(dict(zip(head.names, head.first, strict=False)))
+    return head.shape == "records" and bool(head.records) and all(map(_is_record, head.records))
+
+
+def _is_record(record: Record) -> bool:
+    if "id" not in record or not any(name in record for name in _INPUTS):
+        return False
+    if "answer" in record or any(_names_people(name, given) for name, given in record.items()):
+        return False
+    said = record.get("annotations")
+    if isinstance(said, list) and said:
+        return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in said)
+    given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
+    return bool(given) and all(_is_label(one) for labels in given for one in labels)
+
+
+def _names_people(name: str, given: Any) -> bool:
+    """Return whether annotators stand in a list, parallel to the labels; doccano has no such."""
+    people = ("annotator", "worker", "rater", "user")
+    return isinstance(given, list) and any(word in name.lower() for word in people)
+
+
+def _is_label(one: Any) -> bool:
+    return isinstance(one, str) or (isinstance(one, list) and len(one) == 3)
+
+
+def read(source: Source) -> Export:
+    """Return the labels of every annotator."""
+    found = Gathered()
+    if source.format == "zip":
+        for annotator, number, record in _unpacked(source):
+            if not _may_be_ours(record):
+                raise source.fail(
+                    f"{annotator}, record {number}: no id or label as doccano has; unpack the zip"
+                )
+            _take(found, record, annotator, number, source)
+    else:
+        for number, record in records(source, Record):
+            _take(found, record, None, number, source)
+    if not found.questions and found.left["spans and boxes"]:
+        raise source.fail("only spans, boxes or relations in it; labels of whole texts are read")
+    return found.export()
+
+
+def _may_be_ours(record: Record) -> bool:
+    labels = (*_LABELS, "entities", "bbox", "segmentation")
+    return any(name in record for name in ("id", *_INPUTS)) and any(n in record for n in labels)
+
+
+def _take(
+    found: Gathered, record: Record, annotator: str | None, number: int, source: Source
+) -> None:
+    """Take the labels of one record."""
+    item = found.items.name(_scalar(record.get("id")), describe(_input(record)))
+    if item is None:
+        raise source.fail(f"record {number}: neither an id nor a text")
+    said = record.get("annotations")
+    if annotator is None and isinstance(said, list):
+        for one in said:
+            _take_old(found, one, item)
+        return
+    by = annotator or next((record[n] for n in _WHO if _scalar(record.get(n)) is not None), None)
+    if by is None:
+        raise source.fail(
+            "an export of a shared doccano project does not say who labelled; "
+            "zip one file for each annotator, named after them"
+        )
+    for name in ("entities", "spans", "relations", "bbox", "segmentation"):
+        shapes = record.get(name)
+        found.left["spans and boxes"] += len(shapes) if isinstance(shapes, list) else 0
+    for name in _LABELS:
+        given = record.get(name)
+        if given is None or given == "" or given == []:
+            found.left["records without a label"] += name in record
+            continue
+        labels = given if isinstance(given, list) else [given]
+        shapes = [one for one in labels if isinstance(one, (list, dict))]
+        if shapes:
+            found.left["spans and boxes"] += len(shapes)
+            continue
+        if len(labels) > 1:
+            found[name].kind = "multiple"
+        found[name].add(item, text(by), joined(labels))
+
+
+def _take_old(found: Gathered, one: Any, item: str) -> None:
+    """Take an annotation of doccano 1, which knows its user."""
+    if not isinstance(one, dict) or "start_offset" in one or "points" in one:
+        found.left["spans and boxes"] += 1
+    elif _scalar(one.get("user")) is None or _scalar(one.get("label")) is None:
+        found.left["annotations without a user or label"] += 1
+    else:
+        found["label"].add(item, text(one["user"]), joined([one["label"]]))
+
+
+def _scalar(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float)) and value != "" else None
+
+
+def _input(record: Record) -> Any:
+    return next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
+
+
+def _counts(name: str) -> bool:
+    """Return whether this is a file, and not one that archivers add."""
+    path = PurePosixPath(name)
+    return not (name.endswith("/") or "__MACOSX" in path.parts or path.name.startswith("."))
+
+
+def _unpacked(source: Source) -> Iterator[tuple[str, int, Record]]:
+    """Yield annotator, number and record; nothing is ever written to disk."""
+    try:
+        with source.file() as file, zipfile.ZipFile(file) as archive:
+            packed = file.seek(0, io.SEEK_END)
+            left = _BASE + _RATIO * packed
+            for member in archive.infolist():
+                if not _counts(member.filename):
+                    continue
+                if member.file_size > left:
+                    raise source.fail(f"unpacks to over {_BASE + _RATIO * packed} bytes; a trap?")
+                left -= member.file_size
+                path = PurePosixPath(member.filename)
+                for number, record in _parsed(source, archive.read(member), path.suffix.lower()):
+                    yield path.stem, number, record
+    except DataError:
+        raise
+    except _DAMAGED as problem:
+        raise source.fail(f"damaged zip ({problem})") from None
+
+
+def _parsed(source: Source, body: bytes, ending: str) -> Iterator[tuple[int, Record]]:
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    if not body.strip():
+        return
+    if ending != ".csv":
+        yield from decode(source, body, Record)
+        return
+    try:
+        rows = csv.DictReader(io.StringIO(body.decode("utf-8"), newline=""))
+        for number, row in enumerate(rows, 1):
+            label = row.get("label")
+            yield number, {**row, "label": label.split("#") if label else []}
+    except UnicodeDecodeError:
+        raise source.fail("not UTF-8; save it again as UTF-8") from None
+    except csv.Error as problem:
+        raise source.fail(f"not CSV ({problem})") from None

@@ -1,0 +1,161 @@
+"""Data sets with one row for each item, and parallel lists of annotators and what they said.
+
+So do many sets on Hugging Face and their Parquet files: `annotators: [a, b]` beside
+`labels: [yes, no]`. Every list that is as long as the list of annotators in all rows is a
+question. Lists in lists are several labels at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from .._names import text
+from ._platforms import as_label, counted, named_by_inputs, question_of
+from .coding import series_of
+from .columns import CARRIED, NEEDED, TRUTH, plain_name
+from .exports import Export, Head, Question
+from .records import records_of
+from .sources import Source
+
+__all__ = ["ids_of", "read", "recognises", "shown_in"]
+
+_PEOPLE = {name + ending for name in NEEDED["annotator"] for ending in ("", "s", "_list")}
+_IDS = {*NEEDED["item"], "id", "uid", "idx", "index", "comment_id", "tweet_id", "post_id"}
+_TEXTS = ("text", "sentence", "comment", "tweet", "post", "content", "premise", "hypothesis")
+_BESIDE = {*CARRIED, "source", "status"} - {"gold"}  # lists that tell about answers
+_GOLD = {name for name in TRUTH["label"] if name not in NEEDED["label"]}
+
+
+def recognises(head: Head) -> bool:
+    """Return whether records hold annotators and labels in parallel lists."""
+    if head.shape not in ("records", "table") or not head.records:
+        return False
+    who = _people(head.records)
+    return who is not None and bool(_parallel(head.records, who))
+
+
+def read(source: Source) -> Export:
+    """Return the answers of every list that is parallel to the annotators."""
+    records = records_of(source)
+    who = _people(records)
+    if who is None:
+        raise source.fail("no list of annotators beside lists of labels in every record")
+    asked = _parallel(records, who)
+    if not asked:
+        raise source.fail(_uneven(records, who))
+    ids = ids_of(records)
+    place = [row for row, one in enumerate(records) for _ in one.get(who) or ()]
+    rows = pl.DataFrame(
+        {
+            "item": ids.gather(place),
+            "annotator": [as_label(name) for one in records for name in one.get(who) or ()],
+        },
+        schema={"item": pl.String, "annotator": pl.String},
+    )
+    carried: list[str] = []
+    if all(isinstance(one.get("split"), str) for one in records):
+        split = [str(one["split"]) for one in records]
+        rows = rows.with_columns(pl.Series("split", split).gather(place))
+        carried.append("split")
+    silent = sum(not one.get(who) for one in records)
+    gold = _gold(records, ids, {who, *asked})
+    beside = [name for name in asked if plain_name(name) in _BESIDE]
+    if len(beside) < len(asked):
+        asked = [name for name in asked if name not in beside]
+        for name in beside:
+            values = [value for one in records for value in one.get(name) or ()]
+            rows = rows.with_columns(series_of(plain_name(name), values))
+            carried.append(plain_name(name))
+    questions: dict[str, Question] = {}
+    for name in asked:
+        answers = [label for one in records for label in one.get(name) or ()]
+        found = question_of(rows, answers, carried)
+        if not {*gold.values()}.isdisjoint(found.answers["label"].unique()):
+            found = replace(found, gold=gold)
+        questions[name] = found
+    notes = counted(silent, "left out: items without annotations")
+    return Export(questions, shown_in(records, ids), notes)
+
+
+def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
+    """Return a name for every record: its id, or its texts, or its place."""
+    keys = list(dict.fromkeys(key for one in records for key in one))
+    for key in sorted(keys, key=lambda key: plain_name(key) in ("id", "index", "idx")):
+        if plain_name(key) in _IDS and all(_is_name(one.get(key)) for one in records):
+            return pl.Series("item", [text(one[key]).strip() for one in records], dtype=pl.String)
+    inputs = [key for key in keys if all(isinstance(one.get(key), str) for one in records)]
+    shown = [key for key in inputs if plain_name(key) in _TEXTS]
+    if not shown:
+        return pl.Series("item", [str(row) for row in range(len(records))], dtype=pl.String)
+    return named_by_inputs(
+        pl.DataFrame({key: [one[key] for one in records] for key in shown}), shown
+    )
+
+
+def shown_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFrame | None:
+    """Return item and text, where records have one."""
+    keys = dict.fromkeys(key for one in records for key in one)
+    shown = [key for key in keys if plain_name(key) in _TEXTS]
+    if not shown:
+        return None
+    bodies = ["\n".join(as_label(one.get(key)) for key in shown) for one in records]
+    frame = pl.DataFrame({"item": ids, "text": pl.Series(bodies, dtype=pl.String)})
+    return frame.unique("item", maintain_order=True)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int, float)) and as_label(value) != ""
+
+
+def _people(records: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the key under which lists of annotators stand."""
+    keys = dict.fromkeys(key for one in records for key in one)
+    for key in keys:
+        given = [one.get(key) for one in records]
+        if plain_name(key) in _PEOPLE and all(_is_list(one, scalars=True) for one in given):
+            return key if any(given) else None
+    return None
+
+
+def _parallel(records: Sequence[Mapping[str, Any]], who: str) -> list[str]:
+    """Return the keys whose lists are as long as the list of annotators in every record."""
+    keys = dict.fromkeys(key for one in records for key in one if key != who)
+    return [
+        key
+        for key in keys
+        if all(_is_list(one.get(key)) for one in records)
+        and all(len(one.get(key) or ()) == len(one.get(who) or ()) for one in records)
+    ]
+
+
+def _is_list(value: Any, scalars: bool = False) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, list) and not (
+        scalars and any(isinstance(one, (dict, list)) for one in value)
+    )
+
+
+def _uneven(records: Sequence[Mapping[str, Any]], who: str) -> str:
+    for row, one in enumerate(records, 1):
+        for key, value in one.items():
+            if key != who and isinstance(value, list) and len(value) != len(one.get(who) or ()):
+                return f"row {row}: {len(one.get(who) or ())} {who}, but {len(value)} {key}"
+    return f"no list of labels beside {who!r}"
+
+
+def _gold(records: Sequence[Mapping[str, Any]], ids: pl.Series, others: set[str]) -> dict[str, str]:
+    """Return item → gold, where one key names it."""
+    keys = {key for one in records for key in one if plain_name(key) in _GOLD} - others
+    if len(keys) != 1:
+        return {}
+    key = keys.pop()
+    return {
+        item: as_label(one.get(key))
+        for item, one in zip(ids.to_list(), records, strict=True)
+        if _is_name(one.get(key))
+    }

@@ -1,0 +1,109 @@
+"""LeWiDi (learning with disagreements): one JSON object, item → text, annotators, annotations.
+
+In 2023 annotators and annotations are lists in one text each, `"Ann1,Ann2"` and `"0,1"`; since
+2025 annotations are an object, annotator → label, in which `"a,b"` are two labels at once.
+Integers of more than two kinds are classes in order. The hard label is a vote, not gold. Test
+items without annotations are counted and left out; demographics in the file beside are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from .._names import code, text
+from ._answers import Gathered, describe, joined
+from ._json import entries
+from .exports import Export, Head
+from .sources import Source
+
+__all__ = ["read", "recognises"]
+
+_SIGNS = ("soft_label", "number of annotations", "number of annotators", "annotation task")
+
+Scalar = str | int | float | bool
+
+
+class Item(Struct, gc=False):
+    """An item and its annotations."""
+
+    text: Any = None
+    annotators: str | list[Any] | None = None
+    annotations: str | list[Any] | dict[str, Any] | None = None
+    soft_label: Any = None
+    split: Scalar | None = None
+
+
+def recognises(head: Head) -> bool:
+    """Return whether an object holds items with annotators, annotations and soft labels."""
+    return head.shape == "object" and bool(head.first) and all(map(_is_item, head.first))
+
+
+def _is_item(value: Any) -> bool:
+    if not isinstance(value, dict) or "annotations" not in value or "annotators" not in value:
+        return False
+    return any(name in value for name in _SIGNS)
+
+
+def read(source: Source) -> Export:
+    """Return the annotations of a file."""
+    found = Gathered()
+    answers = found["label"]
+    several = False
+    for name, one in entries(source, Item):
+        item = found.items.name(name, describe(one.text))
+        if item is None:
+            raise source.fail("an item without a name")
+        pairs = _pairs(one, item, source)
+        if not pairs:
+            found.left["items without annotations"] += 1
+        for annotator, options in pairs:
+            several = several or len(options) > 1
+            if one.split is not None:
+                answers.split[len(answers.label)] = text(one.split)
+            answers.add(item, annotator, joined(options))
+        if isinstance(one.soft_label, dict):
+            answers.classes.update(dict.fromkeys(one.soft_label))
+    if several:
+        answers.kind = "multiple"
+    else:
+        known = {label for label in answers.label if label}
+        offered = [name for name in answers.classes if not known or known <= {*answers.classes}]
+        if len(known) > 2 and all(map(_is_integer, known)):
+            answers.kind = "ordinal"
+            offered = [name for name in {*known, *answers.classes} if _is_integer(name)]
+        answers.classes = dict.fromkeys(code(offered)[1].tolist())
+    return found.export()
+
+
+def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
+    """Return annotator and labels, as they stand side by side."""
+    given = one.annotations
+    if isinstance(given, dict):
+        return [
+            (annotator, options)
+            for annotator, said in given.items()
+            if annotator and (options := _split(said))
+        ]
+    labels, annotators = _split(given, gaps=True), _split(one.annotators, gaps=True)
+    if not any(labels):
+        return []
+    if len(labels) != len(annotators):
+        raise source.fail(f"item {item!r}: {len(labels)} labels but {len(annotators)} annotators")
+    both = zip(annotators, labels, strict=True)
+    return [(annotator, [label]) for annotator, label in both if annotator and label]
+
+
+def _split(value: Any, *, gaps: bool = False) -> list[str]:
+    """Return the parts of a list, or of a text with commas; empty ones only with `gaps`."""
+    if value is None or isinstance(value, dict):
+        return []
+    parts = value if isinstance(value, list) else text(value).split(",")
+    names = ["" if part is None else text(part).strip() for part in parts]
+    return names if gaps else [name for name in names if name]
+
+
+def _is_integer(name: str) -> bool:
+    return re.fullmatch(r"[+-]?[0-9]+", name) is not None

@@ -1,0 +1,121 @@
+"""Prodigy: JSON lines as `prodigy db-out` writes them, a line for each answer.
+
+An item is an input (`_input_hash`), an annotator is `_annotator_id`, or else `_session_id`. A task
+with options is the question `choice`, whose answer is what was accepted. A task with a label is a
+yes/no question named by that label, answered accept or reject; without a label it is named by its
+view. Ignored answers are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from .._names import text
+from ._answers import Gathered, describe, joined
+from ._json import records
+from .exports import Export, Head
+from .sources import Source
+
+__all__ = ["read", "recognises"]
+
+_MARKS = ("_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id")
+_BINARY = ("accept", "reject")
+_NOBODY = "answers that do not say who gave them"
+
+
+class Option(Struct, gc=False):
+    """One of the options of a choice."""
+
+    id: str | int | float | bool | None = None
+
+
+class Config(Struct, gc=False):
+    """How the task was shown."""
+
+    choice_style: str | None = None
+
+
+class Answered(Struct, gc=False):
+    """A task and what one annotator answered."""
+
+    answer: Literal["accept", "reject", "ignore"] | None = None
+    text: Any = None
+    html: Any = None
+    image: Any = None
+    audio: Any = None
+    video: Any = None
+    label: Any = None
+    accept: list[str | int | float | bool | None] | None = None
+    options: list[Option] | None = None
+    config: Config | None = None
+    spans: Any = None
+    relations: Any = None
+    audio_spans: Any = None
+    input_hash: int | str | None = field(default=None, name="_input_hash")
+    session: str | int | None = field(default=None, name="_session_id")
+    annotator: str | int | None = field(default=None, name="_annotator_id")
+    view: str | None = field(default=None, name="_view_id")
+    time: float | None = field(default=None, name="_timestamp")
+
+
+def recognises(head: Head) -> bool:
+    """Return whether records have an answer (accept, reject, ignore) and a hash or session."""
+    if head.shape == "object":
+        return _is_answer(dict(zip(head.names, head.first, strict=False)))
+    return head.shape == "records" and bool(head.records) and all(map(_is_answer, head.records))
+
+
+def _is_answer(record: dict[str, Any]) -> bool:
+    answered = record.get("answer") in (*_BINARY, "ignore")
+    return answered and any(name in record for name in _MARKS)
+
+
+def read(source: Source) -> Export:
+    """Return every question of an export."""
+    found = Gathered()
+    for number, one in records(source, Answered):
+        what = {"text": one.text, "html": one.html, "image": one.image, "audio": one.audio}
+        item = found.items.name(one.input_hash, describe({**what, "video": one.video}))
+        if item is None:
+            raise source.fail(f"line {number}: neither an _input_hash nor a text")
+        by = one.annotator if one.annotator not in (None, "") else one.session
+        if one.answer is None or one.answer == "ignore":
+            found.left["ignored tasks"] += 1
+        elif by is None or by == "":
+            found.left[_NOBODY] += 1
+        else:
+            _take(found, one, item, text(by))
+    if not found.questions and found.left[_NOBODY]:
+        raise source.fail("no answer says who gave it (_annotator_id or _session_id)")
+    return found.export()
+
+
+def _take(found: Gathered, one: Answered, item: str, by: str) -> None:
+    """Take one answer to the question it belongs to."""
+    if one.accept is not None or one.options:
+        if one.answer == "reject":
+            found.left["rejected choices"] += 1
+            return
+        answers = found["choice"]
+        chosen = [option for option in one.accept or () if option is not None]
+        if len(chosen) > 1 or (one.config and one.config.choice_style == "multiple"):
+            answers.kind = "multiple"
+        for option in one.options or ():
+            if option.id is not None:
+                answers.classes.setdefault(text(option.id))
+        answers.add(item, by, joined(chosen), one.time)
+    elif one.spans or one.relations or one.audio_spans or _is_manual(one.view):
+        found.left["spans, boxes and relations"] += 1
+    elif one.view == "text_input":
+        found.left["answers in free text"] += 1
+    else:
+        name = one.label if isinstance(one.label, str) and one.label else one.view or "answer"
+        answers = found[name]
+        answers.classes.update(dict.fromkeys(_BINARY))
+        answers.add(item, by, one.answer or "", one.time)
+
+
+def _is_manual(view: str | None) -> bool:
+    return view is not None and (view.endswith("_manual") or view in ("ner", "relations", "spans"))

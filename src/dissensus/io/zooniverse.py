@@ -1,0 +1,179 @@
+"""Zooniverse, the classifications of a project: one row for each, with JSON in its columns.
+
+`annotations` lists the tasks that were answered: T0, T1, …. A text is a choice, a list of texts
+are several, and a list of `choice` or `label` objects comes from a survey or a drop-down. Tasks
+combined in one stand one level deeper. Marks drawn on a picture are left out. Who was not logged
+in has a name made from the address; else the address or the session stands for the person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from ._platforms import as_label, counted, export_of, question_of, times_of
+from .exports import Export, Head, Question
+from .sources import Source
+from .tables import read_columns
+
+__all__ = ["read", "recognises"]
+
+_NEEDED = ("classification_id", "annotations", "subject_ids")
+_SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
+
+
+def recognises(head: Head) -> bool:
+    """Return whether a table has classifications of subjects."""
+    return head.shape == "table" and {*_NEEDED} <= {*head.names}
+
+
+def read(source: Source) -> Export:
+    """Return the answers to every task of every workflow."""
+    table = read_columns(source, None)
+    lacking = [name for name in _NEEDED if name not in table.columns]
+    if lacking:
+        raise source.fail(f"no column {lacking[0]!r}, which every classification has")
+    metadata = _objects(source, table, "metadata")
+    rows, carried = _rows(table, metadata)
+    said, drawn = _answers(source, table)
+    questions: dict[str, Question] = {}
+    for name, by_row in said.items():
+        answers = [by_row.get(row) for row in range(table.height)]
+        asked = question_of(rows, answers, carried)
+        gold = _gold(asked.answers)
+        questions[name] = Question(asked.answers.drop("expert"), asked.kind, gold=gold)
+    notes = counted(drawn, "left out: marks drawn on pictures, and other answers without a class")
+    return export_of(questions, _texts(source, table), notes)
+
+
+def _rows(table: pl.DataFrame, metadata: list[Any]) -> tuple[pl.DataFrame, list[str]]:
+    who = [column for column in ("user_name", "user_id", "user_ip") if column in table.columns]
+    session = pl.Series([as_label(one.get("session")) for one in metadata], dtype=pl.String)
+    rows = table.with_columns(session.alias("session")).with_columns(
+        *(pl.col(column).str.strip_chars().replace("", None) for column in who)
+    )
+    rows = rows.select(
+        pl.col("subject_ids").alias("item"),
+        pl.coalesce(*who, pl.col("session").replace("", None)).alias("annotator"),
+        _is_expert(table).alias("expert"),
+    )
+    carried = ["expert"]
+    if "created_at" in table.columns:
+        rows = rows.with_columns(times_of(table["created_at"]).alias("time"))
+        carried.append("time")
+    times = [
+        times_of(pl.Series([as_label(one.get(key)) for one in metadata], dtype=pl.String))
+        for key in ("started_at", "finished_at")
+    ]
+    if times[0].null_count() < len(times[0]):
+        spent = (times[1] - times[0]).dt.total_milliseconds() / 1000
+        rows = rows.with_columns(spent.alias("duration"))
+        carried.append("duration")
+    return rows, carried
+
+
+def _is_expert(table: pl.DataFrame) -> pl.Series:
+    if "gold_standard" not in table.columns:
+        return pl.repeat(False, table.height, eager=True)
+    return table["gold_standard"].fill_null("").str.to_lowercase() == "true"
+
+
+def _gold(answers: pl.DataFrame) -> dict[str, str]:
+    """Return what was said in classifications made as gold standard."""
+    known = answers.filter(pl.col("expert")).unique("item", maintain_order=True)
+    return dict(zip(known["item"].to_list(), known["label"].to_list(), strict=True))
+
+
+def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, Any]], int]:
+    """Return task → row → answer, and how many answers are of a kind that is left out."""
+    flows = table["workflow_id"].to_list() if "workflow_id" in table.columns else [None]
+    many = len(set(flows)) > 1
+    said: dict[str, dict[int, Any]] = {}
+    drawn = 0
+    for row, given in enumerate(_parsed(source, table["annotations"])):
+        if not isinstance(given, list):
+            raise source.fail(f"row {row + 1}: annotations should be a list of tasks")
+        for task, value in _tasks(given):
+            name = f"{flows[row]}:{task}" if many else task
+            answer = _answer(value)
+            if answer is None:
+                drawn += value not in (None, "")
+            else:
+                said.setdefault(name, {})[row] = answer
+    return {name: said[name] for name in sorted(said, key=_in_order)}, drawn
+
+
+def _tasks(given: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield the tasks that were answered, those inside a combination too."""
+    for one in given:
+        if not (isinstance(one, dict) and "task" in one):
+            continue
+        value = one.get("value")
+        if deeper and isinstance(value, list) and value and all(map(_is_task, value)):
+            yield from _tasks(value, deeper=False)
+        else:
+            yield as_label(one["task"]), value
+
+
+def _is_task(part: Any) -> bool:
+    return isinstance(part, dict) and "task" in part and "value" in part
+
+
+def _answer(value: Any) -> Any:
+    """Return a choice, or a list of them; nothing for what cannot be a class."""
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    if not isinstance(value, list):
+        return None
+    if all(isinstance(one, str) for one in value):
+        return value
+    for key in ("choice", "label"):  # of a survey, of a drop-down
+        if all(isinstance(one, dict) and isinstance(one.get(key), str) for one in value):
+            names = list(dict.fromkeys(one[key] for one in value))
+            return names if len(names) > 1 else names[0]
+    return None
+
+
+def _in_order(name: str) -> tuple[str, int, str]:
+    flow, _, task = name.rpartition(":")
+    number = task[1:]
+    return flow, int(number) if number.isdecimal() and len(number) < 9 else -1, task
+
+
+def _texts(source: Source, table: pl.DataFrame) -> pl.DataFrame | None:
+    """Return item and what was shown, as far as the subject's data name it."""
+    if "subject_data" not in table.columns:
+        return None
+    first = table.unique("subject_ids", maintain_order=True)
+    found: dict[str, str] = {}
+    for item, data in zip(
+        first["subject_ids"], _objects(source, first, "subject_data"), strict=True
+    ):
+        for about in data.values():
+            if not isinstance(about, dict):
+                continue
+            plain = {str(key).strip("#!/ ").casefold(): value for key, value in about.items()}
+            shown = next((plain[key] for key in _SHOWN if plain.get(key)), None)
+            if isinstance(shown, str) and item is not None:
+                found.setdefault(item, shown)
+    if not found:
+        return None
+    return pl.DataFrame({"item": list(found), "text": list(found.values())})
+
+
+def _objects(source: Source, table: pl.DataFrame, column: str) -> list[dict[str, Any]]:
+    if column not in table.columns:
+        return [{}] * table.height
+    parsed = list(_parsed(source, table[column]))
+    return [one if isinstance(one, dict) else {} for one in parsed]
+
+
+def _parsed(source: Source, column: pl.Series) -> Iterator[Any]:
+    for row, body in enumerate(column.to_list()):
+        try:
+            yield json.loads(body) if body else []
+        except (ValueError, RecursionError):
+            raise source.fail(f"row {row + 1}: {column.name} is not JSON") from None

@@ -1,0 +1,654 @@
+"""Exports of labelling tools as JSON: what every row becomes, and what malformed files say."""
+
+import gzip
+import json
+import random
+import zipfile
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissensus import DataError
+from dissensus.io import examine
+from dissensus.io._answers import joined
+from dissensus.io.exports import TOOLS, head_of, tool
+from dissensus.io.sources import open_source
+from tests.support import run
+
+FIXTURES = Path(__file__).parent / "fixtures"
+OURS = {
+    "label_studio.json": "label-studio",
+    "label_studio_completions.json": "label-studio",
+    "label_studio_min.json": "label-studio",
+    "label_studio.csv": "label-studio",
+    "prodigy.jsonl": "prodigy",
+    "prodigy_multiple.jsonl": "prodigy",
+    "doccano.zip": "doccano",
+    "doccano_csv.zip": "doccano",
+    "doccano_users.jsonl": "doccano",
+    "doccano_shared.jsonl": "doccano",
+    "argilla.json": "argilla",
+    "argilla_flat.json": "argilla",
+    "argilla_flat.jsonl": "argilla",
+    "argilla.parquet": "argilla",
+    "lewidi_2023.json": "lewidi",
+    "lewidi_2025.json": "lewidi",
+    "lewidi_multiple.json": "lewidi",
+}
+READABLE = [name for name in OURS if name != "doccano_shared.jsonl"]
+MOOD = 'nice, "really"\nnice 🎉'
+ANN, BOB = "ann@example.org", "bob@example.org"
+
+
+def export_of(name):
+    return tool(OURS[name]).read(open_source(FIXTURES / name))
+
+
+def rows(question):
+    return question.answers.select("item", "annotator", "label").rows()
+
+
+def column(question, name):
+    return question.answers[name].to_list()
+
+
+def write_json(path, found):
+    path.write_text(json.dumps(found), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_file_is_recognised_as_its_own_format_and_as_no_other(name):
+    head = head_of(open_source(FIXTURES / name))
+    assert [known for known in TOOLS if tool(known).recognises(head)] == [OURS[name]]
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.iterdir()), ids=lambda path: path.name)
+def test_no_file_of_another_format_is_taken_for_ours(path):
+    head = head_of(open_source(path))
+    ours = {OURS[path.name]} if path.name in OURS else set()
+    assert {known for known in set(OURS.values()) if tool(known).recognises(head)} == ours
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_name_of_a_file_does_not_decide(name, tmp_path):
+    (tmp_path / "x.bin").write_bytes((FIXTURES / name).read_bytes())
+    head = head_of(open_source(tmp_path / "x.bin"))
+    assert tool(OURS[name]).recognises(head)
+
+
+def test_label_studio_questions():
+    found = export_of("label_studio.json")
+    assert {name: one.kind for name, one in found.questions.items()} == {
+        "mood": "single",
+        "topics": "multiple",
+        "stars": "ordinal",
+        "size": "numeric",
+        "kind": "multiple",
+        "better": "single",
+    }
+    mood = found.questions["mood"]
+    assert rows(mood) == [
+        ("7", ANN, "pos"),
+        ("7", "4", "neg, rather"),
+        ("7", "model:m1", "pos"),
+        ("8", ANN, "neg, rather"),
+        ("8", "4", "pos"),
+    ]
+    assert column(mood, "source") == ["person", "person", "model", "person", "person"]
+    assert column(mood, "confidence") == [None, None, 0.8, None, None]
+    assert column(mood, "duration") == [3.5, 4.5, None, 6.5, 7.5]
+    assert column(mood, "time")[:3] == [
+        datetime(2026, 3, 2, 10, 0, 0, 500000),
+        datetime(2026, 3, 3, 10, 0, 0, 500000),
+        None,
+    ]
+    assert rows(found.questions["topics"]) == [("7", ANN, r"look\|feel|price"), ("7", "4", "price")]
+    assert rows(found.questions["stars"]) == [("7", ANN, "5"), ("7", "4", "2")]
+    assert rows(found.questions["size"]) == [("8", ANN, "3.5")]
+    assert rows(found.questions["kind"]) == [("9", "9", "Animal / Dog|Plant")]
+    assert rows(found.questions["better"]) == [("9", "9", "left")]
+    assert "source" not in found.questions["stars"].answers.columns
+
+
+def test_label_studio_gold_is_also_somebodys_label():
+    found = export_of("label_studio.json").questions
+    assert found["mood"].gold == {"7": "pos"}
+    assert found["topics"].gold == {"7": r"look\|feel|price"}
+    assert found["stars"].gold == {"7": "5"}
+    assert ("7", ANN, "pos") in rows(found["mood"])
+
+
+def test_label_studio_tells_what_was_left_out():
+    found = export_of("label_studio.json")
+    assert found.notes == (
+        "left out: cancelled annotations (1)",
+        "left out: answers in free text (1)",
+        "left out: spans, boxes and other regions (1)",
+        "left out: answers about regions (1)",
+        "left out: relations and results without a control (1)",
+        "left out: annotations that do not say who made them (1)",
+        "left out: annotations without an answer (1)",
+        "labels by models: 1; the column source tells them apart",
+    )
+    assert found.texts is not None
+    assert found.texts.rows()[:2] == [("7", MOOD), ("8", "לא רע")]
+
+
+def test_label_studio_before_version_one():
+    found = export_of("label_studio_completions.json")
+    kind = found.questions["kind"]
+    assert rows(kind) == [("0", "1", "cat"), ("0", "3", "dog")]
+    assert column(kind, "time")[0] == datetime(2020, 9, 13, 12, 26, 40)
+    assert column(kind, "duration") == [3.0, None]
+    assert found.notes == ("left out: cancelled annotations (1)",)
+
+
+def test_label_studio_json_min():
+    found = export_of("label_studio_min.json")
+    assert {name: one.kind for name, one in found.questions.items()} == {
+        "mood": "single",
+        "topics": "multiple",
+        "stars": "ordinal",
+    }
+    assert rows(found.questions["mood"]) == [
+        ("7", "3", "pos"),
+        ("7", "4", "neg"),
+        ("8", "4", "pos"),
+    ]
+    assert rows(found.questions["topics"]) == [("7", "3", r"look\|feel|price"), ("7", "4", "price")]
+    assert rows(found.questions["stars"]) == [("7", "3", "5"), ("7", "4", "2")]
+    assert column(found.questions["mood"], "duration") == [2.1, 5.0, None]
+    assert found.texts is not None
+    assert found.texts.rows() == [("7", MOOD), ("8", "לא רע")]
+    assert found.notes == ("left out: spans, boxes and other regions (1)",)
+
+
+def test_label_studio_csv_with_sorted_columns():
+    found = export_of("label_studio.csv")
+    assert rows(found.questions["mood"]) == [
+        ("7", ANN, "pos"),
+        ("7", BOB, "neg"),
+        ("8", BOB, "pos"),
+    ]
+    assert rows(found.questions["stars"]) == [("7", ANN, "5"), ("7", BOB, "2")]
+    assert rows(found.questions["topics"]) == [("7", ANN, r"look\|feel|price"), ("7", BOB, "price")]
+    assert list(found.questions) == ["mood", "stars", "topics"]
+    assert found.texts is not None
+    assert found.texts.rows() == [("7", MOOD), ("8", "לא רע")]
+
+
+def test_a_flat_export_as_parquet_reads_the_same(tmp_path):
+    pl.read_csv(FIXTURES / "label_studio.csv").write_parquet(tmp_path / "flat.parquet")
+    found = examine(tmp_path / "flat.parquet", question="mood")
+    assert found.said == examine(FIXTURES / "label_studio.csv", question="mood").said
+
+
+def test_json_min_of_one_annotator_has_controls_by_their_place(tmp_path):
+    rest = {"annotator": 1, "annotation_id": 1, "lead_time": 1}
+    told = [("first", 1, "pos"), ("second", 2, "neg")]
+    records = [{"text": text, "id": item, "mood": mood, **rest} for text, item, mood in told]
+    found = examine(write_json(tmp_path / "min.json", records))
+    assert found.said.to_dict() == {"1": {"1": "pos"}, "2": {"1": "neg"}}
+
+
+def test_a_flat_column_on_which_nobody_differs_is_data_and_told(tmp_path):
+    lines = ["annotation_id,annotator,created_at,id,lead_time,mood,topic,updated_at"]
+    for item in range(6):
+        lines += [
+            f"{item}0,ann,,{item},1,pos,t{item % 2},",
+            f"{item}1,bob,,{item},1,neg,t{item % 2},",
+        ]
+    (tmp_path / "flat.csv").write_text("\n".join(lines), encoding="utf-8")
+    found = examine(tmp_path / "flat.csv")
+    assert found.questions == {"mood": 12}
+    assert found.notes == ("the same for everybody, so read as data: topic",)
+
+
+def test_prodigy_questions():
+    found = export_of("prodigy.jsonl")
+    choice, spam = found.questions["choice"], found.questions["SPAM"]
+    assert rows(choice) == [("-11", "set-ann", "pos"), ("-11", "set-bob", "3")]
+    assert choice.classes == ("pos", "neg", "3")
+    assert column(choice, "time")[0] == datetime(2023, 11, 14, 22, 13, 20)
+    assert rows(spam) == [("13", "set-bob", "reject"), ("13", "set-ann", "accept")]
+    assert rows(found.questions["image"]) == [("15", "set-ann", "accept")]
+    assert found.notes == (
+        "left out: ignored tasks (1)",
+        "left out: rejected choices (1)",
+        "left out: answers that do not say who gave them (1)",
+        "left out: spans, boxes and relations (1)",
+        "left out: answers to 'choice' with nothing chosen (1)",
+    )
+    assert found.texts is not None
+    assert ("15",) not in found.texts.select("item").rows()  # an image inside the file is no text
+
+
+def test_prodigy_with_several_options_at_once():
+    (choice,) = export_of("prodigy_multiple.jsonl").questions.values()
+    assert choice.kind == "multiple"
+    assert rows(choice) == [("1", "x", "neg|pos"), ("1", "y", "(none)"), ("2", "x", "neg")]
+
+
+def test_doccano_has_a_file_for_each_annotator():
+    found = export_of("doccano.zip")
+    (label,) = found.questions.values()
+    assert label.kind == "multiple"
+    assert rows(label) == [
+        ("1", "ann", r"a\|b|pos"),
+        ("2", "ann", "neg"),
+        ("1", "bob.smith", "pos"),
+        ("2", "bob.smith", "pos"),
+    ]
+    assert found.notes == ("left out: records without a label (1)",)
+
+
+def test_doccano_csv():
+    (label,) = export_of("doccano_csv.zip").questions.values()
+    assert rows(label) == [("1", "ann", "pos"), ("2", "ann", "neg|odd"), ("1", "bob", "neg")]
+
+
+def test_doccano_with_users_in_the_file():
+    found = export_of("doccano_users.jsonl")
+    assert rows(found.questions["label"]) == [("1", "1", "2"), ("1", "5", "3"), ("2", "1", "3")]
+    assert found.notes == ("left out: spans and boxes (1)",)
+
+
+def test_doccano_of_a_shared_project_says_not_who_labelled():
+    with pytest.raises(DataError, match="does not say who labelled"):
+        examine(FIXTURES / "doccano_shared.jsonl")
+
+
+def test_argilla_nested():
+    found = export_of("argilla.json")
+    mood, topics = found.questions["mood"], found.questions["topics"]
+    assert list(found.questions) == ["mood", "topics", "stars"]
+    assert rows(mood) == [
+        ("r1", "u-1", "pos"),
+        ("r1", "u-2", "neg"),
+        ("r1", "model:m1", "pos"),
+        ("r2", "u-2", "neg"),
+    ]
+    assert column(mood, "confidence") == [None, None, 0.7, None]
+    assert rows(topics) == [("r1", "u-1", r"a\|b|price"), ("r1", "u-2", "(none)")]
+    assert found.questions["stars"].kind == "ordinal"
+    assert found.notes == (
+        "the export does not say which responses are only drafts",
+        "left out: spans or ranks in answer to 'ner' (1)",
+        "left out: responses without a value (1)",
+        "left out: rankings in answer to 'order' (2)",
+        "labels by models: 1; the column source tells them apart",
+    )
+
+
+@pytest.mark.parametrize("name", ["argilla_flat.json", "argilla_flat.jsonl", "argilla.parquet"])
+def test_argilla_flattened(name):
+    found = export_of(name)
+    assert rows(found.questions["mood"]) == [
+        ("r1", "u-1", "pos"),
+        ("r1", "u-2", "neg"),
+        ("r1", "model:m1", "pos"),
+        ("r2", "u-2", "neg"),
+    ]
+    assert rows(found.questions["topics"]) == [("r1", "u-1", "look|price"), ("r1", "u-2", "price")]
+    assert found.notes[:2] == (
+        "left out: draft responses (1)",
+        "left out: discarded responses (1)",
+    )
+    assert found.texts is not None
+    assert found.texts.rows()[1] == ("r2", "לא רע")
+
+
+def test_argilla_by_record_id(tmp_path):
+    records = json.loads((FIXTURES / "argilla.json").read_text("utf-8"))
+    path = write_json(tmp_path / "a.json", {one["id"]: one for one in records})
+    assert (
+        examine(path, question="mood").said
+        == examine(FIXTURES / "argilla.json", question="mood").said
+    )
+
+
+def test_prose_is_no_question_beside_others(tmp_path):
+    records = [
+        {
+            "id": str(n),
+            "fields": {"text": "x"},
+            "responses": {
+                "mood": [{"value": "pn"[n % 2], "user_id": "u"}],
+                "why": [{"value": f"because of {n}", "user_id": "u"}],
+            },
+        }
+        for n in range(30)
+    ]
+    found = examine(write_json(tmp_path / "a.json", records))
+    assert found.questions == {"mood": 30}
+    assert "left out: free text in answer to 'why' (30)" in found.notes
+
+
+def test_lewidi_2023():
+    found = export_of("lewidi_2023.json")
+    (label,) = found.questions.values()
+    assert rows(label) == [
+        ("1", "Ann1", "0"),
+        ("1", "Ann2", "1"),
+        ("1", "Ann3", "0"),
+        ("2", "Ann1", "0"),
+        ("2", "Ann4", "0"),
+    ]
+    assert (label.kind, label.classes) == ("single", ("0", "1"))
+    assert column(label, "split") == ["train", "train", "train", "dev", "dev"]
+    assert label.gold == {}
+    assert found.notes == ("left out: items without annotations (1)",)
+
+
+def test_lewidi_2025():
+    found = export_of("lewidi_2025.json")
+    (label,) = found.questions.values()
+    assert rows(label)[:2] == [("9", "Ann1", "3"), ("9", "Ann2", "-1")]
+    assert (label.kind, label.classes) == ("ordinal", ("-5", "-1", "3", "5"))
+    assert found.texts is not None
+    assert found.texts.rows()[0] == ("9", "Question1: how?\nQuestion2: why 🎉?")
+
+
+def test_lewidi_with_several_labels_at_once():
+    (label,) = export_of("lewidi_multiple.json").questions.values()
+    assert label.kind == "multiple"
+    assert rows(label) == [("49", "Ann1", "neutral"), ("49", "Ann2", "entailment|neutral")]
+
+
+def test_a_gap_among_parallel_labels_moves_nobody(tmp_path):
+    one = {"text": "a", "soft_label": {}, "annotators": "A,B,C", "annotations": "0,,1"}
+    said = examine(write_json(tmp_path / "l.json", {"1": one})).said
+    assert said.to_dict() == {"1": {"A": "0", "C": "1"}}
+
+
+def test_lewidi_lists_of_different_length_are_refused(tmp_path):
+    one = {"text": "a", "soft_label": {}, "annotators": "A,B", "annotations": "0,1,1"}
+    with pytest.raises(DataError, match="item '1': 3 labels but 2 annotators"):
+        examine(write_json(tmp_path / "l.json", {"1": one}))
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_every_question_can_be_read(name):
+    for question, one in export_of(name).questions.items():
+        found = examine(FIXTURES / name, question=question)
+        assert found.format == OURS[name]
+        assert len(found.said) == one.answers.height
+        assert set(found.gold.values()) <= set(found.said.classes.tolist())
+        assert found.kind == one.kind
+
+
+@pytest.mark.parametrize("name", ["label_studio.json", "prodigy.jsonl", "lewidi_2023.json"])
+def test_packed_and_marked_files_read_the_same(name, tmp_path):
+    body = (FIXTURES / name).read_bytes()
+    (tmp_path / "packed").write_bytes(gzip.compress(body))
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + body.replace(b"\n", b"\r\n"))
+    for variant in ("packed", "marked"):
+        found = tool(OURS[name]).read(open_source(tmp_path / variant))
+        for question, one in export_of(name).questions.items():
+            assert rows(found.questions[question]) == rows(one)
+
+
+def test_times_and_durations_reach_the_annotations():
+    found = examine(FIXTURES / "label_studio.csv", question="mood")
+    assert found.said.columns["time"].dtype == np.dtype("datetime64[us]")
+    assert np.isnan(found.said.columns["duration"]).sum() == 1
+
+
+def test_an_item_without_an_id_is_named_by_its_text(tmp_path):
+    long = "a" * 100
+    tasks = [
+        {
+            "data": {"text": body},
+            "annotations": [{"completed_by": 1, "result": [choice("q", "yes")]}],
+        }
+        for body in ("short", long, "short", long + "b")
+    ]
+    found = examine(write_json(tmp_path / "t.json", tasks))
+    assert found.said.items.tolist() == ["a" * 59 + "… (2)", "a" * 59 + "… (3)", "short"]
+    assert len(found.said) == 4
+
+
+def test_one_id_for_two_texts_is_told(tmp_path):
+    tasks = [task(1, "q", "yes", text="a"), task(1, "q", "no", text="b")]
+    found = examine(write_json(tmp_path / "t.json", tasks))
+    assert found.notes == ("items whose text differs under the same id: 1",)
+
+
+def test_contradicting_gold_is_none(tmp_path):
+    one = task(1, "q", "yes")
+    one["annotations"] = [
+        {"completed_by": who, "ground_truth": True, "result": [choice("q", said)]}
+        for who, said in ((1, "yes"), (2, "no"))
+    ]
+    found = examine(write_json(tmp_path / "t.json", [one, task(2, "q", "yes", ground_truth=True)]))
+    assert found.gold == {"2": "yes"}
+    assert found.notes == ("left out: items with contradicting gold for 'q' (1)",)
+
+
+def test_nan_as_python_writes_it_is_nothing(tmp_path):
+    body = json.dumps([task(1, "q", "yes", lead_time=float("nan"))])
+    assert "NaN" in body
+    (tmp_path / "t.json").write_text(body, encoding="utf-8")
+    assert "duration" not in examine(tmp_path / "t.json").said.columns
+
+
+def choice(name, *options):
+    return {"from_name": name, "type": "choices", "value": {"choices": list(options)}}
+
+
+def task(number, name, *options, text="x", **more):
+    annotation = {"completed_by": 1, "result": [choice(name, *options)], **more}
+    return {"id": number, "data": {"text": text}, "annotations": [annotation]}
+
+
+options = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda name: name[-1] != "\\")
+
+
+@settings(max_examples=60)
+@given(said=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4), options), min_size=1))
+def test_any_text_is_a_choice(said, tmp_path_factory):
+    tasks = [
+        {
+            **task(item, "q", label),
+            "annotations": [{"completed_by": who, "result": [choice("q", label)]}],
+        }
+        for item, who, label in said
+    ]
+    path = write_json(tmp_path_factory.mktemp("ls") / "t.json", tasks)
+    (asked,) = tool("label-studio").read(open_source(path)).questions.values()
+    assert rows(asked) == [(str(item), str(who), label) for item, who, label in said]
+
+
+@given(st.lists(options, unique=True))
+def test_joined_options_come_apart_again(chosen):
+    from dissensus.io.content import chosen_options
+
+    assert chosen_options(joined(chosen) or "(none)") == sorted(chosen, key=lambda o: joined([o]))
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (lambda tasks: tasks[0].update(annotations=3), "record 1: annotations: expected array"),
+        (lambda tasks: tasks[1]["annotations"][0].update(lead_time="x"), "record 2: annotations"),
+        (lambda tasks: tasks[0]["annotations"][0].update(result=[3]), "expected object"),
+        (lambda tasks: tasks[0]["annotations"][0].update(completed_by=[1]), "completed_by"),
+        (lambda tasks: tasks.append("x"), "record 5: expected object"),
+        (lambda tasks: tasks.append({}), "task 5: neither an id nor any data"),
+    ],
+)
+def test_a_wrong_type_is_told_with_its_place(broken, told, tmp_path):
+    tasks = json.loads((FIXTURES / "label_studio.json").read_text("utf-8"))
+    broken(tasks)
+    path = write_json(tmp_path / "t.json", tasks)
+    with pytest.raises(DataError) as problem:
+        examine(path, format="label-studio", question="mood")
+    assert told in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("name", [name for name in READABLE if not name.endswith("parquet")])
+def test_a_file_that_was_cut_off_is_told_or_read(name, tmp_path):
+    body = (FIXTURES / name).read_bytes()
+    for size in range(1, len(body), max(1, len(body) // 30)):
+        (tmp_path / "cut").write_bytes(body[:size])
+        for format in (None, OURS[name]):  # noqa: A001
+            outcome(tmp_path / "cut", format)
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_changed_bytes_give_a_relation_or_one_line(name, tmp_path):
+    draw = random.Random(7)
+    body = (FIXTURES / name).read_bytes()
+    for _ in range(30):
+        changed = bytearray(body)
+        for _ in range(draw.randint(1, 4)):
+            changed[draw.randrange(len(changed))] = draw.choice(b'\0\xff"{}[],:0aZ\\ \n')
+        (tmp_path / "changed").write_bytes(bytes(changed))
+        for format in (None, OURS[name]):  # noqa: A001
+            outcome(tmp_path / "changed", format)
+
+
+def values_in(found):
+    if isinstance(found, dict):
+        for key in found:
+            yield found, key
+            yield from values_in(found[key])
+    elif isinstance(found, list):
+        for place in range(len(found)):
+            yield found, place
+            yield from values_in(found[place])
+
+
+WRONG = [
+    None,
+    True,
+    3,
+    -1.5,
+    "",
+    "x",
+    "3",
+    [],
+    {},
+    [None],
+    [[1]],
+    {"a": {}},
+    10**400,
+    "\0",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("name", [name for name in READABLE if name.endswith(("json", "jsonl"))])
+def test_wrong_types_anywhere_give_a_relation_or_one_line(name, tmp_path):
+    draw = random.Random(3)
+    lines = (FIXTURES / name).read_text("utf-8").splitlines()
+    found = [json.loads(one) for one in lines] if name.endswith("jsonl") else None
+    for _ in range(60):
+        whole = json.loads(json.dumps(found)) if found else json.loads("\n".join(lines))
+        where, key = draw.choice(list(values_in(whole)))
+        where[key] = draw.choice(WRONG)
+        parts = whole if name.endswith("jsonl") else [whole]
+        path = tmp_path / "wrong"
+        path.write_text("\n".join(map(json.dumps, parts)), encoding="utf-8")
+        outcome(path, OURS[name])
+
+
+def outcome(path, format):  # noqa: A002
+    """Read whatever is there; anything but a relation or one line of complaint is an error here."""
+    complaint = ""
+    try:
+        examine(path, format=format)
+    except DataError as problem:
+        complaint = str(problem)
+    assert "\n" not in complaint
+    assert len(complaint) < 1500
+
+
+@pytest.mark.parametrize("format", sorted(set(OURS.values())))
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 20_000,
+        b'[{"id":' * 20_000,
+        b'[{"id":1,"data":' + b"[" * 20_000 + b"]" * 20_000 + b',"annotations":[]}]',
+        b'{"1":' + b'{"text":' * 20_000,
+        b"\xff\xfe[\x00",
+        '[{"id": "é"}]'.encode("latin-1"),
+        b"[]",
+        b"{}",
+        b"null",
+        b"\0" * 100,
+        b"PK\x03\x04" + b"\0" * 50,
+    ],
+    ids=range(11),
+)
+def test_hostile_files_end_in_one_line(format, body, tmp_path):  # noqa: A002
+    (tmp_path / "x").write_bytes(body)
+    with pytest.raises(DataError):
+        examine(tmp_path / "x", format=format)
+
+
+def test_a_very_long_label_is_a_label(tmp_path):
+    path = write_json(tmp_path / "t.json", [task(1, "q", "a" * 10**6)])
+    assert len(examine(path).said.classes[0]) == 10**6
+
+
+def zipped(path, files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in files.items():
+            archive.writestr(name, body)
+    return path
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path):
+    line = json.dumps({"id": 1, "text": "a", "label": ["x"]}) + "\n"
+    path = zipped(tmp_path / "z.zip", {"ann.jsonl": line * 2_000_000})
+    assert path.stat().st_size < 2**20
+    with pytest.raises(DataError, match="unpacks to over"):
+        examine(path)
+
+
+def test_paths_in_a_zip_lead_nowhere(tmp_path):
+    line = json.dumps({"id": 1, "text": "a", "label": ["x"]})
+    names = ["../../ann.jsonl", "/etc/bob.jsonl", "a/b/cyd.jsonl"]
+    path = zipped(tmp_path / "z.zip", dict.fromkeys(names, line))
+    before = sorted(tmp_path.iterdir())
+    assert examine(path).said.annotators.tolist() == ["ann", "bob", "cyd"]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_zip_of_something_else_is_told(tmp_path):
+    path = zipped(tmp_path / "z.zip", {"table.csv": "item,annotator,label\na,b,c\n"})
+    with pytest.raises(DataError, match="table, record 1: no id or label as doccano has"):
+        examine(path)
+
+
+def test_a_damaged_zip_is_told(tmp_path):
+    body = bytearray((FIXTURES / "doccano.zip").read_bytes())
+    body[60] ^= 0xFF
+    (tmp_path / "z.zip").write_bytes(bytes(body))
+    with pytest.raises(DataError, match=r"damaged zip|not JSON"):
+        examine(tmp_path / "z.zip")
+
+
+def test_a_zip_with_an_unreadable_name_is_told(tmp_path):
+    path = zipped(tmp_path / "z.zip", {"äö.jsonl": '{"id": 1, "text": "a", "label": ["x"]}'})
+    path.write_bytes(path.read_bytes().replace("äö".encode(), b"\xff\xff\xff\xff"))
+    with pytest.raises(DataError, match="damaged zip"):
+        examine(path)
+
+
+def test_the_command_reads_an_export_and_asks_which_question():
+    done = run("aggregate", FIXTURES / "label_studio.json")
+    assert done.returncode == 2
+    assert b"several questions, mood (5 labels), topics (2 labels)" in done.stderr
+    done = run("aggregate", FIXTURES / "label_studio.json", "--question", "mood", "-s", "majority")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1].startswith(b"7,pos")

@@ -1,0 +1,555 @@
+"""Readers of what platforms and published data sets use: every row of every fixture."""
+
+import csv
+import io
+import json
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissensus import Annotations, DataError, read
+from dissensus.io import examine
+from dissensus.io.columns import NEEDED
+from dissensus.io.exports import TOOLS, head_of, tool, tool_of
+from dissensus.io.sources import open_source
+from tests.support import SHARED, annotation_rows, relation, rows_of, run
+
+FIXTURES = Path(__file__).parent / "fixtures"
+MINE = {
+    "appen.csv": "appen",
+    "headerless_toolkit.csv": "headerless",
+    "headerless_truth.csv": "headerless",
+    "huggingface.json": "huggingface",
+    "huggingface.jsonl": "huggingface",
+    "mturk.csv": "mturk",
+    "mturk_json.csv": "mturk",
+    "soft_labels.json": "votes",
+    "toloka.tsv": "toloka",
+    "toloka_inputs.tsv": "toloka",
+    "votes.csv": "votes",
+    "votes.jsonl": "votes",
+    "wide.csv": "wide",
+    "wide_mace.csv": "wide",
+    "wide_matrix.txt": "wide",
+    "zooniverse.csv": "zooniverse",
+}
+PLAIN = ["inverted.json", "long.csv", "question_worker_answer.csv", "questions.csv"]
+
+
+def asked(name, question, **options):
+    return examine(FIXTURES / name, question=question, **options)
+
+
+def said_in(reading):
+    return sorted(rows_of(reading.said))
+
+
+def times(reading):
+    return reading.said.columns["time"].astype("datetime64[s]").astype(datetime).tolist()
+
+
+@pytest.mark.parametrize("name", [*MINE, *PLAIN])
+def test_every_fixture_is_recognised_by_its_own_format_only(name):
+    head = head_of(open_source(FIXTURES / name))
+    found = [known for known in TOOLS if tool(known).recognises(head)]
+    assert found == ([MINE[name]] if name in MINE else [])
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_the_name_of_a_file_does_not_matter(name, tmp_path):
+    path = tmp_path / "data.xyz"
+    path.write_bytes((FIXTURES / name).read_bytes())
+    assert tool_of(head_of(open_source(path))) == MINE[name]
+
+
+def test_no_shared_table_is_taken_for_an_export():
+    files = sorted(SHARED.glob("*/*.csv.gz"))
+    if not files:
+        pytest.skip("the shared data sets are not beside the project")
+    taken = {str(path): tool_of(head_of(open_source(path))) for path in files}
+    odd = {path: name for path, name in taken.items() if name is not None}
+    assert {Path(path).name for path in odd} <= {"votes.csv.gz"}
+    assert set(odd.values()) <= {"votes"}
+
+
+def test_mturk_texts_options_and_boxes():
+    mood = asked("mturk.csv", "mood")
+    assert said_in(mood) == [
+        ("H1", "W1", "pos"),
+        ("H1", "W2", "neg"),
+        ("H1", "W3", "pos"),
+        ("H2", "W1", "pos"),
+        ("H2", "W2", "neutral"),
+        ("H3", "W1", "neg"),
+    ]
+    assert mood.questions == {"mood": 6, "style": 5, "comment": 3, "spam": 6}
+    assert mood.notes == ("kept: rejected answers (1)",)
+    assert mood.said.columns["duration"].tolist() == [12, 5, 2, 20, 9, 11]
+    assert mood.said.columns["status"].tolist().count("Rejected") == 1
+    assert times(mood)[0] == datetime(2019, 4, 10, 17, 1, 12)
+    assert dict(mood.texts.rows())["H2"] == "t2\nשלום, world 🙂"
+    assert [label for *_, label in said_in(asked("mturk.csv", "spam"))] == [
+        *("yes", "no", "yes"),
+        *("no", "yes", "no"),
+    ]
+    style = asked("mturk.csv", "style")
+    assert style.kind == "multiple"
+    assert ("H1", "W1", "clear|short") in rows_of(style.said)
+
+
+def test_mturk_answers_in_json_and_the_same_text_in_two_hits():
+    mood = asked("mturk_json.csv", "mood")
+    assert said_in(mood) == [
+        ("t1", "W1", "pos"),
+        ("t1", "W2", "neg"),
+        ("t1", "W3", "pos"),
+        ("t2", "W1", "neg"),
+    ]
+    tags = asked("mturk_json.csv", "tags")
+    assert tags.kind == "multiple"
+    assert [row[2] for row in said_in(tags)] == ["a\\|c|b", "(none)", "a\\|c"]
+    assert [row[2] for row in said_in(asked("mturk_json.csv", "ok"))] == ["true", "false", "true"]
+    assert [row[2] for row in said_in(asked("mturk_json.csv", "kind"))] == ["joke", "news"]
+    assert [row[2] for row in said_in(asked("mturk_json.csv", "sure"))] == ["3", "5", "4"]
+
+
+def test_mturk_leaves_comments_out_where_something_else_was_asked(tmp_path):
+    rows = [f"H{n},W{n},{'ab'[n % 2]},my own words {n}" for n in range(30)]
+    path = tmp_path / "batch.csv"
+    path.write_text("\n".join(["HITId,WorkerId,Answer.choice,Answer.comment", *rows]))
+    found = examine(path)
+    assert found.question == "choice"
+    assert found.notes == ("left out: free text in answer to 'comment' (30)",)
+    path.write_text(path.read_text().replace("Answer.choice", "choice"))
+    assert len(read(path)) == 30
+
+
+def test_toloka_with_and_without_task_ids():
+    result = asked("toloka.tsv", "result")
+    assert said_in(result) == [
+        ("k1", "w1", "cat"),
+        ("k1", "w2", "dog"),
+        ("k1", "w3 ☃", "cat"),
+        ("k2", "w1", "dog"),
+        ("k2", "w2", "cat"),
+    ]
+    assert result.gold == {"k2": "dog"}
+    assert result.notes == (
+        "kept: rejected answers (2)",
+        "left out: open, skipped or expired assignments (1)",
+    )
+    # Two tasks on a page share its half minute.
+    assert result.said.columns["duration"].tolist() == [15.25, 2, 60, 15.25, 2]
+    boxes = asked("toloka.tsv", "boxes")
+    assert [row[2] for row in said_in(boxes)] == ["ears|tail", "(none)", "ears", "tail"]
+    by_inputs = examine(FIXTURES / "toloka_inputs.tsv")
+    assert by_inputs.gold == {"b, c.jpg": "dog"}
+    assert len(by_inputs.said) == 5
+
+
+def test_appen_questions_are_told_from_inputs():
+    mood = asked("appen.csv", "mood")
+    assert said_in(mood) == [
+        ("700", "31", "pos"),
+        ("700", "32", "neg"),
+        ("700", "33", "pos"),
+        ("701", "31", "pos"),
+        ("701", "32", "pos"),
+        ("702", "31", "mixed"),
+    ]
+    assert mood.questions == {"mood": 6, "tags": 6, "remark": 1}
+    assert mood.gold == {"701": "pos"}  # 702 accepts two answers
+    assert mood.notes == (
+        "kept: judgements of people who failed test questions (1)",
+        "left out: gold of test questions that accept several answers (1)",
+    )
+    assert mood.said.columns["confidence"].tolist() == [0.92, 0.81, 0.4, 0.92, 0.81, 0.92]
+    assert mood.said.columns["duration"].tolist() == [45, 90, 90, 45, 90, 90]
+    assert dict(mood.texts.rows())["702"] == "two\nlines\nhttp://x.example/702"
+    tags = asked("appen.csv", "tags")
+    assert tags.kind == "multiple"
+    assert tags.gold == {"701": "warm", "702": "cold|warm"}
+    assert ("700", "31", "cold|warm") in rows_of(tags.said)
+
+
+def test_an_aggregated_appen_report_is_refused(tmp_path):
+    path = tmp_path / "agg.csv"
+    path.write_text("_unit_id,_golden,_trusted_judgments,mood,mood:confidence\n1,false,3,pos,0.7\n")
+    with pytest.raises(DataError, match="nobody is named; take the full report"):
+        read(path)
+
+
+def test_zooniverse_tasks_combinations_surveys_and_anonymous_people():
+    first = asked("zooniverse.csv", "T0")
+    assert said_in(first) == [
+        ("501", "88e", "Yes"),
+        ("501", "ann", "Yes"),
+        ("501", "not-logged-in-77f", "No"),
+        ("502", "ann", "No"),
+        ("502", "bob, jr", '"No" 🐾'),
+        ("503", "abc", "No"),
+        ("503", "exp", "Yes"),
+    ]
+    assert first.questions == {"T0": 7, "T1": 4, "T10": 2}
+    assert first.gold == {"503": "Yes"}
+    assert first.notes == (
+        "left out: marks drawn on pictures, and other answers without a class (1)",
+    )
+    assert first.said.columns["duration"].tolist()[:2] == [4.5, 5.5]
+    assert dict(first.texts.rows()) == {n: f"cam,{n}.jpg" for n in ("501", "502", "503")}
+    colours = asked("zooniverse.csv", "T1")
+    assert colours.kind == "multiple"
+    assert [row[2] for row in said_in(colours)] == ["Blue|Green", "(none)", "Green", "Blue"]
+    assert [row[2] for row in said_in(asked("zooniverse.csv", "T10"))] == ["LION|ZEBRA", "LION"]
+
+
+def test_zooniverse_workflows_do_not_share_their_tasks(tmp_path):
+    lines = (FIXTURES / "zooniverse.csv").read_text().replace("4249", "5000", 1)
+    path = tmp_path / "two.csv"
+    path.write_text(lines)
+    assert {"4249:T0", "5000:T0"} <= set(asked_names(path))
+
+
+def asked_names(path):
+    return tool(tool_of(head_of(open_source(path)))).read(open_source(path)).questions
+
+
+def test_lists_of_labels_beside_lists_of_annotators(tmp_path):
+    labels = asked("huggingface.jsonl", "labels")
+    assert said_in(labels) == [
+        ("u1", "ann", "pos"),
+        ("u1", "bob", "neg"),
+        ("u2", "ann", "neg"),
+        ("u2", "cy", "neg"),
+    ]
+    assert labels.gold == {"u1": "pos", "u3": "neg"}
+    assert labels.notes == ("left out: items without annotations (1)",)
+    assert labels.said.columns["split"].tolist() == ["train"] * 4
+    hate = asked("huggingface.jsonl", "hate")
+    assert hate.gold == {}  # gold speaks of labels
+    assert [row[2] for row in said_in(hate)] == ["0", "1", "1", "0", "1"]
+    tags = asked("huggingface.jsonl", "tags")
+    assert [row[2] for row in said_in(tags)] == ["a|b", "(none)", "a", "b", "a\\|b"]
+    lines = (FIXTURES / "huggingface.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    pl.DataFrame(records).write_parquet(tmp_path / "set.parquet")
+    assert examine(tmp_path / "set.parquet", question="labels").said == labels.said
+
+
+def test_items_without_an_id_are_named_by_their_texts(tmp_path):
+    named = examine(FIXTURES / "huggingface.json").said
+    assert named.items.tolist() == ['nice, "really"', "مرحبا\n🙂"]
+    long = [
+        {"text": "x" * 500 + end, "annotators": ["a", "b"], "labels": ["0", "1"]} for end in "123"
+    ]
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps(long))
+    items = read(path).items.tolist()
+    assert len(set(items)) == 3
+    assert all(len(name) <= 80 for name in items)
+
+
+def test_lists_that_do_not_fit_are_told(tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text('[{"annotators": ["a", "b"], "labels": ["x"]}]')
+    with pytest.raises(DataError, match="row 1: 2 annotators, but 1 labels"):
+        read(path, format="huggingface")
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        (
+            "votes.csv",
+            {"i1": "cat cat cat dog dog", "i2": "dog " * 5, "i3": "cat dog" + " neither" * 3},
+        ),
+        ("votes.jsonl", {"n1": "e e e n n", "n2": "c n n n n"}),
+        ("soft_labels.json", {"1": "0 1 1", "2": "0 0 0 0 0"}),
+    ],
+)
+def test_counts_are_read_as_votes_of_nobody(name, counts):
+    found = examine(FIXTURES / name)
+    by_item = {item: [] for item in counts}
+    for item, who, label in rows_of(found.said):
+        assert who.startswith("vote ")
+        by_item[item].append(label)
+    assert {item: sorted(given) for item, given in by_item.items()} == {
+        item: sorted(given.split()) for item, given in counts.items()
+    }
+    assert "who said what is unknown" in found.notes[0]
+
+
+def test_votes_per_class_may_be_told(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("picture,happy,sad\na,2,0\nb,1,3\n")
+    assert read(path, format="votes").votes().tolist() == [[2, 0], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"soft_label": {"0": 0.5, "1": 0.5}}, "not of how many votes"),
+        ({"soft_label": {"0": 0.3, "1": 0.7}, "n_votes": 2}, "does not come from 2 votes"),
+        ({"soft_label": "0.3", "n_votes": 2}, "should be {class: share}"),
+        ({"soft_label": {"0": 1.0}, "n_votes": "many"}, "which is not a count"),
+    ],
+)
+def test_shares_without_votes_behind_them_are_refused(record, message, tmp_path):
+    path = tmp_path / "soft.jsonl"
+    path.write_text(json.dumps({"id": "a", **record}) + "\n" + json.dumps({"id": "b", **record}))
+    with pytest.raises(DataError) as problem:
+        read(path)
+    assert message in str(problem.value)
+
+
+def test_wide_tables():
+    named = examine(FIXTURES / "wide.csv")
+    assert said_in(named) == [
+        ("q1", "ann", "cat"),
+        ("q1", "bob, jr", "dog"),
+        ("q2", "bob, jr", "dog"),
+        ("q2", "cy", "cat"),
+        ("q3", "ann", "cat"),
+        ("q3", "cy", "cat"),
+        ("q4", "ann", "dog"),
+        ("q4", "bob, jr", "dog"),
+        ("q4", "cy", "dog"),
+    ]
+    assert "3 annotators in columns, 4 items in rows" in named.notes[0]
+    assert said_in(examine(FIXTURES / "wide_mace.csv")) == [
+        ("0", "1", "yes"),
+        ("0", "3", "no"),
+        ("0", "4", "yes"),
+        ("1", "1", "no"),
+        ("1", "2", "no"),
+        ("2", "2", "yes"),
+        ("2", "3", "yes"),
+        ("2", "4", "no"),
+        ("3", "1", "yes"),
+        ("3", "2", "no"),
+        ("3", "3", "no"),
+    ]
+    matrix = np.array([[0, 1, -1, 1], [-1, 1, 1, 0], [2, 2, -1, -1], [0, 0, 0, -1]])
+    found = read(FIXTURES / "wide_matrix.txt")
+    assert found.votes().tolist() == Annotations.from_matrix(matrix).votes().tolist()
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " ", ";"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_written_matrix_is_read_again(separator, seed, tmp_path):
+    draw = np.random.default_rng(seed)
+    matrix = draw.integers(-1, 4, size=(40, 7))
+    np.savetxt(tmp_path / "answers.txt", matrix, fmt="%d", delimiter=separator)
+    found = examine(tmp_path / "answers.txt")
+    assert found.format == "wide"
+    there = Annotations.from_matrix(matrix, annotators=range(1, 8))
+    assert sorted(rows_of(found.said)) == sorted(rows_of(there))
+
+
+def test_cleanlab_tables_with_an_index_and_floats(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(",a,b,c,d,e\n0,1.0,,0.0,,\n1,,1.0,1.0,,0.0\n2,0.0,0.0,,1.0,\n")
+    assert sorted(rows_of(read(path)))[:2] == [("0", "a", "1"), ("0", "c", "0")]
+    assert read(path).annotators.tolist() == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "photo,who,what\n1,1,0\n1,2,1\n2,1,0\n2,2,1\n",
+        "photo,who,what,page,x\n1,1,0,3,4\n1,2,1,3,5\n2,1,0,4,1\n",
+        "picture,person,mood\np1,ann,pos\np2,ann,neg\np1,bob,pos\n",
+        "a,b,c\n1,2,3\n",
+    ],
+)
+def test_a_table_whose_columns_are_unclear_is_not_guessed(table, tmp_path):
+    path = tmp_path / "what.csv"
+    path.write_text(table)
+    with pytest.raises(DataError, match=r"no column for the item among .*; say which: --columns"):
+        read(path)
+
+
+def test_tables_without_a_header():
+    toolkit = examine(FIXTURES / "headerless_toolkit.csv")
+    assert said_in(toolkit) == [
+        ("t1", "w1", "1"),
+        ("t1", "w2", "1"),
+        ("t1", "w3", "0"),
+        ("t2", "w1", "0"),
+        ("t2", "w2", "1"),
+        ("t3", "w2", "0"),
+        ("t3", "w3", "0"),
+    ]
+    assert toolkit.gold == {"t1": "1", "t2": "1", "t3": "0"}
+    assert "columns are taken as item 2, annotator 1, label 3, gold 4" in toolkit.notes[0]
+    truth = examine(FIXTURES / "headerless_truth.csv")
+    assert said_in(truth)[:2] == [("10", "3", "no"), ("10", "4", "yes")]
+    assert "item 1, annotator 2, label 3" in truth.notes[0]
+
+
+def test_columns_may_be_told_by_number(tmp_path):
+    told = {"item": "2", "annotator": "1", "label": "3"}
+    found = read(FIXTURES / "headerless_truth.csv", columns=told)
+    assert found.items.tolist() == ["3", "4", "5"]
+    path = tmp_path / "named.csv"
+    path.write_text("photo,who,what\np1,ann,pos\np2,ann,neg\np1,bob,pos\n")
+    assert read(path, columns={"item": "1", "annotator": "2", "label": "3"}) == relation(
+        [("p1", "ann", "pos"), ("p2", "ann", "neg"), ("p1", "bob", "pos")]
+    )
+    with pytest.raises(DataError, match="no column 7 for label; there are 3"):
+        read(path, columns={**told, "label": "7"})
+    with pytest.raises(DataError, match="by number, but not the label; add label=…"):
+        read(path, columns={"item": "1", "annotator": "2"})
+    done = run(
+        "aggregate", FIXTURES / "headerless_truth.csv", "--columns", "item=2,annotator=1,label=3"
+    )
+    assert [line.split(b",")[0] for line in done.stdout.splitlines()] == [b"item", b"3", b"4", b"5"]
+
+
+@given(rows=annotation_rows(most=40, items="pqrst", annotators="vwxyz", classes="01"))
+def test_headerless_tables_are_never_read_otherwise_than_written(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows") / "said.csv"
+    body = io.StringIO()
+    csv.writer(body, lineterminator="\n").writerows(rows)
+    path.write_text(body.getvalue())
+    try:
+        found = examine(path)
+    except DataError:
+        return  # too little to be sure
+    assert found.format == "headerless"
+    assert sorted(rows_of(found.said)) == sorted(rows)
+
+
+def test_several_questions_in_one_long_table():
+    with pytest.raises(
+        DataError, match=r"several questions, mood \(3 labels\), topic \(2 labels\)"
+    ):
+        read(FIXTURES / "questions.csv")
+    mood = asked("questions.csv", "mood")
+    assert said_in(mood) == [("a", "x", "pos"), ("a", "y", "neg"), ("b", "y", "pos")]
+    assert mood.questions == {"mood": 3, "topic": 2}
+    with pytest.raises(DataError, match=r"no question 'size'; there are mood"):
+        asked("questions.csv", "size")
+    assert len(read(FIXTURES / "question_worker_answer.csv")) == 3
+
+
+def test_answers_the_other_way_round(tmp_path):
+    path = FIXTURES / "inverted.json"
+    assert said_in(examine(path, format="peerannot-inverted")) == [
+        ("q1", "worker1", "0"),
+        ("q1", "worker2", "1"),
+        ("q2", "worker1", "1"),
+    ]
+    assert "--format peerannot-inverted" in examine(path).notes[0]
+    (tmp_path / "answers.json").write_text('{"0": {"0": 1, "1": 0, "2": 1}, "1": {"2": 0}}')
+    (tmp_path / "metadata.json").write_text('{"n_classes": 2, "n_workers": 2, "n_task": 3}')
+    assert "--format peerannot-inverted" in examine(tmp_path).notes[0]
+    turned = examine(tmp_path, format="peerannot-inverted")
+    assert turned.notes == ()
+    assert said_in(turned) == [("0", "0", "1"), ("1", "0", "0"), ("2", "0", "1"), ("2", "1", "0")]
+
+
+def test_utf_16_is_read_and_told(tmp_path):
+    path = tmp_path / "said.csv"
+    path.write_bytes("task,worker,label\na,Renée,1\n".encode("utf-16"))
+    found = examine(path)
+    assert rows_of(found.said) == [("a", "Renée", "1")]
+    assert found.notes == ("written as UTF-16",)
+
+
+def test_an_unknown_format_is_told_what_there_is(tmp_path):
+    with pytest.raises(DataError, match=r"no format 'mtruk'; known are .*mturk"):
+        read(FIXTURES / "mturk.csv", format="mtruk")
+
+
+BROKEN = {
+    "mturk": [
+        ("HITId,Answer.x\nH,1\n", "no column 'WorkerId'"),
+        ("HITId,WorkerId,Answer.taskAnswers\nH,W,{\n", "row 1: Answer.taskAnswers is not JSON"),
+        ("HITId,WorkerId,Answer.taskAnswers\nH,W,[1]\n", "should be a list of objects"),
+        ("HITId,WorkerId,Answer.x\nH,W,\n", "without any answer"),
+    ],
+    "toloka": [
+        ("INPUT:x\tOUTPUT:y\na\tb\n", "no column 'ASSIGNMENT:worker_id'"),
+        ("OUTPUT:y\tASSIGNMENT:worker_id\na\tb\n", "tell what was answered"),
+    ],
+    "appen": [("_worker_id,mood\n1,a\n", "no column '_unit_id'")],
+    "zooniverse": [
+        ("classification_id,annotations\n1,[]\n", "no column 'subject_ids'"),
+        ("classification_id,annotations,subject_ids\n1,[,2\n", "line 2: not JSON|is not JSON"),
+        ("classification_id,annotations,subject_ids\n1,3,2\n", "should be a list of tasks"),
+    ],
+    "huggingface": [("task,worker\n1,2\n", "no list of annotators")],
+    "votes": [("a,b\nx,y\n", "no counts of votes")],
+    "headerless": [("1,2\n3,4\n", "2 columns and no header")],
+    "peerannot-inverted": [('{"a": 3}', "answers should be")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "message"),
+    [(name, body, message) for name, cases in BROKEN.items() for body, message in cases],
+)
+def test_what_a_format_lacks_is_said(name, body, message, tmp_path):
+    path = tmp_path / "broken.dat"
+    path.write_text(body)
+    with pytest.raises(DataError, match=message) as problem:
+        read(path, format=name)
+    assert str(problem.value).startswith(str(path))
+    assert "\n" not in str(problem.value)
+
+
+@given(
+    names=st.lists(
+        st.sampled_from([name for names in NEEDED.values() for name in names]),
+        min_size=3,
+        max_size=4,
+        unique=True,
+    )
+)
+def test_a_table_with_known_names_is_never_an_export(names, tmp_path_factory):
+    path = tmp_path_factory.mktemp("known") / "said.csv"
+    path.write_text("\n".join([",".join(names), *(["1,2,0,1"[: 2 * len(names) - 1]] * 5)]))
+    assert tool_of(head_of(open_source(path))) is None
+
+
+def test_what_is_told_about_every_answer_comes_along(tmp_path):
+    record = {
+        "item": "a",
+        "annotators": ["x", "y"],
+        "labels": ["1", "0"],
+        "duration": [2.5, None],
+        "source": ["person", "model"],
+    }
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps(record) + "\n" + json.dumps({**record, "item": "b"}) + "\n")
+    found = examine(path)
+    assert list(found.questions) == ["labels"]
+    assert found.said.columns["source"].tolist() == ["person", "model"] * 2
+    np.testing.assert_array_equal(found.said.columns["duration"], [2.5, np.nan] * 2)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_wide_tables_with_types(ending, tmp_path):
+    path = tmp_path / f"wide.{ending}"
+    table = pl.DataFrame(
+        {"item": ["q1", "q2", "q3"], "ann": [1.0, None, 0.0], "bob": [None, 1.0, 0.0]}
+    )
+    (table.write_parquet if ending == "parquet" else table.write_ipc)(path)
+    found = examine(path)
+    assert found.format == "wide"
+    assert said_in(found) == [
+        ("q1", "ann", "1"),
+        ("q2", "bob", "1"),
+        ("q3", "ann", "0"),
+        ("q3", "bob", "0"),
+    ]
+    path.write_bytes(b"")
+    table.with_columns(bob=[["1"], [], []]).write_parquet(path)
+    with pytest.raises(DataError, match="lists in its columns"):
+        read(path, format="wide")
