@@ -231,7 +231,7 @@ BAD = {
         b"task,worker,label\na,x,1\nb,Ren\xe9,2\n",
         "line 3: not UTF-8; save it again as UTF-8",
     ),
-    "utf-16": (CSV.encode("utf-16"), "written as UTF-16; save it again as UTF-8"),
+    "half of utf-16": (CSV.encode("utf-16")[:-1], "not whole as UTF-16; save it again as UTF-8"),
     "an open quote": ('task,worker,label\n"a,x,1\n', "line"),
     "broken json": ('{"a": {"x": 1}, ', "line 1: not JSON"),
     "broken jsonl": ('{"task":"a","worker":"x","label":1}\n{"task":"b"\n', "line 2: not JSON"),

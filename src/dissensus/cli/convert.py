@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ._shared import json_option, note, read_annotations, reading_options, show_json
+from ._shared import examine_annotations, json_option, note, reading_options, show_json
 
 __all__ = ["convert"]
 
@@ -15,27 +15,39 @@ __all__ = ["convert"]
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option(
-    "--to", help="Format of OUT, where its ending does not tell; `peerannot` for a folder."
+    "--to",
+    metavar="FORMAT",
+    help="long, nested, wide, crowd-kit, label-studio, argilla, huggingface or peerannot, or a "
+    "kind of file where the ending of OUT does not tell.",
 )
+@click.option("--gold", help="Known labels, for formats that have a place for them.")
 @reading_options
 @json_option
-def convert(source: str, target: str, to: str | None, as_json: bool, **reading: Any) -> None:
+def convert(
+    source: str, target: str, to: str | None, gold: str | None, as_json: bool, **reading: Any
+) -> None:
     """Write annotations in another format.
 
-    OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz or .zst), or is a
-    folder, which gets the layout of peerannot. What OUT cannot hold is said.
+    OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also .zst),
+    or is a folder, which gets the layout of peerannot. What OUT cannot hold is said.
 
     \b
     Example:
       dissensus convert answers.csv answers.parquet
+      dissensus convert answers.csv tasks.json --to label-studio
     """
-    from ..io import losses, write
+    from dataclasses import replace
 
-    said = read_annotations(source, **reading)
-    lost = losses(said, target, to)
-    write(said, target, format=to)
+    from ..io import losses, read_truth, write
+
+    found = examine_annotations(source, **reading)
+    if gold:
+        found = replace(found, gold=read_truth(gold))
+    lost = losses(found, target, to)
+    write(found, target, format=to)
     for sentence in lost:
         note(sentence)
+    said = found.said
     counts = {
         "labels": len(said),
         "annotators": said.n_annotators,

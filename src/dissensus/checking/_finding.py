@@ -1,0 +1,149 @@
+"""What a check may find, and what all checks look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from .._relation import Array, Integers
+from ..annotations import Annotations
+from ..measurements import Numbers
+
+__all__ = ["CODES", "KNOWING", "SERIOUS", "Facts", "Finding", "listed", "many", "quoted", "verb"]
+
+Severity = Literal["serious", "worth knowing"]
+SERIOUS: Severity = "serious"
+KNOWING: Severity = "worth knowing"
+
+_FREE = 50  # classes from which labels may be free text
+
+# Every finding there is; the docs list them from here.
+CODES = {
+    "repeats": "an annotator gave the same label to an item more than once",
+    "contradictions": "an annotator gave different labels to one item",
+    "spellings": "classes that look like one, written differently",
+    "annotator-spellings": "annotators that look like one, written differently",
+    "item-spellings": "items that look like one, written differently",
+    "missing-like": "a label that looks like a missing one",
+    "free-text": "labels are texts of people's own, not classes",
+    "one-class": "all labels are the same",
+    "unused-classes": "classes that nobody used",
+    "rare-classes": "classes with hardly any labels",
+    "no-overlap": "no item has two labels",
+    "single-labels": "items with one label",
+    "silent-items": "items without labels",
+    "anonymous": "who said what is unknown",
+    "few-annotators": "fewer than three annotators",
+    "two-labels": "no item has three labels",
+    "sparse-confusion": "hardly any labels for the cells of confusion matrices",
+    "light-annotators": "most annotators gave too few labels to be judged",
+    "dominant-annotator": "one annotator gave most of the labels",
+    "groups": "annotators who share no item with the others",
+    "always-the-same": "annotators who always say one class, where others do not",
+    "copies": "annotators whose labels are the same wherever they met",
+    "impossible-durations": "durations that cannot be",
+    "fast-annotators": "annotators who are much faster than the others",
+    "bursts": "labels faster than anybody can look",
+    "same-time": "times that are those of pages, not of labels",
+    "unreadable-times": "times that are no times",
+    "gold-elsewhere": "gold about items that nobody labelled",
+    "gold-classes": "gold with classes that no label has",
+    "gold-alone": "gold that contradicts everybody",
+    "gold-moved": "a gold class that people consistently call otherwise",
+    "outliers": "numbers far from the others on the same item",
+    "constant-numbers": "annotators who always give the same number",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know before aggregating."""
+
+    code: str
+    severity: Severity
+    sentence: str
+    count: int
+    examples: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What all checks look at: annotations or numbers, and gold by item."""
+
+    said: Annotations | Numbers
+    gold: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def answer(self) -> Array:
+        """The answer of every annotation: a code, or a number."""
+        return self.said.label if isinstance(self.said, Annotations) else self.said.value
+
+    @property
+    def free_text(self) -> bool:
+        """Whether labels are texts of people's own: many, and hardly any of them twice."""
+        said = self.said
+        return isinstance(said, Annotations) and _FREE < said.n_classes > len(said) / 3
+
+    @cached_property
+    def item(self) -> Integers:
+        """The item of every annotation."""
+        return self.said.item.astype(np.int64)
+
+    @cached_property
+    def same_pair(self) -> Array:
+        """Whether an annotation is by the same annotator on the same item as the one before."""
+        same = np.zeros(len(self.said), dtype=bool)
+        same[1:] = (np.diff(self.item) == 0) & (np.diff(self.said.annotator.astype(np.int64)) == 0)
+        return same
+
+    @cached_property
+    def cells(self) -> tuple[Integers, Integers]:
+        """Every item and class that was given: the cell of each annotation, and cells' counts."""
+        said = self.said
+        assert isinstance(said, Annotations)
+        _, cell, count = np.unique(
+            self.item * said.n_classes + said.label, return_inverse=True, return_counts=True
+        )
+        return cell, count
+
+    def name(self, kind: Literal["items", "annotators"], code: int) -> str:
+        """Return the name behind a code."""
+        return quoted(getattr(self.said, kind)[code])
+
+
+def quoted(name: Any) -> str:
+    """Return a name as it can stand in a sentence: short, and with odd spaces made visible."""
+    given = str(name)
+    short = given if len(given) <= 40 else f"{given[:39]}…"
+    return short if short.isprintable() and short == short.strip() else repr(short)
+
+
+def listed(names: Iterable[Any], most: int = 3) -> tuple[str, ...]:
+    """Return the first names."""
+    return tuple(quoted(name) for _, name in zip(range(most), names, strict=False))
+
+
+def many(count: int, word: str) -> str:
+    """Return a number of things.
+
+    >>> many(1, "class"), many(2, "class"), many(0, "label")
+    ('1 class', '2 classes', '0 labels')
+    """
+    ending = "es" if word.endswith("s") else "s"
+    return f"{count} {word}{'' if count == 1 else ending}"
+
+
+def verb(count: int, word: str) -> str:
+    """Return what so many things do.
+
+    >>> verb(1, "say"), verb(2, "say"), verb(1, "have"), verb(1, "are")
+    ('says', 'say', 'has', 'is')
+    """
+    if count != 1:
+        return word
+    return {"have": "has", "are": "is"}.get(word, f"{word}s")

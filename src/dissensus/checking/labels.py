@@ -1,0 +1,216 @@
+"""Labels given twice, and classes, items and annotators that are written in several ways."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .._names import NUMBER, Names
+from .._relation import Integers
+from ..annotations import Annotations
+from ._finding import KNOWING, SERIOUS, Facts, Finding, many, quoted, verb
+
+__all__ = ["check_classes", "check_repeats", "check_spellings", "like_one"]
+
+_MANY = 0.02  # share of pairs above which several labels look meant
+_RARE = 5  # labels below which a class is rare
+_MISSING = {"", "?", "-", "--", "n/a", "na", "nan", "none", "null", "missing", "skip", "skipped"}
+_EDGES = " \t\n\r.,;:!?\"'`´‘’“”«»()[]…\u200b\ufeff"
+
+
+def check_repeats(facts: Facts) -> Iterator[Finding]:
+    """Find labels by one annotator on one item, the same again or different ones."""
+    said, same = facts.said, facts.same_pair
+    again = same.copy()
+    again[1:] &= facts.answer[1:] == facts.answer[:-1]
+    word = "label" if isinstance(said, Annotations) else "answer"
+    if again.any():
+        rows = np.flatnonzero(again)
+        firsts = np.flatnonzero(again & ~np.roll(again, 1))
+        yield Finding(
+            "repeats",
+            KNOWING,
+            f"{many(len(rows), word)} {verb(len(rows), 'repeat')} one that the same annotator gave "
+            "to the same item.",
+            len(rows),
+            tuple(_pair(facts, row) for row in firsts[:3]),
+            "leave the repeats out, or every one of them counts as a vote",
+        )
+    pair = np.cumsum(~same) - 1
+    differ = np.unique(pair[same & ~again])
+    if len(differ):
+        share = len(differ) / (pair[-1] + 1)
+        starts = np.flatnonzero(~same)
+        # Items that were asked again get the same label more often than another.
+        meant = (
+            isinstance(said, Annotations)
+            and share > _MANY
+            and again.sum() < len(differ)
+            and not facts.free_text
+        )
+        yield Finding(
+            "contradictions",
+            SERIOUS if meant else KNOWING,
+            f"{many(len(differ), 'time')} ({share:.1%}) an annotator gave different {word}s to "
+            "one item.",
+            len(differ),
+            tuple(_pair(facts, starts[place]) for place in differ[:3]),
+            "were items asked again, keep the last; were several labels at once allowed, "
+            "ask about each class on its own",
+        )
+
+
+def _pair(facts: Facts, row: int) -> str:
+    """Return who said what, for all answers of a pair that begins at a row."""
+    said, stop = facts.said, row + 1
+    while stop < len(said) and facts.same_pair[stop]:
+        stop += 1
+    while facts.same_pair[row]:
+        row -= 1
+    given = facts.answer[row:stop].tolist()
+    if isinstance(said, Annotations):
+        given = [quoted(said.classes[code]) for code in given]
+    who, item = said.annotator[row], facts.item[row]
+    told = ", ".join(str(one) for one in given[:4])
+    return f"{facts.name('annotators', who)} on {facts.name('items', item)}: {told}"
+
+
+def check_spellings(facts: Facts) -> Iterator[Finding]:
+    """Find classes, annotators and items that differ only in how they are written."""
+    said = facts.said
+    if isinstance(said, Annotations) and not facts.free_text:
+        counts = np.bincount(said.label, minlength=said.n_classes)
+        alike = like_one(said.classes, _loosely)
+        if alike:
+            yield Finding(
+                "spellings",
+                SERIOUS,
+                f"{many(len(alike), 'class')} {verb(len(alike), 'are')} written in more than "
+                "one way.",
+                len(alike),
+                tuple(_spelled(said.classes, group, counts) for group in alike[:3]),
+                "write them alike before anything is counted",
+            )
+    for code, names, counts, key in (
+        ("annotator-spellings", said.annotators, said.labels_per_annotator, _loosely),
+        ("item-spellings", said.items, said.labels_per_item, _strictly),
+    ):
+        alike = like_one(names, key)
+        if alike:
+            word = code.partition("-")[0]
+            yield Finding(
+                code,
+                KNOWING,
+                f"{many(len(alike), word)} {verb(len(alike), 'seem')} to be written in more "
+                "than one way.",
+                len(alike),
+                tuple(_spelled(names, group, counts) for group in alike[:3]),
+                "write them alike if they are the same",
+            )
+
+
+def like_one(names: Names, key: Callable[[str], object]) -> list[list[int]]:
+    """Return groups of names that have the same key: places in the order of names."""
+    found: dict[object, list[int]] = {}
+    for place, name in enumerate(names.tolist()):
+        found.setdefault(key(name), []).append(place)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _loosely(name: str) -> object:
+    """Return a name without case, spaces, punctuation at the ends, and forms of letters.
+
+    >>> _loosely("Ｙes. ") == _loosely("yes"), _loosely("1.0") == _loosely("1")
+    (True, True)
+    >>> _loosely("-1") == _loosely("1")
+    False
+    """
+    if re.match(NUMBER, name.strip()) and math.isfinite(float(name)):
+        return float(name)
+    plain = unicodedata.normalize("NFKC", name).casefold().strip(_EDGES)
+    return re.sub(r"[\s_\-‐–]+", " ", plain) or name
+
+
+def _strictly(name: str) -> object:
+    return unicodedata.normalize("NFC", name).strip() or name
+
+
+def check_classes(facts: Facts) -> Iterator[Finding]:
+    """Find labels that are no classes, classes nobody used, and those hardly anybody used."""
+    said = facts.said
+    if not isinstance(said, Annotations) or len(said) == 0:
+        return
+    counts = np.bincount(said.label, minlength=said.n_classes)
+    if facts.free_text:
+        used = int((counts > 0).sum())
+        often = np.argsort(-counts, kind="stable")[:3]
+        yield Finding(
+            "free-text",
+            SERIOUS,
+            f"{used} different labels among {len(said)}: free text rather than classes.",
+            used,
+            tuple(f"{quoted(said.classes[code])} ({counts[code]})" for code in often),
+            "sort the answers into classes first; methods here count equal labels",
+        )
+        return
+    yield from _odd_classes(said, counts)
+    unused = np.flatnonzero(counts == 0)
+    if len(unused):
+        yield Finding(
+            "unused-classes",
+            KNOWING,
+            f"{many(len(unused), 'class')} {verb(len(unused), 'are')} declared but never used.",
+            len(unused),
+            tuple(quoted(said.classes[code]) for code in unused[:3]),
+            "leave them out of --classes unless somebody may still use them",
+        )
+
+
+def _odd_classes(said: Annotations, counts: Integers) -> Iterator[Finding]:
+    used = np.flatnonzero(counts)
+    if len(used) == 1 and len(said) > 1:
+        yield Finding(
+            "one-class",
+            SERIOUS,
+            f"Every label is {quoted(said.classes[used[0]])}: there is nothing to decide.",
+            len(said),
+            remedy="look whether the right column was read",
+        )
+    odd = [code for code in used.tolist() if _looks_missing(said.classes, code)]
+    if odd:
+        total = int(counts[odd].sum())
+        yield Finding(
+            "missing-like",
+            KNOWING,
+            f"{many(total, 'label')} {verb(total, 'look')} like a missing one.",
+            total,
+            tuple(f"{said.classes[code]!r} ({counts[code]})" for code in odd[:3]),
+            "leave these rows out unless it is a class",
+        )
+    rare = [code for code in used.tolist() if counts[code] < _RARE]
+    if rare and len(said) >= 20 * _RARE:
+        yield Finding(
+            "rare-classes",
+            KNOWING,
+            f"{many(len(rare), 'class')} {verb(len(rare), 'have')} fewer than {_RARE} labels.",
+            len(rare),
+            tuple(f"{quoted(said.classes[code])} ({counts[code]})" for code in rare[:3]),
+            "a slip of the keyboard, or too few to learn from",
+        )
+
+
+def _looks_missing(classes: Names, code: int) -> bool:
+    """Return whether a class is a word for nothing, or the only number below zero."""
+    name = classes[code]
+    if name.strip().casefold() in _MISSING:
+        return True
+    others = [one for place, one in enumerate(classes.tolist()) if place != code]
+    return name == "-1" and len(others) > 1 and all(one.isdigit() for one in others)
+
+
+def _spelled(names: Names, group: list[int], counts: Integers) -> str:
+    return ", ".join(f"{names[place]!r} ({counts[place]})" for place in group[:4])

@@ -1,0 +1,53 @@
+"""A data set's own script, run as peerannot runs it; only `install --trust-code` comes here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import DataError
+
+__all__ = ["set_folders"]
+
+_NAME = "dataset"  # what such scripts are imported as
+
+
+def set_folders(script: Path, folder: Path) -> None:
+    """Call `setfolders()` of the first class that has it, in the folder."""
+    spec = importlib.util.spec_from_file_location(_NAME, script)
+    if spec is None or spec.loader is None:
+        raise DataError(f"{script}: cannot be run as Python")
+    module = importlib.util.module_from_spec(spec)
+    with _inside(folder):
+        sys.modules[_NAME] = module
+        try:
+            spec.loader.exec_module(module)
+            makers = [
+                one
+                for one in vars(module).values()
+                if isinstance(one, type) and one.__module__ == _NAME and hasattr(one, "setfolders")
+            ]
+            if not makers:
+                raise DataError(f"{script}: no class with setfolders() in it")
+            makers[0]().setfolders()
+        except DataError:
+            raise
+        except Exception as problem:
+            told = f"{type(problem).__name__}: {problem}"
+            raise DataError(f"{script}: its code failed ({told})") from problem
+        finally:
+            sys.modules.pop(_NAME, None)
+
+
+@contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(here)

@@ -1,0 +1,124 @@
+"""Archives, zip and tar, unpacked into a folder and nowhere else.
+
+Names that lead outside, links and devices are refused, and so is an archive that would grow
+without measure. All of it is looked at before the first file is written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
+
+from ..errors import DataError
+
+__all__ = ["is_archive", "names_in", "unpack"]
+
+MOST_BYTES = 2**32  # what an archive may hold, unpacked
+MOST_FILES = 10**6
+_MOST_GROWTH = 200  # pictures do not shrink, tables to a fiftieth
+_SMALL = 2**26  # what anything may unpack to
+
+
+class _Member(NamedTuple):
+    name: str
+    size: int
+    plain: bool  # a file: neither link nor device
+    open: Callable[[], IO[bytes] | None]
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a file is a zip or tar archive."""
+    return path.is_file() and (zipfile.is_zipfile(path) or tarfile.is_tarfile(path))
+
+
+def names_in(path: Path) -> list[PurePosixPath]:
+    """Return the files of an archive, once nothing in it is refused."""
+    with _members(path) as members:
+        found = list(members)
+        _refuse(path, found)
+    return [_inside(path, member.name) for member in found]
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack an archive into a folder that is there."""
+    with _members(path) as members:
+        found = list(members)
+        _refuse(path, found)
+        for member in found:
+            target = folder / _inside(path, member.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source = member.open()
+            if source is None:
+                raise DataError(f"{path}: {member.name} cannot be read")
+            with source, target.open("wb") as file:
+                shutil.copyfileobj(_Limited(source, member.size), file)
+
+
+def _refuse(path: Path, members: list[_Member]) -> None:
+    for member in members:
+        _inside(path, member.name)
+        if not member.plain:
+            raise DataError(f"{path}: {member.name} is a link or a device, not a file")
+    size = sum(member.size for member in members)
+    most = min(MOST_BYTES, max(_SMALL, _MOST_GROWTH * path.stat().st_size))
+    if size > most or len(members) > MOST_FILES:
+        raise DataError(
+            f"{path}: {len(members)} files of {size:.3g} bytes, more than {most:.3g} bytes or "
+            f"{MOST_FILES} files; unpack it yourself if you trust it"
+        )
+    names = [member.name for member in members]
+    if len(set(names)) < len(names):
+        raise DataError(f"{path}: a name stands in it twice")
+
+
+def _inside(path: Path, name: str) -> PurePosixPath:
+    """Return a name as a path below the folder, or say that it leads elsewhere."""
+    given = PurePosixPath(name.replace("\\", "/"))
+    outside = given.is_absolute() or ".." in given.parts or ":" in given.parts[0]
+    if outside or not given.parts or "\0" in name:
+        raise DataError(f"{path}: {name!r} leads outside; nothing was unpacked")
+    return given
+
+
+@contextmanager
+def _members(path: Path) -> Iterator[Iterator[_Member]]:
+    """Yield the files of an archive; folders come by themselves."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                yield (_of_zip(archive, one) for one in archive.infolist() if not one.is_dir())
+        else:
+            with tarfile.open(path) as tar:
+                yield (_of_tar(tar, one) for one in tar if not one.isdir())
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, OSError) as problem:
+        raise DataError(f"{path}: damaged archive ({problem})") from None
+
+
+def _of_zip(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> _Member:
+    mode = one.external_attr >> 16
+    plain = not mode or stat.S_ISREG(mode) or not stat.S_IFMT(mode)
+    return _Member(one.filename, one.file_size, plain, lambda: archive.open(one))
+
+
+def _of_tar(archive: tarfile.TarFile, one: tarfile.TarInfo) -> _Member:
+    return _Member(one.name, one.size, one.isreg(), lambda: archive.extractfile(one))
+
+
+class _Limited:
+    """A file that ends with an error where it is longer than it said."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self.file, self.left = file, size
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self.file.read(size)
+        self.left -= len(chunk)
+        if self.left < 0:
+            raise DataError("an archive holds more than it says; nothing was installed")
+        return chunk

@@ -1,0 +1,91 @@
+"""Records for Argilla 2, as `records.from_json` takes them.
+
+Annotations are responses, one for each user. A result is a suggestion with its score, and the
+method is the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from .content import Content, chosen_options
+from .to_label_studio import MODEL
+
+__all__ = ["answers", "clashes", "results"]
+
+
+def answers(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a record for every item, with a response for every label."""
+    confidence, by_model = content.column("confidence"), content.by_model()
+    for item, places in content.items():
+        responses, suggestion = [], None
+        for place in places:
+            value, who = _value(content, content.answers[place]), content.annotators[place]
+            if not by_model[place]:
+                responses.append({"value": value, "user_id": who})
+            elif suggestion is None:
+                score = None if confidence is None else confidence[place]
+                suggestion = {"value": value, "score": score, "agent": who.removeprefix(MODEL)}
+        yield _record(content, item, responses, suggestion)
+
+
+def results(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a record for every item, with the label of a result as its suggestion."""
+    for item, label, score in content.verdicts():
+        made = None
+        if label is not None:
+            made = {"value": _value(content, label), "score": score, "agent": content.method}
+        yield _record(content, item, [], made)
+
+
+def clashes(content: Content) -> list[str]:
+    """Say whom Argilla will not know, and how many models it has no room for."""
+    if content.is_result:
+        return []
+    told, by_model = [], content.by_model()
+    models = {who for who, made in zip(content.annotators, by_model, strict=True) if made}
+    strange = [
+        who for who in content.said.annotators.tolist() if who not in models and not _is_uuid(who)
+    ]
+    if strange:
+        told.append(
+            f"{len(strange)} annotators are no ids of Argilla's users (UUID), such as "
+            f"{strange[0]!r}: Argilla takes responses only of users it knows"
+        )
+    more = sum(
+        max(sum(by_model[place] for place in places) - 1, 0) for _, places in content.items()
+    )
+    if models and more:
+        told.append(f"{more} labels of models are left out: a record has one suggestion")
+    return told
+
+
+def _record(
+    content: Content, item: str, responses: list[Any], suggestion: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "id": item,
+        "fields": {"text": content.texts.get(item, item)},
+        "metadata": {},
+        "suggestions": {} if suggestion is None else {content.question: suggestion},
+        "responses": {content.question: responses} if responses else {},
+        "vectors": {},
+    }
+
+
+def _value(content: Content, answer: Any) -> Any:
+    if content.kind == "multiple":
+        return chosen_options(answer)
+    if content.kind == "ordinal" and isinstance(answer, str) and answer.isdigit():
+        return int(answer)
+    return answer
+
+
+def _is_uuid(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True

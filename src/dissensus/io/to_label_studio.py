@@ -1,0 +1,131 @@
+"""Tasks for Label Studio, as its import takes them.
+
+Annotations keep who gave them (`completed_by`), when and how long it took. A result becomes a
+prediction of every task: its label, how sure it is, and the method as `model_version`. On import
+Label Studio gives tasks new ids, so the item's name also stands in `data`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from .._names import text
+from .content import Content, chosen_options
+
+__all__ = ["answers", "clashes", "results"]
+
+MODEL = "model:"  # how a model is called among annotators
+
+
+def answers(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a task for every item, with an annotation for every label."""
+    durations, times = content.column("duration"), content.column("time")
+    confidence, by_model = content.column("confidence"), content.by_model()
+    for item, places in content.items():
+        known = content.gold.get(item)
+        annotations: list[dict[str, Any]] = []
+        predictions: list[dict[str, Any]] = []
+        for place in places:
+            answer, who = content.answers[place], content.annotators[place]
+            result = _result(content, answer)
+            if by_model[place]:
+                score = None if confidence is None else confidence[place]
+                predictions.append(_prediction(who.removeprefix(MODEL), score, result))
+                continue
+            one = {
+                "completed_by": int(who) if _is_id(who) else {"email": who},
+                "ground_truth": answer == known,
+                "was_cancelled": False,
+                "result": result,
+            }
+            if answer == known:
+                known = None  # one annotation is enough to say so
+            if durations is not None and _is_number(durations[place]):
+                one["lead_time"] = durations[place]
+            if times is not None and isinstance(times[place], datetime):
+                one["created_at"] = times[place].isoformat() + "Z"
+            annotations.append(one)
+        yield _task(content, item, annotations, predictions)
+
+
+def results(content: Content) -> Iterator[dict[str, Any]]:
+    """Yield a task for every item, with the label of a result as its prediction."""
+    for item, label, score in content.verdicts():
+        made = []
+        if label is not None:
+            made = [_prediction(content.method, score, _result(content, label))]
+        yield _task(content, item, [], made)
+
+
+def clashes(content: Content) -> list[str]:
+    """Say whom Label Studio will not know, and which gold nobody gave."""
+    if content.is_result:
+        return []
+    told, said = [], content.said
+    models = {who for who, made in zip(content.annotators, content.by_model(), strict=True) if made}
+    strange = [
+        who for who in said.annotators.tolist() if not (_is_id(who) or "@" in who or who in models)
+    ]
+    if strange:
+        told.append(
+            f"{len(strange)} annotators are neither numbers nor e-mail addresses, such as "
+            f"{strange[0]!r}: Label Studio takes labels only of members it knows"
+        )
+    given: set[tuple[str, Any]] = (
+        {(item, content.answers[place]) for item, places in content.items() for place in places}
+        if content.gold
+        else set()
+    )
+    silent = sum(pair not in given for pair in content.gold.items())
+    if silent:
+        told.append(f"gold of {silent} items is left out: nobody gave that label")
+    return told
+
+
+def _task(
+    content: Content, item: str, annotations: list[Any], predictions: list[Any]
+) -> dict[str, Any]:
+    data = {"item": item}
+    if item in content.texts:
+        data["text"] = content.texts[item]
+    return {
+        "id": int(item) if _is_id(item) else item,
+        "data": data,
+        "annotations": annotations,
+        "predictions": predictions,
+    }
+
+
+def _prediction(version: str, score: float | None, result: list[Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {"model_version": version, "result": result}
+    if score is not None:
+        made["score"] = score
+    return made
+
+
+def _result(content: Content, answer: Any) -> list[dict[str, Any]]:
+    kind: str = "choices"
+    value: dict[str, Any] = {"choices": [answer]}
+    if content.kind == "multiple":
+        value = {"choices": chosen_options(answer)}
+    elif content.kind == "numeric" and _is_number(answer):
+        kind, value = "number", {"number": float(answer)}
+    elif content.kind == "ordinal" and _is_id(answer):
+        kind, value = "rating", {"rating": int(answer)}
+    target = "text" if content.texts else "item"
+    return [{"from_name": content.question, "to_name": target, "type": kind, "value": value}]
+
+
+def _is_id(name: Any) -> bool:
+    """Return whether a name is a whole number as Label Studio numbers things."""
+    return isinstance(name, str) and name.isascii() and name.isdigit() and text(int(name)) == name
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,404 @@
+import gzip
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dissensus import (
+    Annotations,
+    DataError,
+    Numbers,
+    OptionError,
+    aggregate,
+    estimate,
+    read,
+    write,
+)
+from dissensus.io import Reading, examine, losses
+from dissensus.io.content import chosen_options
+from dissensus.io.targets import TARGETS, place_of
+from tests.support import relation, rows_of, run
+
+AWKWARD = [
+    *("a,b", 'x"y', "line\nbreak", "tab\there", "ünï☃", "日本", "שלום", "O'Brien", "👩‍🔬"),
+    *("0012", "12", "-1", "7.0", "nan", "None", "null", "NA", "true", " spaces ", "a|b", "(none)"),
+    *("\\", "[1]", '{"a": 1}', "=1+1", "#1", "p:x", "model:x", "item"),
+]
+WAYS = [(name, kind) for name, target in TARGETS.items() for kind in target.kinds]
+# What comes back as it was: text, and what is written as such.
+FAITHFUL = [(name, kind) for name, kind in WAYS if name not in ("wide", "huggingface")]
+
+few = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def rows_with(names, most=12):
+    """Draw rows with awkward names; every item and class is used, and some pairs repeat."""
+    return st.integers(2, 6).flatmap(
+        lambda n: st.tuples(
+            *[st.lists(st.sampled_from(names), min_size=n, max_size=n, unique=True)] * 3
+        ).flatmap(
+            lambda known: st.lists(
+                st.tuples(*map(st.sampled_from, known)), min_size=1, max_size=most
+            )
+        )
+    )
+
+
+def file_for(name, kind, folder):
+    return folder / (name if kind == "folder" else f"{name}.{kind}")
+
+
+def there_and_back(said, name, kind, folder):
+    path = file_for(name, kind, folder)
+    write(said, path, format=name)
+    return examine(path, format=None if name != "wide" else "wide")
+
+
+@pytest.mark.parametrize(("name", "kind"), FAITHFUL)
+@few
+@given(rows=rows_with(AWKWARD))
+def test_awkward_names_and_repeats_go_there_and_back(name, kind, rows, tmp_path):
+    said = relation(rows)
+    assert there_and_back(said, name, kind, tmp_path).said == said
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+@few
+@given(
+    rows=rows_with([name for name in AWKWARD if name == name.strip() and name != "[1]"]).filter(
+        lambda rows: len({item for item, *_ in rows}) > 1  # one line of lists could be anything
+    )
+)
+def test_lists_for_hugging_face_go_there_and_back(kind, rows, tmp_path):
+    said = relation(rows)
+    assert there_and_back(said, "huggingface", kind, tmp_path).said == said
+
+
+# The reader of wide tables trims, guesses the separator, and reads 7.0 as 7.
+WIDE = [name for name in AWKWARD if not set(name) & set(",\t|") and name not in (" spaces ", "7.0")]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+@few
+@given(rows=rows_with(WIDE).filter(lambda rows: not losses(relation(rows), "x.csv", "wide")))
+def test_wide_tables_go_there_and_back_where_nothing_is_said_to_be_lost(kind, rows, tmp_path):
+    said = relation(rows)
+    assert there_and_back(said, "wide", kind, tmp_path).said == said
+
+
+@pytest.mark.parametrize("kind", TARGETS["wide"].kinds)
+def test_a_wide_table_has_a_row_for_every_item_and_a_column_for_every_annotator(kind, tmp_path):
+    said = relation(
+        [("b", "ann", "x"), ("a", "bob", "y"), ("a", "item", "x"), ("a", "item", "y")],
+        items="abc",
+        annotators=["ann", "bob", "item", "zoe"],
+    )
+    path = tmp_path / f"wide.{kind}"
+    write(said, path, format="wide")
+    frame = {
+        "csv": lambda: pl.read_csv(path),
+        "tsv": lambda: pl.read_csv(path, separator="\t"),
+        "parquet": lambda: pl.read_parquet(path),
+        "arrow": lambda: pl.read_ipc(path),
+        "jsonl": lambda: pl.read_ndjson(path),
+    }[kind]()
+    assert frame.to_dict(as_series=False) == {
+        "item_id": ["a", "b", "c"],
+        "ann": [None, "x", None],
+        "bob": ["y", None, None],
+        "item": ["x", None, None],
+        "zoe": [None, None, None],
+    }
+    assert losses(said, path, "wide") == [
+        "1 labels are left out: an annotator has one cell for an item, and the label that sorts "
+        "first is kept",
+        "the annotator 'item' may be taken for a column of that name",
+    ]
+
+
+def test_a_wide_table_that_would_be_empty_cells_is_refused(tmp_path):
+    said = Annotations.from_codes(
+        np.array([0]), np.array([0]), np.array([0]), items=100_000, annotators=10_000, classes=2
+    )
+    with pytest.raises(OptionError, match="1e\\+09 cells, nearly all of them empty"):
+        write(said, tmp_path / "wide.csv", format="wide")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wide_table_is_what_cleanlab_takes(tmp_path):
+    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "y", "1"), ("c", "x", "0")])
+    write(said, tmp_path / "wide.csv", format="wide")
+    assert (tmp_path / "wide.csv").read_text() == "item,x,y\na,0,1\nb,,1\nc,0,\n"
+
+
+def test_crowd_kit_gets_its_names(tmp_path):
+    said = relation([("a", "x", "0"), ("a", "y", "1")])
+    write(said, tmp_path / "crowd.csv", format="crowd-kit")
+    assert (tmp_path / "crowd.csv").read_text() == "task,worker,label\na,x,0\na,y,1\n"
+    write(aggregate(said, "majority"), tmp_path / "labels.csv", format="crowd-kit")
+    assert (tmp_path / "labels.csv").read_text().startswith("task,label,confidence,p:0,p:1\n")
+
+
+TIMED = Annotations.from_columns(
+    ["1", "1", "2", "2"],
+    ["7", "eve@example.org", "7", "model:m 1"],
+    ["cat", "dog", "cat", "dog"],
+    duration=np.array([1.5, 20.0, 3.0, np.nan]),
+    time=np.array(["2026-01-31T10:00:00", "2026-01-31T10:01:30", "2026-02-01", "NaT"], "M8[us]"),
+    confidence=np.array([np.nan, np.nan, np.nan, 0.75]),
+    source=np.array(["person", "person", "person", "model"]),
+)
+FOUND = Reading(
+    TIMED,
+    "csv",
+    question="animal",
+    gold={"1": "dog", "2": "wolf"},
+    texts=pl.DataFrame({"item": ["1", "2"], "text": ["<b>wau</b>", "miau, \n"]}),
+)
+
+
+def test_label_studio_gets_people_models_times_gold_and_texts(tmp_path):
+    path = tmp_path / "tasks.json"
+    write(FOUND, path, format="label-studio")
+    first, second = json.loads(path.read_text())
+    assert first["id"] == 1
+    assert first["data"] == {"item": "1", "text": "<b>wau</b>"}
+    assert first["predictions"] == []
+    assert first["annotations"][0] == {
+        "completed_by": 7,
+        "ground_truth": False,
+        "was_cancelled": False,
+        "result": [
+            {
+                "from_name": "animal",
+                "to_name": "text",
+                "type": "choices",
+                "value": {"choices": ["cat"]},
+            }
+        ],
+        "lead_time": 1.5,
+        "created_at": "2026-01-31T10:00:00Z",
+    }
+    assert first["annotations"][1]["completed_by"] == {"email": "eve@example.org"}
+    assert first["annotations"][1]["ground_truth"] is True
+    assert len(second["annotations"]) == 1
+    prediction = second["predictions"][0]
+    assert (prediction["model_version"], prediction["score"]) == ("m 1", 0.75)
+    assert losses(FOUND, path, "label-studio") == [
+        "gold of 1 items is left out: nobody gave that label"
+    ]
+
+
+def test_label_studio_gives_back_what_it_got(tmp_path):
+    write(FOUND, tmp_path / "tasks.json", format="label-studio")
+    back = examine(tmp_path / "tasks.json")
+    assert (back.format, back.question, back.kind) == ("label-studio", "animal", "single")
+    assert rows_of(back.said) == rows_of(TIMED)
+    assert back.gold == {"1": "dog"}
+    for name in ("duration", "confidence"):
+        np.testing.assert_array_equal(back.said.columns[name], TIMED.columns[name])
+    assert back.said.columns["source"].tolist() == TIMED.columns["source"].tolist()
+    times = back.said.columns["time"].astype("M8[us]")
+    np.testing.assert_array_equal(times[:3], TIMED.columns["time"][:3])
+
+
+def test_results_are_predictions_and_suggestions(tmp_path):
+    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")])
+    result = aggregate(said, "majority[ties=abstain]")
+    write(result, tmp_path / "tasks.json", format="label-studio", texts={"b": "text of b"})
+    undecided, decided = json.loads((tmp_path / "tasks.json").read_text())
+    assert undecided["predictions"] == []
+    assert decided["annotations"] == []
+    assert decided["data"]["text"] == "text of b"
+    prediction = decided["predictions"][0]
+    assert prediction["model_version"] == result.method
+    assert prediction["score"] == 1.0
+    assert prediction["result"][0]["value"] == {"choices": ["0"]}
+    write(result, tmp_path / "records.jsonl", format="argilla")
+    lines = (tmp_path / "records.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["suggestions"] == {}
+    assert json.loads(lines[1])["suggestions"] == {
+        "label": {"value": "0", "score": 1.0, "agent": result.method}
+    }
+    assert losses(result, "tasks.json", "label-studio") == [
+        "only the belief in the label itself is written, not in other classes"
+    ]
+    back = examine(tmp_path / "tasks.json")
+    assert rows_of(back.said) == [("b", f"model:{result.method}", "0")]
+
+
+def test_argilla_gets_responses_and_one_suggestion(tmp_path):
+    write(FOUND, tmp_path / "records.json", format="argilla")
+    first, second = json.loads((tmp_path / "records.json").read_text())
+    assert first["fields"] == {"text": "<b>wau</b>"}
+    assert first["responses"] == {
+        "animal": [
+            {"value": "cat", "user_id": "7"},
+            {"value": "dog", "user_id": "eve@example.org"},
+        ]
+    }
+    assert second["suggestions"] == {"animal": {"value": "dog", "score": 0.75, "agent": "m 1"}}
+    assert losses(FOUND, "x.json", "argilla") == [
+        "columns left out: duration, time",
+        "gold of 2 items left out: argilla has no place for it",
+        "2 annotators are no ids of Argilla's users (UUID), such as '7': "
+        "Argilla takes responses only of users it knows",
+    ]
+    assert rows_of(examine(tmp_path / "records.json").said) == rows_of(TIMED)
+
+
+def test_hugging_face_gets_lists_soft_labels_gold_and_texts(tmp_path):
+    path = tmp_path / "set.parquet"
+    write(FOUND, path, format="huggingface")
+    frame = pl.read_parquet(path)
+    assert frame.columns[:5] == ["item", "text", "gold", "annotators", "labels"]
+    assert frame["labels"].to_list() == [["cat", "dog"], ["cat", "dog"]]
+    assert frame["annotators"].to_list() == [["7", "eve@example.org"], ["7", "model:m 1"]]
+    assert frame["gold"].to_list() == ["dog", "wolf"]
+    assert frame["duration"].to_list()[0] == [1.5, 20.0]
+    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")], items="abc")
+    result = aggregate(said, "naive-soft")
+    write(result, path, format="huggingface")
+    frame = pl.read_parquet(path)
+    assert frame["labels"].to_list() == [["0", "1"], ["0"], []]
+    assert frame["soft_label"].to_list()[:2] == [{"0": 0.5, "1": 0.5}, {"0": 1.0, "1": 0.0}]
+    assert frame["label"].to_list()[1] == "0"
+    assert rows_of(read(path)) == rows_of(said)
+
+
+def test_hugging_face_files_are_plain_arrow(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    said = relation([("a", "x", "0"), ("a", "y", "1")])
+    write(aggregate(said), tmp_path / "set.parquet", format="huggingface")
+    schema = parquet.read_table(tmp_path / "set.parquet").schema
+    kinds = {field.name: str(field.type) for field in schema}
+    assert "list<" in kinds["labels"]
+    assert kinds["confidence"] == "double"
+    assert kinds["soft_label"].startswith("struct<0: double, 1: double")
+
+
+def test_several_options_at_once_are_several_again(tmp_path):
+    said = relation([("a", "1", r"cat|dog\|wolf"), ("a", "2", "cat"), ("b", "1", "(none)")])
+    found = Reading(said, "csv", kind="multiple")
+    write(found, tmp_path / "tasks.json", format="label-studio")
+    tasks = json.loads((tmp_path / "tasks.json").read_text())
+    given_choices = [
+        one["result"][0]["value"]["choices"] for task in tasks for one in task["annotations"]
+    ]
+    assert given_choices == [["cat", "dog|wolf"], ["cat"], []]
+    assert chosen_options("(none)") == []
+    back = examine(tmp_path / "tasks.json")
+    assert back.kind == "multiple"
+    assert back.said == said
+    write(found, tmp_path / "records.json", format="argilla")
+    assert examine(tmp_path / "records.json").said == said
+
+
+def test_classes_in_order_and_numbers_keep_their_kind(tmp_path):
+    said = relation([("a", "1", "3"), ("a", "2", "5"), ("b", "1", "5")])
+    for kind, name in (("ordinal", "rating"), ("numeric", "number")):
+        write(Reading(said, "csv", kind=kind), tmp_path / "tasks.json", format="label-studio")
+        task = json.loads((tmp_path / "tasks.json").read_text())[0]
+        assert task["annotations"][0]["result"][0]["value"] == {name: 3}
+        back = examine(tmp_path / "tasks.json")
+        assert back.kind == kind
+        assert back.said == said
+
+
+NUMBERS = Numbers.from_columns(["a", "a", "b"], ["1", "2", "1"], [1.5, 2.25, -3.0])
+
+
+@pytest.mark.parametrize(("name", "kind"), [w for w in WAYS if w[0] not in ("nested", "peerannot")])
+def test_numbers_are_written_where_a_format_has_room(name, kind, tmp_path):
+    path = file_for(name, kind, tmp_path)
+    write(NUMBERS, path, format=name)
+    assert path.stat().st_size > 0
+    if name in ("long", "crowd-kit", "label-studio", "huggingface"):
+        said = read(path)
+        assert [float(label) for *_, label in rows_of(said)] == [1.5, 2.25, -3.0]
+    if name != "wide":
+        write(estimate(NUMBERS, "mean"), path, format=name)
+
+
+@pytest.mark.parametrize("name", ["nested", "peerannot"])
+def test_numbers_are_refused_where_there_is_none(name, tmp_path):
+    with pytest.raises(OptionError, match="numbers; write a table"):
+        write(NUMBERS, tmp_path / "x", format=name)
+
+
+@pytest.mark.parametrize("name", ["nested", "wide"])
+def test_a_result_is_refused_where_there_is_no_place_for_it(name, tmp_path):
+    result = aggregate(relation([("a", "x", "0")]), "majority")
+    with pytest.raises(OptionError, match=f"{name} is for annotations; a result can be written"):
+        write(result, tmp_path / "x.json" if name == "nested" else tmp_path / "x.csv", format=name)
+
+
+def test_a_folder_takes_results_and_numbered_gold(tmp_path):
+    said = relation([("0", "0", "1"), ("1", "1", "0")], classes="01")
+    found = Reading(said, "csv", gold={"1": "0"})
+    write(found, tmp_path / "set", format="peerannot")
+    assert np.load(tmp_path / "set" / "ground_truth.npy").tolist() == [-1, 0]
+    assert losses(found, tmp_path / "set") == []
+    write(aggregate(said, "majority"), tmp_path / "set", format="peerannot")
+    assert np.load(tmp_path / "set" / "labels" / "labels_set_majority.npy").shape == (2, 2)
+    named = replace(found, said=relation([("a", "x", "1")]), gold={"a": "1"})
+    assert losses(named, tmp_path / "set") == [
+        "gold is left out: the folder's truth is for items and classes with numbers"
+    ]
+
+
+def test_what_cannot_be_held_is_said_for_every_target():
+    said = Annotations.from_columns(
+        ["a", "a"], ["x", "x"], ["0", "0"], items="ab", classes="01", trust=np.array([1, 2])
+    )
+    found = Reading(said, "csv", gold={"a": "0"}, texts=pl.DataFrame({"item": "a", "text": "t"}))
+    told = {name: " ".join(losses(found, f"x.{TARGETS[name].kinds[0]}", name)) for name in TARGETS}
+    for name, target in TARGETS.items():
+        assert ("items without labels" in told[name]) == ("silent" not in target.holds)
+        assert ("nobody used" in told[name]) == ("unused" not in target.holds)
+        assert ("columns left out: trust" in told[name]) == (target.columns is not None)
+        assert ("the texts of 1" in told[name]) == ("texts" not in target.holds)
+        assert ("labels are left out: an annotator has one cell" in told[name]) == (name == "wide")
+        if name != "peerannot":  # names in gold are a matter of its own there
+            assert ("gold of 1 items left out" in told[name]) == ("gold" not in target.holds)
+
+
+def test_the_ending_and_the_target_have_to_fit(tmp_path):
+    said = relation([("a", "x", "0")])
+    with pytest.raises(DataError, match=r"x.csv: label-studio is written as .json"):
+        write(said, tmp_path / "x.csv", format="label-studio")
+    with pytest.raises(OptionError, match="no format 'label_studio' to write; did you mean label"):
+        write(said, tmp_path / "x.json", format="label_studio")
+    with pytest.raises(OptionError, match="not to standard output"):
+        write(said, "-", format="huggingface")
+    with pytest.raises(DataError, match="arrays are read, not written"):
+        write(said, tmp_path / "x.npy")
+    with pytest.raises(DataError, match=r"plain or as .gz"):
+        write(said, tmp_path / "x.json.zst", format="label-studio")
+    assert list(tmp_path.iterdir()) == []
+    assert place_of(said, "tasks.export", "label-studio").kind == "json"
+    write(said, tmp_path / "x.json.gz", format="label-studio")
+    with gzip.open(tmp_path / "x.json.gz") as file:
+        assert json.load(file)[0]["id"] == "a"
+
+
+def test_convert_offers_every_target(tmp_path):
+    told = run("convert", "--help").stdout.decode()
+    for name in TARGETS:
+        assert name in " ".join(told.split())
+    (tmp_path / "a.csv").write_text("item,annotator,label\n1,2,x\n1,3,y\n")
+    (tmp_path / "gold.csv").write_text("item,label\n1,y\n")
+    done = run("convert", "a.csv", "-", "--to", "label-studio", "--gold", "gold.csv", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [one["ground_truth"] for one in json.loads(done.stdout)[0]["annotations"]] == [
+        False,
+        True,
+    ]
+    done = run("convert", "a.csv", "w.csv", "--to", "wide", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["lost"] == []
+    done = run("convert", "a.csv", "w.csv", "--to", "nothing", cwd=tmp_path)
+    assert done.returncode == 2
