@@ -98,9 +98,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def aggregate(
-    said: Annotations, method: str | Aggregator = "dawid-skene", **given: Any
-) -> Aggregation:
+def aggregate(said: Annotations, method: str | Aggregator = "auto", **given: Any) -> Aggregation:
     """Infer the label of every item.
 
     Parameters

@@ -3,9 +3,10 @@
 No score without truth picks the best method reliably, and the best one differs from data set to
 data set. A stack never loses the whole bet: its posterior is the weighted geometric mean of its
 members', so that a member that is sure counts for more than one that is not. The weights are
-those under which the mixture of members foresees left-out annotations best. With fifty gold items
-or more, they are those under which the members, fitted without gold, foresee gold best; the
-members are then fitted again with gold.
+those under which the mixture of members foresees left-out annotations best; a tenth of them is
+shared equally, because such evidence is weak. With fifty gold items or more, they are those under
+which the members, fitted without gold, foresee gold best; the members are then fitted again with
+gold. Members end early: what they foresee and how they label hardly changes after that.
 
     D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
 
@@ -25,12 +26,12 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..engine import Engine, Local
-from ..heldout import held_out, mixture_weights
+from ..heldout import brief, held_out, mixture_weights
 from ..params import Count
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, Fit, first_best
-from ._em import normalise
+from ._em import logs, normalise, share
 
 __all__ = ["MEMBERS", "Auto", "Stack", "pooled"]
 
@@ -50,9 +51,10 @@ MEMBERS = (
     "two-level[strength=16]",
 )
 _ENOUGH_GOLD = 50
+_SHARED = 0.1  # of the weights, equally
 _GUESS = 0.01  # what is left to a uniform guess about gold
 _LEAST = 1e-6  # the least belief of a member, so that no single one can veto
-_LARGE = 300_000  # annotations from which a fit has all cores to itself
+_LARGE = 300_000  # annotations from which a fit has all cores, and weights come from a sample
 _WORTH_TELLING = 0.05
 
 
@@ -119,18 +121,19 @@ class Auto(Aggregator):
     folds: Count = 5
 
     def infer(self, fit: Fit) -> Aggregation:
-        members = [aggregators.create(spec) for spec in MEMBERS]
+        members = [brief(aggregators.create(spec)) for spec in MEMBERS]
         blind = _enough_gold(fit)
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not blind))
         if blind:
-            weight = mixture_weights(_foreseen_gold(fit, results))
+            chance = _foreseen_gold(fit, results)
             first = dict(zip(members, results, strict=True))
             results = _each(
                 fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
             )
         else:
-            left = held_out(fit.said, members, folds=self.folds, seed=fit.seed)
-            weight = mixture_weights(left.chance)
+            some = _some(fit.said, fit.seed)
+            chance = held_out(some, members, folds=self.folds, seed=fit.seed).chance
+        weight = (1 - _SHARED) * mixture_weights(chance) + _SHARED / len(members)
         posterior = pooled(weight, [one.posterior for one in results])
         label = first_best(posterior)
         params = Stack(
@@ -154,6 +157,15 @@ class Auto(Aggregator):
         posterior = pooled(params.weight, believed)
         return posterior, first_best(posterior)
 
+    def confusion(self, params: Stack) -> Floats:
+        """Return the weighted geometric mean of the members' matrices."""
+        joint: Floats | float = 0.0
+        for weight, spec, learned in zip(
+            params.weight, params.members, params.learned, strict=True
+        ):
+            joint = joint + weight * logs(aggregators.create(spec).confusion(learned))
+        return share(np.exp(joint))
+
     def quality(self, params: Stack, agreement: Floats) -> Floats:
         quality = np.where(np.isnan(params.quality), agreement, params.quality)
         return np.clip(params.weight @ quality, 0, 1)
@@ -165,6 +177,15 @@ def pooled(weight: Floats, posteriors: list[Floats]) -> Floats:
     for share, one in zip(weight, posteriors, strict=True):
         joint += share * np.log(np.maximum(one, _LEAST))
     return normalise(joint)[1]
+
+
+def _some(said: Annotations, seed: int) -> Annotations:
+    """Return the annotations, or those on enough items to find weights by, drawn at random."""
+    if len(said) <= _LARGE:
+        return said
+    n_items = max(1, said.n_items * _LARGE // len(said))
+    which = np.random.default_rng(seed).choice(said.n_items, n_items, replace=False)
+    return said.take(np.sort(which))
 
 
 def _enough_gold(fit: Fit) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import polygamma, psi
+from scipy.special import psi, zeta
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
@@ -31,8 +31,9 @@ from .dswc import Dswc, pooled
 
 __all__ = ["Cbcc", "Communities"]
 
-_NEWTON = 30  # steps at most, to a relative error of
-_EXACT = 1e-12
+_NEWTON = 50  # steps at most, to a relative error of
+_EXACT = 1e-9
+_INSIDE = 0.9  # how far a step may go towards zero
 
 
 class Communities(NamedTuple):
@@ -185,25 +186,20 @@ def _fits(log_given: Floats, base: Floats) -> Floats:
 
 
 def _dirichlet_around(mean: Floats, base: Floats) -> Floats:
-    """Return the counts x of the most probable Dirichlets along axis 1, given how many they are.
+    """Return the counts of the most probable Dirichlets along axis 1, as many in all as `base`.
 
-    They have expected logs as close to `mean` as can be: psi(x) = mean - shift, where the shift
-    makes their sum what it was. Newton's method for the shift approaches it from one side.
+    The counts x maximise sum(x * mean - gammaln(x)), which is concave, with their sum fixed.
+    Newton's method starts from `base` and is held inside the positive numbers; psi(x) ends up as
+    `mean` less a shift for every sum.
     """
-    strength = base.sum(axis=1, keepdims=True)
-    shift = np.max(mean - psi(strength), axis=1, keepdims=True) - np.log(mean.shape[1])
+    counts = base
     for _ in range(_NEWTON):
-        counts = _inverse_psi(mean - shift)
-        over = counts.sum(axis=1, keepdims=True) - strength
-        shift = shift + over / (1 / polygamma(1, counts)).sum(axis=1, keepdims=True)
-        if (np.abs(over) <= _EXACT * strength).all():
+        slope = mean - psi(counts)
+        give = 1 / zeta(2, counts)  # 1 / psi'(counts)
+        shift = (slope * give).sum(axis=1, keepdims=True) / give.sum(axis=1, keepdims=True)
+        step = (slope - shift) * give
+        worst = (-step / counts).max(axis=1, keepdims=True)  # from 1 on, a count would vanish
+        counts = counts + step / np.maximum(1.0, worst / _INSIDE)
+        if (np.abs(step) <= _EXACT * counts).all():
             break
-    return counts * strength / counts.sum(axis=1, keepdims=True)
-
-
-def _inverse_psi(value: Floats) -> Floats:
-    """Return x with psi(x) = value (Minka 2000)."""
-    x = np.where(value >= -2.22, np.exp(np.minimum(value, 300.0)) + 0.5, -1 / (value - psi(1.0)))
-    for _ in range(6):
-        x = x - (psi(x) - value) / polygamma(1, x)
-    return x
+    return counts

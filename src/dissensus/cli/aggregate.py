@@ -31,7 +31,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.option(
     "--strategy",
     "-s",
-    help="name[setting=value,…].  [default: dawid-skene; ordinal-distance; mean, for numbers]",
+    help="name[setting=value,…].  [default: auto; ordinal-distance; mean, for numbers]",
 )
 @click.option(
     "--labels",
@@ -86,7 +86,7 @@ def aggregate(
 
     \b
     Example:
-      dissensus aggregate answers.csv -s dawid-skene -o labels.csv
+      dissensus aggregate answers.csv -o labels.csv
     """
     from ..io import read_truth
     from ..io.folders import is_folder, read_folder
@@ -102,7 +102,7 @@ def aggregate(
     if not folder and _are_numbers(said, kind):
         _estimate(said, strategy or "mean", output, gold, save, as_json, seed)
         return
-    strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "dawid-skene")
+    strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "auto")
     result = _fit(said, strategy, read_truth(gold) if gold else None, seed, threads)
     if save:
         result.save(save)
