@@ -1,6 +1,7 @@
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -402,3 +403,18 @@ def test_convert_offers_every_target(tmp_path):
     assert json.loads(done.stdout)["lost"] == []
     done = run("convert", "a.csv", "w.csv", "--to", "nothing", cwd=tmp_path)
     assert done.returncode == 2
+
+
+def test_labels_go_back_into_the_tool_with_their_texts(tmp_path):
+    export, back = Path(__file__).parent / "fixtures/label_studio.json", tmp_path / "back.json"
+    asked = ["--question", "mood", "-s", "majority"]
+    done = run("aggregate", export, *asked, "--to", "label-studio", "-o", back)
+    assert done.returncode == 0, done.stderr
+    tasks = json.loads(back.read_text(encoding="utf-8"))
+    reading = examine(export, question="mood")
+    assert [str(task["id"]) for task in tasks] == reading.said.items.tolist()
+    made = [task["predictions"][0] for task in tasks]
+    assert all(one["model_version"] == "majority" for one in made)
+    assert all(one["result"][0]["from_name"] == "mood" for one in made)
+    texts = dict(reading.texts.iter_rows())
+    assert any(texts[str(task["id"])] in task["data"].values() for task in tasks)

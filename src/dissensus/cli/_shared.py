@@ -42,7 +42,9 @@ seed_option = click.option(
 _READING = (
     click.option("--format", "format_", help="Format of PATH, where its content does not tell."),
     click.option("--question", help="Which one, where several were asked."),
-    click.option("--columns", help="Which column is which: item=…,annotator=…,label=…"),
+    click.option(
+        "--columns", help="Which column is which, by name or number: item=…,annotator=…,label=…"
+    ),
     click.option(
         "--classes", help="All classes in order, with commas, where labels may not show them all."
     ),

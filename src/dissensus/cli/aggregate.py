@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._shared import (
+    examine_annotations,
     json_option,
     note,
     progress_bar,
-    read_annotations,
     reading_options,
     seed_option,
     show_json,
@@ -18,6 +18,7 @@ from ._shared import (
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
+    from ..io import Reading
     from ..result import Aggregation
 
 __all__ = ["aggregate"]
@@ -44,6 +45,9 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.option(
     "--output", "-o", help="Where the labels go; the ending tells the format.  [default: -]"
 )
+@click.option(
+    "--to", help="Format of the labels, to go back into a tool: label-studio, argilla, huggingface."
+)
 @click.option("--hard", is_flag=True, help="For a folder: write class numbers, not probabilities.")
 @click.option("--gold", help="Table of known labels; they are kept and learned from.")
 @click.option("--save", help="Folder to keep the whole result in, for `Aggregation.load`.")
@@ -66,6 +70,7 @@ def aggregate(
     strategy: str | None,
     kind: str,
     output: str | None,
+    to: str | None,
     hard: bool,
     gold: str | None,
     save: str | None,
@@ -88,27 +93,29 @@ def aggregate(
     Example:
       dissensus aggregate answers.csv -o labels.csv
     """
-    from ..io import read_truth
+    from ..io import Reading, read_truth
     from ..io.folders import is_folder, read_folder
 
     folder = is_folder(path)
-    said = (
-        read_folder(path, answers=answers_file, metadata=metadata)
+    found = (
+        Reading(read_folder(path, answers=answers_file, metadata=metadata), "folder")
         if folder
-        else read_annotations(path, **reading)
+        else examine_annotations(path, **reading)
     )
+    said = found.said
     if path_remove:
         said = said.subset(items=[name for name in said.items if name not in _removed(path_remove)])
     if not folder and _are_numbers(said, kind):
         _estimate(said, strategy or "mean", output, gold, save, as_json, seed)
         return
     strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "auto")
-    result = _fit(said, strategy, read_truth(gold) if gold else None, seed, threads)
+    known = read_truth(gold) if gold else dict(found.gold) or None
+    result = _fit(said, strategy, known, seed, threads)
     if save:
         result.save(save)
     if folder:
         _write_labels(path, result, strategy, hard, metadata)
-    _tell(said, result, output, as_json, folder)
+    _tell(found, result, output, to, as_json)
 
 
 def _are_numbers(said: Annotations, kind: str) -> bool:
@@ -156,17 +163,17 @@ def _write_labels(
 
 
 def _tell(
-    said: Annotations, result: Aggregation, output: str | None, as_json: bool, folder: bool
+    found: Reading, result: Aggregation, output: str | None, to: str | None, as_json: bool
 ) -> None:
     from ..io import write
 
-    if output:
-        write(result, output)
+    if output or (to and not as_json):
+        write(result, output or "-", format=to, beside=found)
     if as_json:
         from ..reporting.summary import summarise
 
-        show_json(summarise(said, result).as_dict())
-    elif not output and not folder:
+        show_json(summarise(result.said, result).as_dict())
+    elif not output and not to and found.format != "folder":
         write(result, "-")
 
 

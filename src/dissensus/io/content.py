@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,7 @@ def content_of(
     what: What | Reading,
     gold: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | pl.DataFrame | None = None,
+    beside: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with what a reading found beside it."""
     if isinstance(what, Reading):
@@ -122,7 +123,10 @@ def content_of(
             what.kind,
         )
     kind: Kind = "numeric" if isinstance(what, (Numbers, Estimation)) else "single"
-    return Content(what, gold or {}, _texts(texts), kind=kind)
+    if beside is None:
+        return Content(what, gold or {}, _texts(texts), kind=kind)
+    found = content_of(beside, gold, texts)
+    return replace(found, what=what, kind=kind if kind == "numeric" else found.kind)
 
 
 def _texts(texts: Mapping[str, str] | pl.DataFrame | None) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,7 +98,8 @@ class Source:
         head = next(filter(str.strip, self.lines(1)), None)
         if head is None:
             head = next(filter(str.strip, self.lines(1000)), "")
-        return max(_SEPARATORS, key=lambda mark: (head.count(mark), mark == ","))
+        bare = re.sub(r'"[^"]*"', "", head)  # what is quoted separates nothing
+        return max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
 
 
 def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002

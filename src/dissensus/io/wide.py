@@ -83,7 +83,7 @@ def _table(source: Source) -> pl.DataFrame:
     frame = read_columns(source, None)
     if any(kind.is_nested() or kind == pl.Binary for kind in frame.dtypes):
         raise source.fail("lists in its columns, and a wide table has one label in a field")
-    names = pl.DataFrame([frame.columns], schema=frame.columns, orient="row")
+    names = pl.DataFrame({name: [name] for name in frame.columns})
     rows = pl.concat([names, frame.cast(pl.String)])
     rows.columns = [str(place) for place in range(1, frame.width + 1)]
     return rows

@@ -30,6 +30,7 @@ def write(
     format: str | None = None,  # noqa: A002
     gold: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | pl.DataFrame | None = None,
+    beside: Reading | None = None,
 ) -> None:
     """Write annotations or results; the ending tells the format, `-` is standard output as CSV.
 
@@ -45,8 +46,10 @@ def write(
         `peerannot`, or a kind of file where the ending does not tell.
     gold, texts
         Known classes and what the items are, by item, for formats that hold them.
+    beside
+        For a result, the reading that it was made from: its question, gold and texts go along.
     """
-    content = content_of(what, gold, texts)
+    content = content_of(what, gold, texts, beside)
     place = place_of(content.what, path, format)
     if place.kind == "folder":
         TARGETS[place.target].module.save(content, path)

@@ -1,0 +1,260 @@
+"""How well annotators are told apart: `python benchmarks/identification.py`.
+
+Spammers among hammers, by several scores; the order of students and teachers; who copies, also
+where teachers are good and copies hard to see; verdicts on real data against the truth, where
+`../shared/data` is beside the repository; and how long it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata, spearmanr
+
+from crowds import SIZES, load, stored
+from dissensus import Annotations, DissensusError, aggregate, identify, read, read_truth, simulate
+from dissensus.identification import copies, spam_interval, spam_score
+from dissensus.result import gold_codes
+from measure import Found, fresh
+from pages import Section, Table
+
+DATA = Path(__file__).parents[1].parent / "shared" / "data"
+SETS = ["bluebirds", "rte", "music", "dog", "weather_amt", "sentiment_polarity"]
+SETS += ["d_product", "s_rel", "trec2011"]
+
+
+def auc(value: Any, good: Any) -> float:
+    """Return how probably somebody good has a higher value than somebody who is not."""
+    rank = rankdata(value)
+    n_good = good.sum()
+    return float((rank[good].sum() - n_good * (n_good + 1) / 2) / (n_good * (~good).sum()))
+
+
+def spammers(seeds: int) -> Table:
+    """Return how well scores tell spammers from hammers."""
+    rows = []
+    for n_classes in (2, 4, 10):
+        for ratio in (0.3, 0.5, 0.7):
+            for load_ in (10, 20, 50):
+                rows.append([n_classes, ratio, load_, *_ranked(n_classes, ratio, load_, seeds)])
+    columns = ["classes", "spammers", "labels each", "spam score", "accuracy", "agreement"]
+    columns += ["spam score of dawid-skene", "called spammer", "hammers called bad"]
+    note = "AUC of telling 100 hammers and spammers apart, five labels an item; then verdicts."
+    return Table(f"Spammers, {seeds} seeds", columns, rows, note)
+
+
+def _ranked(n_classes: int, ratio: float, labels: int, seeds: int) -> list[float]:
+    found = []
+    good = np.arange(100) < 100 - int(ratio * 100)
+    for seed in range(seeds):
+        said = simulate(
+            f"hammer-spammer[ratio={ratio}]",
+            n_items=20 * labels,
+            n_annotators=100,
+            n_classes=n_classes,
+            feedback=5,
+            workerload=labels,
+            seed=seed,
+            fast=True,
+        ).said
+        scores = identify(said, models=False, copying=False)
+        plain = spam_score(aggregate(said, "dawid-skene").params.confusion)
+        values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement, plain)
+        bad = scores.code < 3
+        told = [np.mean(scores.verdict[~good] == "spammer"), np.mean(bad[good])]
+        found.append([*(auc(value, good) for value in values), *told])
+    return np.mean(found, axis=0).tolist()
+
+
+def students(seeds: int) -> Table:
+    """Return how well scores order annotators who learned from one another."""
+    rows = []
+    for ratio in (0.5, 0.8):
+        for copied in (0.0, 0.8):
+            found = []
+            for seed in range(seeds):
+                made = simulate(
+                    f"student-teacher[ratio={ratio},copy_prob={copied}]",
+                    n_items=400,
+                    n_annotators=30,
+                    n_classes=5,
+                    feedback=10,
+                    seed=seed,
+                    fast=True,
+                )
+                scores = identify(made.said, models=False, copying=False)
+                true = spam_score(made.crowd.confusion)
+                values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement)
+                found.append([spearmanr(value, true)[0] for value in values])
+            better = np.mean([one[0] > one[2] for one in found])
+            rows.append([ratio, copied, *np.mean(found, axis=0).tolist(), float(better)])
+    columns = ["students", "copied", "spam score", "accuracy", "agreement", "beats agreement"]
+    note = "Spearman correlation with the spam score of the true matrices; 30 annotators, K = 5."
+    return Table(f"Students and teachers, {seeds} seeds", columns, rows, note)
+
+
+def drawn(
+    rng: np.random.Generator, kind: str, common: int, n_classes: int, ratio: float, copied: float
+) -> tuple[Annotations, np.ndarray[Any, Any]]:
+    """Return what twenty annotators say about all items, and who is of whose family."""
+    n_students = int(20 * ratio)
+    n_teachers = 20 - n_students
+    truth = rng.integers(0, n_classes, common)
+    family = np.concatenate([np.arange(n_teachers), rng.integers(0, n_teachers, n_students)])
+    if kind == "random":
+        matrices = rng.dirichlet(np.ones(n_classes), (n_teachers, n_classes))
+    else:
+        right = rng.uniform(0.8, 0.95, n_teachers)[:, None, None]
+        wrong = (1 - right) / (n_classes - 1)
+        matrices = np.where(np.eye(n_classes, dtype=bool), right, wrong)
+    upto = matrices[family][:, truth].cumsum(axis=2)  # (annotator, item, class)
+    labels = (rng.random((20, common, 1)) * upto[..., -1:] > upto).sum(axis=2)
+    for student in range(n_teachers, 20):
+        same = rng.random(common) < copied
+        labels[student, same] = labels[family[student], same]
+    return Annotations.from_matrix(labels.T, classes=range(n_classes)), family
+
+
+def copying(seeds: int) -> Table:
+    """Return how many copies are found, and how many of those found are copies."""
+    rows = []
+    for kind in ("random", "good"):
+        for n_classes in (2, 5):
+            for common, copied in ((50, 0.8), (100, 0.4), (100, 0.8), (300, 0.4)):
+                for ratio in (0.3, 0.7):
+                    cells = (kind, common, n_classes, ratio, copied)
+                    rows.append([*cells, *_found(seeds, *cells)])
+    columns = ["teachers", "common items", "classes", "students", "copied"]
+    columns += ["precision", "recall", "share found"]
+    note = (
+        "Teachers have random matrices, or are 80 to 95 % right. Recall counts students with their "
+        "teachers; for precision, students of one teacher are copies of each other."
+    )
+    return Table(f"Who copies, twenty annotators, {seeds} seeds", columns, rows, note)
+
+
+def _found(
+    seeds: int, kind: str, common: int, n_classes: int, ratio: float, copied: float
+) -> list[float | None]:
+    right, flagged, direct, taught, shares = 0, 0, 0, 0, []
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, common, n_classes])
+        said, family = drawn(rng, kind, common, n_classes, ratio, copied)
+        found = copies(said)
+        same = family[found.one] == family[found.other]
+        ours = same & ((family[found.one] == found.one) & (found.one < 20 - int(20 * ratio)))
+        right, flagged = right + found.flagged[same].sum(), flagged + found.flagged.sum()
+        direct, taught = direct + found.flagged[ours].sum(), taught + ours.sum()
+        shares += found.share[ours & found.flagged].tolist()
+    precision = right / flagged if flagged else None
+    return [precision, direct / taught, float(np.mean(shares)) if shares else None]
+
+
+def alone(seeds: int) -> Table:
+    """Return how many pairs are flagged though nobody copies."""
+    rows = []
+    for name in ("independent-confusion", "discrete-difficulty[ratio=0.5]", "community", "glad"):
+        flagged, pairs = 0, 0
+        for seed in range(seeds):
+            made = simulate(
+                name, n_items=400, n_annotators=30, n_classes=4, feedback=15, seed=seed, fast=True
+            )
+            found = copies(made.said)
+            flagged, pairs = flagged + int(found.flagged.sum()), pairs + len(found.one)
+        rows.append([name, pairs, flagged])
+    return Table(f"Nobody copies, {seeds} seeds", ["crowd", "pairs", "flagged"], rows)
+
+
+def real() -> Iterator[list[Any]]:
+    """Yield how right annotators are, verdict by verdict, against the truth."""
+    for name in SETS:
+        try:
+            said = read(DATA / name / "answers.csv.gz")
+            known = gold_codes(said, read_truth(DATA / name / "truth.csv.gz"))
+        except (DissensusError, OSError):
+            continue
+        assert known is not None
+        found = identify(said, models=False)
+        true = known[said.item]
+        judged = true >= 0
+        word = found.verdict[said.annotator]
+        cells = []
+        for verdict in ("adversarial", "spammer", "careless", "too few labels to say"):
+            cells.append(_right(word == verdict, judged, true, said))
+        for verdict in ("fine", "expert"):
+            cells.append(_right(word == verdict, judged, true, said))
+        assert found.copies is not None
+        pairs = f"{int(found.copies.flagged.sum())} of {len(found.copies.one)}"
+        yield [name, said.n_annotators, *cells, pairs]
+
+
+def _right(chosen: Any, judged: Any, true: Any, said: Annotations) -> str | None:
+    here = chosen & judged
+    if not here.any():
+        return None
+    people = len(np.unique(said.annotator[chosen]))
+    return f"{np.mean(true[here] == said.label[here]):.0%} of {people}"
+
+
+def table_of(crowd: str) -> Found:
+    """Score all annotators of a crowd."""
+    said, _ = load(crowd)
+    wall, cpu = perf_counter(), process_time()
+    found = identify(said, models=False)
+    found.table()
+    return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": len(said)}
+
+
+def intervals(n_annotators: int, draws: int) -> Found:
+    """Find the intervals of spam scores."""
+    counts = np.random.default_rng(0).random((n_annotators, 10, 10)) * 5
+    wall, cpu = perf_counter(), process_time()
+    spam_interval(counts, draws=draws)
+    return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": n_annotators}
+
+
+def speed(sizes: list[str]) -> Table:
+    """Return how long it takes."""
+    rows = []
+    for size in sizes:
+        found = fresh("identification:table_of", crowd=str(stored(size)))
+        one = SIZES[size]
+        what = f"identify, {one.annotators} annotators, {one.classes} classes"
+        rows.append([what, found.get("n"), *(found.get(k) for k in ("wall", "cpu", "peak"))])
+    for count, draws in ((100_000, 0), (5_000, 200)):
+        found = fresh("identification:intervals", n_annotators=count, draws=draws)
+        what = f"spam_interval, {count} annotators, " + (f"{draws} draws" if draws else "moments")
+        rows.append([what, None, *(found.get(k) for k in ("wall", "cpu", "peak"))])
+    columns = ["what", "labels", "seconds", "CPU seconds", "GiB"]
+    note = "Without GLAD and MACE. Seconds depend on what else the machine does; CPU seconds less."
+    return Table("Speed", columns, rows, note)
+
+
+def main() -> None:
+    """Measure and write the page."""
+    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    told.add_argument("--seeds", type=int, default=10)
+    told.add_argument("--sizes", default="SM,M")
+    given = told.parse_args()
+    section = Section("identification", "IDENTIFICATION.md")
+    section.add(spammers(given.seeds))
+    section.add(students(given.seeds))
+    section.add(copying(given.seeds))
+    section.add(alone(given.seeds))
+    rows = list(real())
+    if rows:
+        columns = ["set", "annotators", "adversarial", "spammer", "careless", "too few to say"]
+        columns += ["fine", "expert", "pairs flagged"]
+        note = "Share of labels that are the truth, and how many annotators have the verdict."
+        section.add(Table("Verdicts on real data", columns, rows, note))
+    section.add(speed(given.sizes.split(",")))
+    section.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Three stories of how an item came by its labels, and how probable each is.
+
+Annotator a names the class they see with probability `right[a]`, else any other. What they see:
+
+    clear      all see one class t, drawn from `prior`;
+    ambiguous  a share θ of the annotators sees class s, the others t; θ is 1/3, 1/2 or 2/3;
+    hard       all see one class t, but with probability δ somebody sees nothing and guesses;
+               δ is 1/6, 1/2 or 5/6.
+
+The labels of an item have a likelihood under each story, and the label of somebody who guesses
+anyway speaks for none. EM finds how common it is that an item is not clear, and `right`, in which
+guesses on hard items do not count as errors. Hard and ambiguous items are taken to be as common as
+each other: with few labels they are easily mistaken. So are all pairs of classes; the pair of an
+item is the two classes that its better annotators named most.
+
+One probability per annotator is deliberate. Whole confusion matrices, learned from the same labels,
+have room for the errors on hard and ambiguous items, and then nothing is left to explain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._relation import Array, Floats, Integers
+from ..annotations import Annotations
+from ._tally import by_annotator, by_cell
+
+__all__ = ["AMBIGUOUS", "CLEAR", "HARD", "Stories", "stories"]
+
+CLEAR, AMBIGUOUS, HARD = range(3)
+
+_SHARES = (1 / 3, 1 / 2, 2 / 3)  # θ
+_BLIND = (0.0, 1 / 6, 1 / 2, 5 / 6)  # δ; nobody is blind to a clear item
+_STRENGTH, _ACCURACY = 4.0, 0.8  # labels that everybody is taken to have given before, and right
+_START = 0.2  # share of items that are not clear, to begin with
+_ROUNDS, _STILL = 50, 1e-4
+
+
+class Stories(NamedTuple):
+    """What EM found out."""
+
+    chance: Floats  # (item, story): clear, ambiguous, hard; below two labels, clear
+    right: Floats  # (annotator)
+    trace: tuple[float, ...]  # the log posterior after every round
+
+
+class _Facts(NamedTuple):
+    """What does not change from round to round; items with two labels or more."""
+
+    said: Annotations
+    item: Array  # (annotation)
+    cell: Integers  # (annotation): the place of its item and label in (item, class)
+    place: Array  # (annotation): 0 and 1 for the pair's two classes, 2 for any other
+
+    def by_cell(self, values: Floats) -> Floats:
+        """Return sums over the labels of one class on one item: (item, class)."""
+        n_items, n_classes = self.said.n_items, self.said.n_classes
+        cells = np.bincount(self.cell, values, minlength=n_items * n_classes)
+        return cells.astype(np.float64, copy=False).reshape(n_items, n_classes)
+
+    def by_item(self, values: Floats) -> Floats:
+        """Return sums over the labels of an item: (item)."""
+        return np.add.reduceat(values, self.said.index[:-1])  # none is empty
+
+
+class _Told(NamedTuple):
+    """How probable everything is that may have been seen."""
+
+    one: Floats  # (δ, item, class): one class is seen; δ = 0 is the clear story
+    two: Floats  # (θ, item): two are
+    evidence: float
+
+
+def stories(said: Annotations, right: Floats, prior: Floats) -> Stories:
+    """Return how probable every story of every item is, and how often annotators are right.
+
+    Parameters
+    ----------
+    said
+        The annotations.
+    right
+        How often annotators are right, to begin with.
+    prior
+        How common every class is.
+    """
+    chance = np.tile([1.0, 0.0, 0.0], (said.n_items, 1))
+    rows = np.flatnonzero(said.labels_per_item > 1)  # others tell nothing
+    if said.n_classes < 2 or len(rows) == 0:
+        return Stories(chance, right, ())
+    facts = _facts(said.take(rows), right)
+    odd, trace = _START, list[float]()
+    while True:
+        told = _expect(facts, right, prior, odd)
+        trace.append(told.evidence + _log_prior(right, odd))
+        clear = told.one[0].sum(axis=1)  # (item)
+        better = _right(facts, right, told)
+        other = float((1 - clear).sum() + 1) / (len(rows) + 2)
+        still = max(abs(other - odd), float(np.abs(better - right).max())) < _STILL
+        if still or len(trace) == _ROUNDS:
+            break
+        right, odd = better, other
+    hard = sum(belief.sum(axis=1) for belief in told.one[1:])
+    chance[rows] = np.stack([clear, told.two.sum(axis=0), hard], axis=1)
+    return Stories(chance, right, tuple(trace))
+
+
+def _facts(said: Annotations, right: Floats) -> _Facts:
+    """Return what does not change; the pair is the two classes that better annotators named."""
+    chance = 1 / said.n_classes
+    better = np.maximum((right - chance) / (1 - chance), 0.01)
+    support = by_cell(said, better[said.annotator])
+    first = support.argmax(axis=1)
+    support[np.arange(said.n_items), first] = -1.0
+    item, second = said.item, support.argmax(axis=1)
+    cell = item * np.int64(said.n_classes) + said.label
+    other = np.where(second[item] == said.label, 1, 2)
+    return _Facts(said, item, cell, np.where(first[item] == said.label, 0, other))
+
+
+def _expect(facts: _Facts, right: Floats, prior: Floats, odd: float) -> _Told:
+    """Return how probable everything is that may have been seen."""
+    said, n_classes = facts.said, facts.said.n_classes
+    one = np.empty((len(_BLIND), said.n_items, n_classes))
+    for place, blind in enumerate(_BLIND):
+        share = 1 - odd if blind == 0 else odd / 2 / (len(_BLIND) - 1)
+        hit, miss = (np.log(chance) for chance in _chances(right, blind, n_classes))
+        one[place] = facts.by_cell((hit - miss)[said.annotator])
+        one[place] += facts.by_item(miss[said.annotator])[:, None]
+        one[place] += np.log(prior * share)
+    n_pairs = n_classes * (n_classes - 1) / 2
+    two = np.empty((len(_SHARES), said.n_items))
+    for place, share in enumerate(_SHARES):
+        first, second, neither = (np.log(table) for table in _split(right, share, n_classes))
+        two[place] = facts.by_item(_of(facts, first, second, neither))
+    two += np.log(odd / 2 / len(_SHARES) / n_pairs)
+    top = np.maximum(one.max(axis=(0, 2)), two.max(axis=0))
+    np.exp(one - top[:, None], out=one)
+    np.exp(two - top, out=two)
+    total = two.sum(axis=0) + np.einsum("dik->i", one)
+    one /= total[:, None]
+    two /= total
+    return _Told(one, two, float((np.log(total) + top).sum()))
+
+
+def _right(facts: _Facts, right: Floats, told: _Told) -> Floats:
+    """Return how often annotators named what they saw: (annotator)."""
+    said, n_classes = facts.said, facts.said.n_classes
+    wrong = (1 - right) / (n_classes - 1)
+    named = np.zeros(len(said))  # how probably a label is the class that was seen
+    looked = np.zeros(len(said))  # how probably anything was seen
+    for blind, belief in zip(_BLIND, told.one, strict=True):
+        hit, miss = _chances(right, blind, n_classes)
+        same = belief.ravel()[facts.cell]
+        saw = same * ((1 - blind) * right / hit)[said.annotator]
+        other = belief.sum(axis=1)[facts.item] - same
+        named += saw
+        looked += saw + other * ((1 - blind) * wrong / miss)[said.annotator]
+    for share, belief in zip(_SHARES, told.two, strict=True):
+        first, second, neither = _split(right, share, n_classes)
+        hit = _of(facts, share * right / first, (1 - share) * right / second, 0 * neither)
+        weight = belief[facts.item]
+        named += weight * hit
+        looked += weight
+    total = by_annotator(said, looked) + _STRENGTH
+    return (by_annotator(said, named) + _STRENGTH * _ACCURACY) / total
+
+
+def _chances(right: Floats, blind: float, n_classes: int) -> tuple[Floats, Floats]:
+    """Return how probable it is to name the class, and another, when some see nothing."""
+    wrong = (1 - right) / (n_classes - 1)
+    return (1 - blind) * right + blind / n_classes, (1 - blind) * wrong + blind / n_classes
+
+
+def _split(right: Floats, share: float, n_classes: int) -> tuple[Floats, Floats, Floats]:
+    """Return how probable it is to name the first class, the second, and one of the others."""
+    wrong = (1 - right) / (n_classes - 1)
+    first = share * right + (1 - share) * wrong
+    return first, (1 - share) * right + share * wrong, wrong
+
+
+def _of(facts: _Facts, first: Floats, second: Floats, neither: Floats) -> Floats:
+    """Return for every label what its annotator has for the class that it is: (annotation)."""
+    return np.stack([first, second, neither])[facts.place, facts.said.annotator]
+
+
+def _log_prior(right: Floats, odd: float) -> float:
+    """Return the log density of the parameters, up to a constant."""
+    hits = _ACCURACY * np.log(right) + (1 - _ACCURACY) * np.log1p(-right)
+    return float(_STRENGTH * hits.sum() + np.log(odd) + np.log1p(-odd))

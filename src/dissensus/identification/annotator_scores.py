@@ -1,0 +1,198 @@
+"""All that is known of every annotator, as arrays, as a table, and in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._names import Names, as_names, with_gaps
+from .._relation import Floats, Integers, frozen
+from ..annotations import Annotations
+from ..result import Table
+from .copying import Copies
+from .habits import Habits
+from .proportions import Proportion
+from .verdicts import VERDICTS, evidence
+
+__all__ = ["AnnotatorScores"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnnotatorScores:
+    """All scores of all annotators; NaN, and -1 among codes, where there is nothing to say.
+
+    Attributes
+    ----------
+    said, method
+        The annotations, and how the consensus was found.
+    habits
+        What annotators do, before anybody asks whether it is right.
+    accuracy
+        The share of labels that are the best class of the others; only where others were heard.
+    gold
+        The share of labels that are the known ones; `None` without gold.
+    guess
+        How often habits alone would be right.
+    certainty
+        How sure the others are of their best class, in the mean.
+    typical
+        The accuracy of an ordinary annotator.
+    confusion
+        What annotators make of every class, as the others see it.
+    worst_class, worst_recall
+        The class that an annotator recognises least, and how often they do.
+    bias, over_class
+        The share of labels that would have to be another class to use all classes as often as the
+        others do, and the class that is used too often.
+    trace
+        Of the confusion matrix, between 0 and the number of classes.
+    spam_score, spam_low, spam_high
+        How far from a spammer, 0 to 1, with a 90 % interval.
+    information
+        How many nats a label tells about the truth.
+    ability, competence
+        Of GLAD and MACE.
+    first_half, second_half, drift
+        The accuracy in both halves of an annotator's time, and how probable such a difference is
+        for somebody who does not change.
+    community
+        The community that an annotator most probably belongs to.
+    copies
+        Who agrees too much with whom; `None` where it was not asked for.
+    code
+        The place of the verdict among `VERDICTS`.
+    """
+
+    said: Annotations
+    method: str
+    habits: Habits
+    accuracy: Proportion
+    gold: Proportion | None
+    guess: Floats  # (annotator), and so is what follows
+    certainty: Floats
+    typical: float
+    confusion: Floats  # (annotator, true class, given class)
+    worst_class: Integers
+    worst_recall: Floats
+    bias: Floats
+    over_class: Integers
+    trace: Floats
+    spam_score: Floats
+    spam_low: Floats
+    spam_high: Floats
+    information: Floats
+    ability: Floats
+    competence: Floats
+    first_half: Floats
+    second_half: Floats
+    drift: Floats
+    community: Integers
+    copies: Copies | None
+    code: Integers
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, frozen(value))
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {word}" for word, count in self.verdict_counts.items())
+        return f"<AnnotatorScores by {self.method}: {told}>"
+
+    @property
+    def verdict(self) -> Names:
+        """A word for every annotator."""
+        return as_names(list(VERDICTS))[self.code]
+
+    @property
+    def verdict_counts(self) -> dict[str, int]:
+        """How many annotators have which verdict, the worst first."""
+        count = np.bincount(self.code, minlength=len(VERDICTS)).tolist()
+        return {word: n for word, n in zip(VERDICTS, count, strict=True) if n}
+
+    @cached_property
+    def evidence(self) -> list[str]:
+        """Why every annotator has the verdict, in a sentence each."""
+        return [evidence(self, place) for place in range(len(self.code))]
+
+    @property
+    def worst(self) -> Integers:
+        """The annotators by code, the worst first."""
+        right = np.nan_to_num(self.accuracy.value, nan=2.0)
+        return np.lexsort((np.arange(len(right)), right, self.code))
+
+    @property
+    def overused(self) -> Names:
+        """The class that an annotator uses too often."""
+        return with_gaps(self.said.classes, self.over_class)
+
+    def table(self) -> Table:
+        """Return every score as a column, one row for every annotator."""
+        partner = np.full(len(self.code), -1) if self.copies is None else self.copies.partner
+        group = np.full(len(self.code), -1) if self.copies is None else self.copies.cluster
+        columns: dict[str, Any] = {
+            "annotator": self.said.annotators,
+            "verdict": self.verdict,
+            "labels": self.habits.labels,
+            "scored": self.accuracy.among.astype(np.int64),
+            "accuracy": self.accuracy.value,
+            "accuracy_low": self.accuracy.low,
+            "accuracy_high": self.accuracy.high,
+            "guess": self.guess,
+            "certainty": self.certainty,
+        }
+        if self.gold is not None:
+            columns |= {
+                "gold_labels": self.gold.among.astype(np.int64),
+                "gold_accuracy": self.gold.value,
+                "gold_low": self.gold.low,
+                "gold_high": self.gold.high,
+            }
+        return columns | {
+            "agreement": self.habits.agreement,
+            "spam_score": self.spam_score,
+            "spam_low": self.spam_low,
+            "spam_high": self.spam_high,
+            "trace": self.trace,
+            "information": self.information,
+            "worst_class": with_gaps(self.said.classes, self.worst_class),
+            "worst_recall": self.worst_recall,
+            "bias": self.bias,
+            "overused": self.overused,
+            "classes_used": self.habits.classes_used,
+            "top_share": self.habits.top_share,
+            "label_entropy": self.habits.entropy,
+            "longest_run": self.habits.longest_run,
+            "seconds": self.habits.seconds,
+            "ability": self.ability,
+            "competence": self.competence,
+            "first_half": self.first_half,
+            "second_half": self.second_half,
+            "drift": self.drift,
+            "community": self.community,
+            "copy_group": group,
+            "copy_with": with_gaps(self.said.annotators, partner),
+            "evidence": as_names(self.evidence),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists and numbers, ready for JSON."""
+        table = {name: values.tolist() for name, values in self.table().items()}
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        for row in rows:
+            for name, value in row.items():
+                if isinstance(value, float) and math.isnan(value):
+                    row[name] = None
+        return {
+            "method": self.method,
+            "n_annotators": len(rows),
+            "typical_accuracy": None if math.isnan(self.typical) else self.typical,
+            "verdicts": self.verdict_counts,
+            "copies": None if self.copies is None else self.copies.as_dict(),
+            "annotators": [rows[place] for place in self.worst.tolist()],
+        }

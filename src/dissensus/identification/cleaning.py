@@ -1,0 +1,268 @@
+"""Leave out labels by rules about who gave them and on what, and see what that changes.
+
+A rule compares columns of the table of annotators, or with the prefix `item.` of the table of
+items, with a value:
+
+    spam_score < 0.05
+    verdict == spammer or verdict == adversarial
+    accuracy_high < 0.6 and labels >= 20
+    item.cause == 'one label'
+
+`and` binds more tightly than `or`. A label is dropped if what is said holds for its annotator and
+its item; nothing holds of a score that is not known. Rules are read, never run.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._names import Names
+from .._relation import Array
+from ..annotations import Annotations
+from ..errors import OptionError
+from ..registry import aggregators
+from ..result import Aggregation, Table
+
+__all__ = ["Change", "Cleaned", "Condition", "clean", "read_rule"]
+
+Mask = npt.NDArray[np.bool_]
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_CONDITION = re.compile(
+    r"""\s*(?P<column>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*
+        (?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>[^\s'"<>=!].*?))\s*$""",
+    re.VERBOSE,
+)
+_JOIN = r"""(?:^|\s+){}(?:\s+|$)(?=(?:[^'"]|'[^']*'|"[^"]*")*$)"""  # outside quotes
+ITEM = "item."
+
+
+class Condition(NamedTuple):
+    """One comparison of a column with a value."""
+
+    column: str
+    sign: str
+    value: str
+
+    @property
+    def of_item(self) -> bool:
+        """Whether the column is one of the items' table."""
+        return self.column.startswith(ITEM)
+
+    def holds(self, values: Array) -> Mask:
+        """Return of which values it holds; of none that is not known."""
+        compare = _COMPARE[self.sign]
+        if values.dtype.kind in "iufb":
+            try:
+                number = float(self.value)
+            except ValueError:
+                raise OptionError(
+                    f"{self.column} is a number, but is compared with {self.value!r}"
+                ) from None
+            return np.asarray(compare(values, number) & ~np.isnan(values.astype(float)), bool)
+        if self.sign not in ("==", "!="):
+            raise OptionError(f"{self.column} is a text: compare it with == or !=")
+        texts = values.tolist()
+        return np.array([text is not None and compare(text, self.value) for text in texts], bool)
+
+
+class Change(NamedTuple):
+    """An item whose label is another one now."""
+
+    item: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cleaned:
+    """What was left out, and what the rest says.
+
+    Attributes
+    ----------
+    said
+        The annotations that were kept; items, annotators and classes stay declared.
+    dropped
+        Which annotations were left out.
+    annotators, items
+        Those of whom no label is left, by name.
+    before, after
+        The consensus with and without what was left out.
+    changes
+        The items whose label changed.
+    """
+
+    said: Annotations
+    dropped: Mask  # (annotation)
+    annotators: Names
+    items: Names
+    before: Aggregation
+    after: Aggregation
+    changes: tuple[Change, ...]
+
+    def __repr__(self) -> str:
+        return f"<Cleaned: {self.sentence}>"
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in a sentence."""
+        return (
+            f"{int(self.dropped.sum())} of {len(self.dropped)} labels left out, "
+            f"all of {len(self.annotators)} annotators and {len(self.items)} items; "
+            f"{len(self.changes)} of {self.said.n_items} items have another label now"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and numbers, ready for JSON."""
+        return {
+            "labels_dropped": int(self.dropped.sum()),
+            "labels_kept": len(self.said),
+            "annotators_dropped": self.annotators.tolist(),
+            "items_dropped": self.items.tolist(),
+            "changes": [change._asdict() for change in self.changes],
+        }
+
+
+def read_rule(rule: str) -> list[list[Condition]]:
+    """Return a rule as alternatives, of each of which all conditions must hold.
+
+    >>> read_rule("spam_score<0.05 or verdict == 'too few' and labels > 3")[1][0]
+    Condition(column='verdict', sign='==', value='too few')
+    """
+    return [
+        [_condition(part, rule) for part in _split(alternative, "and")]
+        for alternative in _split(rule, "or")
+    ]
+
+
+def clean(
+    said: Annotations,
+    rules: str | Iterable[str],
+    *,
+    annotators: Any = None,
+    items: Any = None,
+    result: Aggregation | None = None,
+    gold: Mapping[Any, Any] | None = None,
+    seed: int = 0,
+) -> Cleaned:
+    """Leave out labels, and aggregate with and without them.
+
+    Parameters
+    ----------
+    said
+        The annotations.
+    rules
+        What to leave out; of several rules, one is enough.
+    annotators, items
+        What `identify` and `item_scores` gave; computed where a rule needs it.
+    result
+        The consensus before; its method is fitted again. By default `dawid-skene-map`.
+    gold
+        Known labels, `{item: label}`.
+    seed
+        Decides what is random.
+
+    Examples
+    --------
+    >>> from dissensus import simulate
+    >>> made = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
+    >>> clean(made.said, "verdict == spammer")
+    <Cleaned: 200 of 500 labels left out, all of 2 annotators and 0 items; ...>
+    """
+    read = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
+    from .annotators import METHOD
+
+    wanted = [one for rule in read for alternative in rule for one in alternative]
+    before = result or aggregators.create(METHOD).fit(said, gold=gold, seed=seed)
+    tables: dict[bool, Table] = {}
+    if any(one.of_item for one in wanted):
+        tables[True] = (items or _items(said, before, wanted, seed)).table()
+    if any(not one.of_item for one in wanted):
+        tables[False] = (annotators or _annotators(said, before, wanted, gold, seed)).table()
+    dropped = np.zeros(len(said), dtype=bool)
+    for rule in read:
+        for alternative in rule:
+            mask = np.ones(len(said), dtype=bool)
+            for one in alternative:
+                mask &= _about_labels(said, one, tables[one.of_item])
+            dropped |= mask
+    if dropped.all() and len(said):
+        raise OptionError("these rules leave no label; loosen them")
+    kept = said.keep(~dropped)
+    after = aggregators.create(before.method).fit(kept, gold=gold, seed=seed)
+    moved = np.flatnonzero(before.label != after.label)
+    names = zip(
+        *(values[moved].tolist() for values in (said.items, before.labels, after.labels)),
+        strict=True,
+    )
+    return Cleaned(
+        kept,
+        dropped,
+        said.annotators[(said.labels_per_annotator > 0) & (kept.labels_per_annotator == 0)],
+        said.items[(said.labels_per_item > 0) & (kept.labels_per_item == 0)],
+        before,
+        after,
+        tuple(Change(*row) for row in names),
+    )
+
+
+def _about_labels(said: Annotations, one: Condition, table: Table) -> Mask:
+    """Return for which annotations a condition holds."""
+    name = one.column.removeprefix(ITEM)
+    if name not in table:
+        known = ", ".join(f"{ITEM}{column}" if one.of_item else column for column in table)
+        raise OptionError(f"no column {one.column!r} to drop by; there are {known}")
+    holds = one.holds(table[name])
+    return holds[said.item if one.of_item else said.annotator]
+
+
+def _annotators(
+    said: Annotations, result: Aggregation, wanted: list[Condition], gold: Any, seed: int
+) -> Any:
+    from .annotators import identify
+
+    columns = {one.column for one in wanted}
+    return identify(
+        said,
+        result,
+        gold=gold,
+        models=bool(columns & {"ability", "competence"}),
+        copying=any(column.startswith("copy") for column in columns),
+        seed=seed,
+    )
+
+
+def _items(said: Annotations, result: Aggregation, wanted: list[Condition], seed: int) -> Any:
+    from .items import item_scores
+
+    hard = any(one.column == f"{ITEM}difficulty" for one in wanted)
+    return item_scores(said, result, difficulty=hard, seed=seed)
+
+
+def _split(text: str, word: str) -> list[str]:
+    return re.split(_JOIN.format(word), text)
+
+
+def _condition(text: str, rule: str) -> Condition:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise OptionError(
+            f"cannot read {text.strip()!r} in {rule!r}; "
+            "write column < value, with < <= > >= == or !=, joined by and, or"
+        )
+    value = next(match[kind] for kind in ("single", "double", "bare") if match[kind] is not None)
+    return Condition(match["column"], match["sign"], value)

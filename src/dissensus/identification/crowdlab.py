@@ -1,0 +1,289 @@
+"""CROWDLAB (Goh, Tkachenko & Mueller 2022): annotators and a classifier vote together.
+
+A classifier gives every item `probabilities`, out of sample, and counts as one more voice. A voice
+weighs as much as it errs less often than somebody who always names the most common class, whose
+error is `doubt`. Over the items with several labels,
+
+    right           = mean share of labels that equal the consensus
+    wrong           = (1 - right) / (n_classes - 1)
+    weight[a]       = 1 - (1 - share of other annotators' labels equal to those of a) / doubt
+    model_weight[m] = (1 - share of consensus labels that m misses / doubt) * sqrt(labels per item)
+
+    posterior[i, k] ∝   sum over models m       model_weight[m] * probabilities[m, i, k]
+                      + sum over labels g by a  weight[a] * (right if g is k, else wrong)
+
+No weight, nor `doubt`, is below 1e-6. The consensus is first the most frequent label, then the
+class with the highest posterior, for which everything is computed once more. Where the paper is
+silent, conventions are those of cleanlab.
+
+    H. W. Goh, U. Tkachenko, J. Mueller. CROWDLAB: supervised learning to infer consensus labels and
+    quality scores for data with multiple annotators. 2022. arXiv:2210.06812
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._names import Names, with_gaps
+from .._relation import Floats, Integers, frozen
+from ..annotations import Annotations
+from ..errors import DataError
+from ..result import Table
+from ._tally import (
+    agreement_with_others,
+    best,
+    by_annotator,
+    by_cell,
+    by_item,
+    majority,
+    worst_class,
+)
+
+__all__ = ["Crowdlab", "as_models", "crowdlab"]
+
+_FLOOR = 1e-6  # of weights and doubt
+_ALONE = "No item has two labels: all belief is the classifier's, and annotators have no weight."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Crowdlab:
+    """What annotators and classifiers say together, and how good each of them is.
+
+    Attributes
+    ----------
+    said
+        The annotations it speaks of.
+    probabilities
+        What the classifiers said.
+    label
+        Code of every item's consensus; -1 where nobody gave a label.
+    posterior
+        Belief in every class, annotators and classifiers together.
+    consensus_quality
+        Belief in the consensus; NaN where nobody gave a label.
+    consensus_agreement
+        Share of an item's labels that equal the consensus; NaN where there are none.
+    label_quality
+        Belief in every label that was given, in the order of the annotations.
+    annotator_quality
+        Belief in an annotator's labels, and how often they equal the consensus, mixed by weight;
+        NaN for those who share no item with anybody.
+    annotator_agreement
+        Share of an annotator's labels that equal the consensus; NaN for those who gave none.
+    worst_class
+        The class that an annotator gives with the least right, by code; -1 for those who gave none.
+    annotator_weight, model_weight
+        How much each counts.
+    notes
+        Sentences that a person should read beside the scores.
+    """
+
+    said: Annotations
+    probabilities: Floats  # (model, item, class)
+    label: Integers  # (item)
+    posterior: Floats  # (item, class)
+    consensus_quality: Floats  # (item)
+    consensus_agreement: Floats  # (item)
+    label_quality: Floats  # (annotation)
+    annotator_quality: Floats  # (annotator)
+    annotator_agreement: Floats  # (annotator)
+    worst_class: Integers  # (annotator)
+    annotator_weight: Floats  # (annotator)
+    model_weight: Floats  # (model)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, frozen(value))
+
+    def __repr__(self) -> str:
+        models = f"{len(self.model_weight)} model{'s'[: len(self.model_weight) > 1]}"
+        return (
+            f"<Crowdlab: {self.said.n_items} items, {self.said.n_annotators} annotators, {models}>"
+        )
+
+    @cached_property
+    def labels(self) -> Names:
+        """The consensus on every item by name; `None` where nobody gave a label."""
+        return with_gaps(self.said.classes, self.label)
+
+    @cached_property
+    def active(self) -> Floats:
+        """The ActiveLab score of every item; the lowest are worth a label most."""
+        from .activelab import activelab
+
+        return activelab(self.said, self.probabilities)
+
+    @property
+    def items(self) -> Table:
+        """Every item: its consensus, how good that is, how many agree."""
+        return {
+            "item": self.said.items,
+            "label": self.labels,
+            "consensus_quality": self.consensus_quality,
+            "consensus_agreement": self.consensus_agreement,
+            "n_labels": self.said.labels_per_item,
+        }
+
+    @property
+    def annotators(self) -> Table:
+        """Every annotator: how good, how often with the consensus, where worst, what weight."""
+        return {
+            "annotator": self.said.annotators,
+            "n_labels": self.said.labels_per_annotator,
+            "annotator_quality": self.annotator_quality,
+            "annotator_agreement": self.annotator_agreement,
+            "worst_class": with_gaps(self.said.classes, self.worst_class),
+            "annotator_weight": self.annotator_weight,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists and numbers."""
+        return {
+            "items": {name: values.tolist() for name, values in self.items.items()},
+            "annotators": {name: values.tolist() for name, values in self.annotators.items()},
+            "model_weight": self.model_weight.tolist(),
+            "notes": list(self.notes),
+        }
+
+
+class _Weights(NamedTuple):
+    """How much every voice counts, and how probable a label is given the consensus."""
+
+    annotator: Floats  # (annotator)
+    model: Floats  # (model)
+    right: float
+    wrong: float
+
+
+def crowdlab(
+    said: Annotations, probabilities: npt.ArrayLike | Sequence[Floats], *, calibrate: bool = False
+) -> Crowdlab:
+    """Return consensus labels and the quality of items, labels, annotators and classifiers.
+
+    Parameters
+    ----------
+    said
+        The annotations.
+    probabilities
+        What a classifier that has not seen an item's labels says of it: (item, class), in the order
+        of `said.items` and `said.classes`; of several classifiers, (model, item, class).
+    calibrate
+        Whether to heat or cool the probabilities until they fit the labels best.
+
+    Examples
+    --------
+    >>> said = Annotations.from_columns("aaabbc", "xyzxyz", "001110")
+    >>> found = crowdlab(said, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> found.labels.tolist()
+    ['0', '1', '0']
+    >>> found.consensus_quality.round(2).tolist()
+    [0.88, 0.81, 0.6]
+    """
+    models = as_models(said, probabilities)
+    if calibrate:
+        from .activelab import calibrated
+
+        models = calibrated(said, models)[0]
+    first = majority(said, models.mean(axis=0))
+    if not (said.labels_per_item > 1).any():
+        nobody = _Weights(np.zeros(said.n_annotators), np.ones(len(models)), np.nan, np.nan)
+        return _conclude(said, models, first, models.mean(axis=0), nobody, (_ALONE,))
+    others = agreement_with_others(said)
+    predicted = models.argmax(axis=2)  # (model, item)
+    posterior = _posterior(said, models, _weights(said, first, others, predicted))
+    label = best(posterior, first)
+    weights = _weights(said, label, others, predicted)
+    return _conclude(said, models, label, _posterior(said, models, weights), weights)
+
+
+def as_models(said: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
+    """Return probabilities of one or several classifiers, checked: (model, item, class)."""
+    if said.n_classes == 0:
+        raise DataError("there is no class to choose from; give labels or declare classes")
+    models = np.asarray(probabilities, dtype=np.float64)
+    if models.ndim == 2:
+        models = models[None]
+    shape = (said.n_items, said.n_classes)
+    if models.ndim != 3 or models.shape[1:] != shape or len(models) == 0:
+        raise DataError(
+            f"probabilities are (item, class), here {shape}, or (model, item, class), "
+            f"but these are {np.shape(probabilities)}"
+        )
+    bad = ~(np.abs(models.sum(axis=2) - 1) < 1e-3) | (models.min(axis=2, initial=0) < 0)
+    if bad.any():
+        item = bad.any(axis=0).argmax()
+        raise DataError(
+            f"the probabilities of item {said.items[item]!r} are not from 0 to 1 with sum 1; "
+            f"{bad.any(axis=0).sum()} items are like this"
+        )
+    return models
+
+
+def _weights(said: Annotations, label: Integers, others: Floats, predicted: Integers) -> _Weights:
+    """Return how much every voice counts when this is the consensus."""
+    size, several = said.labels_per_item, said.labels_per_item > 1
+    right = float((by_item(said, label[said.item] == said.label)[several] / size[several]).mean())
+    common = np.bincount(label[several], minlength=said.n_classes).max()
+    doubt = max(1 - common / several.sum(), _FLOOR)
+    error = (predicted != label)[:, several].mean(axis=1)  # (model)
+    model = np.maximum(1 - error / doubt, _FLOOR) * np.sqrt(size[size > 0].mean())
+    annotator = np.maximum(1 - (1 - others) / doubt, _FLOOR)
+    return _Weights(annotator, model, right, (1 - right) / max(said.n_classes - 1, 1))
+
+
+def _posterior(said: Annotations, models: Floats, weights: _Weights) -> Floats:
+    """Return the belief of all voices together: (item, class)."""
+    weight = weights.annotator[said.annotator]
+    posterior = by_cell(said, weight * (weights.right - weights.wrong))
+    posterior += np.tensordot(weights.model, models, 1)
+    total = by_item(said, weight)
+    posterior += weights.wrong * total[:, None]
+    posterior /= (total + weights.model.sum())[:, None]
+    return posterior
+
+
+def _conclude(
+    said: Annotations,
+    models: Floats,
+    label: Integers,
+    posterior: Floats,
+    weights: _Weights,
+    notes: tuple[str, ...] = (),
+) -> Crowdlab:
+    """Return all scores under the final consensus."""
+    size, item, given = said.labels_per_item, said.item, said.labels_per_annotator
+    quality = np.where(size > 0, posterior[np.arange(len(label)), label], np.nan)
+    label_quality = posterior[item, said.label]
+    same = label[item] == said.label  # (annotation)
+    several = size[item] > 1
+    with np.errstate(invalid="ignore"):
+        consensus_agreement = by_item(said, same) / size
+        agreement = by_annotator(said, same) / given
+        shared = by_annotator(said, same & several) / by_annotator(said, several)
+        believed = by_annotator(said, label_quality) / given
+    per_item, model = len(said) / max((size > 0).sum(), 1), weights.model.mean()
+    mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
+    trust = model / (model + mean_weight * per_item)  # in the classifier
+    return Crowdlab(
+        said,
+        models,
+        label,
+        posterior,
+        quality,
+        consensus_agreement,
+        label_quality,
+        trust * believed + (1 - trust) * shared,
+        agreement,
+        worst_class(said, same, quality[item]),
+        np.where(given > 0, weights.annotator, np.nan),
+        weights.model,
+        notes,
+    )
