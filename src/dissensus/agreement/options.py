@@ -1,0 +1,39 @@
+"""Answers with several options: every option is a question of its own, yes or no."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._names import as_names
+from ..annotations import Annotations
+from ..errors import OptionError
+
+__all__ = ["split_options"]
+
+
+def split_options(said: Annotations, mark: str = "|") -> dict[str, Annotations]:
+    """Return for every option who chose it: annotations with the classes no and yes.
+
+    Labels are names of options with a mark between them; an empty label chooses nothing.
+
+    >>> said = Annotations.from_columns("aabb", "xyxy", ["cat|dog", "dog", "cat", "cat"])
+    >>> split_options(said)["dog"].to_dict()
+    {'a': {'x': 'yes', 'y': 'yes'}, 'b': {'x': 'no', 'y': 'no'}}
+    """
+    if not mark:
+        raise OptionError("the mark between options is empty; give one, such as |")
+    chosen = [{part.strip() for part in name.split(mark)} - {""} for name in said.classes.tolist()]
+    options = sorted(set().union(*chosen)) if chosen else []
+    return {option: _asked(said, [option in names for names in chosen]) for option in options}
+
+
+def _asked(said: Annotations, yes: list[bool]) -> Annotations:
+    """Return the same annotations with the classes no and yes."""
+    return Annotations.from_codes(
+        said.item,
+        said.annotator,
+        np.array(yes, dtype=np.uint8)[said.label],
+        items=said.items,
+        annotators=said.annotators,
+        classes=as_names(["no", "yes"]),
+    )

@@ -1,0 +1,162 @@
+"""Annotators two by two, on the items both of them labelled.
+
+Cohen's kappa takes chance from the labels that each of the two gave on common items, Scott's pi
+from both together. Only pairs of annotators who met are kept; the cost is that of the pairs of
+labels that items have. An annotator who labelled an item more than once counts once there, with a
+share of a vote for each label.
+
+    J. Cohen. A coefficient of agreement for nominal scales. Educ. Psychol. Measurement 20, 1960.
+    J. Cohen. Weighted kappa. Psychological Bulletin 70, 1968.
+    W. A. Scott. Reliability of content analysis. Public Opinion Quarterly 19, 1955.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .._names import Names
+from .._relation import Floats, Integers
+from ..annotations import Annotations
+from ..errors import OptionError
+from ._meetings import Meetings
+from .differences import Wish, weights_to_difference
+
+__all__ = ["PairMeasure", "Pairs", "cohen_kappa", "pairwise", "scott_pi"]
+
+PairMeasure = Literal["cohen", "percent", "scott"]
+
+_WIDE = 5000  # annotators up to which a full matrix is made
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """How much every two annotators agree, if they met.
+
+    Attributes
+    ----------
+    one, other
+        The two, by code: `one` is always below `other`.
+    overlap
+        Items that both labelled.
+    value
+        Their agreement; NaN for fewer than `min_overlap` common items.
+    error
+        Large-sample standard error: (pair).
+    """
+
+    annotators: Names
+    measure: str
+    one: Integers  # (pair)
+    other: Integers  # (pair)
+    overlap: Floats  # (pair)
+    value: Floats  # (pair)
+    error: Floats  # (pair)
+    min_overlap: int
+
+    def __len__(self) -> int:
+        return len(self.one)
+
+    @property
+    def known(self) -> Any:
+        """Which pairs have a value."""
+        return ~np.isnan(self.value)
+
+    @property
+    def mean(self) -> float:
+        """The mean over pairs with a value, each counting the same."""
+        return float(self.value[self.known].mean()) if self.known.any() else math.nan
+
+    def matrix(self) -> Floats:
+        """Return the values as a full matrix, 1 on its diagonal: (annotator, annotator)."""
+        return self._full(self.value, np.nan, 1.0)
+
+    def overlaps(self) -> Floats:
+        """Return how many items every two have in common: (annotator, annotator)."""
+        return self._full(self.overlap, 0.0, 0.0)
+
+    def _full(self, values: Floats, elsewhere: float, diagonal: float) -> Floats:
+        n = len(self.annotators)
+        if n > _WIDE:
+            raise OptionError(f"a matrix of {n} annotators is too large (at most {_WIDE})")
+        out = np.full((n, n), elsewhere)
+        out[self.one, self.other] = out[self.other, self.one] = values
+        np.fill_diagonal(out, diagonal)
+        return out
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a table of the pairs, those who agree least first, those without value last."""
+        order = np.argsort(self.value, kind="stable")
+        columns = {
+            "one": self.annotators[self.one[order]],
+            "other": self.annotators[self.other[order]],
+            "items": self.overlap[order],
+            "value": self.value[order],
+            "error": self.error[order],
+        }
+        plain = [
+            [None if value != value else value for value in column.tolist()]
+            for column in columns.values()
+        ]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+
+
+def pairwise(
+    said: Annotations,
+    measure: PairMeasure = "cohen",
+    *,
+    weights: Wish = "identity",
+    min_overlap: int | None = None,
+    shrinkage: float = 0.0,
+) -> Pairs:
+    """Return the agreement of all pairs of annotators who met.
+
+    Parameters
+    ----------
+    measure
+        `cohen`, `scott` or `percent`.
+    weights
+        Names of weights, or a matrix: (class, class).
+    min_overlap
+        Common items below which a pair has no value; by default 5, or 10 beyond four classes.
+    shrinkage
+        Values are drawn towards 0 as if there were so many more common items without agreement
+        beyond chance.
+
+    Examples
+    --------
+    >>> said = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    >>> pairwise(said, min_overlap=1).matrix()[0]
+    array([1. , 0.5, 0.5])
+    """
+    if measure not in ("cohen", "percent", "scott"):
+        raise OptionError(f"no measure {measure!r} of pairs; there are cohen, percent, scott")
+    if shrinkage < 0:
+        raise OptionError(f"shrinkage = {shrinkage}, but it must be at least 0")
+    least = min_overlap if min_overlap is not None else (5 if said.n_classes <= 4 else 10)
+    met = Meetings(said, weights_to_difference(weights, said.classes), least)
+    value, error = met.values(measure)
+    shrunk = met.overlap / (met.overlap + shrinkage)
+    return Pairs(
+        said.annotators,
+        measure,
+        met.one,
+        met.other,
+        met.overlap,
+        value * shrunk,
+        error * shrunk,
+        least,
+    )
+
+
+def cohen_kappa(said: Annotations, *, weights: Wish = "identity", min_overlap: int = 1) -> float:
+    """Return Cohen's kappa; of more than two annotators, the mean over pairs (Light's kappa)."""
+    return pairwise(said, "cohen", weights=weights, min_overlap=min_overlap).mean
+
+
+def scott_pi(said: Annotations, *, weights: Wish = "identity", min_overlap: int = 1) -> float:
+    """Return Scott's pi; of more than two annotators, the mean over pairs."""
+    return pairwise(said, "scott", weights=weights, min_overlap=min_overlap).mean
