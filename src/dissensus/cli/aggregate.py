@@ -95,7 +95,10 @@ def aggregate(
     """
     from ..io import Reading, read_truth
     from ..io.folders import is_folder, read_folder
+    from ..io.sources import format_for
 
+    if output and output != "-" and to is None:
+        format_for(output)  # before anything is computed
     folder = is_folder(path)
     found = (
         Reading(read_folder(path, answers=answers_file, metadata=metadata), "folder")
