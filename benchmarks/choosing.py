@@ -10,24 +10,17 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dissensus import Annotations, aggregators, evaluate, read, read_truth
+from dissensus import Annotations, aggregators, evaluate
 from dissensus.aggregation.auto import MEMBERS, pooled
 from dissensus.heldout import held_out, mixture_weights
 from dissensus.metrics import Predictions
+from gold_sets import SETS, load
 from pages import Section, Table
 
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
-SETS = [
-    *("bluebirds", "bm", "cifar10s", "d_possent", "d_product", "dog"),
-    *("face4", "labelme", "mbic", "medrel_treat", "music", "reuters_crowd"),
-    *("rte", "s_adult", "s_rel", "sentiment_polarity", "sp_amt", "trec2011"),
-    *("trec_binary", "weather_amt", "weather_cf", "zencrowd_in", "zencrowd_us"),
-]
 # Scored beside the stack's members, but not in it.
 OTHERS = ("majority", "wawa", "dawid-skene", "dawid-skene-map", "one-coin", "glad")
 LARGE = 40_000  # annotations from which three folds are enough
@@ -35,8 +28,7 @@ LARGE = 40_000  # annotations from which three folds are enough
 
 def study(name: str) -> dict[str, Any]:
     """Return accuracies of methods and stacks on one data set."""
-    said = read(DATA / name / "answers.csv.gz")
-    truth = read_truth(DATA / name / "truth.csv.gz")
+    said, truth = load(name)
     members = [aggregators.create(spec) for spec in MEMBERS]
     others = [aggregators.create(spec) for spec in OTHERS]
     began = time.perf_counter()
@@ -74,8 +66,6 @@ def main() -> None:
     parser.add_argument("--sets", help="Names with commas; all by default.")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    if not DATA.exists():
-        raise SystemExit("the shared data sets are not beside the project")
     names = given.sets.split(",") if given.sets else SETS
     with ProcessPoolExecutor(given.workers) as pool:
         found = list(pool.map(study, names))

@@ -14,7 +14,6 @@ import numpy as np
 
 from crowds import OUT
 from dissensus import Annotations, aggregate
-from dissensus.aggregation.bcc import credible_set
 from dissensus.aggregation.dawid_skene_map import trust
 from pages import Table
 
@@ -47,7 +46,7 @@ def covered(crowd: str, n_items: int, runs: int, level: float, **sizes: int) -> 
         low, high = np.moveaxis(result.params.credible(level), -1, 0)
         quality = np.einsum("t,att->a", prior, confusion)
         least, most = result.interval.T  # at 95 %
-        inside = credible_set(result.posterior, level)
+        inside = result.credible_set(level)
         found.append(
             [
                 np.mean((low <= confusion) & (confusion <= high)),

@@ -21,6 +21,7 @@ from peers import LIBRARIES, Answer, Prepared, prepare, version_of
 OURS = "dissensus"
 _MORE = 10  # rounds between the two fits
 _BINARY = {"kos"}  # methods for two classes; the others are folded into these
+_WHOLE = {"m-msr"}  # methods whose rounds do not add up to the time of a fit
 
 
 def time_fit(library: str, method: str, crowd: str, in_rounds: bool, patience: float) -> Found:
@@ -73,7 +74,8 @@ def works_in_rounds(method: str) -> bool:
     """Return whether a method of ours can be told how many rounds to make."""
     from dissensus import aggregators
 
-    return {"max_iter", "tol"} <= set(aggregators.find(method).__dataclass_fields__)
+    settings = set(aggregators.find(method).__dataclass_fields__)
+    return {"max_iter", "tol"} <= settings and method not in _WHOLE
 
 
 def _seconds(prepared: Prepared, rounds: int | None) -> tuple[float, Any]:

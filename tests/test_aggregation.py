@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dissensus import Annotations, DataError, MethodError, aggregate, evaluate, simulate
+from dissensus import (
+    Annotations,
+    DataError,
+    MethodError,
+    OptionError,
+    aggregate,
+    evaluate,
+    simulate,
+)
 from dissensus.aggregation import DawidSkene, Majority
 from tests.support import annotation_rows, relation, rows_of, shared, shared_truth
 
@@ -279,3 +287,30 @@ def test_confusion_matrices_that_cannot_fit_are_refused_before_they_are_tried():
     said = Annotations.from_codes([0], [0], [0], items=1, annotators=10**6, classes=10**5)
     with pytest.raises(MethodError, match="GiB for 1000000 annotators and 100000 classes"):
         DawidSkene().fit(said)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999, 1])
+def test_a_credible_set_is_the_smallest_that_holds_the_belief(level):
+    made = simulate("one-coin", n_items=200, n_annotators=9, n_classes=4, feedback=3)
+    result = aggregate(made.said, "naive-soft")
+    inside = result.credible_set(level)
+    for belief, chosen in zip(result.posterior, inside, strict=True):
+        fewest = min(size for size in range(1, 5) if sum(sorted(belief)[-size:]) >= level - 1e-12)
+        assert chosen.sum() == fewest
+        assert belief[chosen].sum() == pytest.approx(sum(sorted(belief)[-fewest:]))
+
+
+def test_credible_sets_hold_the_truth_as_often_as_they_say():
+    made = simulate("one-coin", n_items=2000, n_annotators=20, n_classes=4, feedback=3)
+    result = aggregate(made.said, "dawid-skene-map")
+    true = [made.said.classes.tolist().index(made.truths[item]) for item in made.said.items]
+    inside = result.credible_set(0.9)
+    assert inside[np.arange(2000), true].mean() > 0.88
+    assert inside.sum(axis=1).mean() < 2
+
+
+@pytest.mark.parametrize("level", [0, -1, 1.5])
+def test_a_level_that_cannot_be_is_refused(level):
+    result = aggregate(relation([("a", "x", "0")]), "majority")
+    with pytest.raises(OptionError, match="level = "):
+        result.credible_set(level)

@@ -1,14 +1,16 @@
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from dissensus import Annotations, OptionError, aggregate, aggregators, simulate
-from dissensus.comparison import compare, warning_signs
+from dissensus.comparison import compare
+from dissensus.diagnosis import groups, n_groups, warning_signs
 from dissensus.heldout import counted, foreseen, held_out, mixture_weights
-from dissensus.reporting.chart import comparison_chart
+from dissensus.reporting.method_figures import methods_figure
 from dissensus.resampling import bootstrap
 from tests.support import annotation_rows, relation, rows_of, run
 
@@ -118,6 +120,23 @@ def test_signs_of_caution():
     assert any("67% of the items have one label" in sign for sign in warning_signs(alone))
 
 
+@given(annotation_rows(most=12, items="abcdef", annotators="uvwxyz"))
+def test_annotators_are_of_one_group_if_items_join_them(rows):
+    said = relation(rows, annotators=[*"uvwxyz"])
+    joined = {name: {name} for name in "uvwxyz"}
+    for item, one, _ in rows:
+        for other_item, other, _ in rows:
+            if item == other_item and joined[one] is not joined[other]:
+                both = joined[one] | joined[other]
+                joined |= dict.fromkeys(both, both)
+    found = groups(said)
+    for i, one in enumerate(said.annotators):
+        for j, other in enumerate(said.annotators):
+            assert (found[i] == found[j]) == (other in joined[one])
+    spoke = {frozenset(joined[who]) for _, who, _ in rows}
+    assert n_groups(said) == len(spoke)
+
+
 def test_bad_options_are_refused():
     said = crowd().said
     for options in ({"folds": 1}, {"seeds": 0}, {"methods": ["majority", "MV"]}):
@@ -127,13 +146,13 @@ def test_bad_options_are_refused():
         bootstrap(said, resamples=1)
 
 
-def test_the_chart_shows_every_method_and_escapes_names():
+def test_the_chart_has_every_method_inside_its_interval():
     made = crowd()
     for truth in (None, made.truths):
-        chart = comparison_chart(compare(made.said, PAIR, truth=truth))
-        assert chart.startswith("<svg")
-        assert chart.count("<circle") == 2
-        assert "dawid-skene" in chart
+        figure = methods_figure(compare(made.said, PAIR, truth=truth))
+        rows = figure.spec["data"]["values"]
+        assert sorted(row["method"] for row in rows) == sorted(PAIR)
+        assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
 
 
 def test_bootstrap_intervals_hold_the_estimate_and_shrink_with_data():
@@ -164,6 +183,23 @@ def test_bootstrap_repeats_with_the_seed():
     assert not np.array_equal(one.quality, bootstrap(said, resamples=10, seed=5).quality)
 
 
+def test_the_table_fits_a_terminal_of_80_columns_with_its_intervals(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run("demo", cwd=tmp_path)
+    chosen = ("majority", "dawid-skene-map", "hierarchical[pooled=1,estimate=True]")
+    options = [part for name in chosen for part in ("-s", name)]
+    given_files = ("demo/answers.csv", "--truth", "demo/truth.csv")
+    told = run("compare", *given_files, *options, cwd=tmp_path).stdout.decode()
+    rows = [line for line in told.splitlines() if line.startswith("│")]
+    assert max(map(len, told.splitlines())) <= 80
+    assert "…" not in told
+    assert len(re.findall(r"\d\d\.\d \(\d\d\.\d–\d\d\.\d\)", told)) == len(chosen)
+    assert "hierarchical" in "".join(row.split("│")[1].strip() for row in rows)
+    assert " MB " not in told
+    monkeypatch.setenv("COLUMNS", "100")
+    assert " MB " in run("compare", *given_files, *options, cwd=tmp_path).stdout.decode()
+
+
 def test_the_command_compares(tmp_path):
     run("demo", cwd=tmp_path)
     done = run(
@@ -183,7 +219,7 @@ def test_the_command_compares(tmp_path):
     assert done.returncode == 0, done.stderr
     told = done.stdout.decode()
     for words in (
-        "log chance",
+        "behind",
         "accuracy",
         "The methods differ on",
         "Caution:",

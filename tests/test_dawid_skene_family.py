@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from scipy.special import gammaln, psi
 
 from dissensus import Annotations, aggregate, aggregators, evaluate, simulate
-from dissensus.aggregation.bcc import credible_set
 from dissensus.aggregation.dawid_skene_map import trust
 from tests.support import annotation_rows, relation, shared, shared_truth
 
@@ -414,18 +413,6 @@ def test_more_labels_narrow_the_intervals():
     wide, narrow = (np.diff(result.params.credible(0.95)).mean() for result in (few, many))
     assert narrow < wide / 2.5
     assert (np.diff(few.params.credible(0.5)) < np.diff(few.params.credible(0.95))).all()
-
-
-def test_a_credible_set_is_the_smallest_that_holds_the_belief():
-    posterior = np.random.default_rng(0).dirichlet(np.ones(4) / 2, size=200)
-    for level in (0.5, 0.9, 0.999):
-        inside = credible_set(posterior, level)
-        held = (posterior * inside).sum(axis=1)
-        assert (held >= level - 1e-12).all()
-        least = np.where(inside, posterior, np.inf).min(axis=1)
-        assert (held - least < level).all()
-        outside = np.where(inside, -np.inf, posterior).max(axis=1)
-        assert (outside <= least).all()
 
 
 def hierarchical_crowd(strength, seed=0, n_annotators=300, n_items=100):

@@ -18,12 +18,13 @@ from dissensus import (
     estimate,
     estimators,
     simulate,
+    write,
 )
 from dissensus.estimation import Gaussian
 from dissensus.estimation._base import Fit
 from dissensus.io.numeric import kind_of_labels, numbers_from, read_numbers
 from dissensus.params import describe_fields
-from tests.support import shared, shared_path, shared_truth
+from tests.support import run, shared, shared_path, shared_truth
 
 METHODS = list(estimators)
 SPECS = [
@@ -556,3 +557,9 @@ def test_shared_emotions_are_numbers_and_others_are_classes():
     said = shared("n_emotion")
     assert kind_of_labels(said.classes.tolist()).kind == "numeric"
     assert kind_of_labels(shared("d_product").classes.tolist()).kind == "nominal"
+
+
+def test_the_command_and_the_library_begin_with_the_same_method(tmp_path):
+    write(Numbers.from_columns("aab", "xyx", [1.5, 3.5, 4]), tmp_path / "answers.csv")
+    run("aggregate", tmp_path / "answers.csv", "--save", tmp_path / "kept", cwd=tmp_path)
+    assert Estimation.load(tmp_path / "kept").method == estimate(crowd().said).method == "mean"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scipy.special import expit, gammaln, logsumexp, psi
 from scipy.stats import spearmanr
 
-from dissensus import Annotations, DataError, aggregate, evaluate, simulate
+from dissensus import Aggregation, Annotations, DataError, aggregate, evaluate, simulate
 from dissensus.aggregation import cbcc, glad, minimax_entropy
 from dissensus.aggregation._base import share
 from tests.support import annotation_rows, relation, shared, shared_truth
@@ -472,8 +472,10 @@ def test_the_matrix_of_a_community_is_the_best_one():
     np.testing.assert_allclose(best.sum(axis=1), 10)
     gap = psi(best) - mean  # the same for all labels of a class: the slope on the simplex is zero
     np.testing.assert_allclose(gap, gap[:, :1].repeat(4, axis=1), atol=1e-8)
-    wide = np.array([-1e6, -50.0, -2.22, 0.0, 3.0, 20.0])
-    np.testing.assert_allclose(psi(cbcc._inverse_psi(wide)), wide, rtol=1e-9, atol=1e-9)
+    far = np.array([[[0.0], [-300.0], [-1e4]]])  # classes that are hardly ever named
+    best = cbcc._dirichlet_around(far, np.full((1, 3, 1), 1 / 3))
+    assert (best > 0).all()
+    np.testing.assert_allclose(np.diff(psi(best) - far, axis=1), 0, atol=1e-6 * 1e4)
 
 
 def test_those_with_few_labels_borrow_from_their_community():
@@ -623,3 +625,36 @@ def test_features_that_are_not_numbers_are_refused():
         aggregate(made.said, "lfc", features=features)
     with pytest.raises(DataError, match="features of 49 items"):
         aggregate(made.said, "lfc", features=features[1:])
+
+
+def test_the_classifier_judges_new_items_by_their_features(tmp_path):
+    made, features = featured()
+    half = made.said.n_items // 2
+    seen = made.said.subset(items=np.arange(made.said.n_items) < half)
+    fresh = made.said.subset(items=np.arange(made.said.n_items) >= half)
+    result = aggregate(seen, "lfc", features=features[:half])
+    with_them = result.predict(fresh, features=features[half:])
+    right = [
+        evaluate(one, made.truths).scores["accuracy"].value
+        for one in (result.predict(fresh), with_them)
+    ]
+    assert right[1] > right[0] + 0.02
+    joint = np.log(result.params.crowd.confusion)
+    expected = np.c_[np.ones(len(features) - half), features[half:]] @ result.params.weights
+    for item, who, label in answers(fresh):
+        expected[item] += joint[who, :, label]
+    expected = np.exp(expected - expected.max(axis=1, keepdims=True))
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(with_them.posterior, expected, atol=1e-9)
+    result.save(tmp_path / "taught")
+    again = Aggregation.load(tmp_path / "taught").predict(fresh, features=features[half:])
+    np.testing.assert_array_equal(again.posterior, with_them.posterior)
+
+
+def test_features_that_the_classifier_does_not_know_are_refused():
+    made, features = featured()
+    result = aggregate(made.said, "lfc", features=features)
+    with pytest.raises(DataError, match=r"1 features of every item, but .* taught with 4"):
+        result.predict(made.said, features=features[:, :1])
+    with pytest.raises(DataError, match="features of 3 items, but there are"):
+        result.predict(made.said, features=features[:3])

@@ -1,15 +1,30 @@
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from dissensus import Annotations, DataError, OptionError, aggregate, evaluate, metrics
+from dissensus import (
+    Annotations,
+    DataError,
+    OptionError,
+    _class_scores,
+    _number_scores,
+    aggregate,
+    estimate,
+    evaluate,
+    write,
+)
 from dissensus._names import as_names, numbered
-from dissensus.metrics import Predictions
+from dissensus.io import as_numbers, read_predictions
+from dissensus.metrics import Predictions, Values
+from tests.support import run, shared, shared_truth
 
+NUMBERS = ["mae", "rmse", "pearson", "spearman"]
 SCORES = ["accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece"]
 
 
@@ -84,7 +99,7 @@ def test_chunks_change_no_value(case, cells):
     predicted, true = case
     whole = evaluate(predicted, truth_of(true), resamples=0).scores
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "_CELLS", cells)
+        patch.setattr(_class_scores, "_CELLS", cells)
         parts = evaluate(predicted, truth_of(true), resamples=0).scores
     for name in SCORES:
         assert parts[name].value == pytest.approx(whole[name].value)
@@ -152,7 +167,7 @@ def test_an_interval_is_that_of_a_bootstrap_with_loops():
 
 @pytest.mark.parametrize("cells", [1, 700, 10**6])
 def test_the_spread_does_not_depend_on_chunks(cells, monkeypatch):
-    monkeypatch.setattr(metrics, "_CELLS", cells)
+    monkeypatch.setattr(_class_scores, "_CELLS", cells)
     n_items = 100
     predicted = Predictions(numbered(n_items), numbered(2), np.zeros(n_items, dtype=int))
     truth = {str(item): str(int(item >= 70)) for item in range(n_items)}
@@ -200,3 +215,142 @@ def test_options_keep_their_limits(options):
     predicted = Predictions(as_names("a"), numbered(2), np.array([0]))
     with pytest.raises(OptionError, match=f"{next(iter(options))} = .* must be"):
         evaluate(predicted, {"a": "0"}, **options)
+
+
+def numbers_and_truth(n_items, seed=0, step=None):
+    """Values and truths that go together; with a step, so coarse that many are equal."""
+    rng = np.random.default_rng(seed)
+    true = rng.normal(10, 3, n_items)
+    value = true + rng.normal(1, 2, n_items)
+    if step:
+        value, true = (np.round(x / step) * step for x in (value, true))
+    return value, true
+
+
+def number_scores(value, true, resamples=0, **options):
+    told = Values(numbered(len(value)), np.array(value, dtype=float))
+    truth = dict(enumerate(true))
+    return evaluate(told, truth, resamples=resamples, **options)
+
+
+def plainly_numbers(value, true):
+    """The four scores, with SciPy's correlations."""
+    off = np.array(value) - true
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.ConstantInputWarning)
+        correlations = (stats.pearsonr(value, true)[0], stats.spearmanr(value, true)[0])
+    errors = np.mean([abs(x) for x in off]), math.sqrt(np.mean([x**2 for x in off]))
+    return dict(zip(NUMBERS, (*errors, *correlations), strict=True))
+
+
+@pytest.mark.parametrize("step", [None, 0.5, 4])
+@pytest.mark.parametrize("n_items", [3, 50])
+def test_scores_of_numbers_are_what_loops_say(n_items, step):
+    value, true = numbers_and_truth(n_items, step=step)
+    found = number_scores(value, true).scores
+    assert list(found) == NUMBERS
+    expected = plainly_numbers(value, true)
+    assert {name: score.value for name, score in found.items()} == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=12))
+def test_ranks_of_equal_numbers_are_shared(pairs):
+    value, true = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    found = number_scores(value, true).scores
+    expected = plainly_numbers(value, true)
+    for name in NUMBERS:
+        assert found[name].value == pytest.approx(expected[name], nan_ok=True), name
+
+
+@pytest.mark.parametrize("cells", [1, 137, 10**6])
+def test_intervals_of_numbers_are_those_of_a_bootstrap_with_loops(cells, monkeypatch):
+    monkeypatch.setattr(_number_scores, "_CELLS", cells)
+    value, true = numbers_and_truth(40, step=1.0)
+    found = number_scores(value, true, resamples=3000, level=0.9).scores
+    rng, drawn = np.random.default_rng(3), []
+    for _ in range(500):
+        rows = rng.integers(len(value), size=len(value))
+        drawn.append(plainly_numbers(value[rows], true[rows]))
+    for name in NUMBERS:
+        values = [scores[name] for scores in drawn]
+        low, high = np.quantile(values, [0.05, 0.95])
+        assert found[name].low == pytest.approx(low, abs=0.4 * np.std(values)), name
+        assert found[name].high == pytest.approx(high, abs=0.4 * np.std(values)), name
+
+
+def test_correlations_stand_however_far_from_zero_numbers_are():
+    value, true = numbers_and_truth(30)
+    near, far = (number_scores(value + x, true + x).scores for x in (0, 1e9))
+    assert far["pearson"].value == pytest.approx(near["pearson"].value, abs=1e-6)
+    assert far["rmse"].value == pytest.approx(near["rmse"].value, abs=1e-5)
+
+
+def test_nothing_correlates_with_a_constant():
+    found = number_scores([2, 2, 2], [1, 2, 3], resamples=50)
+    assert math.isnan(found.scores["pearson"].value)
+    assert math.isnan(found.scores["spearman"].low)
+    assert found.scores["mae"].value == pytest.approx(2 / 3)
+    told = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]
+    assert told["pearson"] == {"value": None, "low": None, "high": None}
+
+
+def test_numbers_that_are_missing_are_counted():
+    told = Values(as_names("abc"), np.array([1.0, math.nan, 3.0]))
+    found = evaluate(told, {"a": 2, "b": "5", "d": 1}, resamples=0)
+    assert found.scores["mae"].value == 1
+    assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (1, 1, 2)
+
+
+def test_a_truth_that_is_no_number_is_told():
+    told = Values(as_names("ab"), np.array([1.0, 2.0]))
+    with pytest.raises(DataError, match="the truth of item 'b' is 'cat', which is not a number"):
+        evaluate(told, {"a": 1, "b": "cat"})
+    with pytest.raises(DataError, match="nothing to score"):
+        evaluate(told, {"c": 1})
+
+
+def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):
+    said, truth = as_numbers(shared("n_emotion")), shared_truth("n_emotion")
+    result = estimate(said, "mean")
+    found = evaluate(result, truth)
+    # As the README beside the data has them, counted there with other code.
+    expected = {"mae": 12.022, "rmse": 17.835, "pearson": 0.725}
+    assert {name: found.scores[name].value for name in expected} == pytest.approx(
+        expected, abs=6e-4
+    )
+    assert found.scores["mae"].low < 12.022 < found.scores["mae"].high
+    write(result, tmp_path / "values.csv")
+    again = evaluate(read_predictions(tmp_path / "values.csv"), truth)
+    assert again.scores["spearman"].value == pytest.approx(found.scores["spearman"].value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "kind"),
+    [
+        ("item,label,deviation", "1,2", Values),  # beside standard errors
+        ("item,label,p:1,p:2", "1,2", Predictions),  # beside beliefs
+        ("item,label", "1,2", Predictions),  # few whole numbers
+        ("item,label", "1.5,2", Values),
+        ("item,label", "cat,dog", Predictions),
+    ],
+)
+def test_a_table_tells_whether_labels_are_numbers(columns, labels, kind, tmp_path):
+    more = columns.count(",") - 1
+    rows = [f"{row},{label}" + ",0.5" * more for row, label in enumerate(labels.split(","))]
+    (tmp_path / "labels.csv").write_text("\n".join([columns, *rows]))
+    assert type(read_predictions(tmp_path / "labels.csv")) is kind
+
+
+def test_what_labels_are_can_be_told(tmp_path):
+    (tmp_path / "labels.csv").write_text("item,label\na,1\nb,2\n")
+    (tmp_path / "truth.csv").write_text("item,label\na,1\nb,4\n")
+    given = ("evaluate", tmp_path / "labels.csv", "--truth", tmp_path / "truth.csv", "--json")
+    scores = json.loads(run(*given).stdout)["scores"]
+    assert scores["accuracy"]["value"] == 0.5
+    scores = json.loads(run(*given, "--labels", "numeric").stdout)["scores"]
+    assert list(scores) == NUMBERS
+    assert scores["mae"]["value"] == 1
+    (tmp_path / "labels.csv").write_text("item,label\na,cat\nb,2\n")
+    failed = run(*given, "--labels", "numeric")
+    assert failed.returncode == 2
+    assert b"label 'cat' is not a number" in failed.stderr

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from ._relation import Floats
 from .aggregation._base import Aggregator
 from .annotations import Annotations
+from .diagnosis import warning_signs
 from .errors import OptionError
 from .heldout import HeldOut, create, held_out
 from .metrics import Evaluation, evaluate
@@ -32,7 +32,6 @@ __all__ = ["Compared", "Comparison", "Contested", "compare"]
 # What is compared unless told otherwise.
 USUAL = ("majority", "wawa", "dawid-skene", "dawid-skene-map", "bcc", "hierarchical", "mace")
 
-_SPARSE = 0.3  # parameters per annotation above which confusion matrices are mostly prior
 _TOLD_APART = 2.0  # standard errors
 
 
@@ -197,27 +196,6 @@ def compare(
     )
 
 
-def warning_signs(said: Annotations) -> list[str]:
-    """Return, a sentence each, what in the data speaks for caution with any method."""
-    signs = []
-    cells = said.n_annotators * said.n_classes * (said.n_classes - 1)
-    if len(said) and cells / len(said) > _SPARSE:
-        signs.append(
-            f"There are {cells / len(said):.2g} parameters of confusion matrices for every label: "
-            "plain Dawid-Skene is not to be trusted, methods with a prior are."
-        )
-    groups = _groups(said)
-    if groups > 1:
-        signs.append(
-            f"Annotators fall into {groups} groups that share no item: "
-            "quality cannot be compared between groups."
-        )
-    single = float((said.labels_per_item == 1).mean()) if said.n_items else 0.0
-    if single > 0.1:
-        signs.append(f"{single:.0%} of the items have one label: nothing can correct it.")
-    return signs
-
-
 def _dealt(
     said: Annotations,
     methods: list[Aggregator],
@@ -298,24 +276,6 @@ def _contested(
         out.append(Contested(said.items[item], given))
     out.sort(key=lambda one: max(len(group) for group in one.labels.values()))
     return tuple(out[:most])
-
-
-def _groups(said: Annotations) -> int:
-    """Return into how many groups annotators fall that share no item, directly or not."""
-    from scipy.sparse.csgraph import connected_components
-
-    n_nodes = said.n_items + said.n_annotators  # items first
-    ends = np.full(said.n_annotators, len(said))
-    met: sparse.csr_array[Any, Any] = sparse.csr_array(
-        (
-            np.ones(len(said)),
-            said.annotator + np.int64(said.n_items),
-            np.concatenate([said.index, ends]),
-        ),
-        shape=(n_nodes, n_nodes),
-    )
-    group = connected_components(met, directed=False)[1][said.n_items :]
-    return len(np.unique(group[said.labels_per_annotator > 0]))
 
 
 def _is_nan(value: Any) -> bool:

@@ -1,8 +1,6 @@
 """How right predictions are where the truth is known, with an interval for every score.
 
-Every score comes from sums over items, so a bootstrap over items needs only those sums under
-other weights. The weights are multinomial and are dealt to a chunk of items at a time: memory
-stays bounded however many items there are, and all resamples are made.
+Where labels are classes (`_class_scores`):
 
     accuracy              the best class is the truth; a tie between m classes counts 1/m
     accuracy_as_labelled  the label given is the truth; undecided is wrong
@@ -10,6 +8,15 @@ stays bounded however many items there are, and all resamples are made.
     log_loss              mean of -log of the belief in the truth, with beliefs of at least 1e-15
     brier                 mean squared error of the beliefs, summed over classes: 0 to 2
     ece                   expected calibration error, 15 bins of equal width over all items
+
+Where they are numbers (`_number_scores`):
+
+    mae                   mean absolute error
+    rmse                  root of the mean squared error
+    pearson               correlation with the truth
+    spearman              correlation of the ranks; values that are equal share the middle one
+
+Intervals are percentiles of bootstrap samples of the items.
 """
 
 from __future__ import annotations
@@ -21,22 +28,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from ._class_scores import CLASS_SCORES, class_scores, true_classes
 from ._names import Names, text
-from ._relation import Array, Floats, Integers, frozen
-from .aggregation._base import TIE
+from ._number_scores import NUMBER_SCORES, number_scores
+from ._relation import Floats, Integers, frozen
 from .errors import DataError, OptionError
+from .estimation.result import Estimation
 from .result import Aggregation
 
-__all__ = ["Evaluation", "Predictions", "Score", "as_predictions", "evaluate"]
-
-_BINS = 15
-_LEAST_BELIEF = 1e-15
-_CELLS = 2**19  # how many weights, or beliefs, to hold at a time
-# Those that need beliefs stand last.
-_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
-_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier")  # of one number per item
+__all__ = ["Evaluation", "Predictions", "Score", "Values", "as_predictions", "evaluate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +55,22 @@ class Predictions:
                 object.__setattr__(self, name, frozen(value))
 
 
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A number for every item."""
+
+    items: Names
+    value: Floats  # (item): NaN where there is none
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", frozen(self.value))
+
+
 class Score(NamedTuple):
-    """A score and its bootstrap interval; NaN bounds where nothing was resampled."""
+    """A score and its bootstrap interval; NaN bounds where nothing was resampled.
+
+    A correlation with what does not vary is NaN altogether.
+    """
 
     value: float
     low: float
@@ -69,7 +84,8 @@ class Evaluation:
     Attributes
     ----------
     scores
-        Every score by name; `None` for those that need beliefs where there are none.
+        Every score of classes or of numbers by name; `None` for those that need beliefs where
+        there are none.
     n_scored
         Items with a prediction and a truth.
     n_without_truth
@@ -96,13 +112,15 @@ class Evaluation:
         return {**vars(self), "scores": scores}
 
 
-def as_predictions(result: Aggregation) -> Predictions:
+def as_predictions(result: Aggregation | Estimation) -> Predictions | Values:
     """Return the part of a result that can be right or wrong."""
+    if isinstance(result, Estimation):
+        return Values(result.said.items, result.value)
     return Predictions(result.said.items, result.classes, result.label, result.posterior)
 
 
 def evaluate(
-    predicted: Aggregation | Predictions,
+    predicted: Aggregation | Estimation | Predictions | Values,
     truth: Mapping[Any, Any],
     *,
     resamples: int = 1000,
@@ -114,10 +132,10 @@ def evaluate(
     Parameters
     ----------
     predicted
-        A result, or labels from elsewhere.
+        A result, or labels or numbers from elsewhere.
     truth
-        `{item: class}`. It may miss items, have more of them, and have classes that are never
-        predicted; only items that are in both are scored.
+        `{item: class}`, or `{item: number}` for numbers. It may miss items, have more of them, and
+        have classes that are never predicted; only items that are in both are scored.
     resamples
         How many bootstrap samples of the items to draw; with 0, there are no intervals.
     level
@@ -127,130 +145,101 @@ def evaluate(
 
     Examples
     --------
-    >>> from dissensus import Annotations, aggregate
+    >>> from dissensus import Annotations, Numbers, aggregate, estimate
     >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
     >>> found = evaluate(aggregate(said, "majority"), {"a": 0, "b": 0, "c": 1})
     >>> found.scores["accuracy"]
     Score(value=0.5, low=0.0, high=1.0)
     >>> found.n_without_prediction
     1
+    >>> said = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 6, 4, 5, 6])
+    >>> evaluate(estimate(said, "mean"), {"a": 2, "b": 5}).scores["mae"]
+    Score(value=0.5, low=0.0, high=1.0)
     """
     if resamples < 0:
         raise OptionError(f"resamples = {resamples}, but it must be at least 0")
     if not 0 < level < 1:
         raise OptionError(f"level = {level}, but it must be above 0 and below 1")
-    given = as_predictions(predicted) if isinstance(predicted, Aggregation) else predicted
-    known = {text(item): text(label) for item, label in truth.items()}
-    place, true, n_classes = _matched(given, known)
-    found = _scores(_sums(given, place, true, n_classes, resamples, seed), n_classes, len(place))
-    bounds = [(1 - level) / 2, (1 + level) / 2]
-    scores: dict[str, Score | None] = dict.fromkeys(_SCORES)
-    for name in _SCORES if given.posterior is not None else _SCORES[:3]:
-        value, drawn = found[name][0], found[name][1:]
-        low, high = np.quantile(drawn, bounds) if resamples else (math.nan, math.nan)
-        scores[name] = Score(float(value), float(low), float(high))
-    without = len(given.items) - len(place), len(known) - len(place)
-    return Evaluation(scores, len(place), *without, resamples, level)
+    given = (
+        as_predictions(predicted) if isinstance(predicted, (Aggregation, Estimation)) else predicted
+    )
+    _check_names(given.items.tolist())
+    known = {text(item): label for item, label in truth.items()}
+    random = np.random.default_rng(seed)
+    names: tuple[str, ...]
+    if isinstance(given, Values):
+        names, predicts = NUMBER_SCORES, int((~np.isnan(given.value)).sum())
+        found = _numbers_scored(given, known, resamples, random)
+    else:
+        names, predicts = CLASS_SCORES, len(given.items)
+        found = _classes_scored(given, known, resamples, random)
+    scores: dict[str, Score | None] = dict.fromkeys(names)
+    scores |= {name: _score(told, level) for name, told in found.told.items()}
+    without = predicts - found.n_items, len(known) - found.n_items
+    return Evaluation(scores, found.n_items, *without, resamples, level)
 
 
-def _matched(given: Predictions, truth: Mapping[str, str]) -> tuple[Integers, Integers, int]:
-    """Return which items are scored, their true classes, and how many classes that makes.
+class _Scored(NamedTuple):
+    told: dict[str, Floats]  # score → its value, and those of bootstrap samples
+    n_items: int
 
-    Classes that only the truth knows get the codes behind those of the predictions.
-    """
-    items = given.items.tolist()
+
+def _classes_scored(
+    given: Predictions, truth: Mapping[str, Any], resamples: int, random: np.random.Generator
+) -> _Scored:
+    true, n_classes = true_classes(given, {item: text(label) for item, label in truth.items()})
+    place = np.flatnonzero(true >= 0)
+    _check_some(place, len(truth), len(true))
+    told = class_scores(given, place, true[place], n_classes, resamples, random)
+    return _Scored(told, len(place))
+
+
+def _numbers_scored(
+    given: Values, truth: Mapping[str, Any], resamples: int, random: np.random.Generator
+) -> _Scored:
+    true = _true_values(given.items.tolist(), truth)
+    place = np.flatnonzero(~np.isnan(true) & ~np.isnan(given.value))
+    _check_some(place, len(truth), len(true))
+    told = number_scores(given.value[place], true[place], resamples, random)
+    return _Scored(told, len(place))
+
+
+def _score(told: Floats, level: float) -> Score:
+    """Return a score and its interval from its value and those of bootstrap samples."""
+    value, drawn = float(told[0]), told[1:][~np.isnan(told[1:])]
+    if math.isnan(value) or len(drawn) == 0:
+        return Score(value, math.nan, math.nan)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Score(value, float(low), float(high))
+
+
+def _check_names(items: list[str]) -> None:
     if len(set(items)) < len(items):
         twice = Counter(items).most_common(1)[0][0]
         raise DataError(f"item {twice!r} is predicted more than once; keep one prediction of it")
-    codes = {name: code for code, name in enumerate(given.classes.tolist())}
-    true = np.array(
-        [codes.setdefault(truth[item], len(codes)) if item in truth else -1 for item in items],
-        dtype=np.int64,
-    )
-    place = np.flatnonzero(true >= 0)
+
+
+def _check_some(place: Integers, n_known: int, n_predicted: int) -> None:
     if len(place) == 0:
         raise DataError(
-            f"nothing to score: none of the {len(truth)} items with a known truth is among "
-            f"the {len(items)} predicted; are they named alike?"
+            f"nothing to score: none of the {n_known} items with a known truth is among "
+            f"the {n_predicted} predicted; are they named alike?"
         )
-    return place, true[place], len(codes)
 
 
-def _sums(
-    given: Predictions,
-    place: Integers,
-    true: Integers,
-    n_classes: int,
-    resamples: int,
-    seed: int,
-) -> Floats:
-    """Return the sums behind the scores, of the items as they are and of bootstrap samples.
-
-    The result is (sample, number), the items as they are first.
-    """
-    random = np.random.default_rng(seed)
-    left = np.full(resamples, len(place))  # draws that the items to come will share
-    step = max(_CELLS // max(resamples, n_classes), 1)
-    sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
-    for start in range(0, len(place), step):
-        chunk = slice(start, start + step)
-        numbers = _numbers(given, place[chunk], true[chunk], n_classes)
-        size = numbers.shape[0]
-        drawn = random.binomial(left, size / (len(place) - start))
-        left -= drawn
-        cell = random.integers(size, size=drawn.sum())
-        cell += np.repeat(np.arange(resamples) * size, drawn)
-        weight = np.bincount(cell, minlength=resamples * size).reshape(resamples, size)
-        sums[:, 0] += numbers.sum(axis=0)
-        sums[:, 1:] += numbers.T @ weight.T.astype(np.float64, order="C")
-    return sums.T
-
-
-def _numbers(
-    given: Predictions, place: Integers, true: Integers, n_classes: int
-) -> sparse.csr_array[Any, Any]:
-    """Return what every item adds to the sums: (item, number), mostly zero.
-
-    The columns are one for each mean, two for each class (twice the hits; the occurrences in
-    truth and labels), and one for each bin of confidence (rightness minus confidence).
-    """
-    item, label = np.arange(len(place)), given.label[place]
-    hit, told = label == true, label >= 0
-    n_means, occurs = len(_MEANS), len(_MEANS) + n_classes
-    entries: list[tuple[Array, Array, Array]] = [  # item, column, number
-        (item, np.full(len(item), 1), hit),
-        (item[hit], n_means + true[hit], np.full(hit.sum(), 2)),
-        (item, occurs + true, np.ones(len(item))),
-        (item[told], occurs + label[told], np.ones(told.sum())),
-    ]
-    if given.posterior is None:
-        entries.append((item, np.zeros(len(item), np.int64), hit))
-    else:
-        belief = np.zeros((len(item), n_classes))  # no belief in classes only the truth knows
-        belief[:, : len(given.classes)] = given.posterior[place]
-        best, in_truth = belief.max(axis=1), belief[item, true]
-        tied = belief >= best[:, None] - TIE
-        right = tied[item, true] / tied.sum(axis=1)
-        log_loss = -np.log(np.maximum(in_truth, _LEAST_BELIEF))
-        belief[item, true] -= 1
-        brier = np.einsum("ik,ik->i", belief, belief)
-        # Bins are closed above; the small number keeps 0.6 × 15 in its bin whatever its last bit.
-        which = np.clip(np.ceil(best * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
-        for where, mean in ((0, right), (2, log_loss), (3, brier)):
-            entries.append((item, np.full(len(item), where), mean))
-        entries.append((item, occurs + n_classes + which, right - best))
-    row, column, number = map(np.concatenate, zip(*entries, strict=True))
-    shape = (len(item), n_means + 2 * n_classes + _BINS)
-    return sparse.coo_array((number.astype(np.float64), (row, column)), shape=shape).tocsr()
-
-
-def _scores(sums: Floats, n_classes: int, n_items: int) -> dict[str, Floats]:
-    """Return every score of every sample."""
-    widths = [len(_MEANS), n_classes, n_classes]
-    means, hits, occurrences, gaps = np.split(sums, np.cumsum(widths), axis=1)
-    f1 = np.divide(hits, occurrences, out=np.zeros_like(hits), where=occurrences > 0)
-    return {
-        **dict(zip(_MEANS, means.T / n_items, strict=True)),
-        "macro_f1": f1.sum(axis=1) / (occurrences > 0).sum(axis=1),
-        "ece": np.abs(gaps).sum(axis=1) / n_items,
-    }
+def _true_values(items: list[str], truth: Mapping[str, Any]) -> Floats:
+    """Return the true value of every item, NaN where it is not known."""
+    values = np.full(len(items), np.nan)
+    for place, item in enumerate(items):
+        if item not in truth:
+            continue
+        try:
+            values[place] = float(truth[item])
+        except (TypeError, ValueError):
+            values[place] = math.nan
+        if not math.isfinite(values[place]):
+            raise DataError(
+                f"the truth of item {item!r} is {truth[item]!r}, which is not a number, "
+                "but numbers were predicted"
+            )
+    return values

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ._names import Names, as_names, with_gaps
 from ._relation import Array, Floats, Integers, frozen
 from ._stored import below, relation_of, restoring, store
 from .annotations import Annotations
-from .errors import DataError
+from .errors import DataError, OptionError
 
 __all__ = ["Aggregation", "Table", "gold_codes", "pack_params", "unpack_params"]
+
+_ROUNDING = 1e-12  # a belief that misses the level by less holds it
 
 Table = Mapping[str, Array]  # column name → values, all of one length
 
@@ -116,15 +119,35 @@ class Aggregation:
             table |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
         return table
 
-    def predict(self, said: Annotations) -> Aggregation:
+    def credible_set(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
+        """Return the fewest classes of every item that hold this much belief: (item, class).
+
+        Of classes with equal belief, the first go in.
+
+        >>> from dissensus import Annotations, aggregate
+        >>> said = Annotations.from_columns("aaabbbb", "xyzwxyz", "0011112")
+        >>> aggregate(said, "naive-soft").credible_set(0.7).tolist()
+        [[True, True, False], [False, True, False]]
+        """
+        if not 0 < level <= 1:
+            raise OptionError(f"level = {level}, but it must be above 0 and at most 1")
+        order = np.argsort(-self.posterior, axis=1, kind="stable")
+        ranked = np.take_along_axis(self.posterior, order, axis=1)
+        before = np.cumsum(ranked, axis=1) - ranked
+        inside = np.empty(self.posterior.shape, dtype=bool)
+        np.put_along_axis(inside, order, before < level - _ROUNDING, axis=1)
+        return inside
+
+    def predict(self, said: Annotations, *, features: Floats | None = None) -> Aggregation:
         """Return labels of other items by the crowd that this result has come to know.
 
         Nothing is learned anew. Annotators whom this result does not know count as its average
-        one; methods that learn nothing are simply fitted.
+        one; methods that learn nothing are simply fitted. Features describe the other items:
+        (item, feature), as the fit had them, for methods that use them.
         """
         from .registry import aggregators
 
-        return aggregators.create(self.method).predict(self, said)
+        return aggregators.create(self.method).predict(self, said, features=features)
 
     def update(self, more: Annotations, **given: Any) -> Aggregation:
         """Return the result of a fit to all annotations so far and more, begun where this ended.

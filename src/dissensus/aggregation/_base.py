@@ -95,8 +95,7 @@ class Aggregator(Settings, ABC):
         """
         _check_possible(self, said)
         _check_memory(self, said)
-        if features is not None and len(features) != said.n_items:
-            raise DataError(f"features of {len(features)} items, but there are {said.n_items}")
+        _check_features(features, said)
         engine = engine or Local()
         codes = gold_codes(said, gold)
         fit = Fit(
@@ -112,7 +111,11 @@ class Aggregator(Settings, ABC):
         return self.infer(fit)
 
     def predict(
-        self, known: Aggregation, said: Annotations, engine: Engine | None = None
+        self,
+        known: Aggregation,
+        said: Annotations,
+        engine: Engine | None = None,
+        features: Floats | None = None,
     ) -> Aggregation:
         """Return labels of other items by a crowd that an earlier fit has come to know.
 
@@ -120,11 +123,13 @@ class Aggregator(Settings, ABC):
         """
         said = said.recode(known.classes)
         if known.params is None:
-            return self.fit(said, engine=engine)
+            return self.fit(said, engine=engine, features=features)
+        _check_features(features, said)
         engine = engine or Local()
         seats = places(said.annotators, known.said.annotators)
         params = known.params.seat(seats, said.n_items)
-        fit = Fit(said, said.parts(engine.cut(said)), None, engine, 0, None, lambda *_: None)
+        parts = said.parts(engine.cut(said))
+        fit = Fit(said, parts, None, engine, 0, None, lambda *_: None, features)
         posterior, label = self.judge(fit, params)
         return self.conclude(fit, posterior, label, params=params)
 
@@ -208,6 +213,11 @@ def _check_possible(method: Aggregator, said: Annotations) -> None:
             f"{aggregators.describe(method)} chooses between {method.most_classes} classes, "
             f"and there are {said.n_classes}"
         )
+
+
+def _check_features(features: Floats | None, said: Annotations) -> None:
+    if features is not None and len(features) != said.n_items:
+        raise DataError(f"features of {len(features)} items, but there are {said.n_items}")
 
 
 def _check_memory(method: Aggregator, said: Annotations) -> None:

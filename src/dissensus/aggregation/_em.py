@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from .._relation import Floats, Integers
+from .._rounds import rounds, still
 from ..annotations import Part
 from ..engine import add
 from ..params import Count, NonNegative
@@ -80,7 +81,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
 
     def settled(self, trace: list[float], params: Params, before: Params) -> bool:
         """Return whether the last round changed so little that no other is needed."""
-        return _still(trace[-1], trace[-2], self.tol)
+        return still(trace, self.tol)
 
     def infer(self, fit: Fit) -> Aggregation:
         """Return the best of all starts."""
@@ -121,16 +122,24 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
 
     def _run(self, fit: Fit, start: Floats | None) -> tuple[Params, tuple[float, ...], bool]:
         engine, parts = fit.engine, fit.parts
-        params = self.update(add(engine.each(partial(self.learn, start=start), parts)), None)
-        before, trace = params, list[float]()
-        while True:
+
+        def advance(last: _Step) -> _Step:
+            params = self.update(last.counts, last.params)
             expected = add(engine.each(partial(self.expect, params=params), parts))
-            trace.append(expected.evidence + self.log_prior(params))
-            fit.progress(len(trace), trace[-1])
-            converged = len(trace) > 1 and self.settled(trace, params, before)
-            if converged or len(trace) == self.max_iter:
-                return params, tuple(trace), converged
-            before, params = params, self.update(expected.counts, params)
+            return _Step(params, expected.counts, expected.evidence + self.log_prior(params))
+
+        def settled(trace: list[float], now: _Step, before: _Step) -> bool:
+            return len(trace) > 1 and self.settled(trace, now.params, before.params)
+
+        first = _Step(None, add(engine.each(partial(self.learn, start=start), parts)))
+        ended = rounds(first, advance, settled, self.max_iter, fit.progress)
+        return ended.last.params, ended.trace, ended.converged
+
+
+class _Step(NamedTuple):
+    params: Any  # `None` before the first round
+    counts: Any
+    objective: float = np.nan
 
 
 _TINY = 1e-300
@@ -177,7 +186,3 @@ def harden(
     among = np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64)
     np.divide(leading, among[:, None], out=joint)
     return float(highest.sum()), joint
-
-
-def _still(now: float, before: float, tol: float) -> bool:
-    return abs(now - before) <= tol * max(1.0, abs(now))

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from annotated_types import Gt, Lt
 from scipy.special import betaincinv
 
@@ -30,7 +29,7 @@ from ._em import EMAggregator, share
 from .dawid_skene import Counts
 from .dawid_skene_map import trust
 
-__all__ = ["Bcc", "Beliefs", "Fraction", "credible_set"]
+__all__ = ["Bcc", "Beliefs", "Fraction"]
 
 Fraction = Annotated[float, Gt(0), Lt(1)]
 
@@ -190,20 +189,6 @@ class Bcc(EMAggregator[Beliefs, Counts]):
         mean, variance = params.quality()
         size = np.maximum(mean * (1 - mean) / np.maximum(variance, _TINY) - 1, _TINY)
         return _between(mean * size, (1 - mean) * size, level)
-
-
-def credible_set(posterior: Floats, level: float = 0.95) -> npt.NDArray[np.bool_]:
-    """Return the fewest classes of every item that hold this much belief: (item, class).
-
-    >>> credible_set(np.array([[0.2, 0.5, 0.3], [0.97, 0.02, 0.01]]), 0.75).tolist()
-    [[False, True, True], [True, False, False]]
-    """
-    order = np.argsort(-posterior, axis=1, kind="stable")
-    ranked = np.take_along_axis(posterior, order, axis=1)
-    before = np.cumsum(ranked, axis=1) - ranked
-    inside = np.empty(posterior.shape, dtype=bool)
-    np.put_along_axis(inside, order, before < level, axis=1)
-    return inside
 
 
 def _between(ones: Floats, others: Floats, level: float) -> Floats:

@@ -13,12 +13,10 @@ raises the sum over annotators of quantile times the logarithm of wrong labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
-from annotated_types import Interval
-from scipy.special import gammaincinv
 
+from .._discovery import ByConfidence
 from .._relation import Floats
 from ._base import Fit
 from ._votes import IteratedVote, Record
@@ -29,13 +27,8 @@ _LEAST = 1e-9  # wrong labels of who made no error
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catd(IteratedVote):
+class Catd(ByConfidence, IteratedVote):
     """Votes weighted by what annotators' precision is at least.
-
-    Parameters
-    ----------
-    alpha
-        Share of a confidence interval that lies outside, half of it on either side.
 
     Examples
     --------
@@ -45,21 +38,14 @@ class Catd(IteratedVote):
     np.float64(0.07)
     """
 
-    alpha: Annotated[float, Interval(gt=0, lt=1)] = 0.05
-
     def weight(self, record: Record) -> Floats:
-        return self._quantile(record) / _wrong(record)
+        return self.quantile(record.labels) / _wrong(record)
 
     def worth(self, record: Record) -> Floats:
-        return -self._quantile(record) * np.log(_wrong(record))
+        return -self.quantile(record.labels) * np.log(_wrong(record))
 
     def _first(self, fit: Fit) -> Record:
         return self.record(fit)  # from plain votes always: there are several ends to reach
-
-    def _quantile(self, record: Record) -> Floats:
-        """Return the lower quantile of chi-squared for every annotator."""
-        half = np.maximum(record.labels, 1) / 2
-        return np.multiply(2, gammaincinv(half, self.alpha / 2), dtype=float)
 
 
 def _wrong(record: Record) -> Floats:

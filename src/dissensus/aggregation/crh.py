@@ -16,24 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._discovery import ByShare
 from .._relation import Floats
 from ._base import Fit
 from ._votes import Found, IteratedVote, Record
 
 __all__ = ["Crh"]
 
-_LEAST = 1e-12  # least share of an annotator
-
 
 @dataclass(frozen=True, kw_only=True)
-class Crh(IteratedVote):
+class Crh(ByShare, IteratedVote):
     """Votes weighted by the logarithm of annotators' share in all errors.
-
-    Parameters
-    ----------
-    per_label
-        Whether to compare rates of wrong labels instead of their numbers, so that who labels much
-        is not held to be worse. Vote and weights then have no common objective.
 
     Examples
     --------
@@ -43,27 +36,16 @@ class Crh(IteratedVote):
     [27.63, 1.1, 0.41]
     """
 
-    per_label: bool = False
-
     def weigh(self, fit: Fit) -> Found:
         found = super().weigh(fit)
         return found._replace(trace=()) if self.per_label else found
 
     def weight(self, record: Record) -> Floats:
-        loss = self.losses(record)
-        whole = self.against(loss)
-        if whole <= 0:
-            return np.ones(len(loss))  # nobody is wrong
-        return np.log(1 / np.clip(loss / whole, _LEAST, 1))
+        return self.by_share(self.losses(record))
 
     def worth(self, record: Record) -> Floats:
         return -self.weight(record) * self.losses(record)
 
     def losses(self, record: Record) -> Floats:
         """Return how bad every annotator is."""
-        wrong = np.maximum(record.labels - record.right, 0)
-        return wrong / np.maximum(record.labels, 1) if self.per_label else wrong
-
-    def against(self, loss: Floats) -> float:
-        """Return what losses are compared with: here, their sum."""
-        return float(loss.sum())
+        return self.comparable(np.maximum(record.labels - record.right, 0), record.labels)

@@ -20,13 +20,13 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
+from .._rounds import still
 from ..annotations import Part
 from ..engine import add
-from ..params import Count, NonNegative
-from ..result import Aggregation
-from ._base import Aggregator, Fit, first_best, share
+from ._alternating import AlternatingAggregator, Reached, expected, first_belief
+from ._base import Fit, first_best, share
 from ._climb import Slopes, climb, logistic, pull, slopes
-from ._em import _still, logs, normalise
+from ._em import logs, normalise
 
 __all__ = ["Abilities", "Glad"]
 
@@ -58,15 +58,11 @@ class Abilities(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glad(Aggregator):
+class Glad(AlternatingAggregator[Abilities]):
     """Abilities of annotators and difficulties of items, fitted with EM.
 
     Parameters
     ----------
-    max_iter
-        Rounds at most.
-    tol
-        Stop when a round changes the objective by less than this share of it.
     solver
         How parameters move: `newton`, each on its own; or `cg`, all together by conjugate
         gradients, at most 25 iterations a round. With `cg`, `tol` is about the expected log
@@ -91,42 +87,32 @@ class Glad(Aggregator):
 
     learns: ClassVar[type] = Abilities
 
-    max_iter: Count = 200
-    tol: NonNegative = 1e-6
     solver: Literal["newton", "cg"] = "newton"
     prevalence: Literal["uniform", "estimated"] = "uniform"
     mean_ability: float = 1.0
     mean_log_easiness: float = 1.0
 
-    def infer(self, fit: Fit) -> Aggregation:
+    def begin(self, fit: Fit) -> Reached[Abilities]:
         params = self._first(fit)
         if fit.start is not None:
-            params, _ = self._maximise(
-                fit, params, fit.over_items(partial(_begin, start=fit.start))
-            )
-        trace: list[float] = []
-        reached: list[float] = []  # the expected log likelihood after every move
-        while True:
-            posterior, evidence = self._expect(fit, params)
-            trace.append(evidence + self._log_prior(params))
-            fit.progress(len(trace), trace[-1])
-            gauge = trace if self.solver == "newton" else reached
-            converged = len(gauge) > 1 and _still(gauge[-1], gauge[-2], self.tol)
-            if converged or len(trace) == self.max_iter:
-                break
-            params, value = self._maximise(fit, params, posterior)
-            reached.append(value)
-        return self.conclude(
-            fit,
-            posterior,
-            first_best(posterior),
-            params=params,
-            trace=tuple(trace),
-            converged=converged,
-        )
+            params, _ = self._maximise(fit, params, first_belief(fit))
+        return Reached(params)
+
+    def advance(self, fit: Fit, last: Reached[Abilities]) -> Reached[Abilities]:
+        params, reached = last.params, np.nan
+        if last.posterior.size:
+            params, reached = self._maximise(fit, params, last.posterior)
+        posterior, evidence = expected(fit, partial(_expect, params=params))
+        return Reached(params, posterior, evidence + self._log_prior(params), reached)
+
+    def settled(
+        self, trace: list[float], now: Reached[Abilities], before: Reached[Abilities]
+    ) -> bool:
+        # With `cg`, the expected log likelihood after every move, as published.
+        return still(trace if self.solver == "newton" else [before.gauge, now.gauge], self.tol)
 
     def judge(self, fit: Fit, params: Abilities) -> tuple[Floats, Integers]:
-        posterior, _ = self._expect(fit, params)
+        posterior, _ = expected(fit, partial(_expect, params=params))
         return posterior, first_best(posterior)
 
     def quality(self, params: Abilities, agreement: Floats) -> Floats:
@@ -152,11 +138,6 @@ class Glad(Aggregator):
     def _log_prior(self, params: Abilities) -> float:
         far = ((params.ability - self.mean_ability) ** 2).sum()
         return -0.5 * float(far + ((params.log_easiness - self.mean_log_easiness) ** 2).sum())
-
-    def _expect(self, fit: Fit, params: Abilities) -> tuple[Floats, float]:
-        """Return the posterior of all items and the log evidence."""
-        told = list(fit.engine.each(partial(_expect, params=params), fit.parts))
-        return np.concatenate([part for _, part in told]), sum(evidence for evidence, _ in told)
 
     def _maximise(self, fit: Fit, params: Abilities, posterior: Floats) -> tuple[Abilities, float]:
         """Return parameters that make what is believed more probable, and how probable."""
@@ -209,11 +190,6 @@ class Glad(Aggregator):
         start = np.concatenate([params.ability, params.log_easiness])
         found = minimize(at, start, jac=True, method="CG", tol=0.01, options={"maxiter": 25})
         return place(found.x), -float(found.fun)
-
-
-def _begin(part: Part, start: Floats) -> Floats:
-    """Return a belief to start from, with gold in its place."""
-    return normalise(logs(start[part.start : part.stop]), part.allowed)[1]
 
 
 def _expect(part: Part, params: Abilities) -> tuple[float, Floats]:

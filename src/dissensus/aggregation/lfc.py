@@ -23,10 +23,10 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..engine import add
 from ..errors import DataError
-from ..params import Count, NonNegative
-from ..result import Aggregation
-from ._base import Aggregator, Fit, first_best, share
-from ._em import _still, logs, normalise
+from ..params import NonNegative
+from ._alternating import AlternatingAggregator, Reached, expected, first_belief
+from ._base import Fit, first_best, share
+from ._em import logs, normalise
 from .dawid_skene import Confusion
 
 __all__ = ["Lfc", "Taught"]
@@ -54,26 +54,15 @@ class Taught(NamedTuple):
         return self._replace(log_given=self.crowd.seat(seats, n_items).log_given)
 
 
-class Told(NamedTuple):
-    """What a part tells that adds up."""
-
-    evidence: float
-    given_true: Floats  # (annotator and given class, true class)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Lfc(Aggregator):
+class Lfc(AlternatingAggregator[Taught]):
     """A logistic classifier and one confusion matrix per annotator, fitted together with EM.
 
-    It uses the `features` of a fit, (item, feature), best of about unit size. Items that nobody
-    labelled get the classifier's opinion as their posterior.
+    It uses the `features` of a fit, (item, feature), best of about unit size, and those given to
+    `result.predict`. Items that nobody labelled get the classifier's opinion as their posterior.
 
     Parameters
     ----------
-    max_iter
-        Rounds at most.
-    tol
-        Stop when a round changes the objective by less than this share of it.
     smoothing
         Pseudo-count added to every cell of a confusion matrix.
     decay
@@ -89,45 +78,37 @@ class Lfc(Aggregator):
 
     learns: ClassVar[type] = Taught
 
-    max_iter: Count = 200
-    tol: NonNegative = 1e-6
     smoothing: NonNegative = 0.01
     decay: NonNegative = 1.0
 
-    def infer(self, fit: Fit) -> Aggregation:
+    def begin(self, fit: Fit) -> Reached[Taught]:
+        n_classes = fit.said.n_classes
+        weights = np.zeros((_design(fit).shape[1], n_classes))
+        nothing = np.empty((0, n_classes))
+        return Reached(Taught(weights, nothing, nothing), first_belief(fit))
+
+    def advance(self, fit: Fit, last: Reached[Taught]) -> Reached[Taught]:
         design, heard = _design(fit), np.concatenate([~part.blank for part in fit.parts])
-        posterior = fit.over_items(partial(_begin, start=fit.start))
-        weights = np.zeros((design.shape[1], fit.said.n_classes))
-        learn = partial(_learn, posterior=posterior)
-        given_true = add(fit.engine.each(learn, fit.parts))
-        trace: list[float] = []
-        while True:
-            weights = self._teach(*_rows(design[heard], posterior[heard]), weights)
-            params = self._params(design[heard], weights, given_true)
-            posterior, told = self._expect(fit, params, _log_softmax(design @ weights))
-            penalty = 0.5 * self.decay * float((weights[1:] ** 2).sum())
-            smooth = self.smoothing * float(params.log_given.sum())
-            trace.append(told.evidence + smooth - penalty)
-            fit.progress(len(trace), trace[-1])
-            converged = len(trace) > 1 and _still(trace[-1], trace[-2], self.tol)
-            if converged or len(trace) == self.max_iter:
-                break
-            given_true = told.given_true
-        return self.conclude(
-            fit,
-            posterior,
-            first_best(posterior),
-            params=params,
-            trace=tuple(trace),
-            converged=converged,
-        )
+        given_true = add(fit.engine.each(partial(_learn, posterior=last.posterior), fit.parts))
+        rows = _rows(design[heard], last.posterior[heard])
+        params = self._params(design[heard], self._teach(*rows, last.params.weights), given_true)
+        posterior, evidence = self._expect(fit, params, _log_softmax(design @ params.weights))
+        penalty = 0.5 * self.decay * float((params.weights[1:] ** 2).sum())
+        smooth = self.smoothing * float(params.log_given.sum())
+        return Reached(params, posterior, evidence + smooth - penalty)
 
     def judge(self, fit: Fit, params: Taught) -> tuple[Floats, Integers]:
         """Return posterior and labels; items without features are taken for average ones."""
         if fit.features is None:
             log_true = np.tile(params.log_prior, (fit.said.n_items, 1))
         else:
-            log_true = _log_softmax(_design(fit) @ params.weights)
+            design, known = _design(fit), len(params.weights) - 1
+            if design.shape[1] - 1 != known:
+                raise DataError(
+                    f"{design.shape[1] - 1} features of every item, but the classifier was taught "
+                    f"with {known}"
+                )
+            log_true = _log_softmax(design @ params.weights)
         posterior, _ = self._expect(fit, params, log_true)
         return posterior, first_best(posterior)
 
@@ -148,11 +129,10 @@ class Lfc(Aggregator):
         prior = share(np.exp(_log_softmax(design @ weights)).sum(axis=0))
         return Taught(weights, logs(prior), log_given)
 
-    def _expect(self, fit: Fit, params: Taught, log_true: Floats) -> tuple[Floats, Told]:
-        """Return the posterior of all items, and evidence and counts."""
+    def _expect(self, fit: Fit, params: Taught, log_true: Floats) -> tuple[Floats, float]:
+        """Return the posterior of all items and the log evidence."""
         work = partial(_expect, log_given=params.log_given, log_true=log_true)
-        told = list(fit.engine.each(work, fit.parts))
-        return np.concatenate([part for _, part in told]), add([counts for counts, _ in told])
+        return expected(fit, work)
 
     def _teach(self, design: Floats, posterior: Floats, weights: Floats) -> Floats:
         """Return weights of a classifier that agrees better with what is believed."""
@@ -215,22 +195,15 @@ def _rows(design: Floats, posterior: Floats) -> tuple[Floats, Floats]:
     return design[:1], posterior.sum(axis=0, keepdims=True)[: len(design)]
 
 
-def _begin(part: Part, start: Floats | None) -> Floats:
-    """Return a belief to start from, by default shares of votes, with gold in its place."""
-    belief = share(part.votes) if start is None else start[part.start : part.stop]
-    return normalise(logs(belief), part.allowed)[1]
-
-
 def _learn(part: Part, posterior: Floats) -> Floats:
     return part.said.T @ posterior[part.start : part.stop]
 
 
-def _expect(part: Part, log_given: Floats, log_true: Floats) -> tuple[Told, Floats]:
-    """Return evidence, counts and posterior of a part."""
+def _expect(part: Part, log_given: Floats, log_true: Floats) -> tuple[float, Floats]:
+    """Return log evidence and posterior of a part."""
     joint = part.said @ log_given
     joint += log_true[part.start : part.stop]
-    evidence, posterior = normalise(joint, part.allowed)
-    return Told(evidence, part.said.T @ posterior), posterior
+    return normalise(joint, part.allowed)
 
 
 def _log_softmax(x: Floats) -> Floats:

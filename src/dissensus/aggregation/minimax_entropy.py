@@ -34,8 +34,8 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..engine import add
 from ..params import Count, NonNegative, Positive
-from ..result import Aggregation
-from ._base import Aggregator, Fit, first_best, share
+from ._alternating import AlternatingAggregator, Reached, expected, first_belief
+from ._base import Fit, first_best, share
 from ._em import logs, normalise
 
 __all__ = ["MinimaxEntropy", "Tendencies"]
@@ -67,13 +67,11 @@ class Pull(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinimaxEntropy(Aggregator):
+class MinimaxEntropy(AlternatingAggregator[Tendencies]):
     """Confusion by annotators and items together, by minimax conditional entropy.
 
     Parameters
     ----------
-    max_iter
-        Rounds at most.
     tol
         Stop when a round changes no belief by more than this.
     strength
@@ -93,30 +91,26 @@ class MinimaxEntropy(Aggregator):
     tol: NonNegative = 1e-4
     strength: Positive = 0.25
 
-    def infer(self, fit: Fit) -> Aggregation:
-        said, trace, converged = fit.said, list[float](), False
-        posterior = fit.over_items(partial(_begin, start=fit.start))
-        params = Tendencies(*map(np.zeros, self._shapes(said)))
-        while not converged and len(trace) < self.max_iter:
-            params = self._maximise(fit, params, posterior)
-            before, (posterior, evidence) = posterior, self._expect(fit, params)
-            trace.append(evidence - self._penalty(said, params))
-            fit.progress(len(trace), trace[-1])
-            converged = bool(np.abs(posterior - before).max(initial=0.0) <= self.tol)
+    def begin(self, fit: Fit) -> Reached[Tendencies]:
+        return Reached(Tendencies(*map(np.zeros, self._shapes(fit.said))), first_belief(fit))
+
+    def advance(self, fit: Fit, last: Reached[Tendencies]) -> Reached[Tendencies]:
+        params = self._maximise(fit, last.params, last.posterior)
+        posterior, evidence = expected(fit, partial(_expect, params=params))
+        return Reached(params, posterior, evidence - self._penalty(fit.said, params))
+
+    def settled(
+        self, trace: list[float], now: Reached[Tendencies], before: Reached[Tendencies]
+    ) -> bool:
+        return bool(np.abs(now.posterior - before.posterior).max(initial=0.0) <= self.tol)
+
+    def notes(self, said: Annotations) -> tuple[str, ...]:
         labels = len(said) / max(int(np.count_nonzero(said.labels_per_item)), 1)
         few = f"items have {labels:.2g} labels on average, few for this method"
-        return self.conclude(
-            fit,
-            posterior,
-            first_best(posterior),
-            params=params,
-            trace=tuple(trace),
-            converged=converged,
-            notes=(few,) if labels <= _FEW and len(said) >= _MANY else (),
-        )
+        return (few,) if labels <= _FEW and len(said) >= _MANY else ()
 
     def judge(self, fit: Fit, params: Tendencies) -> tuple[Floats, Integers]:
-        posterior, _ = self._expect(fit, params)
+        posterior, _ = expected(fit, partial(_expect, params=params))
         return posterior, first_best(posterior)
 
     def quality(self, params: Tendencies, agreement: Floats) -> Floats:
@@ -147,11 +141,6 @@ class MinimaxEntropy(Aggregator):
         rates = self._rates(said)
         return sum(0.5 * rate * float((x**2).sum()) for rate, x in zip(rates, params, strict=True))
 
-    def _expect(self, fit: Fit, params: Tendencies) -> tuple[Floats, float]:
-        """Return the posterior of all items and the log evidence."""
-        told = list(fit.engine.each(partial(_expect, params=params), fit.parts))
-        return np.concatenate([part for _, part in told]), sum(evidence for evidence, _ in told)
-
     def _maximise(self, fit: Fit, params: Tendencies, posterior: Floats) -> Tendencies:
         """Return numbers under which what is believed is more probable."""
         rate, item_rate = self._rates(fit.said)
@@ -164,12 +153,6 @@ class MinimaxEntropy(Aggregator):
                 np.concatenate([items for _, items in told]),
             )
         return params
-
-
-def _begin(part: Part, start: Floats | None) -> Floats:
-    """Return a belief to start from, by default shares of votes, with gold in its place."""
-    belief = share(part.votes) if start is None else start[part.start : part.stop]
-    return normalise(logs(belief), part.allowed)[1]
 
 
 def _softmax(x: Floats) -> Floats:

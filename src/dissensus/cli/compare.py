@@ -18,6 +18,8 @@ from ._shared import (
 
 __all__ = ["compare"]
 
+_WIDE = 100  # columns of a terminal that has room for everything
+
 
 @click.command()
 @click.argument("path")
@@ -32,7 +34,7 @@ __all__ = ["compare"]
 @click.option("--gold", help="Known labels that methods may use.")
 @click.option("--folds", default=5, show_default=True, help="Parts in which labels are left out.")
 @click.option("--seeds", default=1, show_default=True, help="How often these are dealt anew.")
-@click.option("--chart", help="Also draw it, as .svg.")
+@click.option("--chart", help="Also draw it: .svg, .png or .html.")
 @reading_options
 @json_option
 @seed_option
@@ -58,10 +60,12 @@ def compare(
       dissensus compare answers.csv -s majority -s dawid-skene --truth truth.csv
     """
     from .. import comparison
-    from .._files import replacing
     from ..io import read_truth
-    from ..reporting.chart import comparison_chart
+    from ..reporting.charts import check_chart
+    from ..reporting.method_figures import methods_figure
 
+    if chart:
+        check_chart(chart)
     said = read_annotations(path, **reading)
     chosen = strategies or comparison.USUAL
     with progress_bar("comparing", len(chosen) * folds * seeds) as tell:
@@ -75,14 +79,14 @@ def compare(
             seed=seed,
             progress=lambda done, _total: tell(done),
         )
-    if chart:
-        with replacing(chart) as draft:
-            draft.write_text(comparison_chart(found), encoding="utf-8")
+    drawn = methods_figure(found) if chart else None
+    if chart and drawn is not None:
+        drawn.save(chart)
     if as_json:
         show_json(found.as_dict())
     else:
         _print(found, with_truth=truth is not None)
-    if chart:
+    if drawn is not None:
         note(f"drawn to {chart}")
 
 
@@ -92,28 +96,28 @@ def _print(found: Any, *, with_truth: bool) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
+    with_memory = not with_truth or console.width >= _WIDE
     table = Table(
         title=f"{found.n_scored} left-out labels foreseen by {len(found.methods)} methods"
     )
-    table.add_column("method")
-    for name in ("log chance", "behind best", "with most", "ms", "MB"):
-        table.add_column(name, justify="right")
-    if with_truth:
-        table.add_column("accuracy", justify="right")
+    table.add_column("method", overflow="fold")
+    names = ["log\nchance", "behind\nbest", "with\nmost %", "ms"]
+    names += ["MB"] * with_memory + ["accuracy %"] * with_truth
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
     for one in found.methods:
         row = [
             f"[bold]{escape(one.method)}[/bold]" if one.alike else escape(one.method),
             f"{one.held_out:.4f}",
-            f"{one.behind:.4f} ± {one.error:.4f}",
-            f"{one.agreement:.1%}",
+            f"{one.behind:.4f}±{one.error:.4f}",
+            f"{100 * one.agreement:.1f}",
             f"{1000 * one.seconds:.0f}",
-            f"{one.megabytes:.1f}",
         ]
-        if one.evaluation is not None:
-            score = one.evaluation.scores["accuracy"]
-            row.append(
-                "" if score is None else f"{score.value:.1%} ({score.low:.1%}–{score.high:.1%})"
-            )
+        if with_memory:
+            row.append(f"{one.megabytes:.1f}")
+        if with_truth:
+            value, low, high = (100 * number for number in one.evaluation.scores["accuracy"])
+            row.append(f"{value:.1f} ({low:.1f}–{high:.1f})")
         table.add_row(*row)
     console.print(table)
     console.print(escape(found.verdict))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from ._shared import json_option, seed_option, show_json
 
 __all__ = ["evaluate"]
 
-_ORDER = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
 _WORDS = {
     "accuracy": "accuracy (expected over ties)",
     "accuracy_as_labelled": "accuracy of the labels as given",
@@ -16,6 +17,10 @@ _WORDS = {
     "log_loss": "log loss",
     "brier": "Brier score",
     "ece": "calibration error (ECE)",
+    "mae": "mean absolute error",
+    "rmse": "root mean squared error",
+    "pearson": "correlation (Pearson)",
+    "spearman": "correlation of ranks (Spearman)",
 }
 
 
@@ -29,13 +34,29 @@ _WORDS = {
     show_default=True,
     help="For intervals.",
 )
+@click.option(
+    "--labels",
+    "kind",
+    type=click.Choice(["auto", "nominal", "numeric"]),
+    default="auto",
+    show_default=True,
+    help="What labels are: classes or numbers.",
+)
 @json_option
 @seed_option
-def evaluate(pred: str, truth: str, resamples: int, as_json: bool, seed: int) -> None:
+def evaluate(
+    pred: str,
+    truth: str,
+    resamples: int,
+    kind: Literal["auto", "nominal", "numeric"],
+    as_json: bool,
+    seed: int,
+) -> None:
     """Score labels against known ones.
 
     PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
-    cover a part of the items. Intervals are bootstrap intervals over items, 95 %.
+    cover a part of the items. Classes are scored by accuracy, F1 and beliefs, numbers by errors
+    and correlations. Intervals are bootstrap intervals over items, 95 %.
 
     \b
     Example:
@@ -47,19 +68,16 @@ def evaluate(pred: str, truth: str, resamples: int, as_json: bool, seed: int) ->
     from .. import metrics
     from ..io import read_predictions, read_truth
 
-    found = metrics.evaluate(
-        read_predictions(pred), read_truth(truth), resamples=resamples, seed=seed
-    )
+    given = read_predictions(pred, labels=kind)
+    found = metrics.evaluate(given, read_truth(truth), resamples=resamples, seed=seed)
     if as_json:
         show_json(found.as_dict())
         return
     table = Table("score", "value", "95 % interval", title=f"{found.n_scored} items scored")
-    for name in _ORDER:
-        score = found.scores.get(name)
+    for name, score in found.scores.items():
         if score is not None:
-            table.add_row(
-                _WORDS[name], f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}"
-            )
+            low, high = (f"{bound:.4f}" for bound in score[1:])
+            table.add_row(_WORDS[name], f"{score.value:.4f}", f"{low} to {high}")
     console = Console()
     console.print(table)
     for count, words in (

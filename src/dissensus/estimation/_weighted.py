@@ -1,22 +1,33 @@
 """Weighted means in rounds: values from weights of annotators, weights from what they miss by.
 
-A method says how it weighs annotators by their losses. The loop here owns the start, gold, the
-end and the standard errors.
+A method says how it weighs annotators by their losses. Start, gold, the end and the standard
+errors are here.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from .._relation import Floats
+from .._rounds import rounds
 from ..params import Count, NonNegative
 from ._base import Estimator, Fit, ratio
 from .result import Estimation
 
 __all__ = ["WeightedMean"]
+
+
+class Reached(NamedTuple):
+    """Where a round has come."""
+
+    value: Floats  # (item)
+    weight: Floats = np.empty(0)  # (annotator)
+    objective: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +50,9 @@ class WeightedMean(Estimator):
     def weigh(self, fit: Fit, loss: Floats) -> Floats:
         """Return the weight of every annotator from the losses on all their answers."""
 
-    def objective(self, fit: Fit, loss: Floats) -> float | None:
-        """Return what the rounds make as large as they can; `None` where there is no such thing."""
-        return None
+    def objective(self, fit: Fit, loss: Floats) -> float:
+        """Return what the rounds make as large as they can; NaN where there is no such thing."""
+        return math.nan
 
     def losses(self, fit: Fit, value: Floats) -> Floats:
         """Return how bad every answer is."""
@@ -63,20 +74,26 @@ class WeightedMean(Estimator):
 
     def infer(self, fit: Fit) -> Estimation:
         annotator, scored = fit.said.annotator, fit.said.labels_per_item > 0
-        value = fit.keep_gold(self.start(fit))
-        trace: list[float] = []
-        for _ in range(self.max_iter):
-            before, loss = value, fit.by_annotator(self.losses(fit, value))
+
+        def advance(last: Reached) -> Reached:
+            loss = fit.by_annotator(self.losses(fit, last.value))
             weight = self.weigh(fit, loss)
             value = fit.keep_gold(self.locate(fit, weight[annotator]))
-            moved = np.mean((value - before)[scored] ** 2)
-            aim = self.objective(fit, loss)
-            trace += [] if aim is None else [aim]
-            fit.progress(len(trace), float("nan") if aim is None else aim)
-            converged = bool(moved <= self.tol**2 * fit.variance)
-            if converged:
-                break
-        errors = self.errors(fit, value, weight[annotator])
+            return Reached(value, weight, self.objective(fit, loss))
+
+        def settled(_trace: list[float], now: Reached, before: Reached) -> bool:
+            moved = np.mean((now.value - before.value)[scored] ** 2)
+            return bool(moved <= self.tol**2 * fit.variance)
+
+        first = Reached(fit.keep_gold(self.start(fit)))
+        (value, weight, _), trace, converged = rounds(
+            first, advance, settled, self.max_iter, fit.progress
+        )
         return self.conclude(
-            fit, value, errors, weight=weight, trace=tuple(trace), converged=converged
+            fit,
+            value,
+            self.errors(fit, value, weight[annotator]),
+            weight=weight,
+            trace=() if np.isnan(trace).any() else trace,
+            converged=converged,
         )

@@ -13,12 +13,10 @@ log loss as small as they can.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
-from annotated_types import Interval
-from scipy.special import gammaincinv
 
+from .._discovery import ByConfidence
 from .._relation import Floats
 from ._base import Fit
 from ._weighted import WeightedMean
@@ -27,13 +25,8 @@ __all__ = ["Catd"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catd(WeightedMean):
+class Catd(ByConfidence, WeightedMean):
     """Means weighed by what annotators' precision is at least.
-
-    Parameters
-    ----------
-    alpha
-        Share of a confidence interval that lies outside, half of it on either side.
 
     Examples
     --------
@@ -43,23 +36,15 @@ class Catd(WeightedMean):
     [1.0, 2.0, 5.1]
     """
 
-    alpha: Annotated[float, Interval(gt=0, lt=1)] = 0.05
-
     def start(self, fit: Fit) -> Floats:
         return fit.median(np.ones(len(fit.said)))
 
     def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        return self._quantile(fit) / (loss + _LEAST * fit.variance)
+        return self.quantile(fit.said.labels_per_annotator) / (loss + _LEAST * fit.variance)
 
     def objective(self, fit: Fit, loss: Floats) -> float:
-        return -float(self._quantile(fit) @ np.log(loss + _LEAST * fit.variance))
-
-    def _quantile(self, fit: Fit) -> Floats:
-        """Return the lower quantile of chi-squared for every annotator."""
-        size = fit.said.labels_per_annotator
-        found = np.zeros(len(size))
-        found[size > 0] = 2 * gammaincinv(size[size > 0] / 2, self.alpha / 2)
-        return found
+        quantile = self.quantile(fit.said.labels_per_annotator)
+        return -float(quantile @ np.log(loss + _LEAST * fit.variance))
 
 
 _LEAST = 1e-9  # added to the loss of an annotator, in variances of all answers

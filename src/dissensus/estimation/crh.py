@@ -14,11 +14,13 @@ rises.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from .._discovery import ByShare
 from .._relation import Floats
 from ._base import Fit, ratio
 from ._weighted import WeightedMean
@@ -27,16 +29,13 @@ __all__ = ["Crh"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crh(WeightedMean):
+class Crh(ByShare, WeightedMean):
     """Means weighed by the logarithm of annotators' share in all losses.
 
     Parameters
     ----------
     loss
         Whether distances count `squared`, which gives means, or `absolute`, which gives medians.
-    per_label
-        Whether an annotator's loss is the mean over their answers instead of the sum, so that who
-        answers much is not held to be worse.
 
     Examples
     --------
@@ -47,7 +46,6 @@ class Crh(WeightedMean):
     """
 
     loss: Literal["squared", "absolute"] = "squared"
-    per_label: bool = False
 
     def losses(self, fit: Fit, value: Floats) -> Floats:
         size = fit.said.labels_per_item
@@ -58,8 +56,8 @@ class Crh(WeightedMean):
         return (distance**2 if self.loss == "squared" else distance) / spread[fit.item]
 
     def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        loss = self._comparable(fit, loss)
-        return _weights(loss, float(loss.sum()))
+        loss = self.comparable(loss, fit.said.labels_per_annotator)
+        return self.by_share(loss, _LEAST)
 
     def locate(self, fit: Fit, weight: Floats) -> Floats:
         if self.loss == "absolute":
@@ -71,20 +69,10 @@ class Crh(WeightedMean):
             return np.full(len(value), np.nan)
         return super().errors(fit, value, weight)
 
-    def objective(self, fit: Fit, loss: Floats) -> float | None:
+    def objective(self, fit: Fit, loss: Floats) -> float:
         if self.per_label:
-            return None  # the values still minimise the sum, so there is no common aim
+            return math.nan  # the values still minimise the sum, so there is no common aim
         return -float(self.weigh(fit, loss) @ loss)
 
-    def _comparable(self, fit: Fit, loss: Floats) -> Floats:
-        return loss / np.maximum(fit.said.labels_per_annotator, 1) if self.per_label else loss
 
-
-_LEAST = 1e-12  # least share of an annotator, and least weight
-
-
-def _weights(loss: Floats, whole: float) -> Floats:
-    """Return minus the logarithm of every loss as a share; all alike where nobody missed."""
-    if whole <= 0:
-        return np.ones(len(loss))
-    return np.maximum(-np.log(np.maximum(loss / whole, _LEAST)), _LEAST)
+_LEAST = 1e-12  # least weight: where nobody else answered, the worst decides

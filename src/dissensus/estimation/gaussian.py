@@ -26,6 +26,7 @@ from annotated_types import Ge
 from scipy.special import gammaln
 
 from .._relation import Floats
+from .._rounds import rounds, still
 from ..params import Count, NonNegative, Positive
 from ._base import Estimator, Fit
 from .result import Estimation
@@ -49,6 +50,14 @@ class Belief(NamedTuple):
     variance: Floats  # (item)
     error: Floats  # (answer): expected square of what it misses by
     weight: Floats  # (answer): 1, unless errors follow Student's t
+
+
+class Reached(NamedTuple):
+    """Where a round has come."""
+
+    crowd: Crowd
+    belief: Belief | None = None  # before the first round there is none
+    objective: float = np.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,17 +96,19 @@ class Gaussian(Estimator):
     freedom: Positive | None = None
 
     def infer(self, fit: Fit) -> Estimation:
-        crowd = self._begin(fit)
-        belief = self._believe(fit, crowd, np.ones(len(fit.said)))
-        trace = [self._objective(fit, belief, crowd)]
-        fit.progress(1, trace[0])
-        converged = False
-        while not converged and len(trace) < self.max_iter:
-            crowd = self._learn(fit, belief, crowd)
-            belief = self._believe(fit, crowd, belief.weight)
-            trace.append(self._objective(fit, belief, crowd))
-            fit.progress(len(trace), trace[-1])
-            converged = abs(trace[-1] - trace[-2]) <= self.tol * max(1.0, abs(trace[-1]))
+        def advance(last: Reached) -> Reached:
+            crowd, weight = last.crowd, np.ones(len(fit.said))
+            if last.belief is not None:
+                crowd, weight = self._learn(fit, last.belief, crowd), last.belief.weight
+            belief = self._believe(fit, crowd, weight)
+            return Reached(crowd, belief, self._objective(fit, belief, crowd))
+
+        def settled(trace: list[float], _now: Reached, _before: Reached) -> bool:
+            return still(trace, self.tol)
+
+        ended = rounds(Reached(self._begin(fit)), advance, settled, self.max_iter, fit.progress)
+        crowd, belief, _ = ended.last
+        assert belief is not None  # after a round there is one
         return self.conclude(
             fit,
             belief.value,
@@ -105,8 +116,8 @@ class Gaussian(Estimator):
             weight=crowd.precision,
             bias=crowd.bias,
             noise=1 / np.sqrt(crowd.precision),
-            trace=tuple(trace),
-            converged=converged,
+            trace=ended.trace,
+            converged=ended.converged,
         )
 
     def _begin(self, fit: Fit) -> Crowd:

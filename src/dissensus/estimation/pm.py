@@ -13,11 +13,12 @@ aim of values and weights, hence no objective.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .._relation import Floats
 from ._base import Fit
-from .crh import Crh, _weights
+from .crh import Crh
 
 __all__ = ["Pm"]
 
@@ -34,9 +35,8 @@ class Pm(Crh):
     [1.0, 2.0, 5.1]
     """
 
-    def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        loss = self._comparable(fit, loss)
-        return _weights(loss, float(loss.max()))
+    def against(self, loss: Floats) -> float:
+        return float(loss.max())
 
-    def objective(self, fit: Fit, loss: Floats) -> None:
-        return None
+    def objective(self, fit: Fit, loss: Floats) -> float:
+        return math.nan

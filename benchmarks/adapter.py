@@ -1,0 +1,267 @@
+"""crowd-kit and our adapter, one script with another import: `python benchmarks/adapter.py`.
+
+The same call, `fit_predict` of the same table with the same defaults, on `crowdkit.aggregation` and
+on `dissensus.crowdkit`; how many labels are the same, and why the others are not:
+
+    tie        one of the two finds several labels best together
+    untied     how many differ in all if tasks with a tied vote are left out of the table
+    end        how many Dawid-Skene says alike in both after 400 rounds: they stop by other rules
+    once       how many KOS says alike in both if only a worker's first answer to a task counts
+    objective  what the model maximises, at our parameters less at theirs: above 0, ours are better;
+               those of crowd-kit's Dawid-Skene are one step ahead of the labels it gives
+
+A label should not depend on how tasks and workers are called or in which order rows come. Both are
+run again on shuffled rows with new names; `moved` counts the labels that are then different.
+
+crowd-kit's majority vote gives a tie to the label that comes first in the rows, with the pandas
+used here, and weighted votes to the first in sorted order; we always to the latter. Where workers
+are compared with a vote, in Wawa and ZeroBasedSkill, crowd-kit takes that label for the right one,
+and we split a tie between its labels. In KOS a worker who answered a task twice hears their own
+answer back from crowd-kit; with us both are one.
+
+crowd-kit's Wawa and ZeroBasedSkill ask scikit-learn whether they are fitted, which current versions
+refuse to say of what is no estimator of theirs. They run here with that question taken out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gold_sets import load
+from kept import KEPT, kept
+from measure import fresh
+from pages import Section, Table
+
+THEIRS, OURS = "crowdkit.aggregation", "dissensus.crowdkit"
+METHODS = ("MajorityVote", "Wawa", "KOS", "DawidSkene", "ZeroBasedSkill", "GLAD")
+SETS = (
+    *("bluebirds", "bm", "rte", "sp_amt", "zencrowd_in"),  # of two classes
+    *("labelme", "music", "face4", "dog", "weather_amt"),
+)
+SIMULATED = {
+    "one coin": ("one-coin", {"n_items": 500, "n_annotators": 40, "n_classes": 2, "feedback": 5}),
+    "spammers": ("hammer-spammer", {"n_items": 500, "n_annotators": 30, "n_classes": 2}),
+    "confusion": ("independent-confusion", {"n_items": 500, "n_annotators": 30, "n_classes": 4}),
+}
+VOTES = ("MajorityVote", "Wawa", "ZeroBasedSkill")
+ROUNDS = 400  # enough for Dawid-Skene to stand still
+TIE = 1e-9
+
+
+def table_of(name: str) -> tuple[Any, dict[str, str]]:
+    """Return a table of task, worker and label, and the truth."""
+    import pandas as pd
+
+    from dissensus import simulate
+
+    if name in SIMULATED:
+        strategy, options = SIMULATED[name]
+        made = simulate(strategy, seed=0, **options)
+        said, truth = made.said, made.truths
+    else:
+        said, truth = load(name)
+    columns = {
+        "task": said.items[said.item].tolist(),
+        "worker": said.annotators[said.annotator].tolist(),
+        "label": said.classes[said.label].tolist(),
+    }
+    return pd.DataFrame(columns).astype("object"), truth
+
+
+def renamed(table: Any, seed: int = 0) -> tuple[Any, dict[str, str]]:
+    """Return the table with other names and another order, and what tasks were called before."""
+    random = np.random.default_rng(seed)
+    out, before = table.sample(frac=1, random_state=seed).reset_index(drop=True), {}
+    for column in ("task", "worker"):
+        known = sorted(set(table[column]))
+        new = [f"{column}{place:06d}" for place in random.permutation(len(known))]
+        out[column] = out[column].map(dict(zip(known, new, strict=True)))
+        if column == "task":
+            before = dict(zip(new, known, strict=True))
+    return out, before
+
+
+def fitted(library: str, method: str, table: Any, **settings: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a fitted model and its labels: the script in which only the import changes."""
+    model = getattr(import_module(library), method)(**settings)
+    return model, model.fit_predict(table).to_dict()
+
+
+def study(name: str, method: str) -> dict[str, Any]:
+    """Return how two libraries do on one set with one method."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    _take_question_out()
+    table, truth = table_of(name)
+    models, labels, seconds = {}, {}, {}
+    for library in (THEIRS, OURS):
+        import_module(library)  # not to be timed
+        began = time.perf_counter()
+        models[library], labels[library] = fitted(library, method, table)
+        seconds[library] = time.perf_counter() - began
+    apart = [task for task, label in labels[THEIRS].items() if labels[OURS][task] != label]
+    found: dict[str, Any] = {
+        "tasks": len(labels[THEIRS]),
+        "apart": len(apart),
+        "tie": sum(any(_tied(models[one], task) for one in models) for task in apart),
+        "untied": _apart_untied(method, table) if apart and method in VOTES else None,
+        "end": _same_in_the_end(table, apart) if method == "DawidSkene" else None,
+        "once": _same_once(table, apart) if method == "KOS" else None,
+        "objective": _objectives(method, table, models),
+    }
+    other, before = renamed(table)
+    for short, library in (("theirs", THEIRS), ("ours", OURS)):
+        again = {before[t]: label for t, label in fitted(library, method, other)[1].items()}
+        found[f"moved {short}"] = sum(labels[library][t] != label for t, label in again.items())
+        right = [labels[library].get(task) == label for task, label in truth.items()]
+        known = [task in labels[library] for task in truth]
+        found[f"right {short}"] = 100 * sum(right) / sum(known)
+        found[f"seconds {short}"] = seconds[library]
+    return found
+
+
+def broken() -> dict[str, Any]:
+    """Return what crowd-kit's classes say when nothing is taken out."""
+    table, _ = table_of("one coin")
+    out = {}
+    for method in ("Wawa", "ZeroBasedSkill"):
+        try:
+            fitted(THEIRS, method, table)
+            out[method] = "runs"
+        except Exception as problem:
+            out[method] = f"{type(problem).__name__}: {problem}".split("\n")[0][:90]
+    return out
+
+
+def _take_question_out() -> None:
+    for module in ("wawa", "zero_based_skill"):
+        found = import_module(f"crowdkit.aggregation.classification.{module}")
+        found.check_is_fitted = lambda *_given, **_named: None
+
+
+def _tied(model: Any, task: str) -> bool:
+    """Return whether a model finds several labels best together."""
+    beliefs = getattr(model, "probas_", None)
+    if beliefs is None:
+        return False
+    first, second = sorted(beliefs.loc[task], reverse=True)[:2]
+    return bool(first - second <= TIE)
+
+
+def _apart_untied(method: str, table: Any) -> int:
+    """Return how many labels differ if tasks with a tied vote are left out."""
+    votes = table.groupby(["task", "label"]).size().unstack(fill_value=0)
+    leading = votes.eq(votes.max(axis=1), axis=0).sum(axis=1)
+    rest = table[table["task"].isin(leading.index[leading == 1])]
+    theirs, ours = (fitted(library, method, rest)[1] for library in (THEIRS, OURS))
+    return sum(ours[task] != label for task, label in theirs.items())
+
+
+def _same_in_the_end(table: Any, apart: list[str]) -> int:
+    """Return how many labels are the same once both have gone on for many rounds."""
+    if not apart:
+        return 0
+    theirs = fitted(THEIRS, "DawidSkene", table, n_iter=ROUNDS, tol=-np.inf)[1]
+    ours = fitted(OURS, "DawidSkene", table, n_iter=ROUNDS, tol=0.0)[1]
+    return sum(theirs[task] == ours[task] for task in apart)
+
+
+def _same_once(table: Any, apart: list[str]) -> int:
+    """Return how many labels are the same if nobody answers a task again."""
+    once = table.drop_duplicates(["task", "worker"])
+    theirs, ours = (fitted(library, "KOS", once)[1] for library in (THEIRS, OURS))
+    return sum(theirs[task] == ours[task] for task in apart)
+
+
+def _objectives(method: str, table: Any, models: dict[str, Any]) -> float | None:
+    """Return what the model maximises at our parameters less at theirs."""
+    value = {"DawidSkene": _likelihood, "GLAD": _glad_posterior}.get(method)
+    return None if value is None else value(table, models[OURS]) - value(table, models[THEIRS])
+
+
+def _likelihood(table: Any, model: Any) -> float:
+    """Return the log likelihood of Dawid-Skene: sum over tasks of log sum over truths."""
+    labels = sorted(set(table["label"]))
+    errors = np.log(np.maximum(model.errors_[labels], 1e-300)).to_dict("index")
+    joint = {task: np.log(np.maximum(model.priors_[labels], 1e-300)) for task in set(table["task"])}
+    for task, worker, label in table[["task", "worker", "label"]].itertuples(index=False):
+        joint[task] = joint[task] + np.array([errors[worker, label][true] for true in labels])
+    return float(sum(np.logaddexp.reduce(np.asarray(value)) for value in joint.values()))
+
+
+def _glad_posterior(table: Any, model: Any) -> float:
+    """Return log likelihood and log prior of GLAD, but for a constant."""
+    labels = sorted(set(table["label"]))
+    alpha, beta = model.alphas_.to_dict(), model.betas_.to_dict()
+    joint = {task: np.full(len(labels), -np.log(len(labels))) for task in beta}
+    for task, worker, label in table[["task", "worker", "label"]].itertuples(index=False):
+        x = alpha[worker] * np.exp(beta[task])
+        wrong = -np.logaddexp(0, x) - np.log(len(labels) - 1)
+        right = -np.logaddexp(0, -x)
+        joint[task] = joint[task] + np.where(np.array(labels) == label, right, wrong)
+    far = sum((one - 1) ** 2 for one in (*alpha.values(), *beta.values()))
+    return float(sum(np.logaddexp.reduce(value) for value in joint.values()) - far / 2)
+
+
+def main() -> None:
+    """Run both on everything, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sets", help="Names with commas; all by default.")
+    parser.add_argument("--methods", help="Classes with commas; all by default.")
+    parser.add_argument("--limit", type=float, default=900, help="Seconds for one method and set.")
+    given = parser.parse_args()
+    names = given.sets.split(",") if given.sets else [*SETS, *SIMULATED]
+    methods = given.methods.split(",") if given.methods else METHODS
+    section = Section("adapter", "ADAPTER.md")
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for method in methods:  # those that take long come last
+        for name in names:
+            job = partial(_measured, name, method, given.limit)
+            found[name, method] = kept("adapter", f"{name} {method}", job)
+            print(name, method, found[name, method], flush=True)
+    equal = [[name, *(_share(found[name, method]) for method in methods)] for name in names]
+    why = [
+        [*key, *_told(one)]
+        for key, one in sorted(found.items(), key=lambda pair: methods.index(pair[0][1]))
+        if any(one.get(what) for what in ("apart", "moved theirs", "moved ours"))
+    ]
+    note = "Labels that are the same, percent of all tasks. KOS chooses between two labels only. "
+    note += KEPT
+    section.add(Table("The same script with another import", ["set", *methods], equal, note))
+    columns = ["set", "class", "tasks", "apart", "tie", "untied", "end", "once", "objective"]
+    columns += ["moved theirs", "moved ours", "right theirs", "right ours", "s theirs", "s ours"]
+    section.add(Table("Where labels differ, or move", columns, why, __doc__.split("\n\n", 1)[1]))
+    said = fresh("adapter:broken")
+    rows = [[method, said[method]] for method in said if method != "peak"]
+    title = "What crowd-kit says with the question left in"
+    section.add(Table(title, ["class", "what happens"], rows))
+    section.write()
+
+
+def _measured(name: str, method: str, limit: float) -> dict[str, Any]:
+    return fresh("adapter:study", limit=limit, name=name, method=method)
+
+
+def _share(found: dict[str, Any]) -> str:
+    if "failed" in found:
+        return "–" if "binary" in found["failed"] else found["failed"]
+    return f"{100 * (1 - found['apart'] / found['tasks']):.2f}"
+
+
+def _told(found: dict[str, Any]) -> list[Any]:
+    names = ("tasks", "apart", "tie", "untied", "end", "once", "objective")
+    counts = [found.get(name) for name in names]
+    moved = [found[f"moved {whose}"] for whose in ("theirs", "ours")]
+    right = [f"{found[f'right {whose}']:.2f}" for whose in ("theirs", "ours")]
+    return [*counts, *moved, *right, *(found[f"seconds {whose}"] for whose in ("theirs", "ours"))]
+
+
+if __name__ == "__main__":
+    main()

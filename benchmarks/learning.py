@@ -1,0 +1,189 @@
+"""Learning from annotators on real data: `python benchmarks/learning.py`.
+
+Every method trains the same classifier on the same features with the settings it has by default,
+once per seed; a seed decides weights, order, dropout and which items are held out. The epoch is the
+one under which the annotations on held-out items are most likely: no truth is used, and the test
+set is looked at once, after training. The ceiling trains on the truth, the floor on majority labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from dissensus import Annotations, read, read_truth
+from dissensus.metrics import Predictions, evaluate
+from dissensus.registry import learners
+from pages import Section, Table
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+CEILING, FLOOR = "true labels", "two-stage"
+SPECS = [
+    CEILING,
+    FLOOR,
+    "two-stage[labels=naive-soft,soft=True]",
+    "two-stage[labels=dawid-skene]",
+    "two-stage[labels=dawid-skene,soft=True]",
+    "two-stage[labels=glad,soft=True]",
+    "raykar",
+    "raykar[folds=0]",
+    *(name for name in learners if name not in ("two-stage", "raykar")),
+]
+_STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means of so many
+
+
+class Data(NamedTuple):
+    said: Annotations
+    x: Any  # (item, feature)
+    truth: list[str]  # (item): of the items with annotations, for the ceiling
+    x_test: Any
+    truth_test: list[str]
+
+
+def labelme() -> Data:
+    """1000 images with labels of 59 annotators, 1188 to test; 512 features each."""
+    said, truth = _read("labelme")
+    known = np.load(DATA / "labelme" / "features.npz")
+    x = known["x_train"].astype(np.float32)[[int(item) for item in said.items]]
+    test = [truth[str(1500 + row)] for row in range(len(known["x_test"]))]
+    return Data(said, x, [truth[item] for item in said.items], known["x_test"], test)
+
+
+def music() -> Data:
+    """700 songs with labels of 44 annotators, 300 to test; 124 features each."""
+    said, truth = _read("music")
+    x = np.load(DATA / "music" / "features.npz")["x"].astype(np.float32)
+    mine = [int(item) for item in said.items]
+    test = [row for row in range(len(x)) if row not in set(mine)]
+    return Data(
+        said, x[mine], [truth[item] for item in said.items], x[test], [truth[str(i)] for i in test]
+    )
+
+
+def sentiment() -> Data:
+    """4999 sentences with labels of 203 annotators, 3999 to test; through MiniLM."""
+    from dissensus.nn.encoders import encoder_for
+    from dissensus.nn.features import features
+    from dissensus.nn.inputs import Texts
+
+    said, truth = _read("sentiment_polarity")
+    with gzip.open(DATA / "sentiment_polarity" / "tasks.csv.gz", "rt", encoding="utf-8") as file:
+        rows = {row["task"]: row["text"] for row in csv.DictReader(file)}
+    test = [item for item in truth if item not in set(said.items.tolist()) and item in rows]
+    texts = [rows[item] for item in [*said.items.tolist(), *test]]
+    inputs = Texts(tuple(texts))
+    x = np.asarray(features(encoder_for("minilm", inputs), inputs))
+    size = said.n_items
+    return Data(said, x[:size], [truth[i] for i in said.items], x[size:], [truth[i] for i in test])
+
+
+def _read(name: str) -> tuple[Annotations, dict[str, str]]:
+    return read(DATA / name / "answers.csv.gz"), read_truth(DATA / name / "truth.csv.gz")
+
+
+SETS: dict[str, Callable[[], Data]] = {
+    "labelme": labelme, "music": music, "sentiment": sentiment,
+}  # fmt: skip
+
+
+def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, float]:
+    """Train once, and look at the test set once."""
+    from dissensus.learning.classifier import CrowdClassifier
+
+    said = data.said
+    if spec == CEILING:
+        said = Annotations.from_columns(
+            said.items, ["truth"] * said.n_items, data.truth, items=said.items, classes=said.classes
+        )
+    settings = {} if epochs is None else {"epochs": epochs}
+    began = process_time()
+    made = CrowdClassifier("two-stage" if spec == CEILING else spec, seed=seed, **settings)
+    made.fit(data.x, said)
+    taken = process_time() - began
+    belief = made.predict_proba(data.x_test)
+    names = np.arange(len(belief)).astype(str).astype(object)
+    found = evaluate(
+        Predictions(names, made.classes_, belief.argmax(axis=1), belief),
+        dict(zip(names.tolist(), data.truth_test, strict=True)),
+        resamples=0,
+    )
+    told = {name: found.scores[name].value for name in ("accuracy", "ece", "log_loss")}
+    best = made.history_.rows[made.history_.best - 1]
+    return {**told, "held": best.score or float("nan"), "epoch": best.epoch, "seconds": taken}
+
+
+def row_of(data: Data, spec: str, seeds: int, epochs: int | None) -> dict[str, Any]:
+    """Return means over seeds, and half the width of their 95 % intervals."""
+    runs = [measured(data, spec, seed, epochs) for seed in range(seeds)]
+    told: dict[str, Any] = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
+    accuracy = [run["accuracy"] for run in runs]
+    spread = float(np.std(accuracy, ddof=1)) if seeds > 1 else float("nan")
+    told |= {"spec": spec, "half": _STUDENT.get(seeds, 2) * spread / seeds**0.5}
+    print(
+        f"{spec:42s} {told['accuracy']:.3f} ± {told['half']:.3f}  ECE {told['ece']:.3f}", flush=True
+    )
+    return told
+
+
+def verdicts(rows: list[dict[str, Any]]) -> str:
+    """Return what the bars of the issue make of the table."""
+    by = {row["spec"]: row for row in rows}
+    ends = [row for row in rows if not row["spec"].startswith((CEILING, FLOOR))]
+    two = [row for row in rows if row["spec"].startswith(FLOOR)]
+    if not ends or FLOOR not in by:
+        return ""
+    best, stage = (max(some, key=lambda row: row["accuracy"]) for some in (ends, two))
+    below = [row["spec"] for row in rows if row["accuracy"] <= by[FLOOR]["accuracy"]]
+    below.remove(FLOOR)
+    return (
+        f"Best end to end: {best['spec']}, {best['accuracy']:.3f} "
+        f"({best['accuracy'] - by[FLOOR]['accuracy']:+.3f} against majority labels, ECE "
+        f"{best['ece']:.3f}); best of two stages: {stage['spec']}, {stage['accuracy']:.3f}. "
+        f"Not above majority labels: {', '.join(below) or 'none'}."
+    )
+
+
+def main() -> None:
+    """Train, and write the page."""
+    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    told.add_argument("--data", default="labelme,music,sentiment")
+    told.add_argument("--seeds", type=int, default=5)
+    told.add_argument("--epochs", type=int, help="instead of the default")
+    told.add_argument("--methods", help="specifications, with semicolons between; default: all")
+    given = told.parse_args()
+    specs = given.methods.split(";") if given.methods else SPECS
+    import torch
+
+    torch.set_num_threads(1)
+    for name in given.data.split(","):
+        section = Section(f"learning on {name}", "LEARNING.md")
+        try:
+            data = SETS[name]()
+        except Exception as error:
+            print(f"{name} is left out: {error}")
+            continue
+        rows = [row_of(data, spec, given.seeds, given.epochs) for spec in specs]
+        columns = ["method", "accuracy", "95 % ±", "ECE", "log loss", "held-out log-likelihood"]
+        columns += ["best epoch", "CPU seconds"]
+        keys = ("spec", "accuracy", "half", "ece", "log_loss", "held", "epoch", "seconds")
+        note = (
+            f"{SETS[name].__doc__} Means of {given.seeds} seeds; the interval is of the mean over "
+            "seeds, and does not hold the chance of the test set. " + verdicts(rows)
+        )
+        cells = [[row[key] for key in keys] for row in rows]
+        section.add(Table(f"Learning on {name}", columns, cells, note))
+        section.write()
+
+
+if __name__ == "__main__":
+    main()

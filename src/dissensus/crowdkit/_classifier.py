@@ -1,0 +1,70 @@
+"""What all of crowd-kit's classifiers have, and where it meets our methods."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from ..aggregation import Aggregator
+from ..errors import DataError
+from ..result import Aggregation
+from ._table import Names, coded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Classifier"]
+
+
+@dataclass
+class Classifier(ABC):
+    """What all of crowd-kit's classifiers have."""
+
+    labels_: Any = field(init=False, repr=False, default=None)
+    probas_: Any = field(init=False, repr=False, default=None)
+    result_: Aggregation | None = field(init=False, repr=False, default=None)
+
+    @abstractmethod
+    def _method(self) -> Aggregator:
+        """Return our method with the settings of theirs."""
+
+    def _keep(self, result: Aggregation, names: Names) -> None:  # noqa: B027
+        """Keep what else the class promises after a fit."""
+
+    def fit(self, data: pd.DataFrame) -> Self:
+        """Fit to a table of task, worker and label."""
+        return self._fit(data)
+
+    def fit_predict(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.Series:
+        """Return the label of every task."""
+        return self.fit(data, *given, **named).labels_
+
+    def fit_predict_proba(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.DataFrame:
+        """Return the belief in every label for every task."""
+        return self.fit(data, *given, **named).probas_
+
+    def predict(self, data: pd.DataFrame) -> pd.Series:
+        """Return the label of other tasks, by the same workers."""
+        return self._judge(data)[0]
+
+    def predict_proba(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Return the belief in every label for other tasks."""
+        return self._judge(data)[1]
+
+    def _fit(self, data: pd.DataFrame, method: Aggregator | None = None, **given: Any) -> Self:
+        said, names = coded(data)
+        true_labels = given.pop("true_labels", None)
+        if true_labels is not None:
+            given["gold"] = names.gold(true_labels)
+        result = (method or self._method()).fit(said, **given)
+        self.result_, self._names = result, names
+        self.labels_, self.probas_ = names.told(result)
+        self._keep(result, names)
+        return self
+
+    def _judge(self, data: pd.DataFrame) -> tuple[Any, Any]:
+        if self.result_ is None:
+            raise DataError(f"this {type(self).__name__} is not fitted yet; call fit first")
+        said, names = coded(data, self._names.labels, self._names.workers)
+        return names.told(self.result_.predict(said))

@@ -1,0 +1,190 @@
+"""Models of workers and tasks, as crowd-kit calls them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from ..aggregation import Aggregator, Glad, Kos, Mace, MMsr, OneCoin
+from ..aggregation import DawidSkene as OurDawidSkene
+from ..aggregation._em import logs, normalise
+from ..result import Aggregation
+from ._classifier import Classifier
+from ._table import Names, coded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["GLAD", "KOS", "MACE", "MMSR", "DawidSkene", "OneCoinDawidSkene"]
+
+# As crowd-kit's. Without it a cell that was once zero stays zero, and better ends are not found.
+_FLOOR = 1e-10
+
+
+@dataclass
+class DawidSkene(Classifier):
+    """A confusion matrix for every worker."""
+
+    n_iter: int = 100
+    tol: float = 1e-5
+    initial_error_strategy: Literal["assign", "addition"] | None = None
+    priors_: Any = field(init=False, repr=False, default=None)
+    errors_: Any = field(init=False, repr=False, default=None)
+    loss_history_: list[float] = field(init=False, repr=False, default_factory=list)
+
+    def _method(self) -> Aggregator:
+        return OurDawidSkene(smoothing=_FLOOR, max_iter=self.n_iter, tol=self.tol)
+
+    def fit(
+        self,
+        data: pd.DataFrame,
+        true_labels: pd.Series | None = None,
+        initial_error: pd.DataFrame | None = None,
+    ) -> Self:
+        """Fit to a table of task, worker and label.
+
+        Error rates by worker and label that are known from before decide where the fit starts.
+        """
+        start = None if initial_error is None else _believed(data, initial_error)
+        return self._fit(data, true_labels=true_labels, start=start)
+
+    def _keep(self, result: Aggregation, names: Names) -> None:
+        import pandas as pd
+
+        confusion = result.params.confusion  # (annotator, true class, given class)
+        rows = pd.MultiIndex.from_product([names.workers, names.labels], names=["worker", "label"])
+        table = confusion.swapaxes(1, 2).reshape(len(rows), -1)
+        self.errors_ = pd.DataFrame(table, index=rows, columns=names.labels)
+        self.priors_ = pd.Series(result.params.prior, index=names.labels, name="prior")
+        self.loss_history_ = list(result.trace)
+
+
+@dataclass
+class OneCoinDawidSkene(Classifier):
+    """One probability of being right for every worker."""
+
+    n_iter: int = 100
+    tol: float = 1e-5
+    skills_: Any = field(init=False, repr=False, default=None)
+    priors_: Any = field(init=False, repr=False, default=None)
+    loss_history_: list[float] = field(init=False, repr=False, default_factory=list)
+
+    def _method(self) -> Aggregator:
+        return OneCoin(max_iter=self.n_iter, tol=self.tol)
+
+    def _keep(self, result: Aggregation, names: Names) -> None:
+        import pandas as pd
+
+        self.skills_ = names.by_worker(result.quality, "skill")
+        self.priors_ = pd.Series(result.params.prior, index=names.labels, name="prior")
+        self.loss_history_ = list(result.trace)
+
+
+@dataclass
+class GLAD(Classifier):
+    """Abilities of workers and difficulties of tasks."""
+
+    n_iter: int = 100
+    tol: float = 1e-5
+    silent: bool = True
+    alphas_priors_mean: float | None = None
+    betas_priors_mean: float | None = None
+    alphas_: Any = field(init=False, repr=False, default=None)
+    betas_: Any = field(init=False, repr=False, default=None)
+    loss_history_: list[float] = field(init=False, repr=False, default_factory=list)
+
+    def _method(self) -> Aggregator:
+        return Glad(
+            max_iter=self.n_iter,
+            tol=self.tol,
+            mean_ability=1.0 if self.alphas_priors_mean is None else self.alphas_priors_mean,
+            mean_log_easiness=1.0 if self.betas_priors_mean is None else self.betas_priors_mean,
+        )
+
+    def _keep(self, result: Aggregation, names: Names) -> None:
+        import pandas as pd
+
+        self.alphas_ = names.by_worker(result.params.ability, "alpha")
+        tasks = pd.Index(names.tasks, name="task")
+        self.betas_ = pd.Series(result.params.log_easiness, index=tasks, name="beta")
+        self.loss_history_ = list(result.trace)
+
+
+@dataclass
+class MACE(Classifier):
+    """Workers who know, or answer out of habit."""
+
+    n_restarts: int = 10
+    n_iter: int = 50
+    method: Literal["vb", "em"] = "vb"
+    smoothing: float = 0.1
+    alpha: float = 0.5
+    beta: float = 0.5
+    random_state: int = 0
+    verbose: int = 0
+    spamming_: Any = field(init=False, repr=False, default=None)
+
+    def _method(self) -> Aggregator:
+        return Mace(
+            method=self.method,
+            restarts=self.n_restarts,
+            max_iter=self.n_iter,
+            smoothing=self.smoothing,
+        )
+
+    def fit(self, data: pd.DataFrame) -> Self:
+        """Fit to a table of task, worker and label."""
+        return self._fit(data, seed=self.random_state)
+
+    def _keep(self, result: Aggregation, names: Names) -> None:
+        self.spamming_ = names.by_worker(1 - result.params.competence, "spamming")
+
+
+@dataclass
+class KOS(Classifier):
+    """Messages between workers and tasks; two labels only."""
+
+    n_iter: int = 100
+    random_state: int = 0
+
+    def _method(self) -> Aggregator:
+        return Kos(max_iter=self.n_iter, begin="random")
+
+    def fit(self, data: pd.DataFrame) -> Self:
+        """Fit to a table of task, worker and label."""
+        return self._fit(data, seed=self.random_state)
+
+
+@dataclass
+class MMSR(Classifier):
+    """Skills from the agreements of pairs of workers, robust against a few who lie."""
+
+    n_iter: int = 10_000
+    tol: float = 1e-10
+    random_state: int = 0
+    skills_: Any = field(init=False, repr=False, default=None)
+    scores_: Any = field(init=False, repr=False, default=None)
+
+    def _method(self) -> Aggregator:
+        return MMsr(max_iter=self.n_iter, tol=self.tol)
+
+    def _keep(self, result: Aggregation, names: Names) -> None:
+        self.skills_ = names.by_worker(result.params.weight, "skill")
+        self.scores_ = self.probas_
+
+
+def _believed(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
+    """Return the belief about tasks under error rates of workers: (task, label)."""
+    said, names = coded(data)
+    n_classes = said.n_classes
+    given = np.full((said.n_annotators, n_classes, n_classes), 1 / n_classes)  # given, true
+    label = {value: code for code, value in enumerate(names.labels)}
+    worker = {value: code for code, value in enumerate(names.workers)}
+    columns = [label[value] for value in errors.columns]
+    for (who, what), row in zip(errors.index, errors.to_numpy(), strict=True):
+        if who in worker and what in label:
+            given[worker[who], label[what], columns] = row
+    part = said.part(0, said.n_items)
+    return normalise(part.said @ logs(given).reshape(-1, n_classes))[1]

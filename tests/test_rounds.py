@@ -1,0 +1,69 @@
+"""The one loop of all methods that go in rounds, and that they do go through it."""
+
+from typing import NamedTuple
+
+import pytest
+
+from dissensus import aggregate, aggregators, estimate, estimators, simulate
+from dissensus._rounds import rounds, still
+
+
+class Halved(NamedTuple):
+    left: float
+    objective: float = float("nan")
+
+
+def halve(last: Halved) -> Halved:
+    return Halved(last.left / 2, -last.left / 2)
+
+
+def test_it_ends_when_a_round_changes_little():
+    told = []
+    ended = rounds(
+        Halved(8.0), halve, lambda trace, *_: still(trace, 0.3), 100, lambda *row: told.append(row)
+    )
+    assert ended.trace == (-4.0, -2.0, -1.0, -0.5, -0.25)
+    assert ended.converged
+    assert ended.last == Halved(0.25, -0.25)
+    assert told == list(enumerate(ended.trace, 1))
+
+
+def test_it_ends_after_the_most_rounds_and_says_so():
+    ended = rounds(Halved(8.0), halve, lambda *_: False, 3, lambda *_: None)
+    assert ended == (Halved(1.0, -1.0), (-4.0, -2.0, -1.0), False)
+
+
+def test_an_end_is_told_where_we_are_and_where_we_were():
+    seen = []
+
+    def settled(trace, now, before):
+        seen.append((now.left, before.left))
+        return now.left < 2
+
+    assert rounds(Halved(8.0), halve, settled, 9, lambda *_: None).converged
+    assert seen == [(4.0, 8.0), (2.0, 4.0), (1.0, 2.0)]
+
+
+IN_ROUNDS = ["glad", "glad[solver=cg]", "lfc", "minimax-entropy", "dawid-skene"]
+
+
+@pytest.mark.parametrize("spec", IN_ROUNDS)
+def test_methods_tell_their_rounds_and_stop_when_told(spec):
+    said = simulate("one-coin", n_items=60, n_annotators=8, n_classes=3, feedback=5).said
+    told = []
+    method = aggregators.create(spec)
+    result = aggregate(said, method, progress=lambda *row: told.append(row))
+    assert told[-len(result.trace) :] == list(enumerate(result.trace, 1))
+    short = aggregate(said, aggregators.create(f"{spec.partition('[')[0]}[max_iter=2,tol=0]"))
+    assert len(short.trace) == 2
+    assert not short.converged
+
+
+@pytest.mark.parametrize("name", ["gaussian", "lfc-n", "catd", "crh", "pm"])
+def test_estimators_tell_their_rounds_and_stop_when_told(name):
+    said = simulate("numeric", n_items=60, n_annotators=8).said
+    told = []
+    found = estimate(said, name, progress=lambda *row: told.append(row))
+    assert [number for number, _ in told] == list(range(1, len(told) + 1))
+    assert found.trace in ((), tuple(objective for _, objective in told))
+    assert not estimate(said, estimators.create(f"{name}[max_iter=1]")).converged
