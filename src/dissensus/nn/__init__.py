@@ -1,0 +1,57 @@
+"""The ground that all networks here stand on: inputs, encoders, ragged batches, one training loop.
+
+    files ─read_inputs─▶ inputs ─encoder─▶ features ─Examples─▶ batches ─train─▶ History
+
+Nothing outside `nn` and what stands on it imports torch.
+"""
+
+from __future__ import annotations
+
+from ..errors import OptionError
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError:
+    raise OptionError("networks need torch: pip install 'dissensus[deep]'") from None
+
+from .augment import Augment
+from .batches import Batch, Examples, Known, Source
+from .encoders import Encoder, Tokens, encoder_for, encoders
+from .features import Features, cached_features, features
+from .holding import hold_out
+from .inputs import Arrays, Images, Inputs, Texts, as_inputs
+from .learner import Learner
+from .progress import training_bar
+from .reading import folder_truth, read_inputs
+from .settings import Training
+from .tables import Table
+from .training import History, train
+
+__all__ = [
+    "Arrays",
+    "Augment",
+    "Batch",
+    "Encoder",
+    "Examples",
+    "Features",
+    "History",
+    "Images",
+    "Inputs",
+    "Known",
+    "Learner",
+    "Source",
+    "Table",
+    "Texts",
+    "Tokens",
+    "Training",
+    "as_inputs",
+    "cached_features",
+    "encoder_for",
+    "encoders",
+    "features",
+    "folder_truth",
+    "hold_out",
+    "read_inputs",
+    "train",
+    "training_bar",
+]

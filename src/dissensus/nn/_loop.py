@@ -1,0 +1,256 @@
+"""One training, step by step: what it does between two checkpoints, and what it keeps in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from pathlib import Path
+from time import monotonic
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import DataError, MethodError
+from .batches import Batch, Examples
+from .checkpoints import (
+    Checkpoint,
+    below,
+    load_checkpoint,
+    optimizer_tensors,
+    restore_optimizers,
+    save_checkpoint,
+)
+from .choosing import Choice
+from .devices import Devices, seeded
+from .learner import Learner
+from .optimizers import clip, optimizers_for
+from .runs import Row, Run
+from .schedules import lr_factor
+from .settings import Training
+
+__all__ = ["History", "Loop", "Tell"]
+
+_TINY = 1e-300
+Tell = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
+
+
+@dataclass(frozen=True)
+class History:
+    """How a training went; the learner has the weights of the best epoch."""
+
+    rows: tuple[Row, ...]  # one per epoch
+    best: int  # the epoch whose weights were kept, counted from 1
+    chosen_by: str  # what decided that, in words
+
+    @property
+    def loss(self) -> list[float]:
+        """The mean loss of every epoch."""
+        return [row.loss for row in self.rows]
+
+
+@dataclass
+class _State:
+    """Where a training stands, beside weights and optimisers."""
+
+    epoch: int = 0
+    step: int = 0  # of this epoch
+    loss: float = 0.0  # of this epoch, added up by weight
+    weight: float = 0.0
+    rows: list[Row] = field(default_factory=list)
+    best: int = 0
+    score: float = -inf
+    weights: dict[str, Tensor] = field(default_factory=dict)  # of the best epoch
+
+
+class Loop:
+    """One training: the parts that every step needs."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        examples: Examples,
+        settings: Training,
+        choice: Choice,
+        devices: Devices,
+        run: Run,
+        progress: Tell | None,
+    ) -> None:
+        self.learner, self.examples, self.settings = learner, examples, settings
+        self.choice, self.devices, self.run = choice, devices, run
+        self.tell = progress or (lambda *_: None)
+        self.optimizers = optimizers_for(learner, settings)
+        self.wrapped = devices.setup(_Loss(learner))
+        self.state = _State()
+        self.per_epoch = examples.n_batches(settings.batch)
+        self.n_labelled = examples.n_labelled
+
+    def to_end(self) -> History:
+        """Train to the end."""
+        unsaved = 0
+        while not self.ended():
+            began = monotonic()
+            for batch in self.batches():
+                self.step(batch)
+                unsaved += 1
+                if unsaved >= self.settings.save_every and self.state.step < self.per_epoch:
+                    self.save()
+                    unsaved = 0
+            self.end_epoch(monotonic() - began)
+            if unsaved >= self.settings.save_every or self.ended():
+                self.save()
+                unsaved = 0
+        state = self.state
+        if state.weights:
+            self.learner.load_state_dict(state.weights)
+        self.learner.eval()
+        self.run.end(state.rows, state.best, self.choice.words)
+        return History(tuple(state.rows), state.best, self.choice.words)
+
+    def ended(self) -> bool:
+        """Return whether all epochs are over, or none has been better for too long."""
+        state, patience = self.state, self.settings.patience
+        tired = patience > 0 and state.epoch - state.best >= patience
+        return state.epoch >= self.settings.epochs or (tired and state.step == 0)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield what is left of the epoch; what comes before an epoch is done at its start."""
+        state, settings, devices = self.state, self.settings, self.devices
+        if state.step == 0:
+            self.learner.eval()
+            # Random numbers of its own: the same in every process.
+            with torch.no_grad(), seeded(devices.device, settings.seed, state.epoch, 0xBE61):
+                self.learner.begin(self.examples, state.epoch)
+        self.learner.train()
+        return self.examples.batches(
+            settings.batch,
+            settings.seed,
+            state.epoch,
+            start=state.step,
+            rank=devices.rank,
+            ranks=devices.ranks,
+        )
+
+    def step(self, batch: Batch) -> None:
+        """Take one step and count its loss."""
+        state, settings, devices = self.state, self.settings, self.devices
+        devices.check_launcher()
+        batch = devices.move(batch)
+        if self.examples.augment is not None:
+            batch = batch._replace(x=self.examples.augment(batch.x))
+        left = self.n_labelled - state.step * settings.batch
+        weight = float(self.learner.weight(batch) if devices.rank < left else 0)
+        total = devices.add_up(weight)
+        factor = lr_factor(settings, state.epoch * self.per_epoch + state.step, self.per_epoch)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+            for group in optimizer.param_groups:
+                group["lr"] = group["highest"] * factor
+        loss = self.wrapped(batch)
+        devices.backward(loss * (devices.ranks * weight / max(total, _TINY)))
+        if settings.clip:
+            clip(self.optimizers, settings.clip)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        with torch.no_grad():
+            self.learner.stepped()
+        state.loss += float(loss.detach()) * weight if weight else 0.0
+        state.weight += weight
+        state.step += 1
+        done = state.epoch * self.per_epoch + state.step
+        self.tell(done, settings.epochs * self.per_epoch, self.words())
+
+    def words(self) -> str:
+        """Return how it goes, in a few words."""
+        state = self.state
+        told = f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, _TINY):.4f}"
+        if state.rows and state.rows[-1].score is not None:
+            told += f", {self.choice.short} {state.rows[-1].score:.4f}"
+        return told
+
+    def end_epoch(self, seconds: float) -> None:
+        """Count the epoch, and keep its weights if it is the best so far."""
+        state, devices = self.state, self.devices
+        devices.share_statistics(self.learner)
+        self.learner.eval()
+        with torch.no_grad():
+            score = self.choice.score(self.learner, devices, self.settings.batch)
+        loss = devices.add_up(state.loss) / max(devices.add_up(state.weight), _TINY)
+        if not isfinite(loss):
+            raise MethodError(
+                f"the loss is {loss} in epoch {state.epoch + 1}; a smaller lr, or clip, may help"
+            )
+        lr = max(group["lr"] for each in self.optimizers for group in each.param_groups)
+        state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
+        state.rows.append(Row(state.epoch, loss, score, lr, seconds))
+        if score is None:
+            state.best = state.epoch
+        elif score > state.score or not state.weights:
+            state.best, state.score = state.epoch, score if isfinite(score) else -inf
+            state.weights = {
+                name: value.detach().clone() for name, value in self.learner.state_dict().items()
+            }
+        self.run.log(state.rows, state.best, self.choice.words)
+
+    def save(self) -> None:
+        """Write a checkpoint, if there is a folder for it."""
+        if self.run.folder is None:
+            return
+        state, devices = self.state, self.devices
+        sums = torch.tensor([state.loss, state.weight], dtype=torch.float64)
+        shared = {"random": devices.random_states(), "sums": devices.gather(sums)}
+        if not self.run.writes:
+            return
+        notes = {
+            "epoch": state.epoch,
+            "step": state.step,
+            "best": state.best,
+            "score": state.score if isfinite(state.score) else None,
+            "rows": [row._asdict() for row in state.rows],
+        }
+        parts = {
+            "weights": self.learner.state_dict(),
+            "best": state.weights,
+            "optimizer": optimizer_tensors(self.optimizers),
+        }
+        named = {
+            f"{kind}.{name}": value
+            for kind, tensors in parts.items()
+            for name, value in tensors.items()
+        }
+        with self.run.writing("checkpoint.safetensors") as draft:
+            save_checkpoint(draft, Checkpoint(notes, named | shared))
+
+    def restore(self, path: Path) -> None:
+        """Go back to where a checkpoint was written."""
+        notes, tensors = load_checkpoint(path)
+        sums = tensors["sums"]  # (process, 2)
+        if len(sums) != self.devices.ranks:  # other processes than before: the first has all
+            sums = torch.zeros(self.devices.ranks, 2, dtype=sums.dtype)
+            sums[0] = tensors["sums"].sum(dim=0)
+        loss, weight = sums[self.devices.rank].tolist()
+        rows = [Row(**row) for row in notes["rows"]]
+        score = -inf if notes["score"] is None else notes["score"]
+        self.state = _State(
+            notes["epoch"], notes["step"], loss, weight, rows, notes["best"], score,
+            below("best", tensors),
+        )  # fmt: skip
+        try:
+            self.learner.load_state_dict(below("weights", tensors))
+            restore_optimizers(self.optimizers, below("optimizer", tensors))
+        except (RuntimeError, ValueError, KeyError) as problem:
+            first = str(problem).splitlines()[0]
+            raise DataError(f"{path}: of another network ({first})") from None
+        place = self.settings.seed, notes["epoch"], notes["step"]
+        self.devices.restore_random(tensors["random"], *place)
+
+
+class _Loss(nn.Module):
+    """The loss as a network's output, where several processes and short floats want it."""
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.learner = learner
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.learner.loss(batch)

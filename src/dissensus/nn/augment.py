@@ -1,0 +1,76 @@
+"""Images changed at random while training: mirrored, cut, and with other colours.
+
+Plain tensors, item by item different; the random numbers are torch's own, so a checkpoint
+remembers where they stood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..params import NonNegative, Probability, Settings
+
+__all__ = ["Augment"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment(Settings):
+    """Changes to images of a batch: (item, channel, height, width), from 0 to 1.
+
+    Parameters
+    ----------
+    flip
+        Share of images that are mirrored.
+    crop
+        The largest share of a side that is cut away; the rest is stretched.
+    colour
+        How far brightness, contrast and saturation may change, as a share of what they are.
+
+    Examples
+    --------
+    >>> Augment(flip=1, crop=0, colour=0)(torch.tensor([[[[0.0, 1.0]]]])).tolist()
+    [[[[1.0, 0.0]]]]
+    """
+
+    flip: Probability = 0.5
+    crop: Probability = 0.2
+    colour: NonNegative = 0.2
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return changed images."""
+        if self.flip:
+            mirrored = torch.rand(len(x)) < self.flip
+            x = torch.where(mirrored.to(x.device)[:, None, None, None], x.flip(-1), x)
+        if self.crop:
+            x = _cropped(x, self.crop)
+        if self.colour:
+            x = _coloured(x, self.colour)
+        return x
+
+
+def _cropped(x: Tensor, most: float) -> Tensor:
+    """Return a window of every image, stretched to its size."""
+    side = 1 - most * torch.rand(len(x), 2)  # (item, axis): share of the side that is kept
+    shift = (1 - side) * (2 * torch.rand(len(x), 2) - 1)
+    window = torch.zeros(len(x), 2, 3)
+    window[:, [0, 1], [0, 1]] = side
+    window[:, :, 2] = shift
+    grid = functional.affine_grid(window, list(x.shape), align_corners=False)
+    return functional.grid_sample(
+        x, grid.to(x), mode="bilinear", padding_mode="border", align_corners=False
+    )
+
+
+def _coloured(x: Tensor, most: float) -> Tensor:
+    """Return images whose brightness, contrast and saturation are changed, in this order."""
+    factors = 1 + most * (2 * torch.rand(3, len(x), 1, 1, 1) - 1)
+    brightness, contrast, saturation = factors.clamp(min=0).to(x)
+    x = x * brightness
+    x = torch.lerp(x.mean(dim=(1, 2, 3), keepdim=True), x, contrast)
+    if x.shape[1] == 3:
+        x = torch.lerp(x.mean(dim=1, keepdim=True), x, saturation)
+    return x.clamp(0, 1)

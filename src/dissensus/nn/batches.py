@@ -1,0 +1,140 @@
+"""Ragged batches: some items, and every annotation on them.
+
+A batch holds the inputs of its items once, and beside them one entry per annotation that says
+which of these items it speaks of. So nobody pays for pairs that never met, however many
+annotators there are. The order of items is a function of seed and epoch alone: a run that is
+taken up again sees what it would have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..annotations import Annotations, Integers
+from ..errors import DataError
+
+__all__ = ["Batch", "Examples", "Known", "Source", "inputs_of", "order_of"]
+
+
+class Source(Protocol):
+    """Inputs that are loaded when asked for; a tensor is one too."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        """Return the inputs of items, by code: (item, …)."""
+
+
+class Batch(NamedTuple):
+    """Some items, and every annotation on them."""
+
+    x: Tensor  # (item, …): inputs of the items of this batch
+    row: Tensor  # (annotation): place of its item among x
+    annotator: Tensor  # (annotation)
+    label: Tensor  # (annotation)
+    item: Tensor  # (item): codes, for what is kept per item
+
+
+class Known(NamedTuple):
+    """Inputs whose truth is known, to choose an epoch by accuracy."""
+
+    x: Tensor | Source  # (item, …)
+    truth: Tensor | Integers  # (item): class codes
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs with the annotations on them, items in the same order.
+
+    Parameters
+    ----------
+    x
+        Inputs of all items: a tensor, or anything that loads them when asked for codes.
+    said
+        Who said what about them.
+    augment
+        Changes the inputs of a training batch, for instance by mirroring them.
+    """
+
+    x: Tensor | Source
+    said: Annotations
+    augment: Callable[[Tensor], Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.x) != self.said.n_items:
+            raise DataError(f"{len(self.x)} inputs, but annotations on {self.said.n_items} items")
+
+    def batches(
+        self,
+        size: int,
+        seed: int,
+        epoch: int,
+        shuffle: bool = True,
+        *,
+        start: int = 0,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> Iterator[Batch]:
+        """Yield batches of `size` items, from batch number `start` on.
+
+        Items that nobody labelled are left out. Several processes share every batch: each gets
+        the items at `rank`, `rank + ranks`, … of it. Where a batch has fewer items than there
+        are processes, the rest get its first item, which must then not count.
+        """
+        order = order_of(self.said, seed, epoch, shuffle)
+        groups = [order[at : at + size] for at in range(start * size, len(order), size)]
+        mine = [group[rank::ranks] if rank < len(group) else group[:1] for group in groups]
+        yield from map(self.batch, mine) if isinstance(self.x, Tensor) else _ahead(self.batch, mine)
+
+    def n_batches(self, size: int) -> int:
+        """Return how many batches of `size` items an epoch has."""
+        return -(-self.n_labelled // size)
+
+    @property
+    def n_labelled(self) -> int:
+        """How many items somebody labelled."""
+        return int(np.count_nonzero(self.said.labels_per_item))
+
+    def batch(self, items: Integers) -> Batch:
+        """Return the batch of these items."""
+        said = self.said
+        size = said.index[items + 1] - said.index[items]  # (item): labels on each
+        first = np.repeat(said.index[items] - np.concatenate([[0], np.cumsum(size)[:-1]]), size)
+        rows = first + np.arange(size.sum())  # (annotation)
+        return Batch(
+            inputs_of(self.x, items),
+            torch.from_numpy(np.repeat(np.arange(len(items)), size)),
+            torch.from_numpy(said.annotator[rows].astype(np.int64)),
+            torch.from_numpy(said.label[rows].astype(np.int64)),
+            torch.from_numpy(np.asarray(items, dtype=np.int64)),
+        )
+
+
+def order_of(said: Annotations, seed: int, epoch: int, shuffle: bool = True) -> Integers:
+    """Return the items that somebody labelled, in the order of an epoch."""
+    items = np.flatnonzero(said.labels_per_item)
+    return np.random.default_rng([seed, epoch]).permutation(items) if shuffle else items
+
+
+def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
+    """Return the inputs of items, by code."""
+    return x[torch.from_numpy(np.asarray(items, dtype=np.int64))]
+
+
+def _ahead(load: Callable[[Integers], Batch], groups: list[Integers]) -> Iterator[Batch]:
+    """Yield loaded groups; the next one is loaded by a thread while one is worked on."""
+    if not groups:
+        return
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(load, groups[0])
+        for group in groups[1:]:
+            now, coming = coming, pool.submit(load, group)
+            yield now.result()
+        yield coming.result()

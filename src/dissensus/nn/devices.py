@@ -1,0 +1,201 @@
+"""Where a training runs: the device, the length of floats, and the other processes.
+
+A thin face over lightning-fabric. Several processes are started by `torchrun`; without it there
+is one. A worker whose launcher was killed ends itself at its next step, so that it cannot go on
+writing beside the run that takes its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import OptionError
+
+if TYPE_CHECKING:
+    from .batches import Batch
+    from .settings import Training
+
+__all__ = ["Devices", "devices_for", "mixed", "seeded"]
+
+_PRECISION: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed"}
+
+
+class Devices:
+    """One process among `ranks`, and how it speaks with the others."""
+
+    def __init__(self, fabric: Any) -> None:
+        self._fabric = fabric
+        self._launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
+        self.rank: int = fabric.global_rank
+        self.ranks: int = fabric.world_size
+        self.device: torch.device = fabric.device
+
+    def setup(self, network: nn.Module) -> Any:
+        """Return a network that adds up gradients over processes and computes in short floats."""
+        with _quiet():
+            return self._fabric.setup_module(network)
+
+    def move(self, batch: Batch) -> Batch:
+        """Return a batch on this device."""
+        if self.device.type == "cpu":
+            return batch
+        return type(batch)(*(part.to(self.device, non_blocking=True) for part in batch))
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute gradients."""
+        self._fabric.backward(loss)
+
+    def add_up(self, value: float) -> float:
+        """Return the sum of a number over all processes."""
+        if self.ranks == 1:
+            return value
+        return float(self._all(torch.tensor(value, dtype=torch.float64)).sum())
+
+    def gather(self, value: Tensor) -> Tensor:
+        """Return a tensor of every process: (process, …)."""
+        return value.cpu()[None] if self.ranks == 1 else self._all(value).cpu()
+
+    def share_statistics(self, network: nn.Module) -> None:
+        """Make the running means of batch normalisation the same everywhere."""
+        if self.ranks == 1:
+            return
+        for module in network.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                for value in (module.running_mean, module.running_var):
+                    if value is not None:
+                        value.copy_(self._all(value).mean(dim=0))
+
+    def barrier(self) -> None:
+        """Wait for the other processes."""
+        if self.ranks > 1:
+            self._fabric.barrier()
+
+    def check_launcher(self) -> None:
+        """End this worker if what started it is gone."""
+        if self._launcher is not None and os.getppid() != self._launcher:
+            raise OptionError("the launcher of this worker was ended, and so the worker ends")
+
+    def random_states(self) -> Tensor:
+        """Return the state of the random numbers of every process: (process, byte)."""
+        states = [torch.get_rng_state()]
+        if self.device.type == "cuda":
+            states.append(torch.cuda.get_rng_state(self.device))
+        return self.gather(torch.cat(states))
+
+    def restore_random(self, states: Tensor, *place: int) -> None:
+        """Go on with random numbers where a checkpoint stood; other processes draw new ones."""
+        if len(states) != self.ranks:
+            torch.manual_seed(mixed(*place, self.rank))
+            return
+        size = len(torch.get_rng_state())
+        mine = states[self.rank].to(torch.uint8)
+        torch.set_rng_state(mine[:size].clone())
+        if self.device.type == "cuda" and len(mine) > size:
+            torch.cuda.set_rng_state(mine[size:].clone(), self.device)
+
+    def _all(self, value: Tensor) -> Tensor:
+        value = value.to(self.device).contiguous()
+        places = [torch.empty_like(value) for _ in range(self.ranks)]
+        torch.distributed.all_gather(places, value)
+        return torch.stack(places)
+
+
+def devices_for(settings: Training) -> Devices:
+    """Return where this process trains; several processes find each other here."""
+    try:
+        from lightning_fabric import Fabric
+        from lightning_fabric.strategies.ddp import DDPStrategy
+    except ImportError as problem:
+        raise OptionError(
+            f"training needs lightning-fabric: pip install 'dissensus[deep]' ({problem})"
+        ) from None
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    if settings.devices not in (1, ranks):
+        raise OptionError(
+            f"{settings.devices} devices, but {ranks} processes; start it with "
+            f"torchrun --nproc-per-node {settings.devices}"
+        )
+    if settings.precision == "bf16" and not torch.cuda.is_available():
+        _check_short_floats()
+    strategy: Any = "auto"
+    if ranks > 1:
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        # What a warm-up does not use has no gradient; every process keeps buffers of its own.
+        strategy = DDPStrategy(
+            process_group_backend=backend, find_unused_parameters=True, broadcast_buffers=False
+        )
+    with _quiet():
+        fabric = Fabric(
+            accelerator="cuda" if torch.cuda.is_available() else "cpu",
+            devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+            num_nodes=ranks // int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
+            strategy=strategy,
+            precision=_PRECISION[settings.precision],
+        )
+        fabric.launch()
+    return Devices(fabric)
+
+
+@lru_cache
+def _check_short_floats() -> None:
+    """Fail where a processor promises short floats and then ends the process that tries them.
+
+    Seen on virtual machines that pass on the flag of Intel's matrix unit but not the unit: hence
+    the trial in a process of its own, where there is such a unit.
+    """
+    if not torch.cpu._is_amx_tile_supported() or "ONEDNN_MAX_CPU_ISA" in os.environ:
+        return
+    trial = (
+        "import torch; from torch.nn.functional import linear\n"
+        "with torch.autocast('cpu', dtype=torch.bfloat16):"
+        " linear(torch.ones(64, 8), torch.ones(16, 8))"
+    )
+    if subprocess.run([sys.executable, "-c", trial], capture_output=True, check=False).returncode:
+        raise OptionError(
+            "this machine cannot compute in bf16; take precision 32, or set "
+            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment"
+        )
+
+
+@contextmanager
+def seeded(device: torch.device, *parts: int) -> Iterator[None]:
+    """Draw random numbers that follow from some numbers, and leave the caller's as they were."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(mixed(*parts))
+        before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+        try:
+            yield
+        finally:
+            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before
+
+
+def mixed(*parts: int) -> int:
+    """Return a seed made of several numbers, different for different ones."""
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep lightning's advice from our users."""
+    log = logging.getLogger("lightning_fabric")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)

@@ -1,0 +1,94 @@
+"""Encoders by name: what turns an input into vectors.
+
+    efficientnet-lite0, minilm      weights inside packages
+    hf:<name or folder>             of Hugging Face
+    timm:<name>                     where timm is installed
+    resnet18, vgg16-bn, …           written here, at random or from a file of weights
+    modellabelme, modelmusic        peerannot's
+    conv4, mlp, identity            small ones
+    auto                            by what the inputs are
+
+Settings stand in brackets, as for methods: `resnet18[size=32]`. Encoders that know something are
+frozen unless told otherwise; those that begin at random are tuned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...errors import OptionError
+from ...registry import Registry
+from ..inputs import Arrays, Inputs
+from ._base import Encoder, ImageEncoder, Tokens
+
+__all__ = ["Encoder", "ImageEncoder", "Tokens", "encoder_for", "encoders"]
+
+encoders: Registry[Any] = Registry(
+    "encode",
+    {
+        "efficientnet-lite0": "dissensus.nn.encoders.efficientnet:EfficientNetSettings",
+        "minilm": "dissensus.nn.encoders.huggingface:MinilmSettings",
+        "hf": "dissensus.nn.encoders.huggingface:HuggingFaceSettings",
+        "timm": "dissensus.nn.encoders.timm:TimmSettings",
+        "resnet": "dissensus.nn.encoders.resnet:ResNetSettings",
+        "vgg-bn": "dissensus.nn.encoders.vgg:VggSettings",
+        "modellabelme": "dissensus.nn.encoders.vgg:PeerannotSettings",
+        "conv4": "dissensus.nn.encoders.conv4:Conv4Settings",
+        "mlp": "dissensus.nn.encoders.plain:MlpSettings",
+        "identity": "dissensus.nn.encoders.plain:IdentitySettings",
+    },
+    {
+        "resnet18": "resnet[depth=18]",
+        "resnet34": "resnet[depth=34]",
+        "resnet50": "resnet[depth=50]",
+        "vgg11-bn": "vgg-bn[depth=11]",
+        "vgg13-bn": "vgg-bn[depth=13]",
+        "vgg16-bn": "vgg-bn[depth=16]",
+        "vgg19-bn": "vgg-bn[depth=19]",
+        "modelmusic": "modellabelme",
+    },
+)
+
+
+def encoder_for(
+    name: str, inputs: Inputs | None = None, *, frozen: bool | None = None, seed: int = 0
+) -> Encoder:
+    """Return an encoder.
+
+    Parameters
+    ----------
+    name
+        Its name, with settings in brackets.
+    inputs
+        What it is for: how many features there are, and which one `auto` means.
+    frozen
+        Whether it learns nothing; if not told, those that know something already are.
+    seed
+        Decides weights that begin at random.
+    """
+    if name == "auto":
+        name = _fitting(inputs)
+    made = encoders.create(_as_spec(name))
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        encoder: Encoder = made.build(inputs)
+    return encoder.freeze() if (encoder.learned if frozen is None else frozen) else encoder
+
+
+def _as_spec(name: str) -> str:
+    """Return `hf:<model>[…]` as `hf[model='<model>',…]`, and the same for timm."""
+    home, colon, rest = name.partition(":")
+    if not colon or home.lower() not in ("hf", "timm"):
+        return name
+    model, bracket, settings = rest.partition("[")
+    return f"{home}[model={model!r}{',' + settings if bracket else ']'}"
+
+
+def _fitting(inputs: Inputs | None) -> str:
+    if inputs is None:
+        raise OptionError("name an encoder: without inputs there is none that fits")
+    if isinstance(inputs, Arrays):
+        return "resnet18" if inputs.values.ndim == 4 else "identity"
+    return "minilm" if inputs.kind == "texts" else "efficientnet-lite0"

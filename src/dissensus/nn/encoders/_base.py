@@ -1,0 +1,122 @@
+"""What every encoder promises: inputs prepared, a vector per item, and vectors of its places."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from hashlib import blake2b
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import OptionError
+from ..batches import Source
+from ..inputs import Arrays, Images, Inputs, Pictures
+
+__all__ = ["Encoder", "ImageEncoder", "Tokens"]
+
+_MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel
+
+
+class Tokens(NamedTuple):
+    """Vectors of the places of every item: words, or patches of an image."""
+
+    values: Tensor  # (item, place, feature)
+    mask: Tensor  # (item, place): whether something is there
+
+
+class Encoder(nn.Module, ABC):
+    """A network that turns an input into vectors.
+
+    A frozen one learns nothing and stays as in use, without dropout, whatever is trained above.
+    """
+
+    name: str
+    width: int  # of a vector
+    learned: bool = False  # whether it comes with weights that know something
+    is_frozen: bool = False
+
+    @abstractmethod
+    def prepare(self, inputs: Inputs) -> Tensor | Source:
+        """Return what the network takes, from what a user has."""
+
+    @abstractmethod
+    def tokens(self, x: Tensor) -> Tokens:
+        """Return vectors of places: (item, place, feature)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return one vector per item, if not overridden the mean of its places: (item, feature)."""
+        values, mask = self.tokens(x)
+        weight = mask.to(values)[:, :, None]
+        return (values * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+
+    def freeze(self) -> Self:
+        """Make it learn nothing."""
+        self.is_frozen = True
+        self.requires_grad_(False)
+        return self.eval()
+
+    def train(self, mode: bool = True) -> Self:
+        """Set how dropout and the like behave; frozen, they stay as in use."""
+        return super().train(mode and not self.is_frozen)
+
+    def digest(self) -> str:
+        """Return a short text that an encoder with other weights does not have."""
+        digest = blake2b(self.name.encode(), digest_size=16)
+        for name, value in sorted(self.state_dict().items()):
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+
+class ImageEncoder(Encoder):
+    """An encoder of images of one size, from 0 to 1: (item, 3, size, size)."""
+
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(
+        self,
+        size: int,
+        mean: tuple[float, ...] = _MEAN,
+        spread: tuple[float, ...] = _SPREAD,
+    ) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("mean", torch.tensor(mean)[:, None, None], persistent=False)
+        self.register_buffer("spread", torch.tensor(spread)[:, None, None], persistent=False)
+
+    def prepare(self, inputs: Inputs) -> Tensor | Source:
+        """Return images of the size that the network takes."""
+        if isinstance(inputs, Images):
+            return Pictures(inputs, self.size)
+        if isinstance(inputs, Arrays) and inputs.values.ndim == 4:
+            return _sized(inputs.values, self.size, len(self.mean))
+        raise OptionError(f"{self.name} takes images, but these are {_told(inputs)}")
+
+    @abstractmethod
+    def patches(self, x: Tensor) -> Tensor:
+        """Return the map of the last layer, from scaled images: (item, feature, row, column)."""
+
+    def tokens(self, x: Tensor) -> Tokens:
+        """Return vectors of patches, row by row: (item, place, feature)."""
+        values = self.patches((x - self.mean) / self.spread).flatten(2).transpose(1, 2)
+        return Tokens(values, torch.ones(values.shape[:2], dtype=torch.bool, device=x.device))
+
+
+def _sized(x: Tensor, size: int, channels: int) -> Tensor:
+    if x.shape[1] not in (1, 3) and x.shape[-1] in (1, 3):
+        x = x.permute(0, 3, 1, 2)
+    if x.shape[1] == 1 and channels == 3:
+        x = x.expand(-1, 3, -1, -1)
+    if x.shape[1] != channels:
+        raise OptionError(f"images of {x.shape[1]} channels, but the encoder takes {channels}")
+    if tuple(x.shape[2:]) != (size, size):
+        x = nn.functional.interpolate(x, (size, size), mode="bilinear", antialias=True)
+    return x
+
+
+def _told(inputs: Inputs) -> str:
+    if isinstance(inputs, Arrays):
+        return f"arrays with the axes {tuple(inputs.values.shape)}"
+    return inputs.kind

@@ -1,0 +1,103 @@
+"""Encoders of features: as they are, or through a few layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import OptionError
+from ...params import Count, Probability, Settings
+from ..inputs import Arrays, Inputs
+from ._base import Encoder, Tokens
+
+__all__ = ["Identity", "IdentitySettings", "Mlp", "MlpSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentitySettings(Settings):
+    """Features as they are."""
+
+    def build(self, inputs: Inputs | None) -> Identity:
+        """Return the encoder."""
+        return Identity(features_of(inputs, "identity"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlpSettings(Settings):
+    """A few layers over features.
+
+    Parameters
+    ----------
+    hidden
+        Width of every layer.
+    layers
+        How many.
+    dropout
+        Share left out after every layer, in every step.
+    """
+
+    hidden: Count = 128
+    layers: Count = 1
+    dropout: Probability = 0.0
+
+    def build(self, inputs: Inputs | None) -> Mlp:
+        """Return the encoder."""
+        return Mlp(features_of(inputs, "mlp"), self)
+
+
+class Identity(Encoder):
+    """Features as they are."""
+
+    name = "identity"
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def prepare(self, inputs: Inputs) -> Tensor:
+        """Return one row of numbers per item."""
+        if features_of(inputs, self.name) != self.width:
+            found = features_of(inputs, self.name)
+            raise OptionError(f"{found} features per item, but the encoder takes {self.width}")
+        assert isinstance(inputs, Arrays)
+        return inputs.values.flatten(1)
+
+    def tokens(self, x: Tensor) -> Tokens:
+        """Return the features as those of a single place."""
+        return Tokens(self(x)[:, None], torch.ones(len(x), 1, dtype=torch.bool, device=x.device))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features: (item, feature)."""
+        return x
+
+
+class Mlp(Identity):
+    """A few layers over features."""
+
+    name = "mlp"
+
+    def __init__(self, n_features: int, settings: MlpSettings) -> None:
+        super().__init__(n_features)
+        layers: list[nn.Module] = []
+        for width in [n_features, *[settings.hidden] * (settings.layers - 1)]:
+            layers += [nn.Linear(width, settings.hidden), nn.ReLU(), nn.Dropout(settings.dropout)]
+        self.body = nn.Sequential(*layers)
+        self.n_features, self.width = n_features, settings.hidden
+
+    def prepare(self, inputs: Inputs) -> Tensor:
+        """Return one row of numbers per item."""
+        return Identity(self.n_features).prepare(inputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the last layer: (item, feature)."""
+        return self.body(x)
+
+
+def features_of(inputs: Inputs | None, name: str) -> int:
+    """Return how many numbers an item has."""
+    if not isinstance(inputs, Arrays):
+        kind = "nothing" if inputs is None else inputs.kind
+        raise OptionError(f"{name} takes features, but it was given {kind}; name an encoder")
+    return inputs.values[:1].numel() if len(inputs) else 0

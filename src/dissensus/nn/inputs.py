@@ -1,0 +1,183 @@
+"""What the items are: arrays, texts or images, one per item, in the order of the items.
+
+An `Inputs` is what a user has. An encoder prepares it into what its network takes: images of one
+size, the numbers of words. Images stay on the disk until a batch asks for them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..annotations import Integers
+from ..errors import DataError, OptionError
+
+__all__ = ["Arrays", "Images", "Inputs", "Pictures", "Texts", "as_inputs"]
+
+_READERS = 4  # threads that decode images
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(ABC):
+    """One input per item."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, items: Integers) -> Inputs:
+        """Return the inputs of items, by code."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Return a short text that inputs of other content do not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays(Inputs):
+    """Numbers: features, or whole images as arrays."""
+
+    values: Tensor  # (item, …)
+    kind: ClassVar[str] = "arrays"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, items: Integers) -> Arrays:
+        """Return the inputs of items, by code."""
+        return Arrays(self.values[torch.from_numpy(np.asarray(items, dtype=np.int64))])
+
+    def digest(self) -> str:
+        """Return a short text that inputs of other content do not have."""
+        told = f"{self.values.dtype} {tuple(self.values.shape)}"
+        return _hashed([told.encode(), self.values.contiguous().view(torch.uint8).numpy().data])
+
+
+@dataclass(frozen=True, eq=False)
+class Texts(Inputs):
+    """Texts of any length."""
+
+    texts: tuple[str, ...]
+    kind: ClassVar[str] = "texts"
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, items: Integers) -> Texts:
+        """Return the inputs of items, by code."""
+        return Texts(tuple(self.texts[item] for item in np.asarray(items).tolist()))
+
+    def digest(self) -> str:
+        """Return a short text that inputs of other content do not have."""
+        return _hashed([text.encode("utf-8", "surrogatepass") for text in self.texts])
+
+
+@dataclass(frozen=True, eq=False)
+class Images(Inputs):
+    """Image files."""
+
+    paths: tuple[Path, ...]
+    kind: ClassVar[str] = "images"
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, items: Integers) -> Images:
+        """Return the inputs of items, by code."""
+        return Images(tuple(self.paths[item] for item in np.asarray(items).tolist()))
+
+    def digest(self) -> str:
+        """Return a short text that inputs of other content do not have."""
+        with ThreadPoolExecutor(_READERS) as pool:
+            return _hashed(pool.map(_content, self.paths))
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Images of one size, loaded when asked for: (item, 3, size, size), from 0 to 1."""
+
+    images: Images
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        paths = self.images.take(np.asarray(items)).paths
+        with ThreadPoolExecutor(_READERS) as pool:
+            return torch.stack(list(pool.map(lambda path: picture(path, self.size), paths)))
+
+
+def as_inputs(given: Any) -> Inputs:
+    """Return anything as inputs: a NumPy array or tensor, a list of texts or of paths.
+
+    >>> as_inputs(["a text", "another"]).kind, len(as_inputs(np.zeros((3, 2))))
+    ('texts', 3)
+    """
+    if isinstance(given, Inputs):
+        return given
+    if isinstance(given, Tensor):
+        return Arrays(_numbers(given))
+    if isinstance(given, Sequence) and not isinstance(given, str) and len(given):
+        if all(isinstance(each, str) for each in given):
+            return Texts(tuple(given))
+        if all(isinstance(each, Path) for each in given):
+            return Images(tuple(given))
+    values = np.asarray(given)
+    texts = values.dtype.kind == "O" and all(isinstance(each, str) for each in values.flat)
+    if values.ndim == 1 and (texts or values.dtype.kind in "UT"):
+        return Texts(tuple(map(str, values.tolist())))
+    if values.dtype.kind not in "fiub" or values.ndim == 0:
+        raise DataError("inputs are an array of numbers, a list of texts or a list of paths")
+    return Arrays(_numbers(torch.from_numpy(np.array(values))))
+
+
+def picture(path: Path, size: int) -> Tensor:
+    """Return an image, squeezed to a square: (3, size, size), from 0 to 1."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+    try:
+        with Image.open(path) as image:
+            small = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as problem:
+        raise DataError(f"{path}: not a readable image ({problem})") from None
+    pixels = torch.from_numpy(np.array(small))  # (size, size, 3)
+    return pixels.permute(2, 0, 1).to(torch.float32) / 255
+
+
+def _numbers(values: Tensor) -> Tensor:
+    """Return values as 32-bit floats; bytes are the brightness of pixels, from 0 to 1."""
+    values = values.detach().cpu()
+    scaled = values.to(torch.float32) / (255 if values.dtype == torch.uint8 else 1)
+    if not bool(torch.isfinite(scaled).all()):
+        at = int(torch.nonzero(~torch.isfinite(scaled.reshape(len(scaled), -1)).all(1))[0])
+        raise DataError(f"input {at}: a number is missing or infinite; fill it or leave it out")
+    return scaled
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return blake2b(path.read_bytes(), digest_size=16).digest()
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
+
+
+def _hashed(parts: Any) -> str:
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()

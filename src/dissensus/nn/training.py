@@ -1,0 +1,74 @@
+"""The one training loop: for classifiers, tendencies, recovery and few-shot learning alike.
+
+Every random choice follows from the seed, and everything that a step depends on is in the
+checkpoint, so a run that was killed goes on as if nothing had happened, bit for bit. Several
+processes share every batch and add up its gradients, weighted by what each has of it: they walk
+the way of a single process.
+
+The epoch whose weights are kept is chosen by accuracy where `valid` knows the truth, otherwise
+by the likelihood of annotations held out; the log says which.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import DataError
+from ._loop import History, Loop, Tell
+from .batches import Examples, Known
+from .choosing import choice_of
+from .devices import devices_for, seeded
+from .holding import hold_out
+from .learner import Learner
+from .runs import opened
+from .settings import Training
+
+__all__ = ["History", "Learner", "Training", "train"]
+
+
+def train(
+    learner: Learner,
+    examples: Examples,
+    settings: Training,
+    *,
+    valid: Examples | Known | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Tell | None = None,
+) -> History:
+    """Train a learner and leave it with the weights of its best epoch.
+
+    Parameters
+    ----------
+    learner
+        The network; changed in place.
+    examples
+        What it learns from.
+    settings
+        How.
+    valid
+        What the epoch is chosen by: items with known truth, or annotations to foresee. Otherwise
+        `settings.held_out` of the items are held out.
+    folder
+        Where checkpoints, the log and the curve go.
+    resume
+        Go on from the folder's checkpoint, if there is one.
+    progress
+        Called after every step with steps done, steps in all, and how it goes.
+    """
+    said = examples.said
+    if valid is None and settings.held_out > 0 and examples.n_labelled > 1:
+        examples, held = hold_out(examples, settings.held_out, settings.seed)
+        valid = held if held.n_labelled else None
+    if not examples.n_labelled:
+        raise DataError("no annotations to learn from; give some, or hold out fewer")
+    devices = devices_for(settings)
+    with (
+        opened(folder, settings, said, resume, devices) as run,
+        seeded(devices.device, settings.seed, devices.rank),
+    ):
+        choice = choice_of(valid, learner)
+        loop = Loop(learner, examples, settings, choice, devices, run, progress)
+        if resume and run.checkpoint is not None:
+            loop.restore(run.checkpoint)
+        return loop.to_end()
