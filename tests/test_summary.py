@@ -165,7 +165,7 @@ def test_on_the_demo_dawid_skene_beats_the_vote_by_points(photos):
 
 def test_on_the_demo_those_who_do_not_look_are_the_worst(photos):
     said, _ = photos
-    result = aggregate(said)
+    result = aggregate(said, "dawid-skene")
     told = summarise(said, result, most=4)
     assert {one.name for one in told.worst} == {"Dario", "Rufus", "Tilda", "Zoe"}
     badger, boar = 0, 1

@@ -20,14 +20,26 @@ from ._version import __version__
 if TYPE_CHECKING:
     from ._demo import demo
     from .aggregation import aggregate
+    from .agreement import agree
     from .annotations import Annotations
+    from .checking import check
     from .comparison import compare
     from .errors import DataError, DissensusError, MethodError, OptionError
     from .estimation import Estimation, estimate
+    from .identification import identify
+    from .identification.activelab import activelab
+    from .identification.crowdlab import crowdlab
+    from .identification.items import item_scores
     from .io import read, read_truth, write
+    from .io.install import install
+    from .io.probabilities import read_probabilities
     from .measurements import Numbers
     from .metrics import evaluate
-    from .registry import aggregators, estimators, simulators
+    from .planning import Plan, plan
+    from .registry import aggregators, estimators, policies, simulators
+    from .reporting.number_report import report_numbers
+    from .reporting.report import report
+    from .reporting.rounds import report_rounds
     from .reporting.summary import summarise
     from .resampling import bootstrap
     from .result import Aggregation
@@ -42,17 +54,31 @@ __all__ = [
     "MethodError",
     "Numbers",
     "OptionError",
+    "Plan",
     "__version__",
+    "activelab",
     "aggregate",
     "aggregators",
+    "agree",
     "bootstrap",
+    "check",
     "compare",
+    "crowdlab",
     "demo",
     "estimate",
     "estimators",
     "evaluate",
+    "identify",
+    "install",
+    "item_scores",
+    "plan",
+    "policies",
     "read",
+    "read_probabilities",
     "read_truth",
+    "report",
+    "report_numbers",
+    "report_rounds",
     "simulate",
     "simulators",
     "summarise",
@@ -61,24 +87,38 @@ __all__ = [
 
 # Imported when asked for: starting costs nothing, and verbs pull in only what they need.
 _HOMES = {
+    "activelab": "identification.activelab",
     "aggregate": "aggregation",
     "Aggregation": "result",
     "aggregators": "registry",
+    "agree": "agreement",
     "Annotations": "annotations",
     "DataError": "errors",
     "bootstrap": "resampling",
+    "check": "checking",
     "compare": "comparison",
+    "crowdlab": "identification.crowdlab",
     "demo": "_demo",
     "DissensusError": "errors",
     "estimate": "estimation",
     "Estimation": "estimation",
     "estimators": "registry",
     "evaluate": "metrics",
+    "identify": "identification",
     "MethodError": "errors",
     "Numbers": "measurements",
     "OptionError": "errors",
+    "install": "io.install",
+    "item_scores": "identification.items",
+    "Plan": "planning",
+    "plan": "planning",
+    "policies": "registry",
     "read": "io",
+    "read_probabilities": "io.probabilities",
     "read_truth": "io",
+    "report": "reporting.report",
+    "report_numbers": "reporting.number_report",
+    "report_rounds": "reporting.rounds",
     "simulate": "simulation",
     "simulators": "registry",
     "summarise": "reporting.summary",

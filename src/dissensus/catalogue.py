@@ -8,7 +8,7 @@ from inspect import cleandoc
 from typing import Any
 
 from .params import describe_fields, spoken
-from .registry import Registry, aggregators, estimators, simulators
+from .registry import Registry, aggregators, estimators, policies, simulators
 
 __all__ = ["Entry", "Setting", "catalogue", "entries"]
 
@@ -49,7 +49,7 @@ class Entry:
 
 def catalogue() -> list[Entry]:
     """Return all methods of all families."""
-    registries: list[Registry[Any]] = [aggregators, estimators, simulators]
+    registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
     return [_entry(registry, name) for registry in registries for name in registry]
 
 
@@ -57,7 +57,7 @@ def entries(name: str) -> list[Entry]:
     """Return the methods of that name or alias, in whatever family."""
     from .errors import MethodError
 
-    registries: list[Registry[Any]] = [aggregators, estimators, simulators]
+    registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
     found, problem = [], None
     for registry in registries:
         try:

@@ -30,9 +30,19 @@ from .params import Settings, describe_fields, spoken
 if TYPE_CHECKING:
     from .aggregation._base import Aggregator
     from .estimation._base import Estimator
+    from .learning._base import Method
+    from .planning._base import Policy
     from .simulation._crowd import Strategy
 
-__all__ = ["Registry", "aggregators", "estimators", "simulators", "split_spec"]
+__all__ = [
+    "Registry",
+    "aggregators",
+    "estimators",
+    "learners",
+    "policies",
+    "simulators",
+    "split_spec",
+]
 
 Kind = TypeVar("Kind", bound=Settings)
 
@@ -242,4 +252,49 @@ simulators: Registry[Strategy] = Registry(
         "numeric": "dissensus.simulation.numeric:Numeric",
     },
     {"matrix-independent": "given-matrices"},
+)
+
+learners: Registry[Method] = Registry(
+    "aggregate-deep",
+    {
+        "two-stage": "dissensus.learning.two_stage:TwoStage",
+        "raykar": "dissensus.learning.raykar:Raykar",
+        "crowd-layer": "dissensus.learning.crowd_layer:CrowdLayer",
+        "crowd-layer-vw": "dissensus.learning.crowd_layer:CrowdLayerVw",
+        "crowd-layer-vw-b": "dissensus.learning.crowd_layer:CrowdLayerVwB",
+        "crowd-layer-vb": "dissensus.learning.crowd_layer:CrowdLayerVb",
+        "crowd-layer-sw": "dissensus.learning.crowd_layer:CrowdLayerSw",
+        "conal": "dissensus.learning.conal:Conal",
+        "confusion-layer": "dissensus.learning.confusion_layer:ConfusionLayer",
+        "trace-reg": "dissensus.learning.trace_reg:TraceReg",
+        "geo-crowdnet-f": "dissensus.learning.geo_crowdnet_f:GeoCrowdnetF",
+        "geo-crowdnet-w": "dissensus.learning.geo_crowdnet_w:GeoCrowdnetW",
+        "union-net": "dissensus.learning.union_net:UnionNet",
+        "madl": "dissensus.learning.madl:Madl",
+        "annot-mix": "dissensus.learning.annot_mix:AnnotMix",
+        "crowd-ar": "dissensus.learning.crowd_ar:CrowdAr",
+        "max-mig": "dissensus.learning.max_mig:MaxMig",
+        "doctor-net": "dissensus.learning.doctor_net:DoctorNet",
+        "global-noise": "dissensus.learning.global_noise:GlobalNoise",
+    },
+    {
+        # As published: the classifier judges the items that it has learned.
+        "aggnet": "raykar[folds=0]",
+        "crowd-layer-mw": "crowd-layer",
+        "coupled": "confusion-layer",
+        "CCEM": "confusion-layer",
+        "goldberger": "global-noise",
+    },
+)
+
+policies: Registry[Policy] = Registry(
+    "next",
+    {
+        "joint": "dissensus.planning.joint:Joint",
+        "bald": "dissensus.planning.bald:Bald",
+        "uncertainty": "dissensus.planning.uncertainty:Uncertainty",
+        "active-lab": "dissensus.planning.active_lab:ActiveLab",
+        "random": "dissensus.planning.random:Random",
+    },
+    {},
 )

@@ -97,7 +97,7 @@ def cluster(pairs: Pairs, n_clusters: int | None = None) -> Clusters:
         squareform(apart, checks=False), "average", optimal_ordering=n <= _MOST_ORDERED
     )
     wanted = range(2, min(_MOST_CLUSTERS, n - 1) + 1) if n_clusters is None else [n_clusters]
-    cuts = [hierarchy.cut_tree(tree, [number]).ravel() for number in wanted]
+    cuts = list(hierarchy.cut_tree(tree, list(wanted)).T)  # all at once: a cut costs n²
     scores = [silhouette(apart, cut) for cut in cuts]
     best = int(np.nanargmax(scores)) if not np.isnan(scores).all() else 0
     score = scores[best]

@@ -15,14 +15,22 @@ __all__ = ["cli", "main"]
 # Verb → module, and what `--help` says of it without importing anything.
 VERBS = {
     "demo": ("demo", "Show what dissensus does, on a data set that comes with it."),
+    "report": ("report", "Tell everything about a data set on one page."),
     "aggregate": ("aggregate", "Estimate the true label of every item."),
     "compare": ("compare", "Lay methods side by side, with or without truth."),
+    "agree": ("agree", "Say how much annotators agree, in several measures."),
+    "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),
+    "next": ("next", "Say what to label next, by whom, and when to stop."),
     "evaluate": ("evaluate", "Score labels against known ones."),
     "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
     "convert": ("convert", "Write annotations in another format."),
+    "install": ("install", "Make a data set ready as a folder."),
+    "check": ("check", "Say what is in a file and what is wrong with it."),
     "methods": ("methods", "List the methods and their settings."),
     "agginfo": ("methods", "List the ways to aggregate."),
+    "identificationinfo": ("identify", "List the scores of annotators and items."),
 }
+OTHER_NAMES = ("agginfo", "identificationinfo")  # as peerannot calls them; not listed
 
 
 class Verbs(click.Group):
@@ -30,7 +38,7 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the verbs in the order of the table, without mere other names."""
-        return [verb for verb in VERBS if verb != "agginfo"]
+        return [verb for verb in VERBS if verb not in OTHER_NAMES]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         """Return a verb; its module holds a command of the same name."""
@@ -55,7 +63,7 @@ class Verbs(click.Group):
 def cli(ctx: click.Context) -> None:
     """Labels from several annotators who disagree.
 
-    Begin with `dissensus demo`, then `dissensus aggregate YOUR_FILE`.
+    Begin with `dissensus demo`, then `dissensus report YOUR_FILE`.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -10,9 +10,7 @@ __all__ = ["demo"]
 
 
 @click.command()
-@click.option(
-    "--strategy", "-s", default="dawid-skene", show_default=True, help="name[setting=value,…]"
-)
+@click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
 @click.option(
     "--folder", default="./demo", show_default=True, help="Where annotations and labels go."
 )
@@ -21,7 +19,8 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     """Show what dissensus does, on a data set that comes with it.
 
     Photos from camera traps, labelled by forty people of very different care. Writes
-    answers.csv, truth.csv and labels.csv to the folder and prints what there is to know.
+    answers.csv, truth.csv, labels.csv and report.html to the folder and prints what there is to
+    know.
 
     \b
     Example:
@@ -30,18 +29,20 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from pathlib import Path
 
     from .. import _demo
-    from ..aggregation import aggregate
     from ..io import write
     from ..io.writing import write_truth
+    from ..reporting.report import report
     from ..reporting.summary import summarise
     from ._summary import print_summary
 
     said, truth = _demo.demo()
-    result = aggregate(said, strategy)
+    told = report(said, strategy, name="Camera traps (demo)", truth=truth)
+    result = told.result
     place = Path(folder)
     write(said, place / "answers.csv")
     write_truth(truth, place / "truth.csv")
     write(result, place / "labels.csv")
+    told.save(place / "report.html")
     summary = summarise(said, result, truth=truth)
     if as_json:
         show_json(summary.as_dict())
@@ -50,3 +51,4 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     note(f"\nWritten to {place}: answers.csv, truth.csv, labels.csv. Try next:")
     note(f"  dissensus aggregate {place}/answers.csv -s majority -o majority.csv")
     note(f"  dissensus evaluate majority.csv --truth {place}/truth.csv")
+    note(f"The report is in {place}/report.html: open it in a browser.")

@@ -1,0 +1,2 @@
+"use strict";
+vegaEmbed("#chart", JSON.parse(document.getElementById("chart-data").textContent), { actions: false, ast: true, renderer: "svg" });

@@ -1,0 +1,218 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const make = (tag, attributes = {}, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "class") node.className = value; else node.setAttribute(name, value);
+    }
+    node.append(...children.map((child) => (child instanceof Node ? child : String(child))));
+    return node;
+  };
+  const percent = (value) => (value === null ? "–" : `${(100 * value).toFixed(value > 0.99 && value < 1 ? 1 : 0)}%`);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // Dark or light, as the system has it until somebody chooses.
+  const dark = () => {
+    const told = document.documentElement.dataset.theme;
+    return told ? told === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+  const theme = document.getElementById("theme");
+  theme.hidden = false;
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = dark() ? "light" : "dark";
+  });
+
+  // Charts. The style sheet colours their texts and axes, so they follow the theme and the printer.
+  const look = { background: "transparent", font: "system-ui, sans-serif", axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400 }, legend: { labelFontSize: 12 } };
+  const draw = async () => {
+    if (typeof vegaEmbed === "undefined") return;
+    for (const canvas of all("[data-chart]")) {
+      const spec = data.charts[canvas.dataset.chart], own = spec.config || {};
+      spec.config = { ...look, ...own, view: { ...(own.view || {}), stroke: null } };
+      try {
+        const drawn = await vegaEmbed(canvas, spec, { actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } });
+        canvas.classList.add("live");
+        drawn.view.addEventListener("click", (_event, mark) => {
+          const place = mark && mark.datum && places.annotator.get(mark.datum.annotator);
+          if (place !== undefined && place !== null) annotator(place);
+        });
+      } catch (problem) {
+        console.error("a chart could not be drawn", problem);
+      }
+    }
+    document.documentElement.dataset.drawn = "yes";
+  };
+  for (const one of all("details.numbers")) one.open = false;
+
+  // Tables: sort by a heading, find a word, keep one kind.
+  for (const bar of all(".controls, .downloads")) bar.hidden = false;
+  const wanted = {};
+  const show = (table) => {
+    const { word = "", kind = "" } = wanted[table.id] || {};
+    let shown = 0;
+    for (const row of table.tBodies[0].rows) {
+      const fits = (!kind || (row.dataset.kinds || "").split("|").includes(kind)) && (!word || row.textContent.toLowerCase().includes(word));
+      row.hidden = !fits;
+      if (fits) shown += 1;
+    }
+    const count = document.querySelector(`[data-count="${table.id}"]`);
+    if (count) count.textContent = `${shown} of ${table.tBodies[0].rows.length} shown`;
+  };
+  for (const field of all("[data-search]")) {
+    field.addEventListener("input", () => {
+      const table = document.getElementById(field.dataset.search);
+      wanted[table.id] = { ...wanted[table.id], word: field.value.trim().toLowerCase() };
+      show(table);
+    });
+  }
+  for (const field of all("[data-filter]")) {
+    field.addEventListener("change", () => {
+      const table = document.getElementById(field.dataset.filter);
+      wanted[table.id] = { ...wanted[table.id], kind: field.value };
+      show(table);
+    });
+  }
+  for (const table of all("table.rich")) {
+    show(table);
+    for (const head of all("th[data-sort]", table)) {
+      const button = make("button", { type: "button" }, head.textContent);
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        for (const other of all("th[aria-sort]", table)) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const place = head.cellIndex, numeric = head.dataset.sort === "number";
+        const value = (row) => {
+          const cell = row.cells[place];
+          if (!numeric) return cell.textContent;
+          return cell.dataset.value === "" ? NaN : Number(cell.dataset.value);
+        };
+        const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]);
+        rows.sort(([a], [b]) => {
+          if (numeric) {
+            if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+            return down ? b - a : a - b;
+          }
+          const order = a.localeCompare(b, undefined, { numeric: true });
+          return down ? -order : order;
+        });
+        table.tBodies[0].append(...rows.map(([, row]) => row));
+      });
+    }
+  }
+
+  // Details of an annotator or an item.
+  const dialog = document.getElementById("detail");
+  const title = document.getElementById("detail-title");
+  const body = document.getElementById("detail-body");
+  const open = (name, ...content) => {
+    title.textContent = name;
+    body.replaceChildren(...content);
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    title.focus();
+  };
+  const places = { annotator: new Map(), item: new Map() };
+  (data.annotators || []).forEach((one, place) => places.annotator.set(one.name, place));
+  (data.items || []).forEach((one, place) => places.item.set(one.name, place));
+  const link = (kind, name) => {
+    const place = places[kind].get(name);
+    if (place === undefined) return make("span", { dir: "auto" }, name);
+    const button = make("button", { type: "button", class: "open-button", dir: "auto" }, name);
+    button.addEventListener("click", () => (kind === "item" ? item : annotator)(place));
+    return button;
+  };
+  const matrix = (rows) => {
+    const table = make("table", { class: "matrix" });
+    table.append(make("caption", {}, "Rows: what the others say. Columns: what this annotator says. Share of each row."));
+    const head = make("tr", {}, make("th", { scope: "col" }, ""));
+    for (const name of data.classes) head.append(make("th", { scope: "col", dir: "auto" }, name));
+    table.append(make("thead", {}, head));
+    const lines = make("tbody");
+    rows.forEach((row, truth) => {
+      const line = make("tr", {}, make("th", { scope: "row", dir: "auto" }, data.classes[truth]));
+      for (const share of row) {
+        const cell = make("td", {}, percent(share));
+        cell.style.background = `color-mix(in srgb, var(--accent) ${Math.round(70 * share)}%, transparent)`;
+        line.append(cell);
+      }
+      lines.append(line);
+    });
+    table.append(lines);
+    return make("div", { class: "scroll" }, table);
+  };
+  const annotator = (place) => {
+    const one = data.annotators[place];
+    const parts = [make("p", {}, make("strong", {}, one.verdict), ". ", one.evidence)];
+    if (one.confusion) parts.push(matrix(one.confusion));
+    if (one.alone.length) {
+      const list = make("ul");
+      for (const [name, said, label] of one.alone) {
+        list.append(make("li", {}, link("item", name), `: said ${said}, where the label is ${label}`));
+      }
+      parts.push(make("h3", {}, "Stands alone on"), list);
+    }
+    open(one.name, ...parts);
+  };
+  const item = (place) => {
+    const one = data.items[place];
+    const parts = [];
+    if (one.image) parts.push(make("img", { class: "item-image", src: one.image, alt: "the item" }));
+    else if (one.text) parts.push(make("p", { class: "item-text", dir: "auto" }, one.text));
+    parts.push(make("p", {}, "The label is ", make("strong", { dir: "auto" }, one.label), `, held with ${percent(one.belief)} belief. Why people disagree: ${one.cause}.`));
+    if (one.gold) parts.push(make("p", {}, "The known label is ", make("strong", { dir: "auto" }, one.gold), "."));
+    const beliefs = make("tbody");
+    for (const [name, share] of one.posterior) {
+      const bar = make("span", { class: "bar" });
+      bar.style.width = `${Math.round(140 * share)}px`;
+      beliefs.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), make("td", {}, bar, percent(share))));
+    }
+    parts.push(make("table", { class: "plain" }, make("caption", {}, "Belief in every class"), beliefs));
+    const said = make("tbody");
+    for (const [who, label] of one.said) {
+      said.append(make("tr", {}, make("th", { scope: "row" }, link("annotator", data.names[who])), make("td", { dir: "auto" }, data.classes[label])));
+    }
+    const more = one.n > one.said.length ? ` (${one.said.length} of ${one.n} shown)` : "";
+    parts.push(make("table", { class: "plain" }, make("caption", {}, `Who said what${more}`), said));
+    open(one.name, ...parts);
+  };
+  for (const label of all("[data-open]")) {
+    const act = label.dataset.open === "item" ? item : annotator;
+    const place = Number(label.closest("tr").dataset.key);
+    const button = make("button", { type: "button", class: "open-button" }, label.textContent);
+    button.addEventListener("click", () => act(place));
+    label.replaceChildren(button);
+  }
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+
+  // Downloads are made here, from what the page holds.
+  const quote = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const download = (name, head, rows) => {
+    const text = [head, ...rows].map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
+    const place = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }));
+    const anchor = make("a", { href: place, download: name });
+    document.body.append(anchor);
+    anchor.click();
+    anchor.remove();
+    setTimeout(() => URL.revokeObjectURL(place), 1000);
+  };
+  const tables = {
+    labels: () => [["item", "label", "confidence"], data.labels.item.map((name, k) => [name, data.labels.label[k] < 0 ? "" : data.classes[data.labels.label[k]], data.labels.confidence[k]])],
+    relabel: () => [["item", "label", "confidence", "why"], data.relabel],
+    annotators: () => [["annotator", "verdict", "labels", "right", "low", "high", "spam_score", "evidence"], data.annotators.map((one) => [one.name, one.verdict, one.labels, one.right, one.low, one.high, one.spam, one.evidence])],
+    plan: () => [["item", "annotator", "gain"], data.plan],
+  };
+  for (const button of all("[data-download]")) {
+    const kind = button.dataset.download;
+    const given = (data.downloads || {})[kind];
+    if (!given && (!data[kind] || data[kind].length === 0)) { button.hidden = true; continue; }
+    button.addEventListener("click", () => download(`${kind}.csv`, ...(given || tables[kind]())));
+  }
+  draw();
+})();

@@ -1,0 +1,499 @@
+"""The report as numbers and sentences; `test_page.py` opens it in a browser."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dissensus import (
+    Annotations,
+    DataError,
+    Numbers,
+    OptionError,
+    aggregate,
+    agree,
+    demo,
+    evaluate,
+    report,
+    report_numbers,
+    report_rounds,
+    simulate,
+)
+from dissensus.io import Reading
+from dissensus.io.texts import read_texts
+from dissensus.reporting import embedding
+from dissensus.reporting._steps import compared
+from dissensus.reporting.charts import save_chart
+from dissensus.reporting.pictures import embedded
+from dissensus.reporting.rounds import split_by
+from dissensus.reporting.sentences import advice, amount, listed, percent
+
+from .support import annotation_rows, relation, run, shared, shared_truth
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture(scope="module")
+def photos():
+    said, truth = demo()
+    return said, truth, report(said, "dawid-skene", name="photos", truth=truth)
+
+
+def data_of(page: str) -> dict:
+    """Return what the page's script reads."""
+    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
+    return json.loads(found[1])
+
+
+def test_the_opening_tells_the_numbers_of_the_verbs(photos):
+    said, truth, told = photos
+    sentences = " ".join(told.sentences)
+    assert f"{said.n_annotators} annotators gave {len(said)} labels to {said.n_items} items" in (
+        sentences
+    )
+    alpha = agree(said)["alpha"]
+    assert f"alpha {alpha.value:.2f}, {alpha.low:.2f} to {alpha.high:.2f}" in sentences
+    result = aggregate(said, "dawid-skene")
+    below = int((result.confidence < 0.8).sum())
+    assert f"{below} items ({percent(below / 500)}) deserve a second look" in sentences
+    score = evaluate(result, truth).scores["accuracy"]
+    assert f"{percent(score.value)} are labelled right" in sentences
+
+
+def test_those_who_do_not_look_are_named(photos):
+    *_, told = photos
+    (random,) = [one for one in told.sentences if "answer at random" in one]
+    assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", random)) == {"Zoe", "Dario", "Tilda", "Rufus"}
+    assert any(one.startswith("Leave out the labels of") for one in advice(told))
+
+
+def test_doubtful_items_are_those_below_the_limit_the_worst_first(photos):
+    said, _, told = photos
+    belief = told.result.confidence
+    assert set(told.doubtful.tolist()) == set(np.flatnonzero(belief < 0.8).tolist())
+    assert (np.diff(belief[told.doubtful]) >= 0).all()
+    assert told.as_dict()["doubtful"][0] == said.items[belief.argmin()]
+
+
+def test_charts_hold_the_numbers(photos):
+    said, truth, told = photos
+    rows = told.charts["confidence"].spec["data"]["values"]
+    assert sum(row["items"] for row in rows) == said.n_items
+    below = sum(row["items"] for row in rows if row["what"] == "a second look")
+    assert below == len(told.doubtful)
+    shares = told.charts["classes"].spec["data"]["values"]
+    for of in ("labels given", "labels inferred"):
+        assert sum(row["share"] for row in shares if row["of"] == of) == pytest.approx(1, abs=1e-5)
+    bins = told.charts["calibration"].spec["data"]["values"]
+    assert sum(row["items"] for row in bins) == len(truth)
+    right = sum(row["items"] * row["right"] for row in bins)
+    labels = dict(zip(said.items.tolist(), told.result.labels.tolist(), strict=True))
+    assert right == pytest.approx(sum(labels[item] == label for item, label in truth.items()))
+
+
+def test_the_confusion_of_the_crowd_is_a_sum_over_annotations(photos):
+    said, _, told = photos
+    expected = np.zeros((said.n_classes, said.n_classes))
+    for item, label in zip(said.item.tolist(), said.label.tolist(), strict=True):
+        expected[:, label] += told.result.posterior[item]
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(told.crowd_confusion, expected, atol=1e-9)
+
+
+def test_every_chart_names_its_axes_and_is_told_in_words(photos):
+    *_, told = photos
+    assert set(told.charts) == {
+        *("classes", "confidence", "calibration", "annotators", "confusion", "agreement"),
+        *("methods", "budget"),
+    }
+    for one in told.charts.values():
+        assert one.title
+        assert one.words.endswith(".")
+        for layer in one.spec.get("layer", [one.spec]):
+            for axis in ("x", "y"):
+                encoded = layer["encoding"][axis]
+                assert encoded.get("title") or encoded["axis"].get("title")
+
+
+def test_tables_are_columns_of_one_length(photos):
+    said, _, told = photos
+    assert {len(column) for column in told.annotators.values()} == {said.n_annotators}
+    assert {len(column) for column in told.items.values()} == {said.n_items}
+    assert told.items["label"].tolist() == told.result.labels.tolist()
+
+
+def test_the_page_holds_all_labels_and_who_said_what(photos):
+    said, _, told = photos
+    data = data_of(told.page())
+    assert data["labels"]["item"] == said.items.tolist()
+    assert data["labels"]["label"] == told.result.label.tolist()
+    one = data["items"][0]
+    place = said.items.tolist().index(one["name"])
+    span = slice(said.index[place], said.index[place + 1])
+    given = [(data["names"][who], data["classes"][label]) for who, label in one["said"]]
+    assert given == [
+        (said.annotators[who], said.classes[label])
+        for who, label in zip(said.annotator[span], said.label[span], strict=True)
+    ]
+
+
+def test_who_stands_alone_is_found_as_a_loop_would(photos):
+    said, _, told = photos
+    data = data_of(told.page())
+    alone = {one["name"]: {item for item, *_ in one["alone"]} for one in data["annotators"]}
+    expected = {name: [] for name in said.annotators.tolist()}
+    for item in range(said.n_items):
+        span = slice(said.index[item], said.index[item + 1])
+        labels = said.label[span].tolist()
+        if len(labels) < 3:
+            continue
+        for who, label in zip(said.annotator[span].tolist(), labels, strict=True):
+            if labels.count(label) == 1 and label != told.result.label[item] >= 0:
+                rank = -told.result.confidence[item], item
+                expected[said.annotators[who]].append((rank, said.items[item]))
+    for name, rows in expected.items():
+        assert alone[name] == {item for _, item in sorted(rows)[:10]}
+
+
+def test_a_report_says_when_beliefs_are_too_high():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=200)
+    fooled = rng.random(200) < 0.3  # everybody falls for the same items
+    shown = np.where(fooled, 1 - truth, truth)
+    said = Annotations.from_matrix(np.tile(shown[:, None], 5))
+    known = {str(item): str(label) for item, label in enumerate(truth)}
+    sentences = report(said, "majority", truth=known).sentences
+    assert any("is too high: annotators share some errors" in one for one in sentences)
+
+
+def test_most_spammers_are_blamed_on_the_question():
+    rng = np.random.default_rng(1)
+    said = Annotations.from_matrix(rng.integers(4, size=(150, 6)))
+    told = report(said, "majority")
+    assert "Look at the question" in advice(told)[0]
+    assert not any("Leave out" in one for one in advice(told))
+
+
+def test_large_data_are_compared_in_a_sample_and_it_is_said(monkeypatch):
+    monkeypatch.setattr("dissensus.reporting._steps._LARGE", 500)
+    monkeypatch.setattr("dissensus.reporting.report._STACKED", 500)
+    made = simulate("hammer-spammer", n_items=300, n_annotators=10, n_classes=3, feedback=4)
+    told = report(made.said)
+    assert told.comparison.n_items == 300 * 500 // len(made.said)
+    assert told.result.method == told.comparison.methods[0].method
+    assert "Methods were compared on 125 of 300 items" in told.samples[0]
+    assert "which foresaw best, was taken for all" in told.samples[1]
+
+
+def test_nothing_is_compared_where_nobody_can_disagree():
+    said = Annotations.from_columns("abcd", "xyzx", "0101")
+    assert compared(said, None, None, 0) == (None, ())
+
+
+@settings(max_examples=8, deadline=None)
+@given(rows=annotation_rows(most=20))
+def test_any_annotations_make_a_page(rows):
+    told = report(relation(rows), "majority")
+    assert all(one.endswith(".") for one in told.sentences)
+    json.dumps(told.as_dict(), allow_nan=False)
+    assert data_of(told.page())["classes"] == told.said.classes.tolist()
+
+
+def test_one_annotator_one_class_and_empty_items_make_a_page():
+    alone = Annotations.from_columns("abc", "xxx", "011")
+    silent = Annotations.from_columns("aab", "xyx", "000", items=["a", "b", "c"])
+    for said in (alone, silent):
+        told = report(said, "majority")
+        assert "Agreement cannot be measured" in told.sentences[1]
+        assert told.page()
+
+
+def test_no_labels_and_numbers_are_refused_in_a_line():
+    with pytest.raises(DataError, match="no labels to report on"):
+        report(Annotations.from_columns([], [], []))
+    with pytest.raises(OptionError, match="report_numbers"):
+        report(Numbers.from_columns("ab", "xy", [1.0, 2.0]))
+
+
+def test_several_options_are_told():
+    said = Annotations.from_columns("aabb", "xyxy", ["p|q", "p", "q", "q"])
+    told = report(Reading(said, "label-studio", kind="multiple"), "majority")
+    assert any("every combination counts as a class" in one for one in told.reading.notes)
+    assert "every combination counts as a class" in told.page()
+
+
+# Words
+
+
+def test_words_for_amounts():
+    assert amount(1, "class") == "1 class"
+    assert amount(12_345, "item") == "12\u202f345 items"
+    assert percent(0.0004) == "below 0.1%"
+    assert percent(0.005) == "0.5%"
+    assert listed([]) == ""
+    assert listed(["a", "b", "c", "d"]) == "a, b, c and d"
+
+
+# What is inside a page
+
+
+def test_names_cannot_leave_the_data_of_a_page():
+    names = ["</script><script>alert(1)</script>", "<!--", "'\"&", "\u2028", "שלום", "🦊"]
+    said = Annotations.from_columns(names * 2, names[::-1] * 2, names[1:] * 2 + names[:2])
+    told = report(said, "majority", name=names[0])
+    page = told.page()
+    assert "<script>alert" not in page
+    assert data_of(page)["classes"] == said.classes.tolist()
+
+
+def test_a_page_asks_nobody_for_anything(photos):
+    *_, told = photos
+    page = told.page()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert "unsafe-eval" not in policy
+    head = page.partition("</style>")[0] + page.partition("<body>")[2].partition("<script>")[0]
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", head)
+
+
+def test_the_programme_for_charts_is_kept_and_its_place_may_be_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda _exports: "draw('</script')")
+    embedding.bundle.cache_clear()
+    made = embedding.bundle()
+    assert made == "draw('<\\/script')"
+    (kept,) = (tmp_path / "dissensus").iterdir()
+    assert kept.read_text("utf-8") == made
+    kept.write_text("kept")
+    embedding.bundle.cache_clear()
+    assert embedding.bundle() == "kept"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    embedding.bundle.cache_clear()
+    assert embedding.bundle() == made
+    embedding.bundle.cache_clear()
+
+
+def test_a_report_shows_in_notebooks(photos):
+    *_, told = photos
+    assert told._repr_html_().startswith('<iframe sandbox="allow-scripts')
+    kinds = told.charts["agreement"]._repr_mimebundle_()
+    assert "application/vnd.vegalite.v6+json" in kinds
+
+
+@pytest.mark.parametrize(("ending", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG")])
+def test_charts_are_saved_as_pictures(photos, tmp_path, ending, begin):
+    *_, told = photos
+    path = tmp_path / f"c.{ending}"
+    told.charts["classes"].save(path)
+    assert path.read_bytes().startswith(begin)
+
+
+def test_a_chart_that_fills_a_page_stays_one_there(photos, tmp_path):
+    *_, told = photos
+    save_chart(told.charts["methods"].spec, tmp_path / "c.html")
+    page = (tmp_path / "c.html").read_text("utf-8")
+    assert '"width":"container"' in page
+    assert "Content-Security-Policy" in page
+
+
+# Texts and images
+
+
+def test_texts_come_from_a_table_beside(tmp_path):
+    said = Annotations.from_columns("aab", "xyx", "010")
+    (tmp_path / "t.csv").write_text("task,split,text\na,train,Hello\nb,test,World\na,train,again\n")
+    assert read_texts(str(tmp_path / "t.csv")).to_dicts() == [
+        {"item": "a", "text": "Hello"},
+        {"item": "b", "text": "World"},
+    ]
+    told = report(said, "majority", texts=tmp_path / "t.csv")
+    data = data_of(told.page())
+    assert {one["name"]: one["text"] for one in data["items"]} == {"a": "Hello", "b": "World"}
+    (tmp_path / "u.csv").write_text("task,words\na,Hello\n")
+    with pytest.raises(DataError, match="no column for the text"):
+        read_texts(str(tmp_path / "u.csv"))
+
+
+def test_images_are_embedded_from_the_folder_of_the_data_alone(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(PIXEL)
+    (tmp_path / "b.png").write_bytes(PIXEL)
+    (folder / "c.png").write_text("not an image")
+    (folder / "link.png").symlink_to(tmp_path / "b.png")
+    whole = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
+    assert embedded("a.png", folder) == whole
+    assert embedded(whole) == whole
+    for refused in ("../b.png", str(tmp_path / "b.png"), "link.png", "c.png", "d.png", "a\0.png"):
+        assert embedded(refused, folder) is None
+    assert embedded("a.png") is None
+    assert embedded("data:image/svg+xml;base64,AAAA") is None
+
+
+# Two rounds
+
+
+def test_rounds_tell_who_changed_and_which_labels():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=200)
+
+    def crowd(right):
+        hit = rng.random((200, 5)) < right
+        return Annotations.from_matrix(np.where(hit, truth[:, None], (truth[:, None] + 1) % 3))
+
+    before = crowd([0.9, 0.9, 0.8, 0.5, 0.8])
+    after = crowd([0.9, 0.9, 0.8, 0.95, 0.8])
+    known = {str(item): str(label) for item, label in enumerate(truth)}
+    told = report_rounds(before, after, "majority", names=("before", "after"), truth=known)
+    words = {one.name: one.word for one in told.annotators}
+    assert words.pop("3") == "better"
+    assert set(words.values()) == {"no clear change"}
+    assert told.alpha.low > 0
+    assert told.n_common == 200
+    first, second = (aggregate(side, "majority").label for side in (before, after))
+    assert len(told.items) == int((first != second).sum())
+    assert told.same.value == pytest.approx(float((first == second).mean()))
+    assert "Clearly better in after: 3." in told.sentences
+    json.dumps(told.as_dict(), allow_nan=False)
+    assert data_of(told.page())["downloads"]["changed_items"][0][0] == "item"
+
+
+def test_changed_items_stand_with_the_surest_first():
+    one, two = (
+        Annotations.from_matrix(np.random.default_rng(seed).integers(3, size=(50, 7)))
+        for seed in (0, 1)
+    )
+    surest = [min(each.belief) for each in report_rounds(one, two, "naive-soft").items]
+    assert surest == sorted(surest, reverse=True)
+    assert len(set(surest)) > 2
+
+
+def test_kappa_of_rounds_is_that_of_scikit_learn():
+    from sklearn.metrics import cohen_kappa_score
+
+    one, two = (
+        simulate("hammer-spammer", n_items=100, n_annotators=5, n_classes=3, seed=seed).said
+        for seed in (0, 1)
+    )
+    told = report_rounds(one, two, "majority")
+    labels = [aggregate(side, "majority").label for side in (one, two)]
+    assert told.kappa == pytest.approx(cohen_kappa_score(*labels))
+
+
+def test_rounds_without_anything_in_common_say_so():
+    one = Annotations.from_columns("aabb", "xyxy", "0101")
+    two = Annotations.from_columns("ccdd", "uvuv", "0122")
+    told = report_rounds(one, two, "majority")
+    assert told.sentences[-2:] == [
+        "No item is in both, so labels cannot be compared.",
+        "No annotator is in both.",
+    ]
+    assert told.first.said.classes.tolist() == told.second.said.classes.tolist() == ["0", "1", "2"]
+    assert told.page()
+
+
+def test_groups_are_split_by_a_column_of_two_values():
+    said = Annotations.from_columns("aabbcc", "xyxyxz", "010101", source=["p", "m"] * 3)
+    sides = split_by(said, "source")
+    assert sides["p"].annotators.tolist() == ["x"]
+    assert sides["m"].annotators.tolist() == ["y", "z"]
+    for column, message in (("nothing", "no column 'nothing'"),):
+        with pytest.raises(OptionError, match=message):
+            split_by(said, column)
+    three = Annotations.from_columns("abc", "xyz", "010", source=["p", "m", "q"])
+    with pytest.raises(OptionError, match="3 values"):
+        split_by(three, "source")
+
+
+# Numbers
+
+
+def test_numbers_are_reported_with_those_who_answer_too_high():
+    rng = np.random.default_rng(0)
+    true = rng.normal(0, 10, 100)
+    value = true[:, None] + rng.normal(0, 1, (100, 5)) + np.array([0, 0, 0, 3, 0])
+    value[:, 4] = rng.normal(0, 10, 100)
+    item, annotator = np.divmod(np.arange(500), 5)
+    said = Numbers.from_codes(item, annotator, value.ravel(), items=100, annotators=5)
+    told = report_numbers(said, truth={str(k): str(v) for k, v in enumerate(true)})
+    assert told.standing.verdict[3] == "too high"
+    assert told.standing.verdict[4] == "does not follow the others"
+    others = (value.sum(axis=1) - value[:, 3]) / 4
+    assert told.standing.shift[3] == pytest.approx(float((value[:, 3] - others).mean()))
+    assert told.standing.follows[3] == pytest.approx(np.corrcoef(value[:, 3], others)[0, 1])
+    np.testing.assert_allclose(told.scatter, value.std(axis=1, ddof=1))
+    json.dumps(told.as_dict(), allow_nan=False)
+    assert data_of(told.page())["downloads"]["values"][0][:2] == ["item", "value"]
+
+
+def test_few_numbers_make_a_page():
+    said = Numbers.from_columns("ab", "xy", [1.0, 1.0])
+    told = report_numbers(said)
+    assert "Agreement cannot be measured" in told.sentences[1]
+    assert told.page()
+
+
+# The command
+
+
+def test_the_command_writes_the_page_and_tells_the_sentences(tmp_path):
+    made = simulate("hammer-spammer", n_items=60, n_annotators=6, n_classes=3)
+    rows = zip(
+        made.said.items[made.said.item].tolist(),
+        made.said.annotators[made.said.annotator].tolist(),
+        made.said.classes[made.said.label].tolist(),
+        strict=True,
+    )
+    body = "".join(f"{item},{who},{label},{int(who) % 2}\n" for item, who, label in rows)
+    (tmp_path / "a.csv").write_text(f"item,annotator,label,team\n{body}")
+    done = run("report", "a.csv", "-s", "majority", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"6 annotators gave 360 labels to 60 items" in done.stdout
+    assert b"What to do:" in done.stdout
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    told = json.loads(run("report", "a.csv", "-s", "majority", "--json", cwd=tmp_path).stdout)
+    assert told["sentences"][0] == "6 annotators gave 360 labels to 60 items, 6.0 each on average."
+    page = run("report", "a.csv", "-s", "majority", "-o", "-", cwd=tmp_path).stdout
+    assert page.startswith(b"<!doctype html>")
+    both = run("report", "a.csv", "a.csv", "-s", "majority", "-o", "r.html", cwd=tmp_path)
+    assert b"Of 60 items in both, 0 (0%) got another label." in both.stdout
+    by = run("report", "a.csv", "--by", "team", "-s", "majority", "-o", "b.html", cwd=tmp_path)
+    assert b"0: 3 annotators gave 180 labels to 60 items." in by.stdout
+    numbers = run("report", "a.csv", "--labels", "numeric", "-o", "n.html", cwd=tmp_path)
+    assert b"6 annotators gave 360 numbers to 60 items" in numbers.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "r.pdf"], b"a report ends in .html"),
+        (["--by", "nothing"], b"no column 'nothing'"),
+        (["a.csv", "--gold", "a.csv"], b"--gold does not go with"),
+        (["a.csv", "--by", "label"], b"two files and --by"),
+        (["-s", "nobody"], b"no method 'nobody'"),
+        (["--labels", "numeric"], b"labels that are numbers were expected"),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):
+    (tmp_path / "a.csv").write_text("item,annotator,label\na,x,p\na,y,q\nb,x,p\n")
+    done = run("report", "a.csv", *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count(b"\n") == 1
+    assert not list(tmp_path.glob("*.html"))
+
+
+# Real data
+
+
+def test_labelme_is_told_with_its_truth():
+    truth = shared_truth("labelme")
+    told = report(shared("labelme"), "majority", truth=truth)
+    assert "59 annotators gave 2547 labels to 1000 items" in told.sentences[0]
+    assert any("Of the 1000 items whose label is known" in one for one in told.sentences)
