@@ -3,7 +3,7 @@
 Every method trains the same classifier on the same features with the settings it has by default,
 once per seed; a seed decides weights, order, dropout and which items are held out. The epoch is the
 one under which the annotations on held-out items are most likely: no truth is used, and the test
-set is looked at once, after training. The ceiling trains on the truth, the floor on majority labels.
+set is looked at once, after training. The ceiling trains on the truth, the floor on majorities.
 """
 
 from __future__ import annotations

@@ -160,10 +160,10 @@ class Auto(Aggregator):
     def confusion(self, params: Stack) -> Floats:
         """Return the weighted geometric mean of the members' matrices."""
         joint: Floats | float = 0.0
-        for weight, spec, learned in zip(
-            params.weight, params.members, params.learned, strict=True
-        ):
-            joint = joint + weight * logs(aggregators.create(spec).confusion(learned))
+        for trust, spec, learned in zip(params.weight, params.members, params.learned, strict=True):
+            matrix = aggregators.create(spec).confusion(learned)
+            assert matrix is not None  # every member has one
+            joint = joint + trust * logs(matrix)
         return share(np.exp(joint))
 
     def quality(self, params: Stack, agreement: Floats) -> Floats:
@@ -174,8 +174,8 @@ class Auto(Aggregator):
 def pooled(weight: Floats, posteriors: list[Floats]) -> Floats:
     """Return the weighted geometric mean of posteriors: (item, class)."""
     joint = np.zeros_like(posteriors[0])
-    for share, one in zip(weight, posteriors, strict=True):
-        joint += share * np.log(np.maximum(one, _LEAST))
+    for trust, one in zip(weight, posteriors, strict=True):
+        joint += trust * np.log(np.maximum(one, _LEAST))
     return normalise(joint)[1]
 
 
