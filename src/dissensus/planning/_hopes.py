@@ -1,0 +1,102 @@
+"""What will be believed about items once the answers on their way have come.
+
+Nobody knows yet what will be said. So an item for which labels are planned has several possible
+beliefs, one for every series of answers, each with its probability. What one more answer tells is
+the mean over them; it tells less the more is on its way, so that a plan does not spend everything
+on one item. Of many series the sixteen most probable are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._relation import Floats, Integers
+from ..aggregation._base import share
+from ._base import Voices
+from ._information import entropy, expected_accuracy, information
+
+__all__ = ["Hopes"]
+
+_BRANCHES = 16  # series of answers to keep for an item
+_PIECE = 2**21  # numbers to hold at a time
+_Of = Callable[[Floats, Integers], Floats]  # of (pair, branch, class) and annotators
+
+
+class Hopes:
+    """The possible beliefs about items."""
+
+    def __init__(self, posterior: Floats) -> None:
+        n_items, n_classes = posterior.shape
+        self.posterior = posterior  # (item, class): where nothing is planned
+        self.waiting = np.zeros(n_items, dtype=np.int64)  # (item): labels that are planned
+        self.doubt = entropy(posterior)  # (item): what entropy is expected
+        self.row = np.full(n_items, -1)  # (item): where its possible beliefs stand
+        self.weight = np.empty((0, _BRANCHES))  # (row, branch)
+        self.belief = np.empty((0, _BRANCHES, n_classes))  # (row, branch, class)
+
+    def information(self, item: Integers, annotator: Integers, voices: Voices) -> Floats:
+        """Return what answers are expected to tell: (pair)."""
+
+        def told(belief: Floats, who: Integers) -> Floats:
+            return information(belief, voices.matrix[who][:, None], voices.noise[who][:, None])
+
+        return self._mean(item, annotator, told)
+
+    def accuracy(self, item: Integers) -> Floats:
+        """Return the expected probability that the best class is the true one: (pair)."""
+        return self._mean(item, item, lambda belief, _: belief.max(axis=-1))
+
+    def accuracy_after(self, item: Integers, annotator: Integers, matrix: Floats) -> Floats:
+        """Return the same after one more answer: (pair)."""
+        return self._mean(
+            item, annotator, lambda belief, who: expected_accuracy(belief, matrix[who][:, None])
+        )
+
+    def ask(self, item: Integers, annotator: Integers, matrix: Floats) -> None:
+        """Plan one more label for each of these items, which are all different."""
+        self.waiting[item] += 1
+        new = item[self.row[item] < 0]
+        self.row[new] = len(self.weight) + np.arange(len(new))
+        first = np.zeros((len(new), _BRANCHES))
+        first[:, 0] = 1.0
+        same = np.repeat(self.posterior[new][:, None], _BRANCHES, axis=1)
+        self.weight = np.concatenate([self.weight, first])
+        self.belief = np.concatenate([self.belief, same])
+        n_classes = self.posterior.shape[1]
+        step = max(1, _PIECE // (_BRANCHES * n_classes**2))
+        for start in range(0, len(item), step):
+            rows = self.row[item[start : start + step]]
+            self._branch(rows, matrix[annotator[start : start + step]])
+            doubt = (self.weight[rows] * entropy(self.belief[rows])).sum(axis=1)
+            self.doubt[item[start : start + step]] = doubt
+
+    def _branch(self, rows: Integers, matrix: Floats) -> None:
+        # (row, branch, given class, true class), then branches and given classes as one axis
+        joint = self.belief[rows][:, :, None] * matrix.swapaxes(1, 2)[:, None]
+        joint = joint.reshape(len(rows), -1, matrix.shape[1])
+        chance = joint.sum(axis=2)
+        chance *= np.repeat(self.weight[rows], matrix.shape[2], axis=1)
+        kept = np.argsort(-chance, axis=1)[:, :_BRANCHES]
+        self.weight[rows] = share(np.take_along_axis(chance, kept, axis=1))
+        self.belief[rows] = share(np.take_along_axis(joint, kept[:, :, None], axis=1))
+
+    def _mean(self, item: Integers, annotator: Integers, of: _Of) -> Floats:
+        """Return the mean of something over the possible beliefs about items, pair by pair."""
+        out = np.empty(len(item))
+        n_classes = self.posterior.shape[1]
+        waiting = self.waiting[item]
+        for count in np.unique(waiting).tolist():
+            some = np.flatnonzero(waiting == count)
+            width = min(n_classes**count, _BRANCHES)  # no more series of answers than that
+            step = max(1, _PIECE // (n_classes**2 * width))
+            for start in range(0, len(some), step):
+                now = some[start : start + step]
+                if count:
+                    rows = self.row[item[now]]
+                    belief, weight = self.belief[rows, :width], self.weight[rows, :width]
+                    out[now] = (weight * of(belief, annotator[now])).sum(axis=1)
+                else:
+                    out[now] = of(self.posterior[item[now]][:, None], annotator[now])[:, 0]
+        return out

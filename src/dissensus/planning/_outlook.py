@@ -1,0 +1,118 @@
+"""What is believed about items and annotators before more is asked.
+
+The belief about items is the posterior of a fit. Unless one is given, it comes from five rounds
+of `hierarchical`, begun at the votes with one more vote spread as all votes are. With one or two
+labels per item more rounds can end with everything in one class; an early end does not.
+
+A label teaches about its annotator only as far as other labels have told the truth of its item.
+So every label is counted under the posterior without that label, and weighs as much as that
+posterior is sure:
+
+    without[t]           ∝ posterior[i, t] / confusion[a, t, label]
+    weight               = 1 - entropy of without / log n_classes
+    counts[a, t, label] += weight * without[t]
+
+Variational counts take a label on an item that nobody else has labelled for full evidence that
+its annotator is right; these take it for none. Everybody begins with four counts for every class:
+half of them on what seven in ten would say, half where the crowd puts its labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from .._relation import Array, Floats, Integers
+from ..aggregation import aggregate
+from ..aggregation._base import share
+from ..aggregation.dawid_skene_map import trust
+from ..annotations import Annotations
+from ..heldout import counted
+from ..registry import aggregators
+from ..result import Aggregation
+from ._information import entropy
+
+__all__ = ["METHOD", "Outlook", "fit", "outlook"]
+
+METHOD = "hierarchical[max_iter=5]"
+_STRENGTH, _ACCURACY = 4.0, 0.7  # of what is believed of somebody new
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What is believed before more is asked."""
+
+    said: Annotations
+    posterior: Floats  # (item, class)
+    counts: Floats  # (annotator, true class, given class): of Dirichlets
+    probabilities: Floats | None = None  # (item, class): what a classifier says
+
+    @cached_property
+    def confusion(self) -> Floats:
+        """What annotators make of every class, in the mean: (annotator, true, given)."""
+        return share(self.counts)
+
+    @cached_property
+    def asked(self) -> Integers:
+        """Pairs that are known already, in ascending order: item * n_annotators + annotator."""
+        return pair_keys(self.said.item, self.said.annotator, self.said.n_annotators)
+
+    def accuracy(self) -> float:
+        """Return the share of items whose best class is expected to be the true one."""
+        return float(self.posterior.max(axis=1).mean()) if len(self.posterior) else 1.0
+
+    def on(self, items: Integers) -> Outlook:
+        """Return the same about some of the items."""
+        return replace(
+            self,
+            said=self.said.take(items),
+            posterior=self.posterior[items],
+            probabilities=None if self.probabilities is None else self.probabilities[items],
+        )
+
+
+def fit(said: Annotations, seed: int = 0) -> Aggregation:
+    """Return a fit that also holds with one or two labels per item."""
+    votes = said.votes()
+    spread = share(votes.sum(axis=0))
+    return aggregate(said, METHOD, start=share(votes + spread), seed=seed)
+
+
+def outlook(
+    said: Annotations,
+    result: Aggregation | None = None,
+    probabilities: Floats | None = None,
+    seed: int = 0,
+) -> Outlook:
+    """Return what a result lets one expect of items and annotators."""
+    found = fit(said, seed) if result is None else result
+    return Outlook(said, np.asarray(found.posterior), _evidence(found), probabilities)
+
+
+def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:
+    """Return one number for every pair of an item and an annotator."""
+    return item.astype(np.int64) * n_annotators + annotator
+
+
+def _evidence(result: Aggregation) -> Floats:
+    """Return counts of what annotators make of every class, nobody judged by their own label."""
+    said = result.said
+    n_classes = said.n_classes
+    confusion = aggregators.create(result.method).confusion(result.params)
+    if confusion is None:
+        confusion = counted(result)
+    says = confusion[said.annotator, :, said.label]  # (annotation, true class)
+    log = np.log(np.maximum(result.posterior[said.item], _TINY)) - np.log(np.maximum(says, _TINY))
+    log -= log.max(axis=1, keepdims=True, initial=-np.inf)
+    without = share(np.exp(log))
+    without *= (1 - entropy(without) / max(np.log(n_classes), _TINY))[:, None]
+    cell = said.annotator * np.int64(n_classes) + said.label
+    size = said.n_annotators * n_classes
+    given = np.stack([np.bincount(cell, column, minlength=size) for column in without.T], axis=1)
+    counts = given.reshape(said.n_annotators, n_classes, n_classes).swapaxes(1, 2)
+    usual = trust(1, _ACCURACY, n_classes).T
+    crowd = share(counts.sum(axis=0) + usual)
+    return counts + _STRENGTH * (usual + crowd) / 2

@@ -1,0 +1,27 @@
+"""BALD: the answer that tells most about everything unknown, the truth and the annotator.
+
+As `joint`, but a confusion matrix is uncertain itself, with Dirichlet rows, and an answer counts
+for what it tells about both. It learns fast who is good; where there are many annotators it goes
+on to learn about people who will hardly be asked again.
+
+    N. Houlsby, F. Huszár, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification
+    and preference learning. arXiv:1112.5745, 2011.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ._base import PairPolicy, Voices
+from ._outlook import Outlook
+from .joint import explored
+
+__all__ = ["Bald"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bald(PairPolicy):
+    """The answer that tells most about the truth and about the annotator together."""
+
+    def voices(self, outlook: Outlook) -> Voices:
+        return Voices(outlook.confusion, explored(outlook, 1.0))

@@ -1,0 +1,25 @@
+"""Uncertainty: the items whose truth is least known, anybody who has not seen them.
+
+An item is worth the entropy of its posterior; who is asked is drawn. Where several labels are
+planned for one item, the entropy is what is expected after the ones before.
+
+    D. D. Lewis, W. A. Gale. A sequential algorithm for training text classifiers. SIGIR, 1994.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._relation import Floats, Integers
+from ._base import ItemPolicy
+from ._outlook import Outlook
+
+__all__ = ["Uncertainty"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncertainty(ItemPolicy):
+    """The items whose truth is least known, anybody."""
+
+    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
+        return doubt
