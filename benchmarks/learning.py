@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from crowds import OUT
 from dissensus import Annotations, read, read_truth
 from dissensus.metrics import Predictions, evaluate
 from dissensus.registry import learners
@@ -36,9 +38,11 @@ SPECS = [
     "two-stage[labels=dawid-skene,soft=True]",
     "two-stage[labels=glad,soft=True]",
     "raykar",
-    "raykar[folds=0]",
+    "raykar[volume=0]",
+    "raykar[folds=0,volume=0]",
     *(name for name in learners if name not in ("two-stage", "raykar")),
 ]
+_KEYS = ("spec", "accuracy", "half", "ece", "log_loss", "held", "epoch", "seconds")
 _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means of so many
 
 
@@ -135,6 +139,17 @@ def row_of(data: Data, spec: str, seeds: int, epochs: int | None) -> dict[str, A
     return told
 
 
+def merged(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return these rows, and those of other methods that an earlier run has left."""
+    kept = OUT / f"{name}.json"
+    if not kept.exists():
+        return rows
+    before = json.loads(kept.read_text(encoding="utf-8"))["tables"][0]["rows"]
+    every = {row[0]: dict(zip(_KEYS, row, strict=True)) for row in before if row[0] in SPECS}
+    every |= {row["spec"]: row for row in rows}
+    return list(every.values())
+
+
 def verdicts(rows: list[dict[str, Any]]) -> str:
     """Return what the bars of the issue make of the table."""
     by = {row["spec"]: row for row in rows}
@@ -173,14 +188,14 @@ def main() -> None:
             print(f"{name} is left out: {error}")
             continue
         rows = [row_of(data, spec, given.seeds, given.epochs) for spec in specs]
+        rows = merged(rows, section.name) if given.methods else rows
         columns = ["method", "accuracy", "95 % ±", "ECE", "log loss", "held-out log-likelihood"]
         columns += ["best epoch", "CPU seconds"]
-        keys = ("spec", "accuracy", "half", "ece", "log_loss", "held", "epoch", "seconds")
         note = (
             f"{SETS[name].__doc__} Means of {given.seeds} seeds; the interval is of the mean over "
             "seeds, and does not hold the chance of the test set. " + verdicts(rows)
         )
-        cells = [[row[key] for key in keys] for row in rows]
+        cells = [[row[key] for key in _KEYS] for row in rows]
         section.add(Table(f"Learning on {name}", columns, cells, note))
         section.write()
 

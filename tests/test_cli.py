@@ -405,6 +405,8 @@ def test_a_killed_aggregate_leaves_no_half_written_output(tmp_path):
         "dissensus",
         "aggregate",
         "simulation/answers.csv",
+        "-s",
+        "majority",
         "-o",
         "labels.csv",
     ]

@@ -55,7 +55,8 @@ _SHARED = 0.1  # of the weights, equally
 _GUESS = 0.01  # what is left to a uniform guess about gold
 _LEAST = 1e-6  # the least belief of a member, so that no single one can veto
 _LARGE = 300_000  # annotations from which a fit has all cores, and weights come from a sample
-_WORTH_TELLING = 0.05
+_WORTH_TELLING, _TOLD = 0.05, 4  # the least weight that is told, and of how many
+_ALIKE = 0.01  # weights closer than this are the same
 
 
 class Stack(NamedTuple):
@@ -227,11 +228,17 @@ def _why(
     weight: Floats, results: list[Aggregation], label: Integers, by_gold: bool
 ) -> tuple[str, ...]:
     """Return why the stack is as it is, and how far its members agree."""
-    order = np.argsort(-weight, kind="stable")
-    told = [f"{MEMBERS[m]} {weight[m]:.0%}" for m in order if weight[m] >= _WORTH_TELLING]
     what = "gold labels" if by_gold else "left-out labels"
+    order = np.argsort(-weight, kind="stable")[:_TOLD]
+    told = [f"{MEMBERS[m]} {weight[m]:.0%}" for m in order if weight[m] >= _WORTH_TELLING]
+    rest = 1 - sum(weight[m] for m in order if weight[m] >= _WORTH_TELLING)
+    if rest >= _WORTH_TELLING:
+        told.append(f"others {rest:.0%}")
+    why = f"Together these foresee {what} best: {', '.join(told)}."
+    if np.ptp(weight) < _ALIKE:
+        why = f"Nothing tells the {len(results)} members apart, so all count the same."
     apart = np.mean([(one.label != label).mean() for one in results])
     return (
-        f"Together these foresee {what} best: {', '.join(told)}.",
+        why,
         f"The {len(results)} members differ from the stack on {apart:.1%} of the items on average.",
     )
