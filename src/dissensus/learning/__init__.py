@@ -1,0 +1,1 @@
+"""Learning classifiers from annotators who disagree, one file per method; needs torch."""

@@ -1,0 +1,210 @@
+"""What every method of learning from annotators promises, and the loss that most of them share.
+
+A `Method` is a set of settings, as the registry knows it. It builds a `CrowdModel`: a classifier
+that gives `log_truth[i, k]`, the log-probability that item i is of class k, and a model of the
+annotators that turns it into the log-probability of every label that annotator j could give,
+
+    log_given[n, l] = log Σ_k exp(log_truth[i(n), k] + log_confusion[n, k, l]).
+
+The loss is the mean of −log_given at the labels that were given, over the annotations of a batch;
+a label that nobody gave is in no sum. For prediction the annotators are left out.
+
+The first epochs (`warm_up`) teach the classifier the labels as they are, every label with the same
+weight. The annotators stay at their start, so class k of the network is class k of the crowd.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import torch
+from annotated_types import Ge
+from torch import Tensor, nn
+
+from ..annotations import Annotations
+from ..nn.batches import Batch, Examples
+from ..nn.training import Learner
+from ..params import Positive, Settings
+from ._network import Classifier
+
+__all__ = ["Crowd", "CrowdModel", "Epochs", "Method", "Seen", "heard", "picked"]
+
+Epochs = Annotated[int, Ge(0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """What a method is built for: who said what, and the classifier to train."""
+
+    said: Annotations  # the annotations to learn from; items in the order of the inputs
+    classifier: Callable[[], Classifier]  # makes a new one
+    features: Tensor | None = None  # (annotator, feature): what is known of the annotators
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Settings, ABC):
+    """A way to learn a classifier from annotators who disagree.
+
+    Parameters
+    ----------
+    warm_up
+        Epochs in which the classifier learns the labels as they are.
+    crowd_lr
+        Learning rate of what is learned of the annotators. Each of them is in few batches, so it
+        has to be larger than the classifier's.
+    """
+
+    warm_up: Epochs = 5
+    crowd_lr: Positive = 0.03
+
+    @abstractmethod
+    def build(self, crowd: Crowd) -> CrowdModel:
+        """Return the network to train."""
+
+
+class Seen(NamedTuple):
+    """What the model of the annotators sees of every annotation."""
+
+    log_truth: Tensor  # (annotation, class)
+    vector: Tensor  # (annotation, feature): of the item, without gradients
+    annotator: Tensor  # (annotation)
+
+
+class CrowdModel(Learner):
+    """A classifier and what its annotators make of it."""
+
+    per_item: ClassVar[tuple[str, ...]] = ()  # buffers with a row per item: of training alone
+    warming: Tensor  # whether the classifier still learns the labels as they are
+    count: Tensor  # (annotator): how many labels each gave, at least one
+
+    def __init__(self, crowd: Crowd, method: Method) -> None:
+        super().__init__()
+        self.classifier = crowd.classifier()
+        self.n_items = crowd.said.n_items
+        self.n_annotators = crowd.said.n_annotators
+        self.n_classes = crowd.said.n_classes
+        self.warm_up, self.crowd_lr = method.warm_up, method.crowd_lr
+        self.register_buffer("warming", torch.tensor(method.warm_up > 0))
+        count = torch.from_numpy(crowd.said.labels_per_annotator).clamp(min=1)
+        self.n_annotations = max(len(crowd.said), 1)
+        self.register_buffer("count", count.to(torch.get_default_dtype()))
+
+    @abstractmethod
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        """Return what annotators say of items of every class: (annotation, true, given)."""
+
+    def log_given(self, seen: Seen) -> Tensor:
+        """Return log-probabilities of the labels that could be given: (annotation, given)."""
+        confusion = self.log_confusion(seen.annotator, seen.vector)
+        return torch.logsumexp(seen.log_truth[:, :, None] + confusion, dim=1)
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        """Return what is added to the loss whatever was said, for instance a prior.
+
+        It looks at the annotators of a batch alone, each as often as they are in it. `over_all`
+        makes of it what stands for all of them.
+        """
+        return self.count.new_zeros(())
+
+    def groups(self) -> list[dict[str, Any]]:
+        networks = set(self.networks())
+        rest = [each for each in self.parameters() if each not in networks]
+        return [
+            {"params": list(self.networks())},
+            {"params": rest, "lr": self.crowd_lr, "weight_decay": 0.0},
+        ]
+
+    def networks(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters that are not about annotators."""
+        return self.classifier.parameters()
+
+    def over_all(self, value: Tensor, annotator: Tensor) -> Tensor:
+        """Return a value of annotators, seen once per annotation, added up over all of them.
+
+        Over a whole epoch this is the sum over annotators; a batch gives an unbiased estimate.
+        """
+        return self.n_annotations * (value / self.count[annotator]).mean()
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        """Return the loss after the warm-up, without the penalty."""
+        return -picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label).mean()
+
+    def seen(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Seen:
+        """Return the batch as its annotations see it."""
+        return Seen(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
+
+    def loss(self, batch: Batch) -> Tensor:
+        batch = heard(batch)
+        vector = self.classifier.encode(batch.x)
+        if self.warming:
+            return -picked(self.log_class(vector)[batch.row], batch.label).mean()
+        return self.crowd_loss(self.log_class(vector), vector, batch) + self.penalty(
+            batch.annotator
+        )
+
+    def begin(self, examples: Examples, epoch: int) -> None:
+        self.warming.fill_(epoch < self.warm_up)
+
+    def log_class(self, vector: Tensor) -> Tensor:
+        """Return log-probabilities of the classes, from vectors: (item, class)."""
+        return self.classifier.log_truth(vector)
+
+    def log_truth(self, x: Tensor) -> Tensor:
+        """Return log-probabilities of the classes: (item, class)."""
+        return self.log_class(self.classifier.encode(x))
+
+    def log_chance(self, batch: Batch) -> Tensor:
+        """Return the log-probability of every label in the batch: (annotation)."""
+        vector = self.classifier.encode(batch.x)
+        seen = self.seen(self.log_class(vector), vector, batch)
+        return picked(self.log_given(seen), batch.label)
+
+    def log_classes(self, examples: Examples) -> Tensor:
+        """Return log-probabilities of the classes of all items with labels: (item, class)."""
+        log = self.count.new_zeros(self.n_items, self.n_classes)
+        for batch in examples.batches(1024, seed=0, epoch=0, shuffle=False):
+            log[batch.item] = self.log_truth(batch.x)
+        return log
+
+    def annotator_proba(self, x: Tensor, annotator: Tensor) -> Tensor:
+        """Return what these annotators would say of these items: (item, annotator, given)."""
+        vector = self.classifier.encode(x)
+        row, column = _pairs(len(x), annotator)
+        seen = Seen(self.log_class(vector)[row], vector[row], column)
+        return self.log_given(seen).exp().reshape(len(x), len(annotator), self.n_classes)
+
+    def performance(self, x: Tensor, annotator: Tensor) -> Tensor:
+        """Return how probably these annotators are right about these items: (item, annotator)."""
+        vector = self.classifier.encode(x)
+        row, column = _pairs(len(x), annotator)
+        right = self.log_confusion(column, vector[row]).diagonal(dim1=1, dim2=2)
+        chance = (self.log_class(vector)[row] + right).exp().sum(dim=1)
+        return chance.reshape(len(x), len(annotator))
+
+    def confusion(self) -> Tensor:
+        """Return what every annotator says of an average item: (annotator, true, given)."""
+        everyone = torch.arange(self.n_annotators, device=self.count.device)
+        average = self.classifier.mean.new_zeros(self.n_annotators, self.classifier.width)
+        return self.log_confusion(everyone, average).exp()
+
+
+def picked(log: Tensor, label: Tensor) -> Tensor:
+    """Return the entry of every row that its label names."""
+    return log.gather(1, label[:, None])[:, 0]
+
+
+def heard(batch: Batch) -> Batch:
+    """Return the batch without the items of which nothing was said."""
+    kept = torch.bincount(batch.row, minlength=len(batch.item)) > 0
+    if bool(kept.all()):
+        return batch
+    place = kept.cumsum(dim=0) - 1
+    return batch._replace(x=batch.x[kept], item=batch.item[kept], row=place[batch.row])
+
+
+def _pairs(n_items: int, annotator: Tensor) -> tuple[Tensor, Tensor]:
+    row = torch.arange(n_items, device=annotator.device).repeat_interleave(len(annotator))
+    return row, annotator.repeat(n_items)

@@ -1,0 +1,77 @@
+"""Confusion matrices of annotators who gave few labels each.
+
+Logits are a matrix that all share plus what is the annotator's own,
+
+    log_confusion[j, k, l] = log_softmax_l( common[k, l] + own[j, k, l] ),
+
+with a Gaussian prior of spread `spread` on every entry of `own`. An annotator with forty labels on
+eight classes cannot fill sixty-four cells; the prior lets what is seen of all stand in. It enters
+the loss as it does the posterior: divided by the number of annotations.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from .._relation import Floats
+from ..annotations import Annotations
+from ..nn.tables import Table
+
+__all__ = ["AnnotatorMatrices", "count_confusion", "squares", "trusting"]
+
+
+class AnnotatorMatrices(nn.Module):
+    """One matrix for every annotator: what all share and what is their own."""
+
+    def __init__(self, start: Tensor, n_annotators: int, spread: float | None) -> None:
+        super().__init__()
+        self.common = nn.Parameter(start.clone())  # (true, given)
+        self.own = Table(torch.zeros(n_annotators, *start.shape))  # (annotator, true, given)
+        self.spread = spread
+
+    def forward(self, annotator: Tensor) -> Tensor:
+        return self.common + self.own(annotator)
+
+    def surprise(self, annotator: Tensor) -> Tensor:
+        """Return minus the log of their prior, but for a constant: (annotation)."""
+        if self.spread is None:
+            return self.common.new_zeros(len(annotator))
+        return squares(self.own(annotator)) / (2 * self.spread**2)
+
+
+def squares(rows: Tensor) -> Tensor:
+    """Return the sum of the squares in every row of a table."""
+    return rows.flatten(1).square().sum(dim=1)
+
+
+def trusting(accuracy: float, n_classes: int) -> Tensor:
+    """Return logits under which every class is said rightly this often: (true, given).
+
+    >>> trusting(0.8, 3).softmax(dim=1).diagonal().tolist()
+    [0.800..., 0.800..., 0.800...]
+    """
+    others = max(n_classes - 1, 1)
+    return math.log(accuracy * others / (1 - accuracy)) * torch.eye(n_classes)
+
+
+def count_confusion(
+    said: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
+) -> Floats:
+    """Return confusion matrices by counting under a belief: (annotator, true, given).
+
+    Every cell gets `own`, and every row the weight `common`, shared out as all annotators
+    together fill that row.
+    """
+    n_classes = said.n_classes
+    column = said.annotator.astype(np.int64) * n_classes + said.label
+    shape = (said.n_items, said.n_annotators * n_classes)
+    table = sparse.csr_array((np.ones(len(said)), column, said.index), shape=shape)
+    counts = (table.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+    pooled = counts.sum(axis=0) + own + np.eye(n_classes)
+    counts = counts + own + common * pooled / pooled.sum(axis=1, keepdims=True)
+    return counts / counts.sum(axis=2, keepdims=True)

@@ -1,0 +1,83 @@
+"""The classifier that every method trains: an encoder, one hidden layer, one linear head.
+
+The encoder turns an input into a vector; where inputs are features already, it is the identity.
+Vectors are scaled by the mean and the spread of the training items, so that one learning rate and
+one dropout serve all data. Methods that look at the item (CoNAL, MaDL, CrowdAR) look at the vector,
+without sending gradients into the encoder.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Classifier", "linear"]
+
+
+class Classifier(nn.Module):
+    """x → logits of the classes.
+
+    Parameters
+    ----------
+    encoder
+        x → vector.
+    width
+        How many numbers a vector has.
+    n_classes
+        How many classes there are.
+    hidden
+        Width of the hidden layer; 0 for none, which makes it softmax regression.
+    dropout
+        Share of the hidden layer that is left out in every step.
+    input_dropout
+        Share of the vector that is left out in every step.
+    """
+
+    mean: Tensor  # (feature)
+    scale: Tensor  # (feature)
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        width: int,
+        n_classes: int,
+        hidden: int = 128,
+        dropout: float = 0.5,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.width = width
+        self.hidden_width = hidden or width
+        layers: list[nn.Module] = [nn.Dropout(input_dropout)]
+        if hidden:
+            layers += [nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(dropout)]
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(self.hidden_width, n_classes)
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("scale", torch.ones(width))
+
+    def fit_scale(self, vectors: Tensor) -> None:
+        """Scale by the mean and the spread of these vectors; what never varies becomes zero."""
+        spread = vectors.std(dim=0, unbiased=False)
+        self.mean.copy_(vectors.mean(dim=0))
+        self.scale.copy_(torch.where(spread > 1e-6, 1 / spread.clamp(min=1e-6), 0.0))
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Return the scaled vectors: (item, feature)."""
+        return (self.encoder(x) - self.mean) * self.scale
+
+    def log_truth(self, vector: Tensor) -> Tensor:
+        """Return log-probabilities of the classes: (item, class)."""
+        return self.head(self.body(vector)).log_softmax(dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.body(self.encode(x)))
+
+
+def linear(width: int, out: int, spread: float) -> nn.Linear:
+    """Return a linear layer whose weights begin small and whose bias begins at zero."""
+    layer = nn.Linear(width, out)
+    nn.init.normal_(layer.weight, std=spread)
+    nn.init.zeros_(layer.bias)
+    return layer

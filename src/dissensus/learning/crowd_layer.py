@@ -1,0 +1,190 @@
+"""Rodrigues and Pereira (2018): a layer of each annotator's own behind the classifier.
+
+The classifier's probabilities p become new logits, and these the chances of the labels:
+
+    mw    P(j says · of x) = softmax(p W_j)          a matrix
+    vw    softmax(w_j * p)                           a weight for every class
+    vw-b  softmax(w_j * p + b_j)                     and a bias
+    vb    softmax(p + b_j)                           a bias for every class
+    sw    softmax(s_j p)                             one weight
+
+Since p is at most one, an identity matrix leaves the annotator right with chance e / (e + K − 1)
+only, .28 for eight classes. So matrices and weights begin at the size that makes a sure classifier
+right with chance `trust`; the paper begins at one (`trust=None`). The paper has no prior on the
+layer, ours pulls each annotator towards what all share, or the layer learns the labels by heart.
+
+    F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..nn.tables import Table
+from ..params import Positive
+from ._base import Crowd, CrowdModel, Method, Seen
+from ._confusion import AnnotatorMatrices, squares, trusting
+from .confusion_layer import Chance
+
+__all__ = ["CrowdLayer", "CrowdLayerSw", "CrowdLayerVb", "CrowdLayerVw", "CrowdLayerVwB"]
+
+
+class LayerModel(CrowdModel):
+    """A classifier and a layer that turns its probabilities into logits of labels."""
+
+    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
+        super().__init__(crowd, settings)
+        self.spread = settings.spread
+        self.size = 1.0
+        if settings.trust is not None:
+            self.size = float(trusting(settings.trust, self.n_classes)[0, 0])
+
+    @abstractmethod
+    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
+        """Return logits of labels, from probabilities: (annotation, …, given)."""
+
+    @abstractmethod
+    def own(self, annotator: Tensor) -> Tensor:
+        """Return what is theirs alone, as the prior sees it: (annotation, …)."""
+
+    def log_given(self, seen: Seen) -> Tensor:
+        return self.logits(seen.log_truth.exp(), seen.annotator).log_softmax(dim=-1)
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        sure = torch.eye(self.n_classes, dtype=self.count.dtype, device=self.count.device)
+        each = [self.logits(one.expand(len(annotator), -1), annotator) for one in sure]
+        return torch.stack(each, dim=1).log_softmax(dim=-1)
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        if self.spread is None:
+            return super().penalty(annotator)
+        surprise = squares(self.own(annotator)) / (2 * self.spread**2)
+        return self.over_all(surprise, annotator) / self.n_annotations
+
+
+class MatrixModel(LayerModel):
+    """A matrix for every annotator."""
+
+    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
+        super().__init__(crowd, settings)
+        start = self.size * torch.eye(self.n_classes)
+        self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
+
+    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
+        return torch.einsum("nk,nkl->nl", p, self.matrices(annotator))
+
+    def own(self, annotator: Tensor) -> Tensor:
+        return self.matrices.own(annotator)
+
+
+class WeightModel(LayerModel):
+    """A weight of every annotator for every class."""
+
+    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
+        super().__init__(crowd, settings)
+        self.weight_own = Table(torch.zeros(self.n_annotators, self.n_classes))
+
+    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
+        return (self.size + self.weight_own(annotator)) * p
+
+    def own(self, annotator: Tensor) -> Tensor:
+        return self.weight_own(annotator)
+
+
+class WeightBiasModel(WeightModel):
+    """A weight and a bias of every annotator for every class."""
+
+    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
+        super().__init__(crowd, settings)
+        self.bias = Table(torch.zeros(self.n_annotators, self.n_classes))
+
+    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
+        return super().logits(p, annotator) + self.bias(annotator)
+
+    def own(self, annotator: Tensor) -> Tensor:
+        return torch.cat([self.weight_own(annotator), self.bias(annotator)], dim=1)
+
+
+class BiasModel(LayerModel):
+    """A bias of every annotator for every class."""
+
+    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
+        super().__init__(crowd, settings)
+        self.bias = Table(torch.zeros(self.n_annotators, self.n_classes))
+
+    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
+        return self.size * p + self.bias(annotator)
+
+    def own(self, annotator: Tensor) -> Tensor:
+        return self.bias(annotator)
+
+
+class ScaleModel(LayerModel):
+    """One weight for every annotator."""
+
+    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
+        super().__init__(crowd, settings)
+        self.scale_own = Table(torch.zeros(self.n_annotators, 1))
+
+    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
+        return (self.size + self.scale_own(annotator)) * p
+
+    def own(self, annotator: Tensor) -> Tensor:
+        return self.scale_own(annotator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdLayer(Method):
+    """A matrix of each annotator's own behind the classifier (mw).
+
+    Parameters
+    ----------
+    trust
+        How often annotators are right at the start where the classifier is sure; `None` begins
+        as the paper does.
+    spread
+        How far annotators may differ from what they share, as a standard deviation; `None` for as
+        far as the labels take them.
+    """
+
+    trust: Chance | None = 0.6
+    spread: Positive | None = 2.0
+
+    def build(self, crowd: Crowd) -> CrowdModel:
+        return MatrixModel(crowd, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdLayerVw(CrowdLayer):
+    """A weight of each annotator's own for every class."""
+
+    def build(self, crowd: Crowd) -> CrowdModel:
+        return WeightModel(crowd, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdLayerVwB(CrowdLayer):
+    """A weight and a bias of each annotator's own for every class."""
+
+    def build(self, crowd: Crowd) -> CrowdModel:
+        return WeightBiasModel(crowd, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdLayerVb(CrowdLayer):
+    """A bias of each annotator's own for every class."""
+
+    def build(self, crowd: Crowd) -> CrowdModel:
+        return BiasModel(crowd, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdLayerSw(CrowdLayer):
+    """One weight of each annotator's own."""
+
+    def build(self, crowd: Crowd) -> CrowdModel:
+        return ScaleModel(crowd, self)

@@ -1,0 +1,114 @@
+"""Guan et al. (2018), Doctor Net: a head for every annotator, then the best mixture of heads.
+
+    P(j says · of x) = softmax(H_j h(x)),   the class = softmax(Σ_j w_j H_j h(x)),  Σ_j w_j = 1
+
+The body h is shared. A head is what all share plus a part of one's own, under a Gaussian prior.
+The weights w learn to foresee the labels of a batch by the heads of its annotators; heads and body
+do not learn from that. We mix logits where the paper mixes probabilities: the mixture is then a
+head itself, and predicts at the price of one.
+
+    M. Guan, V. Gulshan, A. Dai, G. Hinton. Who said what: modeling individual labelers improves
+    classification. AAAI 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import linear as apply
+
+from ..nn.batches import Batch, Examples
+from ..nn.tables import Table
+from ..params import NonNegative, Positive
+from ._base import Crowd, CrowdModel, Method, Seen, picked
+from ._confusion import count_confusion, squares
+
+__all__ = ["DoctorNet", "DoctorNetModel"]
+
+
+class DoctorNetModel(CrowdModel):
+    """A body, a head for every annotator, and how much each head counts."""
+
+    log_counted: Tensor  # (annotator, true, given)
+
+    def __init__(self, crowd: Crowd, settings: DoctorNet) -> None:
+        super().__init__(crowd, settings)
+        self.spread, self.pooled = settings.spread, settings.pooled
+        width = self.classifier.hidden_width + 1  # the last for the bias
+        self.own = Table(torch.zeros(self.n_annotators, self.n_classes, width))
+        self.mixture = Table(torch.zeros(self.n_annotators, 1))  # logits of the weights
+        votes = crowd.said.votes()
+        belief = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+        counted = count_confusion(crowd.said, belief, common=settings.pooled)
+        log_counted = torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
+        self.register_buffer("log_counted", log_counted)
+
+    def log_class(self, vector: Tensor) -> Tensor:
+        hidden = self.classifier.body(vector)
+        own = torch.einsum("j,jkd->kd", self.mixture.all[:, 0].softmax(dim=0), self.own.all)
+        return self._logits(hidden, own.detach()).log_softmax(dim=-1)
+
+    def _logits(self, hidden: Tensor, own: Tensor) -> Tensor:
+        return self.classifier.head(hidden) + apply(hidden, own[:, :-1], own[:, -1])
+
+    def log_head(self, hidden: Tensor, annotator: Tensor) -> Tensor:
+        """Return what annotators say, by their own heads: (annotation, given)."""
+        own = self.own(annotator)
+        theirs = torch.einsum("nd,nkd->nk", hidden, own[:, :, :-1]) + own[:, :, -1]
+        return (self.classifier.head(hidden) + theirs).log_softmax(dim=-1)
+
+    def loss(self, batch: Batch) -> Tensor:
+        hidden = self.classifier.body(self.classifier.encode(batch.x))
+        if self.warming:
+            log = self.classifier.head(hidden).log_softmax(dim=-1)
+            return -picked(log[batch.row], batch.label).mean()
+        told = picked(self.log_head(hidden[batch.row], batch.annotator), batch.label)
+        here = torch.unique(batch.annotator)
+        weight = self.mixture(here)[:, 0].softmax(dim=0)
+        own = torch.einsum("j,jkd->kd", weight, self.own(here).detach())
+        hidden = hidden.detach()
+        common = self.classifier.head(hidden).detach()
+        mixed = (common + apply(hidden, own[:, :-1], own[:, -1])).log_softmax(dim=-1)
+        mixing = picked(mixed[batch.row], batch.label)
+        return self.penalty(batch.annotator) - told.mean() - mixing.mean()
+
+    def begin(self, examples: Examples, epoch: int) -> None:
+        super().begin(examples, epoch)
+        if not self.warming:
+            belief = self.log_classes(examples).double().exp().cpu().numpy()
+            counted = count_confusion(examples.said, belief, common=self.pooled)
+            self.log_counted.copy_(torch.from_numpy(np.log(counted)))
+
+    def log_given(self, seen: Seen) -> Tensor:
+        return self.log_head(self.classifier.body(seen.vector), seen.annotator)
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        return self.log_counted[annotator]
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        if self.spread is None:
+            return super().penalty(annotator)
+        surprise = squares(self.own(annotator)) / (2 * self.spread**2)
+        return self.over_all(surprise, annotator) / self.n_annotations
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorNet(Method):
+    """A head for every annotator, and a mixture of heads for the truth.
+
+    Parameters
+    ----------
+    spread
+        Standard deviation of the prior on each annotator's own part of a head; `None` for none.
+    pooled
+        Weight of what all annotators do in each row of an annotator's confusion matrix.
+    """
+
+    spread: Positive | None = 0.1
+    pooled: NonNegative = 5.0
+
+    def build(self, crowd: Crowd) -> DoctorNetModel:
+        return DoctorNetModel(crowd, self)

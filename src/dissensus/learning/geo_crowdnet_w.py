@@ -1,0 +1,57 @@
+"""GeoCrowdNet(W): the annotators together should tell all classes apart.
+
+    loss = coupled cross-entropy − weight · log det(AᵀA),   A[(j, l), k] = confusion[j, k, l]
+
+The volume is largest when for every class somebody hardly ever errs. That is what makes the truth
+identifiable: for each class an annotator who is nearly an expert.
+
+    S. Ibrahim, T. Nguyen, X. Fu. Deep learning from crowdsourced labels: coupled cross-entropy
+    minimization, identifiability, and regularization. ICLR 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..params import NonNegative
+from ._base import Crowd
+from ._volume import log_volume
+from .confusion_layer import ConfusionLayer, ConfusionLayerModel
+
+__all__ = ["GeoCrowdnetW", "GeoCrowdnetWModel"]
+
+
+class GeoCrowdnetWModel(ConfusionLayerModel):
+    """Confusion matrices of large volume."""
+
+    def __init__(self, crowd: Crowd, settings: GeoCrowdnetW) -> None:
+        super().__init__(crowd, settings)
+        self.worth = settings.weight
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        here = torch.unique(
+            annotator
+        )  # those of the batch stand for all, so that a step stays cheap
+        confusion = self.matrices(here).softmax(dim=-1)  # (annotator, true, given)
+        stacked = confusion.swapaxes(1, 2).reshape(-1, self.n_classes)  # (annotator, given; true)
+        scale = (self.n_annotators / len(here)) ** 0.5
+        return super().penalty(annotator) - self.worth * log_volume(scale * stacked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeoCrowdnetW(ConfusionLayer):
+    """Confusion matrices that tell the classes apart.
+
+    Parameters
+    ----------
+    weight
+        What a log-volume of one is worth.
+    """
+
+    weight: NonNegative = 0.01
+
+    def build(self, crowd: Crowd) -> GeoCrowdnetWModel:
+        return GeoCrowdnetWModel(crowd, self)

@@ -1,0 +1,79 @@
+"""Herde, Huseljic and Sick (2023), MaDL: errors by annotator and item; copies count less.
+
+The annotator network (`_performance.py`) gives every annotation its own confusion matrix. Labels of
+annotators that are alike count less, for they may be copies:
+
+    k[r, s] = exp(−γ ‖e_r − e_s‖²),   w_r ∝ 1 / Σ_s k[r, s],   Σ_r w_r = number of annotators
+    loss = mean of w_j · (−log P(label)) − log Gamma(γ | 1.25, .25)
+
+The weights look at the embeddings without changing them. They are taken among the annotators of a
+batch, so that a step does not cost more the more annotators there are.
+
+    M. Herde, D. Huseljic, B. Sick. Multi-annotator deep learning: a probabilistic framework for
+    classification. TMLR 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..nn.batches import Batch
+from ._base import Crowd, picked
+from ._performance import PerformanceMethod, PerformanceModel
+
+__all__ = ["Madl", "MadlModel"]
+
+_ALPHA, _BETA = 1.25, 0.25
+_MODE = (_ALPHA - 1) / _BETA
+_LEAST = 1e-5
+
+
+class MadlModel(PerformanceModel):
+    """An annotator network, and weights against copied labels."""
+
+    def __init__(self, crowd: Crowd, settings: Madl) -> None:
+        super().__init__(crowd, settings)
+        self.gamma = nn.Parameter(torch.tensor(_MODE)) if settings.weights else None
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        if self.gamma is None:
+            return super().crowd_loss(log_truth, vector, batch)
+        log = picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label)
+        here, place = torch.unique(batch.annotator, return_inverse=True)
+        weight = weights(self.embedding(here).detach(), self.gamma)[place]
+        prior = (_ALPHA - 1) * (self.gamma / _MODE).log() - _BETA * (self.gamma - _MODE)
+        return -(weight * log).mean() - prior
+
+    def stepped(self) -> None:
+        if self.gamma is not None:
+            self.gamma.clamp_(min=_LEAST)
+
+
+def weights(embedding: Tensor, gamma: Tensor) -> Tensor:
+    """Return how much annotators count, one on average and less where they are alike.
+
+    >>> weights(torch.tensor([[0.0], [0.0], [9.0]]), torch.tensor(1.0)).tolist()
+    [0.75, 0.75, 1.5]
+    """
+    apart = (embedding[:, None] - embedding[None]).square().sum(dim=2)
+    rare = 1 / torch.exp(-gamma * apart).sum(dim=1)
+    return len(embedding) * rare / rare.sum()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Madl(PerformanceMethod):
+    """Errors by annotator and item; labels of annotators that are alike count less.
+
+    Parameters
+    ----------
+    weights
+        Whether annotators that are alike count less.
+    """
+
+    weights: bool = True
+
+    def build(self, crowd: Crowd) -> MadlModel:
+        return MadlModel(crowd, self)

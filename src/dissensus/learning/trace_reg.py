@@ -1,0 +1,52 @@
+"""Tanno et al. (2019): of all confusion matrices that explain the labels, those of least trace.
+
+    loss = coupled cross-entropy + weight · mean_j trace(confusion[j])
+
+If annotators are right more often than not, on average, the matrices of least trace among those
+that explain the noisy labels are the true ones. Left alone, the network could take the noise into
+the classifier and leave the matrices at the identity.
+
+    R. Tanno et al. Learning from noisy labels by regularized estimation of annotator confusion.
+    CVPR 2019. doi:10.1109/CVPR.2019.01150
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ..params import NonNegative
+from ._base import Crowd
+from .confusion_layer import ConfusionLayer, ConfusionLayerModel
+
+__all__ = ["TraceReg", "TraceRegModel"]
+
+
+class TraceRegModel(ConfusionLayerModel):
+    """Confusion matrices whose trace costs something."""
+
+    def __init__(self, crowd: Crowd, settings: TraceReg) -> None:
+        super().__init__(crowd, settings)
+        self.worth = settings.weight
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        trace = self.matrices(annotator).softmax(dim=-1).diagonal(dim1=1, dim2=2).sum(dim=1)
+        mean = self.over_all(trace, annotator) / self.n_annotators
+        return super().penalty(annotator) + self.worth * mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceReg(ConfusionLayer):
+    """Confusion matrices of least trace.
+
+    Parameters
+    ----------
+    weight
+        What a trace of one costs.
+    """
+
+    weight: NonNegative = 0.01
+
+    def build(self, crowd: Crowd) -> TraceRegModel:
+        return TraceRegModel(crowd, self)

@@ -1,0 +1,90 @@
+"""Aggregate first, then train as if the labels were true.
+
+Any aggregator gives q[i, k], the belief that item i is of class k. Hard, its best class is learned
+as ordinary labels are; soft, the belief itself:
+
+    loss = −(1/n) Σ_i Σ_k q[i, k] log p_k(x_i),
+
+whose least value is the entropy of q, not zero. The annotators' confusion matrices are counted
+under q; they decide nothing about the classifier but the epoch at which it is best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..nn.batches import Batch
+from ..params import NonNegative, Positive
+from ..registry import aggregators
+from ._base import Crowd, CrowdModel, Epochs, Method
+from ._confusion import count_confusion
+
+__all__ = ["TwoStage", "TwoStageModel"]
+
+
+class TwoStageModel(CrowdModel):
+    """A classifier of labels that stand fast."""
+
+    per_item = ("target",)
+    target: Tensor  # (item, class): what to learn; rows of zeros are left out
+    log_counted: Tensor  # (annotator, true, given)
+
+    def __init__(
+        self, crowd: Crowd, settings: TwoStage, target: Tensor, log_counted: Tensor
+    ) -> None:
+        super().__init__(crowd, settings)
+        self.register_buffer("target", target)
+        self.register_buffer("log_counted", log_counted)
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        return self.log_counted[annotator]
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        target = self.target[batch.item]
+        return -(target * log_truth).sum() / target.sum().clamp(min=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStage(Method):
+    """Train on the labels of any aggregator.
+
+    Parameters
+    ----------
+    labels
+        The aggregator, as the registry writes it.
+    soft
+        Learn the aggregator's belief instead of its best class.
+    temperature
+        Above 1 flattens a soft belief, below 1 sharpens it.
+    pooled
+        Weight of what all annotators do in each row of an annotator's confusion matrix.
+    """
+
+    warm_up: Epochs = 0
+    labels: str = "majority"
+    soft: bool = False
+    temperature: Positive = 1.0
+    pooled: NonNegative = 5.0
+
+    def build(self, crowd: Crowd) -> TwoStageModel:
+        aggregator, said = aggregators.create(self.labels), crowd.said
+        target = posterior = np.zeros((said.n_items, said.n_classes))
+        if len(said):
+            found = aggregator.fit(said)
+            posterior = found.posterior
+            target = np.eye(said.n_classes)[found.label] * (found.label >= 0)[:, None]
+        if self.soft:
+            target = posterior ** (1 / self.temperature)
+            target = target / target.sum(axis=1, keepdims=True)
+        target = target * (said.labels_per_item > 0)[:, None]
+        counted = count_confusion(said, posterior, common=self.pooled)
+        return TwoStageModel(
+            crowd,
+            self,
+            torch.tensor(target, dtype=torch.get_default_dtype()),
+            torch.tensor(np.log(counted), dtype=torch.get_default_dtype()),
+        )

@@ -1,0 +1,85 @@
+"""Wei et al. (2022), Union-Net: all annotators as one who says (annotator, label).
+
+    u[(j, l)](x) = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
+
+so who speaks is part of what is said. The law of annotator j is their block of u, divided by its
+sum. Blocks begin at an identity of size `trust`, times how much of all labels each annotator gave.
+
+    H. Wei, R. Xie, L. Feng, B. Han, B. An. Deep learning from multiple noisy annotators as a
+    union. IEEE Transactions on Neural Networks and Learning Systems, 2022.
+    doi:10.1109/TNNLS.2022.3168696
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..nn.batches import Batch
+from ..params import Positive
+from ._base import Crowd, CrowdModel, Method, Seen, picked
+from ._confusion import AnnotatorMatrices, trusting
+from .confusion_layer import Chance
+
+__all__ = ["UnionNet", "UnionNetModel"]
+
+
+class UnionNetModel(CrowdModel):
+    """A classifier and one distribution over annotators and labels for every class."""
+
+    rate: Tensor  # (annotator): log share of all labels
+
+    def __init__(self, crowd: Crowd, settings: UnionNet) -> None:
+        super().__init__(crowd, settings)
+        start = trusting(settings.trust, self.n_classes)
+        self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
+        self.register_buffer("rate", (self.count / self.count.sum()).log())
+
+    def log_union(self, annotator: Tensor) -> Tensor:
+        """Return log V of these annotators: (annotation, true, given).
+
+        Its columns are distributions over all annotators: the one place where a step costs more
+        the more of them there are.
+        """
+        everyone = self.matrices.common + self.matrices.own.all + self.rate[:, None, None]
+        total = everyone.logsumexp(dim=(0, 2))  # (true)
+        return everyone[annotator] - total[:, None]
+
+    def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
+        return self.log_union(annotator).log_softmax(dim=-1)
+
+    def log_joint(self, log_truth: Tensor, annotator: Tensor) -> Tensor:
+        """Return log u of these annotators' blocks: (annotation, given)."""
+        return torch.logsumexp(log_truth[:, :, None] + self.log_union(annotator), dim=1)
+
+    def log_given(self, seen: Seen) -> Tensor:
+        return self.log_joint(seen.log_truth, seen.annotator).log_softmax(dim=-1)
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        joint = self.log_joint(log_truth[batch.row], batch.annotator)
+        return -(picked(joint, batch.label) - self.rate[batch.annotator]).mean()
+
+    def penalty(self, annotator: Tensor) -> Tensor:
+        return self.over_all(self.matrices.surprise(annotator), annotator) / self.n_annotations
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnionNet(Method):
+    """All annotators as one who says who speaks and what.
+
+    Parameters
+    ----------
+    trust
+        How often every annotator is right at the start.
+    spread
+        How far annotators may differ from what they share, as a standard deviation of logits;
+        `None` for as far as the labels take them.
+    """
+
+    trust: Chance = 0.6
+    spread: Positive | None = 2.0
+
+    def build(self, crowd: Crowd) -> UnionNetModel:
+        return UnionNetModel(crowd, self)
