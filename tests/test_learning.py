@@ -360,7 +360,8 @@ def test_t5_t6_half_a_crowd_of_spammers_is_seen_through(spec, majority):
     assert error < ERROR.get(spec, 0.16)
 
 
-# Over five seeds these two are on a par with majority labels (−.03 to +.04); all others gain.
+# These two fell below majority labels on some seeds (−.024 to +.04 over five), so they get room.
+# The others are held to this one seed only; gains over majority labels are not promised.
 GAIN = {"doctor-net": -0.03, "annot-mix": -0.03}
 ERROR = {"annot-mix": 0.25}
 
