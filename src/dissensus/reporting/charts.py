@@ -16,7 +16,7 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from ..agreement import Clusters, Pairs
 
-__all__ = ["chart", "check_chart", "pairs_chart", "save_chart"]
+__all__ = ["chart", "check_chart", "pairs_chart", "save_chart", "share_bars"]
 
 BLUE, ORANGE, GREY = "#2f6fde", "#e07b39", "#9aa4b2"
 PERCENT = {"format": ".0%", "tickCount": 6}
@@ -31,6 +31,42 @@ _WIDE = 520  # of a chart that fills its page, where there is no page
 def chart(rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """Return a chart of rows that is as wide as its place."""
     return {"$schema": _SCHEMA, "data": {"values": rows}, "width": "container", **more}
+
+
+def share_bars(
+    names: list[str], shares: dict[str, list[float]], colours: list[str]
+) -> dict[str, Any]:
+    """Return bars of how common classes are, one for every kind of share, in this order."""
+    kinds = list(shares)
+    rows = [
+        {"class": name, "share": round(shares[of][place], 6), "of": of}
+        for place, name in enumerate(names)
+        for of in kinds
+    ]
+    return chart(
+        rows,
+        height=max(28 * len(names), 60),
+        mark={"type": "bar", "tooltip": True},
+        encoding={
+            "y": {
+                "field": "class",
+                "type": "nominal",
+                "sort": names,
+                "title": "class",
+                "axis": {"labelLimit": 140},
+            },
+            "yOffset": {"field": "of", "sort": kinds},
+            "x": {"field": "share", "type": "quantitative", "title": "share", "axis": PERCENT},
+            "color": {
+                "field": "of",
+                "type": "nominal",
+                "title": None,
+                "sort": kinds,
+                "scale": {"domain": kinds, "range": colours},
+                "legend": {"orient": "top"},
+            },
+        },
+    )
 
 
 def check_chart(path: str | Path) -> str:

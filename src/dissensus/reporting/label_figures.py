@@ -9,7 +9,7 @@ import numpy as np
 from ..identification.proportions import proportion
 from ..result import gold_codes
 from ._figure import Figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, chart
+from .charts import BLUE, GREY, ORANGE, PERCENT, chart, share_bars
 from .sentences import percent
 from .summary import SURE
 
@@ -30,34 +30,11 @@ def classes_figure(report: Report) -> Figure:
     inferred = np.bincount(label, minlength=said.n_classes) / max(len(label), 1)
     order = np.argsort(-inferred, kind="stable")[:_MOST_CLASSES]
     names = [said.classes[place] for place in order.tolist()]
-    rows = [
-        {"class": said.classes[place], "share": round(float(share[place]), 6), "of": of}
-        for place in order.tolist()
-        for of, share in (("labels given", given), ("labels inferred", inferred))
-    ]
-    spec = chart(
-        rows,
-        height=max(28 * len(names), 60),
-        mark={"type": "bar", "tooltip": True},
-        encoding={
-            "y": {
-                "field": "class",
-                "type": "nominal",
-                "sort": names,
-                "title": "class",
-                "axis": {"labelLimit": 140},
-            },
-            "yOffset": {"field": "of"},
-            "x": {"field": "share", "type": "quantitative", "title": "share", "axis": PERCENT},
-            "color": {
-                "field": "of",
-                "type": "nominal",
-                "title": None,
-                "scale": {"range": [GREY, BLUE]},
-                "legend": {"orient": "top"},
-            },
-        },
-    )
+    shares = {
+        "labels given": given[order].tolist(),
+        "labels inferred": inferred[order].tolist(),
+    }
+    spec = share_bars(names, shares, [GREY, BLUE])
     top = names[0] if names else "none"
     some = "" if len(names) == said.n_classes else f" The {len(names)} most common are shown."
     words = (

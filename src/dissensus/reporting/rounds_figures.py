@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._figure import Figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, chart
+from .charts import BLUE, GREY, ORANGE, PERCENT, chart, share_bars
 from .sentences import percent
 from .two_sides import Rounds
 
@@ -26,35 +26,8 @@ def classes_figure(rounds: Rounds) -> Figure:
         shares.append(np.bincount(label, minlength=len(classes)) / max(len(label), 1))
     order = np.argsort(-(shares[0] + shares[1]), kind="stable")[:_MOST_CLASSES].tolist()
     names = [classes[k] for k in order]
-    rows = [
-        {"class": classes[k], "share": round(float(share[k]), 6), "of": side.name}
-        for k in order
-        for side, share in zip(sides, shares, strict=True)
-    ]
-    spec = chart(
-        rows,
-        height=max(28 * len(names), 60),
-        mark={"type": "bar", "tooltip": True},
-        encoding={
-            "y": {
-                "field": "class",
-                "type": "nominal",
-                "sort": names,
-                "title": "class",
-                "axis": {"labelLimit": 140},
-            },
-            "yOffset": {"field": "of", "sort": [side.name for side in sides]},
-            "x": {"field": "share", "type": "quantitative", "title": "share", "axis": PERCENT},
-            "color": {
-                "field": "of",
-                "type": "nominal",
-                "title": None,
-                "sort": [side.name for side in sides],
-                "scale": {"domain": [side.name for side in sides], "range": [ORANGE, BLUE]},
-                "legend": {"orient": "top"},
-            },
-        },
-    )
+    by_side = {side.name: share[order].tolist() for side, share in zip(sides, shares, strict=True)}
+    spec = share_bars(names, by_side, [ORANGE, BLUE])
     k = int(np.abs(shares[1] - shares[0]).argmax())
     words = (
         f"The share of {classes[k]} differs most: {percent(float(shares[0][k]))} and "
