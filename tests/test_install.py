@@ -38,7 +38,9 @@ def below(folder):
     return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir())
 
 
-def test_the_demo_is_a_data_set_by_name(tmp_path):
+def test_the_demo_is_a_data_set_by_name(tmp_path, monkeypatch):
+    (tmp_path / "here" / "demo").mkdir(parents=True)  # a folder of that name is ./demo
+    monkeypatch.chdir(tmp_path / "here")
     done = install("demo", tmp_path / "demo")
     said, truth = demo()
     assert done.said == said
@@ -66,8 +68,10 @@ def test_what_is_neither_a_path_nor_a_name_is_refused(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "mine.txt").write_text("keep")
-    with pytest.raises(OptionError):  # it is a folder now, and already in its place
+    with pytest.raises(DataError, match="demo: is there already; name another --folder"):
         install("demo")
+    with pytest.raises(OptionError, match="it is there already"):  # the folder of that name
+        install("./demo")
     assert (tmp_path / "demo" / "mine.txt").read_text() == "keep"
 
 

@@ -74,7 +74,7 @@ def install(
     script = path.suffix == ".py"
     if script and answers is None:
         return _run(path, Path(folder or "."), trust_code)
-    if not script and not path.exists():
+    if not script and (_is_name(source) or not path.exists()):
         return _by_name(str(source), Path(folder or str(source)), seed)
     given: dict[str, Any] = {
         "metadata": metadata,
@@ -90,6 +90,19 @@ def install(
         return _from_folder(path, Path(folder or path.resolve().name), given)
     said, notes = read_answers(Path(answers or path), answers_format)
     return settle(Path(folder or "."), said, notes, **given)
+
+
+def _is_name(source: str | Path) -> bool:
+    """Return whether a source is a known name; a folder that is called so is `./name`."""
+    from ..errors import MethodError
+    from ..registry import simulators
+
+    if not isinstance(source, str) or "/" in source or "\\" in source:
+        return False
+    try:
+        return source == "demo" or bool(simulators.resolve(source))
+    except MethodError:
+        return False
 
 
 def _by_name(name: str, folder: Path, seed: int) -> Installed:
