@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..registry import estimators
-from ._base import Estimator
-from .catd import Catd
-from .crh import Crh
-from .gaussian import Gaussian
-from .lfc_n import LfcN
-from .mean import Mean
-from .median import Median
-from .pm import Pm
 from .result import Estimation
-from .trimmed_mean import TrimmedMean
 
 if TYPE_CHECKING:
     from ..measurements import Numbers
+    from ._base import Estimator
+    from .catd import Catd
+    from .crh import Crh
+    from .gaussian import Gaussian
+    from .lfc_n import LfcN
+    from .mean import Mean
+    from .median import Median
+    from .pm import Pm
+    from .trimmed_mean import TrimmedMean
 
 __all__ = [
     "Catd",
@@ -32,6 +33,14 @@ __all__ = [
     "TrimmedMean",
     "estimate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for place in (*estimators.table.values(), f"{__name__}._base:Estimator"):
+        module, _, method = place.partition(":")
+        if method == name:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def estimate(said: Numbers, method: str | Estimator = "mean", **given: Any) -> Estimation:
