@@ -32,9 +32,7 @@ class GeoCrowdnetWModel(ConfusionLayerModel):
         self.worth = settings.weight
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        here = torch.unique(
-            annotator
-        )  # those of the batch stand for all, so that a step stays cheap
+        here = torch.unique(annotator)  # they stand for all, so that a step stays cheap
         confusion = self.matrices(here).softmax(dim=-1)  # (annotator, true, given)
         stacked = confusion.swapaxes(1, 2).reshape(-1, self.n_classes)  # (annotator, given; true)
         scale = (self.n_annotators / len(here)) ** 0.5

@@ -18,23 +18,19 @@ import torch
 from torch import Tensor
 
 from ..nn.batches import Batch
-from ..params import Positive
-from ._base import Crowd, CrowdModel, Method, Seen, picked
-from ._confusion import AnnotatorMatrices, trusting
-from .confusion_layer import Chance
+from ._base import Crowd, Seen, picked
+from .confusion_layer import ConfusionLayer, ConfusionLayerModel
 
 __all__ = ["UnionNet", "UnionNetModel"]
 
 
-class UnionNetModel(CrowdModel):
+class UnionNetModel(ConfusionLayerModel):
     """A classifier and one distribution over annotators and labels for every class."""
 
     rate: Tensor  # (annotator): log share of all labels
 
     def __init__(self, crowd: Crowd, settings: UnionNet) -> None:
         super().__init__(crowd, settings)
-        start = trusting(settings.trust, self.n_classes)
-        self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
         self.register_buffer("rate", (self.count / self.count.sum()).log())
 
     def log_union(self, annotator: Tensor) -> Tensor:
@@ -61,25 +57,10 @@ class UnionNetModel(CrowdModel):
         joint = self.log_joint(log_truth[batch.row], batch.annotator)
         return -(picked(joint, batch.label) - self.rate[batch.annotator]).mean()
 
-    def penalty(self, annotator: Tensor) -> Tensor:
-        return self.over_all(self.matrices.surprise(annotator), annotator) / self.n_annotations
-
 
 @dataclass(frozen=True, kw_only=True)
-class UnionNet(Method):
-    """All annotators as one who says who speaks and what.
-
-    Parameters
-    ----------
-    trust
-        How often every annotator is right at the start.
-    spread
-        How far annotators may differ from what they share, as a standard deviation of logits;
-        `None` for as far as the labels take them.
-    """
-
-    trust: Chance = 0.6
-    spread: Positive | None = 2.0
+class UnionNet(ConfusionLayer):
+    """All annotators as one who says who speaks and what; settings as of `confusion-layer`."""
 
     def build(self, crowd: Crowd) -> UnionNetModel:
         return UnionNetModel(crowd, self)
