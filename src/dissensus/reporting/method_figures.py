@@ -83,7 +83,7 @@ def budget_figure(plan: Plan) -> Figure | None:
     words = (
         f"If beliefs are right, {amount(points[-1].labels, 'further label')}, asked of the right "
         f"people, lift the share of right labels from {percent(points[0].accuracy)} to "
-        f"{percent(points[-1].accuracy)}."
+        f"{percent(points[-1].accuracy)}. Beliefs are often too high; some known labels would tell."
     )
     numbers = (
         ("further labels", "expected to be right", "90% interval"),
