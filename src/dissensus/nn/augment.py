@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..errors import OptionError
 from ..params import NonNegative, Probability, Settings
+from .inputs import Arrays, Inputs
 
-__all__ = ["Augment"]
+__all__ = ["Augment", "augment_for"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,14 @@ class Augment(Settings):
         if self.colour:
             x = _coloured(x, self.colour)
         return x
+
+
+def augment_for(inputs: Inputs) -> Augment:
+    """Return the usual changes to these inputs, which have to be images."""
+    pictures = inputs.values.ndim == 4 if isinstance(inputs, Arrays) else inputs.kind == "images"
+    if not pictures:
+        raise OptionError(f"images are changed at random while training, but not {inputs.kind}")
+    return Augment()
 
 
 def _cropped(x: Tensor, most: float) -> Tensor:

@@ -19,11 +19,14 @@ from typing import Any
 import torch
 
 from ...errors import OptionError
+from ...params import describe_fields, spoken
 from ...registry import Registry
 from ..inputs import Arrays, Inputs
 from ._base import Encoder, ImageEncoder, Tokens
 
-__all__ = ["Encoder", "ImageEncoder", "Tokens", "encoder_for", "encoders"]
+__all__ = ["Encoder", "ImageEncoder", "Tokens", "encoder_for", "encoder_spec", "encoders"]
+
+_USUAL = 224  # pixels: what encoders take that know only one size
 
 encoders: Registry[Any] = Registry(
     "encode",
@@ -75,6 +78,39 @@ def encoder_for(
         torch.manual_seed(seed)
         encoder: Encoder = made.build(inputs)
     return encoder.freeze() if (encoder.learned if frozen is None else frozen) else encoder
+
+
+def encoder_spec(
+    name: str, inputs: Inputs | None = None, *, size: int | None = None, pretrained: bool = False
+) -> str:
+    """Return an encoder's name with all that is known of it in brackets.
+
+    Parameters
+    ----------
+    name
+        Its name; `auto` becomes the one that fits the inputs.
+    inputs
+        What it is for.
+    size
+        Side of the images, in pixels.
+    pretrained
+        Whether it begins with published weights; those of other sources begin so anyway.
+
+    Examples
+    --------
+    >>> encoder_spec("ResNet18", size=64)
+    'resnet[depth=18,size=64]'
+    """
+    known, settings = encoders.resolve(_as_spec(_fitting(inputs) if name == "auto" else name))
+    has = {field.name for field in describe_fields(encoders.find(known))}
+    if size is not None and "size" in has:
+        settings = {"size": size} | settings
+    elif size not in (None, _USUAL) and inputs is not None and inputs.kind == "images":
+        raise OptionError(f"{known} takes images of one size alone; do not give another")
+    if pretrained and "weights" in has:
+        settings = {"weights": "imagenet"} | settings
+    told = ",".join(f"{key}={spoken(value)}" for key, value in sorted(settings.items()))
+    return f"{known}[{told}]" if told else known
 
 
 def _as_spec(name: str) -> str:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ...params import Count, Settings
 from ..inputs import Inputs
 from ._base import ImageEncoder
-from ._weights import load_weights
+from ._weights import load_weights, weights_file
 
 __all__ = ["ResNet", "ResNetSettings"]
 
@@ -35,7 +35,8 @@ class ResNetSettings(Settings):
     size
         Side of the images, in pixels.
     weights
-        A file of weights with torchvision's names, `.safetensors` or `.pth`; at random without.
+        A file of weights with torchvision's names, `.safetensors` or `.pth`, or `imagenet` for the
+        published ones; at random without.
     """
 
     depth: Literal[18, 34, 50] = 18
@@ -46,7 +47,8 @@ class ResNetSettings(Settings):
         """Return the encoder."""
         made = ResNet(self.depth, self.size)
         if self.weights is not None:
-            load_weights(made, self.weights, without=("fc.",))
+            file = weights_file(f"resnet{self.depth}", self.weights)
+            load_weights(made, file, without=("fc.",))
             made.learned = True
         return made
 

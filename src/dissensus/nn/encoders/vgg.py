@@ -18,7 +18,7 @@ from torch.nn import functional
 from ...params import Count, Probability, Settings
 from ..inputs import Inputs
 from ._base import ImageEncoder
-from ._weights import load_weights
+from ._weights import load_weights, weights_file
 
 __all__ = ["PeerannotSettings", "Vgg", "VggSettings"]
 
@@ -36,7 +36,8 @@ class VggSettings(Settings):
     size
         Side of the images, in pixels.
     weights
-        A file of weights with torchvision's names, `.safetensors` or `.pth`; at random without.
+        A file of weights with torchvision's names, `.safetensors` or `.pth`, or `imagenet` for the
+        published ones; at random without.
     """
 
     depth: Literal[11, 13, 16, 19] = 16
@@ -61,7 +62,8 @@ class PeerannotSettings(Settings):
     dropout
         Share of it left out in every step.
     weights
-        A file of weights of vgg16_bn with torchvision's names; at random without.
+        A file of weights of vgg16_bn with torchvision's names, or `imagenet` for the published
+        ones; at random without.
     """
 
     size: Count = 224
@@ -121,6 +123,7 @@ class _Hidden(ImageEncoder):
 
 def _filled(made: Vgg, weights: str | None) -> Vgg:
     if weights is not None:
-        load_weights(made, weights, without=("classifier.",))
+        file = weights_file(made.name.partition("[")[0], weights)
+        load_weights(made, file, without=("classifier.",))
         made.learned = True
     return made
