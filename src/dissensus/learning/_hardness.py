@@ -1,0 +1,126 @@
+"""What the scores of hard items share: how margins are taken, who is left out, and the table."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from annotated_types import Interval
+
+from .._names import Names
+from .._relation import Floats, Integers, frozen
+from ..annotations import Annotations
+from ..errors import MethodError
+from ..params import Count, Settings
+from ..result import Table
+from ._margins import Kind, Scale
+
+__all__ = ["Hardness", "Margins", "below", "settings_of"]
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margins(Settings):
+    """Which margins are added up, and how many items are left out.
+
+    Parameters
+    ----------
+    alpha
+        Share of items to leave out, those with the lowest scores; at least one goes.
+    margin
+        A label's score less the second highest (top2, Yang and Koyejo), or less the highest of
+        another class (pleiss).
+    top
+        With top2 the class after so many, with pleiss the so-manieth of the others.
+    scale
+        Of which scores: probabilities or logits.
+    """
+
+    alpha: Annotated[float, Interval(ge=0, lt=1)] = 0.01
+    margin: Kind = "top2"
+    top: Count = 1
+    scale: Scale = "probabilities"
+
+    def check(self, said: Annotations) -> None:
+        """Fail where there is no class to compare a label with."""
+        if said.n_classes <= self.top:
+            told = "one class" if said.n_classes == 1 else f"{said.n_classes} classes"
+            raise MethodError(f"{told}, but margins with top = {self.top} need {self.top + 1}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hardness(ABC):
+    """Items with a score, the lower the harder.
+
+    Attributes
+    ----------
+    said
+        The annotations it speaks of.
+    pruned
+        Which items are too hard to learn from; never one without a score.
+    """
+
+    said: Annotations
+    pruned: Flags  # (item)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, frozen(value))
+
+    def __repr__(self) -> str:
+        told = f"{int(self.pruned.sum())} of {self.said.n_items} items too hard"
+        return f"<{type(self).__name__}: {told}>"
+
+    @property
+    @abstractmethod
+    def score(self) -> Floats:
+        """The score of every item; NaN where there is none: (item)."""
+
+    @property
+    def hardest(self) -> Integers:
+        """Items by score, the hardest first, those without one last: (item)."""
+        return np.argsort(self.score, kind="stable")
+
+    @property
+    def too_hard(self) -> Names:
+        """The items that are left out, by name."""
+        return self.said.items[self.pruned]
+
+    @property
+    def kept(self) -> Annotations:
+        """The annotations on the items that remain; the others stay declared, without labels."""
+        return self.said.keep(~self.pruned[self.said.item])
+
+    @abstractmethod
+    def table(self) -> Table:
+        """Return a row per item."""
+
+
+def below(score: Floats, alpha: float) -> tuple[float, Flags]:
+    """Return a quantile of the scores that are known, and who is not above it."""
+    known = ~np.isnan(score)
+    if not known.any():
+        return np.nan, known
+    quantile = float(np.quantile(score[known], alpha))
+    return quantile, known & (score <= quantile)
+
+
+def settings_of(kinds: tuple[type[Settings], ...], given: dict[str, Any]) -> list[Any]:
+    """Return settings of several kinds from names, each of which belongs to one of them."""
+    known = {field.name: kind for kind in kinds for field in fields(kind)}
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+            raise MethodError(f"no setting {name!r}; {hint}")
+    return [
+        kind(**{name: value for name, value in given.items() if known[name] is kind})
+        for kind in kinds
+    ]

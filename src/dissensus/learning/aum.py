@@ -1,0 +1,277 @@
+"""AUM (Pleiss et al. 2020): labels that a network cannot learn from other items are suspect.
+
+A classifier is trained on one label per item. After every epoch t the margin M_i(t) of item i is
+its label's score less that of another class (`_margins`), and
+
+    AUM_i = (1/T) Σ_t M_i(t).
+
+Items that look like others with the same label have large margins from the first epochs on. Where
+the network has to learn an item by heart against what it learns from the rest, the label is wrong
+or the item cannot be told: its margin is low for long. Training has to end before everything is
+known by heart.
+
+`cut="alpha"` leaves out the share `alpha` with the lowest AUM. `cut="fake"` finds out where
+learning by heart begins: a random share 1/(K + 1) of the items is put into a class that does not
+exist, the network is trained with K + 1 classes, and what is not above the 99th percentile of
+their AUM is left out. Items that were in that class are judged by a second training in which
+others are.
+
+AUMC is AUM with the labels that most of a crowd gave (ties at random, by the seed).
+
+    G. Pleiss, T. Zhang, E. Elenberg, K. Q. Weinberger. Identifying mislabeled data using the area
+    under the margin ranking. NeurIPS 2020. arXiv:2001.10528
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from torch import nn
+
+from .._names import Names, with_gaps
+from .._relation import Array, Floats, Integers
+from ..aggregation.majority import Majority
+from ..annotations import Annotations
+from ..errors import DataError
+from ..nn.augment import Augment
+from ..nn.settings import Training
+from ..params import Probability
+from ..result import Table
+from ._hardness import Hardness, Margins, below, settings_of
+from ._margins import Kind, Scale
+from ._watching import ALONE, Network, Run, Trainee
+
+__all__ = ["Aum", "AumScores", "aum", "aumc"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aum(Margins):
+    """The area under the margin of every item's one label.
+
+    Parameters
+    ----------
+    cut
+        Where items are too hard: below the quantile `alpha`, or below what a class that does not
+        exist reaches.
+    percentile
+        Of the AUM in that class.
+    """
+
+    margin: Kind = "pleiss"
+    scale: Scale = "logits"
+    cut: Literal["alpha", "fake"] = "alpha"
+    percentile: Probability = 0.99
+
+    def score(
+        self,
+        trainee: Trainee,
+        said: Annotations,
+        label: Integers,
+        run: Run = ALONE,
+        *,
+        keep: bool = False,
+    ) -> AumScores:
+        """Return the scores of items with one label each, -1 for none."""
+        self.check(said)
+        if self.cut == "fake":
+            values, cut = self._against_fakes(trainee, label, said.n_classes, run)
+            scores = None
+        else:
+            one = _labelled(label, said.classes)
+            seen = trainee.watch(one, run, top=self.top, scale=self.scale, keep=keep)
+            values = {kind: _spread(found, label) for kind, found in seen.aum.items()}
+            cut = np.full(len(label), below(values[self.margin], self.alpha)[0])
+            scores = seen.scores
+        chosen = values[self.margin]
+        return AumScores(
+            said, chosen <= cut, label, chosen, values["top2"], values["pleiss"], cut, scores
+        )
+
+    def _against_fakes(
+        self,
+        trainee: Trainee,
+        label: Integers,
+        n_classes: int,
+        run: Run,
+    ) -> tuple[dict[str, Floats], Floats]:
+        """Return AUM by kind and the cut of every item, each from a training where it is real."""
+        heard = np.flatnonzero(label >= 0)
+        size = max(round(len(heard) / (n_classes + 1)), 1)
+        drawn = np.random.default_rng([trainee.training.seed, 0xFA4E]).permutation(heard)
+        values = {kind: np.full(len(label), np.nan) for kind in ("top2", "pleiss")}
+        cut = np.full(len(label), np.nan)
+        for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
+            moved = label.copy()
+            moved[fakes] = n_classes
+            seen = trainee.watch(
+                _labelled(moved, n_classes + 1),
+                run.below(f"fake-{number}", run.progress),
+                top=self.top,
+                scale=self.scale,
+            )
+            found = {kind: _spread(each, moved) for kind, each in seen.aum.items()}
+            level = np.quantile(found[self.margin][fakes], self.percentile)
+            mine = np.setdiff1d(heard, fakes) if number == 0 else drawn[:size]
+            cut[mine] = level
+            for kind, each in found.items():
+                values[kind][mine] = each[mine]
+        return values, cut
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AumScores(Hardness):
+    """The area under the margin of every item.
+
+    Attributes
+    ----------
+    label
+        The label that was learned, by code; -1 for none.
+    aum
+        Mean margin over the epochs, as the settings have it; NaN without a label.
+    top2, pleiss
+        The same with either margin.
+    cut
+        At or below this an item is too hard.
+    scores
+        Logits after every epoch, if they were to be kept.
+    """
+
+    label: Integers  # (item)
+    aum: Floats  # (item)
+    top2: Floats  # (item)
+    pleiss: Floats  # (item)
+    cut: Floats  # (item)
+    scores: Floats | None  # (epoch, item, class)
+
+    @property
+    def score(self) -> Floats:
+        return self.aum
+
+    @property
+    def labels(self) -> Names:
+        """The label that was learned, by name; `None` for none."""
+        return with_gaps(self.said.classes, self.label)
+
+    def table(self) -> Table:
+        return {
+            "item": self.said.items,
+            "aum": self.aum,
+            "label": self.labels,
+            "n_labels": self.said.labels_per_item,
+            "pruned": self.pruned,
+        }
+
+
+def aum(
+    x: Any,
+    labels: Annotations | ArrayLike,
+    *,
+    encoder: str | nn.Module = "auto",
+    augment: Augment | None = None,
+    keep: bool = False,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Any = None,
+    **settings: Any,
+) -> AumScores:
+    """Return the area under the margin of every item.
+
+    Parameters
+    ----------
+    x
+        Inputs: an array, texts or image files, one per item.
+    labels
+        One label per item; -1, NaN or nothing where there is none.
+    encoder
+        What turns inputs into vectors, as `CrowdClassifier` takes it.
+    augment
+        Changes the images of a training batch.
+    keep
+        Whether to keep the logits of every epoch.
+    folder, resume, progress
+        Where to keep checkpoints, whether to go on from them, whom to tell.
+    **settings
+        Of `Aum` (margin, top, scale, alpha, cut, …), of the network (hidden, dropout,
+        input_dropout) and of `Training` (epochs, lr, seed, …). Every label is learned to the last
+        epoch: `held_out` and `patience` change nothing.
+
+    Examples
+    --------
+    >>> x = np.repeat(np.eye(2), 20, axis=0)
+    >>> labels = np.repeat(["cat", "dog"], 20)
+    >>> labels[3] = "dog"  # one is wrong
+    >>> aum(x, labels, epochs=10).too_hard.tolist()
+    ['3']
+    """
+    said = labels if isinstance(labels, Annotations) else _from_labels(labels)
+    if (said.labels_per_item > 1).any():
+        crowded = said.items[said.labels_per_item > 1]
+        raise DataError(
+            f"item {crowded[0]!r} has several labels, but AUM learns one; take aumc or waum"
+        )
+    label = np.full(said.n_items, -1)
+    label[said.item] = said.label
+    how, network, training = settings_of((Aum, Network, Training), settings)
+    trainee = Trainee.of(x, said, encoder, network, training, augment)
+    return how.score(trainee, said, label, Run(folder, resume, progress), keep=keep)
+
+
+def aumc(
+    x: Any,
+    said: Annotations,
+    *,
+    encoder: str | nn.Module = "auto",
+    augment: Augment | None = None,
+    keep: bool = False,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Any = None,
+    **settings: Any,
+) -> AumScores:
+    """Return the area under the margin of the label that most of a crowd gave to every item.
+
+    Parameters
+    ----------
+    x
+        Inputs: an array, texts or image files, one per item.
+    said
+        Who said what, items in the order of the inputs.
+    encoder, augment, keep, folder, resume, progress, **settings
+        As `aum` takes them.
+    """
+    how, network, training = settings_of((Aum, Network, Training), settings)
+    trainee = Trainee.of(x, said, encoder, network, training, augment)
+    label = majority(said, training.seed)
+    return how.score(trainee, said, label, Run(folder, resume, progress), keep=keep)
+
+
+def majority(said: Annotations, seed: int) -> Integers:
+    """Return the label that most gave to every item, -1 where nobody did: (item)."""
+    found = Majority().fit(said, seed=seed).label
+    return np.where(said.labels_per_item > 0, found, -1)
+
+
+def _from_labels(labels: ArrayLike) -> Annotations:
+    column = np.asarray(labels)
+    if column.ndim != 1:
+        raise DataError(f"one label per item, but these have {column.ndim} axes")
+    return Annotations.from_matrix(column[:, None])
+
+
+def _labelled(label: Integers, classes: Names | int) -> Annotations:
+    """Return one label per item as annotations of one annotator."""
+    heard = np.flatnonzero(label >= 0)
+    return Annotations.from_codes(
+        heard, np.zeros_like(heard), label[heard], items=len(label), annotators=1, classes=classes
+    )
+
+
+def _spread(found: Array, label: Integers) -> Floats:
+    """Return what is known of labels for every item, NaN where there is none."""
+    values = np.full(len(label), np.nan)
+    values[label >= 0] = found
+    return values

@@ -1,0 +1,279 @@
+"""WAUM (Lefort et al. 2024): which items are too hard, whoever labels them.
+
+A crowd gives an item several labels, some of them by people who err. So the area under the margin
+(`aum`) of every single label is weighed by how far its annotator is to be trusted with that item:
+
+1. Dawid and Skene's model gives a confusion matrix π_j of every annotator.
+2. One network is trained on all labels at once, every one a term of its loss.
+3. AUM_ij is the mean margin over the epochs of the label that annotator j gave to item i.
+4. s_ij = Σ_k p_k(x_i) π_j[k, k], with the probabilities p of the network after its last epoch.
+5. WAUM_i = Σ_j s_ij AUM_ij / Σ_j s_ij, over the annotators of the item.
+6. Items whose WAUM is not above its quantile `alpha` are too hard.
+7. Dawid and Skene's model is fitted again without them, and the other items get their labels by
+   votes that weigh π'_j[y, y] (`wds`).
+
+`normalize="count"` divides by the number of labels in step 5, as one of the papers prints it. With
+`per_annotator` every annotator has a network of their own, trained on their labels alone: for
+crowds whose annotators gave many labels each.
+
+An item has no score where nobody labelled it, or where nobody on it is trusted with any class
+that the network sees: it is NaN, and the item stays.
+
+    T. Lefort, B. Charlier, A. Joly, J. Salmon. Identify ambiguous tasks combining crowdsourced
+    labels by weighting areas under the margin. Transactions on Machine Learning Research, 2024.
+    arXiv:2209.15380
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from torch import nn
+
+from .._names import Names, with_gaps
+from .._relation import Floats, Integers
+from ..aggregation.dawid_skene import DawidSkene
+from ..aggregation.wds import Wds
+from ..annotations import Annotations
+from ..errors import DataError
+from ..identification._tally import by_item
+from ..nn.augment import Augment
+from ..nn.settings import Training
+from ..params import Count, NonNegative
+from ..result import Table
+from ._hardness import Flags, Hardness, Margins, below, settings_of
+from ._watching import ALONE, Network, Run, Trainee
+
+__all__ = ["Waum", "WaumScores", "trust", "waum", "weighted"]
+
+Normalize = Literal["weights", "count"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waum(Margins):
+    """Areas under the margin of an item's labels, weighed by how far annotators are trusted.
+
+    Parameters
+    ----------
+    normalize
+        Divide by the sum of the weights, or by the number of labels.
+    per_annotator
+        Train a network for every annotator instead of one for all.
+    rounds
+        Of Dawid and Skene's model, at most.
+    smoothing
+        Pseudo-count in its confusion matrices; at 0, maximum likelihood.
+    """
+
+    normalize: Normalize = "weights"
+    per_annotator: bool = False
+    rounds: Count = 60
+    smoothing: NonNegative = 0.01
+
+    def score(
+        self,
+        trainee: Trainee,
+        said: Annotations,
+        matrices: Floats | None = None,
+        run: Run = ALONE,
+    ) -> WaumScores:
+        """Return the scores of all items; `matrices` stand for the first fit's, if given."""
+        self.check(said)
+        model: dict[str, Any] = {"max_iter": self.rounds, "smoothing": self.smoothing}
+        if matrices is None:
+            matrices = DawidSkene(**model).fit(said).params.confusion
+        shape = (said.n_annotators, said.n_classes, said.n_classes)
+        if matrices.shape != shape:
+            raise DataError(
+                f"confusion matrices are (annotator, true, given), here {shape}, "
+                f"but these are {matrices.shape}"
+            )
+        train = self._each if self.per_annotator else self._stacked
+        aum, probability = train(trainee, said, run)
+        weight = trust(probability, matrices, said)
+        score = weighted(said, aum, weight, self.normalize)
+        quantile, pruned = below(score, self.alpha)
+        posterior, label = _labels(said, pruned, Wds(**model))
+        return WaumScores(
+            said, pruned, score, aum, weight, quantile, matrices, posterior, label
+        )  # fmt: skip
+
+    def _stacked(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
+        """Return areas and probabilities of one network that learns all labels."""
+        seen = trainee.watch(said, run, top=self.top, scale=self.scale)
+        return _Areas(seen.aum[self.margin], seen.probability[said.item])
+
+    def _each(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
+        """Return areas and probabilities of a network for every annotator."""
+        aum = np.zeros(len(said))
+        probability = np.zeros((len(said), said.n_classes))
+        for number, rows in _by_annotator(said):
+            items = said.item[rows].astype(np.int64)
+            mine, place = np.unique(items, return_inverse=True)
+            own = Annotations.from_codes(
+                place,
+                np.zeros_like(place),
+                said.label[rows],
+                items=len(mine),
+                annotators=1,
+                classes=said.classes,
+            )
+            seen = trainee.some(mine).watch(
+                own, run.below(f"annotator-{number}"), top=self.top, scale=self.scale
+            )
+            aum[rows] = seen.aum[self.margin]
+            probability[rows] = seen.probability[place]
+            if run.progress is not None:
+                run.progress(number + 1, said.n_annotators, f"annotator {number + 1}")
+        return _Areas(aum, probability)
+
+
+class _Areas(NamedTuple):
+    aum: Floats  # (annotation)
+    probability: Floats  # (annotation, class): of its item
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WaumScores(Hardness):
+    """How hard every item is, whoever labels it.
+
+    Attributes
+    ----------
+    waum
+        Weighted mean of the areas; NaN where nobody labelled the item or nobody is trusted.
+    aum
+        Area under the margin of every label.
+    weight
+        How far every label's annotator is trusted with its item.
+    quantile
+        At or below this an item is too hard.
+    confusion
+        The annotators' matrices behind the weights.
+    posterior
+        Belief in the classes of the items that remain; zeros for the others.
+    label
+        Their labels, by code; -1 for the others.
+    """
+
+    waum: Floats  # (item)
+    aum: Floats  # (annotation)
+    weight: Floats  # (annotation)
+    quantile: float
+    confusion: Floats  # (annotator, true class, given class)
+    posterior: Floats  # (item, class)
+    label: Integers  # (item)
+
+    @property
+    def score(self) -> Floats:
+        return self.waum
+
+    @property
+    def labels(self) -> Names:
+        """The labels of the items that remain, by name; `None` for the others."""
+        return with_gaps(self.said.classes, self.label)
+
+    def table(self) -> Table:
+        return {
+            "item": self.said.items,
+            "waum": self.waum,
+            "label": self.labels,
+            "n_labels": self.said.labels_per_item,
+            "pruned": self.pruned,
+        }
+
+    def annotations(self) -> Table:
+        """Return a row per annotation."""
+        said = self.said
+        return {
+            "item": said.items[said.item],
+            "annotator": said.annotators[said.annotator],
+            "label": said.classes[said.label],
+            "aum": self.aum,
+            "weight": self.weight,
+        }
+
+
+def waum(
+    x: Any,
+    said: Annotations,
+    *,
+    encoder: str | nn.Module = "auto",
+    augment: Augment | None = None,
+    matrices: Floats | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Any = None,
+    **settings: Any,
+) -> WaumScores:
+    """Return how hard every item is, whoever labels it.
+
+    Parameters
+    ----------
+    x
+        Inputs: an array, texts or image files, one per item.
+    said
+        Who said what, items in the order of the inputs.
+    encoder
+        What turns inputs into vectors, as `CrowdClassifier` takes it.
+    augment
+        Changes the images of a training batch.
+    matrices
+        Confusion matrices (annotator, true, given) instead of Dawid and Skene's.
+    folder, resume, progress
+        Where to keep checkpoints, whether to go on from them, whom to tell.
+    **settings
+        Of `Waum` (alpha, margin, normalize, per_annotator, …), of the network (hidden, dropout,
+        input_dropout) and of `Training` (epochs, lr, seed, …). Every label is learned to the last
+        epoch: `held_out` and `patience` change nothing.
+
+    Examples
+    --------
+    >>> x = np.repeat(np.eye(2), 20, axis=0)
+    >>> labels = np.repeat([[0, 0, 0], [1, 1, 1]], 20, axis=0)  # (item, annotator)
+    >>> labels[3] = [1, 1, 0]  # nobody can tell
+    >>> found = waum(x, Annotations.from_matrix(labels), epochs=10)
+    >>> found.too_hard.tolist()
+    ['3']
+    """
+    how, network, training = settings_of((Waum, Network, Training), settings)
+    trainee = Trainee.of(x, said, encoder, network, training, augment)
+    return how.score(trainee, said, matrices, Run(folder, resume, progress))
+
+
+def trust(probability: Floats, confusion: Floats, said: Annotations) -> Floats:
+    """Return how probably every label's annotator recognises its item's class: (annotation)."""
+    right = np.einsum("akk->ak", confusion)  # (annotator, class)
+    return np.einsum("nk,nk->n", probability, right[said.annotator])
+
+
+def weighted(
+    said: Annotations, aum: Floats, weight: Floats, normalize: Normalize = "weights"
+) -> Floats:
+    """Return the weighted mean of every item's areas, NaN without a weight: (item)."""
+    total, size = by_item(said, weight), said.labels_per_item
+    by = total if normalize == "weights" else size.astype(float)
+    area = by_item(said, weight * aum)
+    return np.divide(area, by, where=total > 0, out=np.full(len(area), np.nan))
+
+
+def _labels(said: Annotations, pruned: Flags, method: Wds) -> tuple[Floats, Integers]:
+    """Return belief and label of the items that remain; zeros and -1 of the others."""
+    kept = said.keep(~pruned[said.item])
+    heard = kept.labels_per_item > 0
+    if not heard.any():
+        return np.zeros((said.n_items, said.n_classes)), np.full(said.n_items, -1)
+    found = method.fit(kept)
+    return found.posterior * heard[:, None], np.where(heard, found.label, -1)
+
+
+def _by_annotator(said: Annotations) -> Iterator[tuple[int, Integers]]:
+    """Yield every annotator who said something, with the places of their annotations."""
+    order = np.argsort(said.annotator, kind="stable")
+    ends = np.cumsum(said.labels_per_annotator)
+    for number, rows in enumerate(np.split(order, ends[:-1])):
+        if len(rows):
+            yield number, rows
