@@ -42,6 +42,7 @@ class Crowd:
     said: Annotations  # the annotations to learn from; items in the order of the inputs
     classifier: Callable[[], Classifier]  # makes a new one
     features: Tensor | None = None  # (annotator, feature): what is known of the annotators
+    belief: Tensor | None = None  # (item, class): what to learn, where it is given
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ that learns is part of the classifier.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -52,15 +53,25 @@ class Encoding:
         return torch.cat([network(piece) for piece in pieces(x, 256, few)])
 
 
-def encoding_for(encoder: str | nn.Module, given: Any, seed: int) -> Encoding:
-    """Return the encoding by an encoder's name, or by a network."""
+def encoding_for(
+    encoder: str | nn.Module,
+    given: Any,
+    seed: int,
+    *,
+    frozen: bool | None = None,
+    changing: bool = False,
+) -> Encoding:
+    """Return the encoding by an encoder's name, or by a network.
+
+    Inputs that change while training, as images may, are encoded anew in every step.
+    """
     if isinstance(encoder, str):
-        encoder = encoder_for(encoder, as_inputs(given), seed=seed)
-    frozen = isinstance(encoder, Encoder) and encoder.is_frozen
-    return Encoding(encoder, frozen)
+        encoder = encoder_for(encoder, as_inputs(given), frozen=frozen, seed=seed)
+    return Encoding(encoder, isinstance(encoder, Encoder) and encoder.is_frozen and not changing)
 
 
-def pieces(x: Tensor | Source, size: int, stop: int | None = None) -> list[Tensor]:
-    """Return inputs a few at a time."""
+def pieces(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:
+    """Yield inputs a few at a time."""
     stop = len(x) if stop is None else stop
-    return [inputs_of(x, np.arange(at, min(at + size, stop))) for at in range(0, stop, size)]
+    for at in range(0, stop, size):
+        yield inputs_of(x, np.arange(at, min(at + size, stop)))

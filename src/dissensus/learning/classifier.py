@@ -15,6 +15,8 @@ which.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,17 +32,21 @@ from .._names import as_names
 from .._relation import Array, Floats, places
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..nn.batches import Examples, Known
+from ..nn.augment import augment_for
+from ..nn.batches import Batch, Examples, Known
 from ..nn.holding import hold_out
+from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
 from ..nn.training import Training, train
 from ..registry import learners
 from ._base import Crowd, CrowdModel
 from ._encoding import Encoding, encoding_for, pieces
 from ._network import Classifier
+from .two_stage import TwoStage
 
 __all__ = ["CrowdClassifier"]
 
-_PIECE = 4096  # items or pairs that are predicted at once
+_PIECE = 4096  # vectors or pairs that are predicted at once
+_FEW = 64  # inputs that go through an encoder at once
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,6 +59,10 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     encoder
         What turns inputs into vectors, by name or as a network; `auto` takes features as they
         are and finds one that fits texts and images.
+    frozen
+        Whether the encoder learns nothing; if not told, those that know something already are.
+    augment
+        Change images at random while training.
     hidden
         Width of the hidden layer; 0 for none.
     dropout
@@ -61,8 +71,10 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Share of the inputs' vectors that is left out in every step.
     classes
         All classes, in order; by default those of the annotations.
-    epochs, batch, optimizer, lr, decay, scheduler, patience, held_out, clip, seed
-        How to train; see `dissensus.nn.training.Training`.
+    epochs, batch, optimizer, lr, momentum, decay, scheduler, milestones, lr_decay, warmup
+        How to train; see `dissensus.nn.settings.Training`.
+    patience, held_out, clip, precision, devices, seed, save_every
+        The same.
 
     Examples
     --------
@@ -77,6 +89,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: str = "crowd-layer",
         *,
         encoder: str | nn.Module = "auto",
+        frozen: bool | None = None,
+        augment: bool = False,
         hidden: int = 128,
         dropout: float = 0.5,
         input_dropout: float = 0.3,
@@ -85,15 +99,24 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch: int = 64,
         optimizer: str = "adam",
         lr: float = 1e-3,
+        momentum: float = 0.9,
         decay: float = 0.0,
         scheduler: str = "constant",
+        milestones: tuple[int, ...] = (50,),
+        lr_decay: float = 0.1,
+        warmup: float = 0.1,
         patience: int = 0,
         held_out: float = 0.1,
         clip: float = 0.0,
+        precision: str = "32",
+        devices: int = 1,
         seed: int = 0,
+        save_every: int = 200,
     ) -> None:
         self.method = method
         self.encoder = encoder
+        self.frozen = frozen
+        self.augment = augment
         self.hidden = hidden
         self.dropout = dropout
         self.input_dropout = input_dropout
@@ -102,20 +125,28 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.batch = batch
         self.optimizer = optimizer
         self.lr = lr
+        self.momentum = momentum
         self.decay = decay
         self.scheduler = scheduler
+        self.milestones = milestones
+        self.lr_decay = lr_decay
+        self.warmup = warmup
         self.patience = patience
         self.held_out = held_out
         self.clip = clip
+        self.precision = precision
+        self.devices = devices
         self.seed = seed
+        self.save_every = save_every
 
     def fit(
         self,
-        X: ArrayLike,  # noqa: N803
+        X: ArrayLike | Inputs,  # noqa: N803
         annotations: Annotations | ArrayLike,
         *,
-        valid: tuple[ArrayLike, ArrayLike] | None = None,
+        valid: tuple[ArrayLike | Inputs, ArrayLike] | None = None,
         features: ArrayLike | None = None,
+        belief: ArrayLike | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
         progress: Any = None,
@@ -125,30 +156,36 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Inputs: (item, …).
+            Inputs: an array (item, …), texts, or image files.
         annotations
             Who said what, items in the order of the inputs.
         valid
             Inputs and their true classes, to choose the epoch by.
         features
             What is known of the annotators, for methods that use it: (annotator, feature).
+        belief
+            For two-stage, what to learn of every labelled item: (item, class). No aggregator is
+            asked then.
         folder, resume, progress
             Where to keep checkpoints, whether to go on from them, whom to tell.
         """
-        said = self._said(annotations)
-        self.encoding_: Encoding = encoding_for(self.encoder, X, self.seed)
-        x = self.encoding_.prepare(X)
-        examples = Examples(x, said)
+        said, inputs = self._said(annotations), as_inputs(X)
+        augment = augment_for(inputs) if self.augment else None
+        self.kind_ = inputs.kind
+        self.shape_ = tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else ()
+        self.encoding_: Encoding = self._encoding(inputs)
+        x = self.encoding_.prepare(inputs)
+        examples = Examples(x, said, augment)
         known: Examples | Known | None = None
         if valid is not None:
             known = Known(self.encoding_.prepare(valid[0]), _coded(valid[1], said.classes))
         elif self.held_out > 0 and examples.n_labelled > 1:
             examples, held = hold_out(examples, self.held_out, self.seed)
             known = held if held.n_labelled else None
-        told = None if features is None else torch.as_tensor(np.asarray(features, np.float32))
+        told, wanted = _tensor(features), _tensor(belief)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self._build(self.encoding_.vectors(x), examples.said, told)
+            self._build(self.encoding_.vectors(x), examples.said, told, wanted)
             self.history_ = train(
                 self.model_,
                 examples,
@@ -157,8 +194,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 folder=folder,
                 resume=resume,
                 progress=progress,
+                about=self._about(),
             )
-        self.shape_ = tuple(np.shape(X)[1:])
         if len(self.shape_) == 1:
             self.n_features_in_ = self.shape_[0]
         return self
@@ -169,20 +206,30 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Annotations.from_matrix(annotations, classes=self.classes)
 
     def _training(self) -> Training:
-        return Training(
-            epochs=self.epochs,
-            batch=self.batch,
-            optimizer=self.optimizer,  # type: ignore[arg-type]
-            lr=self.lr,
-            decay=self.decay,
-            scheduler=self.scheduler,  # type: ignore[arg-type]
-            patience=self.patience,
-            held_out=0.0,  # held out before the annotators' network was built, or not at all
-            clip=self.clip,
-            seed=self.seed,
+        told = self.get_params(deep=False)
+        names = {field.name for field in fields(Training)} & set(told)
+        settings = {name: told[name] for name in names}
+        # Held out before the annotators' network was built, or not at all.
+        return Training(**settings | {"milestones": tuple(self.milestones), "held_out": 0.0})
+
+    def _encoding(self, inputs: Inputs) -> Encoding:
+        return encoding_for(
+            self.encoder, inputs, self.seed, frozen=self.frozen, changing=self.augment
         )
 
-    def _build(self, vectors: Tensor, said: Annotations, features: Tensor | None) -> None:
+    def _about(self) -> str:
+        encoder = self.encoding_.encoder
+        told = {"hidden": self.hidden, "dropout": self.dropout, "augment": self.augment}
+        words = ", ".join(f"{name} {value}" for name, value in told.items())
+        return f"{self.method} on {getattr(encoder, 'name', 'a network')} ({words})"
+
+    def _build(
+        self,
+        vectors: Tensor,
+        said: Annotations,
+        features: Tensor | None = None,
+        belief: Tensor | None = None,
+    ) -> None:
         width = vectors.shape[1]
 
         def classifier() -> Classifier:
@@ -197,28 +244,39 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             made.fit_scale(vectors)
             return made
 
-        self.model_: CrowdModel = learners.create(self.method).build(
-            Crowd(said, classifier, features)
-        )
+        method = learners.create(self.method)
+        if belief is not None and not isinstance(method, TwoStage):
+            raise OptionError(f"{self.method} learns from annotations; beliefs are for two-stage")
+        self.model_: CrowdModel = method.build(Crowd(said, classifier, features, belief))
         self.model_.eval()
         self.classes_ = said.classes
         self.annotators_ = said.annotators
 
     @torch.no_grad()
-    def predict_proba(self, X: ArrayLike) -> Floats:  # noqa: N803
+    def predict_proba(self, X: ArrayLike | Inputs) -> Floats:  # noqa: N803
         """Return the probability of every class: (item, class)."""
         check_is_fitted(self, "model_")
-        x = self.encoding_.prepare(X)
-        logs = [self.model_.log_truth(piece) for piece in pieces(x, _PIECE)]
-        return torch.cat(logs).double().softmax(dim=1).numpy()
+        found = [np.zeros((0, len(self.classes_)))]
+        for piece in self._pieces(X, _PIECE):
+            found.append(self.model_.log_truth(piece).double().softmax(dim=1).cpu().numpy())
+        return np.concatenate(found)
 
-    def predict(self, X: ArrayLike) -> Array:  # noqa: N803
+    def _pieces(self, given: ArrayLike | Inputs, size: int) -> Iterator[Tensor]:
+        """Yield what the classifier takes, a few items at a time, where it is."""
+        for piece in pieces(self.encoding_.prepare(given), self._few(size)):
+            yield piece.to(self.model_.count.device)
+
+    def _few(self, size: int) -> int:
+        """Return how many items go through the network at once."""
+        return size if self.encoding_.before or self.kind_ == "arrays" else min(size, _FEW)
+
+    def predict(self, X: ArrayLike | Inputs) -> Array:  # noqa: N803
         """Return the most probable class of every item."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_annotator_proba(
         self,
-        X: ArrayLike,  # noqa: N803
+        X: ArrayLike | Inputs,  # noqa: N803
         annotators: ArrayLike | None = None,
     ) -> Floats:
         """Return what annotators, all by default, would say: (item, annotator, class)."""
@@ -226,33 +284,33 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def annotator_performance(
         self,
-        X: ArrayLike,  # noqa: N803
+        X: ArrayLike | Inputs,  # noqa: N803
         annotators: ArrayLike | None = None,
     ) -> Floats:
         """Return how probably annotators, all by default, are right: (item, annotator)."""
         return self._by_pairs(X, annotators, CrowdModel.performance)
 
     @torch.no_grad()
-    def _by_pairs(self, x: ArrayLike, annotators: ArrayLike | None, work: Any) -> Floats:
+    def _by_pairs(self, x: ArrayLike | Inputs, annotators: ArrayLike | None, work: Any) -> Floats:
         check_is_fitted(self, "model_")
         names = self.annotators_ if annotators is None else as_names(np.atleast_1d(annotators))
         code = places(names, self.annotators_)
         if (code < 0).any():
             raise DataError(f"annotator {names[code < 0][0]!r} gave no labels to learn from")
-        who = torch.from_numpy(code.astype(np.int64))
+        who = torch.from_numpy(code.astype(np.int64)).to(self.model_.count.device)
         size = max(_PIECE // max(len(who), 1), 1)
-        found = [work(self.model_, piece, who) for piece in pieces(self.encoding_.prepare(x), size)]
-        return torch.cat(found).double().numpy()
+        found = [work(self.model_, piece, who).double().cpu() for piece in self._pieces(x, size)]
+        return torch.cat(found).numpy()
 
     @property
     def confusion_(self) -> Floats:
         """What every annotator says of an average item: (annotator, true, given)."""
         check_is_fitted(self, "model_")
         with torch.no_grad():
-            return self.model_.confusion().double().numpy()
+            return self.model_.confusion().double().cpu().numpy()
 
     @torch.no_grad()
-    def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
+    def score(self, X: ArrayLike | Inputs, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
         """Return the accuracy; of annotations, the mean log-likelihood of the labels given."""
         if not isinstance(y, Annotations) and np.ndim(y) < 2:
             right = self.predict(X) == as_names(np.asarray(y))
@@ -263,8 +321,10 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         given = y if isinstance(y, Annotations) else self._matrix(y)
         examples = Examples(self.encoding_.prepare(X), given)
+        device = self.model_.count.device
         found = [
-            self.model_.log_chance(batch) for batch in examples.batches(_PIECE, 0, 0, shuffle=False)
+            self.model_.log_chance(Batch(*(part.to(device) for part in batch)))
+            for batch in examples.batches(self._few(_PIECE), 0, 0, shuffle=False)
         ]
         return float(torch.cat(found).double().mean())
 
@@ -285,6 +345,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "settings": self.get_params() | {"classes": None},
             "classes": self.classes_.tolist(),
             "annotators": self.annotators_.tolist(),
+            "inputs": self.kind_,
             "shape": self.shape_,
             "width": self.model_.classifier.width,
         }
@@ -296,14 +357,19 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folder = Path(folder)
         told = json.loads((folder / "classifier.json").read_text(encoding="utf-8"))
         state = load_file(folder / "weights.safetensors")
-        made = cls(**told["settings"])
+        settings = told["settings"]
+        made = cls(**settings | {"milestones": tuple(settings["milestones"])})
         nobody: list[int] = []
         said = Annotations.from_columns(
             nobody, nobody, nobody, annotators=told["annotators"], classes=told["classes"]
         )
-        made.shape_ = tuple(told["shape"])
-        sample = np.zeros((1, *made.shape_)) if made.shape_ else ["a text"]
-        made.encoding_ = encoding_for(made.encoder, sample, made.seed)
+        made.kind_, made.shape_ = told["inputs"], tuple(told["shape"])
+        nothing: dict[str, Inputs] = {
+            "arrays": Arrays(torch.zeros(1, *made.shape_)),
+            "images": Images(()),
+            "texts": Texts(()),
+        }
+        made.encoding_ = made._encoding(nothing[made.kind_])
         made._build(torch.zeros(1, told["width"]), said, state.get("features"))
         made.model_.load_state_dict(state, strict=False)
         made.model_.eval()
@@ -316,6 +382,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.two_d_labels = True
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _tensor(values: ArrayLike | None) -> Tensor | None:
+    if values is None:
+        return None
+    return torch.as_tensor(np.asarray(values), dtype=torch.get_default_dtype())
 
 
 def _coded(truth: ArrayLike, classes: Array) -> Any:

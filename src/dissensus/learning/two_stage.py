@@ -6,12 +6,14 @@ as ordinary labels are; soft, the belief itself:
     loss = −(1/n) Σ_i Σ_k q[i, k] log p_k(x_i),
 
 whose least value is the entropy of q, not zero. The annotators' confusion matrices are counted
-under q; they decide nothing about the classifier but the epoch at which it is best.
+under q; they decide nothing about the classifier but the epoch at which it is best. Where beliefs
+are given, no aggregator is asked, and the epoch is chosen by the beliefs of items held out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -23,7 +25,7 @@ from ..registry import aggregators
 from ._base import Crowd, CrowdModel, Epochs, Method
 from ._confusion import count_confusion
 
-__all__ = ["TwoStage", "TwoStageModel"]
+__all__ = ["BeliefModel", "TwoStage", "TwoStageModel"]
 
 
 class TwoStageModel(CrowdModel):
@@ -46,6 +48,16 @@ class TwoStageModel(CrowdModel):
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         target = self.target[batch.item]
         return -(target * log_truth).sum() / target.sum().clamp(min=1)
+
+
+class BeliefModel(TwoStageModel):
+    """A classifier of beliefs that were given: these are foreseen, not annotations."""
+
+    foresees: ClassVar[str] = "labels"
+
+    def log_chance(self, batch: Batch) -> Tensor:
+        log_truth = self.log_truth(batch.x)
+        return (self.target[batch.item] * log_truth).sum(dim=1)[batch.row]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +84,10 @@ class TwoStage(Method):
 
     def build(self, crowd: Crowd) -> TwoStageModel:
         aggregator, said = aggregators.create(self.labels), crowd.said
+        if crowd.belief is not None:
+            counted = count_confusion(said, crowd.belief.double().numpy(), common=self.pooled)
+            log_counted = torch.tensor(np.log(counted), dtype=crowd.belief.dtype)
+            return BeliefModel(crowd, self, crowd.belief, log_counted)
         target = posterior = np.zeros((said.n_items, said.n_classes))
         if len(said):
             found = aggregator.fit(said)

@@ -174,7 +174,8 @@ class Loop:
         devices.share_statistics(self.learner)
         self.learner.eval()
         with torch.no_grad():
-            score = self.choice.score(self.learner, devices, self.settings.batch)
+            standing = self.choice.standing(self.learner, devices, self.settings.batch)
+        score = None if standing is None else standing.score
         loss = devices.add_up(state.loss) / max(devices.add_up(state.weight), _TINY)
         if not isfinite(loss):
             raise MethodError(
@@ -182,7 +183,8 @@ class Loop:
             )
         lr = max(group["lr"] for each in self.optimizers for group in each.param_groups)
         state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
-        state.rows.append(Row(state.epoch, loss, score, lr, seconds))
+        told = None if standing is None else standing.loss
+        state.rows.append(Row(state.epoch, loss, score, lr, seconds, told))
         if score is None:
             state.best = state.epoch
         elif score > state.score or not state.weights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,14 @@ from .learner import Learner
 if TYPE_CHECKING:
     from .devices import Devices
 
-__all__ = ["Choice", "choice_of"]
+__all__ = ["Choice", "Standing", "choice_of"]
+
+
+class Standing(NamedTuple):
+    """How good a learner is; the epoch of the highest score is chosen."""
+
+    score: float
+    loss: float  # mean surprise at the truth, or at annotations held out
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +32,16 @@ class Choice:
     short: str
     words: str
 
-    def score(self, learner: Learner, devices: Devices, size: int) -> float | None:
+    def standing(self, learner: Learner, devices: Devices, size: int) -> Standing | None:
         """Return how good a learner is; every process looks at its share."""
         if self.valid is None:
             return None
         if isinstance(self.valid, Known):
-            good, count = _accuracy(learner, self.valid, devices, size)
+            sums = _accuracy(learner, self.valid, devices, size)
         else:
-            good, count = _likelihood(learner, self.valid, devices, size)
-        return devices.add_up(good) / max(devices.add_up(count), 1.0)
+            sums = _likelihood(learner, self.valid, devices, size)
+        good, log, count = map(devices.add_up, sums)
+        return Standing(good / max(count, 1.0), -log / max(count, 1.0))
 
 
 def choice_of(valid: Examples | Known | None, learner: Learner) -> Choice:
@@ -42,26 +50,31 @@ def choice_of(valid: Examples | Known | None, learner: Learner) -> Choice:
         return Choice(None, "", "the last epoch")
     if isinstance(valid, Known):
         return Choice(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
-    held = f"{len(valid.said)} annotations held out, on {valid.n_labelled} items"
+    held = f"{len(valid.said)} {learner.foresees} held out, on {valid.n_labelled} items"
     if type(learner).log_chance is Learner.log_chance:
         return Choice(valid, "held-out gain", f"minus the loss of {held}")
     return Choice(valid, "held-out log-likelihood", f"log-likelihood of {held}")
 
 
-def _accuracy(learner: Learner, valid: Known, devices: Devices, size: int) -> tuple[float, float]:
-    truth = torch.as_tensor(valid.truth).to(devices.device)
+def _accuracy(
+    learner: Learner, valid: Known, devices: Devices, size: int
+) -> tuple[float, float, float]:
+    truth = torch.as_tensor(valid.truth).to(devices.device).long()
     right = count = 0
+    log = 0.0
     for at in range(devices.rank * size, len(valid.x), devices.ranks * size):
         items = np.arange(at, min(at + size, len(valid.x)))
-        found = learner.log_truth(inputs_of(valid.x, items).to(devices.device)).argmax(dim=1)
-        right += int((found == truth[at : at + size]).sum())
+        found = learner.log_truth(inputs_of(valid.x, items).to(devices.device))
+        here = truth[at : at + size]
+        right += int((found.argmax(dim=1) == here).sum())
+        log += float(found.double().gather(1, here[:, None]).sum())
         count += len(items)
-    return right, count
+    return right, log, count
 
 
 def _likelihood(
     learner: Learner, valid: Examples, devices: Devices, size: int
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     good = count = 0.0
     plain = type(learner).log_chance is Learner.log_chance
     for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
@@ -74,4 +87,4 @@ def _likelihood(
         else:
             good += float(learner.log_chance(here).double().sum())
             count += len(here.label)
-    return good, count
+    return good, good, count

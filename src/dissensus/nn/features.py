@@ -86,10 +86,14 @@ def cached_features(
     ).hexdigest()
     if not (kept / "notes.json").exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing_folder(kept) as draft:
-            _compute(encoder, inputs, places, batch, draft, progress)
-            notes = {"encoder": encoder.name, "inputs": inputs.kind, "items": len(inputs)}
-            (draft / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
+        try:
+            with replacing_folder(kept) as draft:
+                _compute(encoder, inputs, places, batch, draft, progress)
+                notes = {"encoder": encoder.name, "inputs": inputs.kind, "items": len(inputs)}
+                (draft / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
+        except OSError:
+            if not (kept / "notes.json").exists():  # another process was faster: its are the same
+                raise
     mask = np.load(kept / "mask.npy", mmap_mode="r") if places else None
     return Features(np.load(kept / "values.npy", mmap_mode="r"), mask)
 

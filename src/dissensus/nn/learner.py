@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -19,6 +19,8 @@ class Learner(nn.Module, ABC):
     posteriors of an EM: then a checkpoint holds all of it. Parameters with a row per annotator
     are a `Table`, so that a step costs the same however many annotators there are.
     """
+
+    foresees: ClassVar[str] = "annotations"  # what is held out to choose the epoch, in words
 
     @abstractmethod
     def loss(self, batch: Batch) -> Tensor:

@@ -7,19 +7,43 @@ files). A table has a column of texts or of image files. A `.npy` or `.npz` has 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from .._relation import Array
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import Images, Inputs, Texts, as_inputs
 
-__all__ = ["folder_truth", "read_inputs"]
+__all__ = ["Stock", "folder_truth", "read_inputs", "read_stock", "stock_of_texts"]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+
+
+@dataclass(frozen=True, eq=False)
+class Stock:
+    """All inputs of a place, by the names of their items."""
+
+    name: str  # of the place
+    content: Mapping[str, Any]  # item → what its input is made of
+    made: Callable[[list[Any]], Inputs]
+    lost: str  # what is said of an item without an input
+
+    def knows(self, items: Names) -> Array:
+        """Return which items have an input: (item)."""
+        return np.array([name in self.content for name in items.tolist()], dtype=bool)
+
+    def take(self, items: Names) -> Inputs:
+        """Return the inputs of items, all of which have to be there."""
+        missing = [name for name in items.tolist() if name not in self.content]
+        if missing:
+            more = f"; {len(missing) - 1} more items like this" if len(missing) > 1 else ""
+            raise DataError(f"{self.name}: {self.lost} {missing[0]!r}{more}")
+        return self.made([self.content[name] for name in items.tolist()])
 
 
 def read_inputs(path: str | Path, items: Names, *, column: str | None = None) -> Inputs:
@@ -34,30 +58,42 @@ def read_inputs(path: str | Path, items: Names, *, column: str | None = None) ->
     column
         Of a table, the column of texts or image files; of a `.npz`, which array.
     """
+    return read_stock(path, items, column=column).take(items)
+
+
+def read_stock(path: str | Path, items: Names, *, column: str | None = None) -> Stock:
+    """Return all inputs of a folder, table or array by name; `items` tells how they are named."""
     path = Path(path)
     if path.is_dir():
-        found = _files(path, items)
-        return Images(tuple(found[name] for name in items.tolist()))
+        return _images(path, items)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix in (".npy", ".npz"):
-        return as_inputs(_rows(path, items, column))
-    return _from_table(path, items, column)
+        return _rows(path, items, column)
+    return _table(path, column)
+
+
+def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
+    """Return texts by the names of their items."""
+    return Stock(name, dict(pairs), lambda texts: Texts(tuple(texts)), "no text for item")
 
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
-    return {name: file.parent.name for name, file in _files(Path(path), items).items()}
+    found = _images(Path(path), items)
+    found.take(items)
+    return {name: file.parent.name for name, file in found.content.items()}
 
 
-def _files(folder: Path, items: Names) -> dict[str, Path]:
-    """Return item → file, by the first way of naming that knows every item."""
+def _images(folder: Path, items: Names) -> Stock:
+    """Return item → file, by the first way of naming that knows most items."""
     images = sorted(
         file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
     )
     if not images:
         raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
-    fewest: list[str] | None = None
+    best: dict[str, Path] = {}
+    most = -1
     for told in _WAYS:
         known: dict[str, Path] = {}
         twice: set[str] = set()
@@ -66,13 +102,12 @@ def _files(folder: Path, items: Names) -> dict[str, Path]:
             if name in known:
                 twice.add(name)
             known[name] = file
-        lost = [name for name in items.tolist() if name not in known or name in twice]
-        if not lost:
-            return known
-        fewest = lost if fewest is None or len(lost) < len(fewest) else fewest
-    assert fewest is not None
-    more = f"; {len(fewest) - 1} more items like this" if len(fewest) > 1 else ""
-    raise DataError(f"{folder}: not exactly one image for item {fewest[0]!r}{more}")
+        known = {name: file for name, file in known.items() if name not in twice}
+        count = sum(name in known for name in items.tolist())
+        if count > most:
+            best, most = known, count
+    lost = "not exactly one image for item"
+    return Stock(str(folder), best, lambda files: Images(tuple(files)), lost)
 
 
 def _number(path: str) -> str:
@@ -89,8 +124,8 @@ _WAYS: tuple[Callable[[str], str], ...] = (
 )
 
 
-def _rows(path: Path, items: Names, column: str | None) -> Any:
-    """Return the row of every item: by its number, or in order where there are as many."""
+def _rows(path: Path, items: Names, column: str | None) -> Stock:
+    """Return rows of an array: by an array of names, by their numbers, or in order."""
     try:
         stored = np.load(path, allow_pickle=False)
         arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
@@ -102,33 +137,43 @@ def _rows(path: Path, items: Names, column: str | None) -> Any:
     if column is not None and column not in arrays:
         raise DataError(f"{path}: holds no {column!r}; there are {', '.join(arrays)}")
     values = arrays[column] if column is not None else next(iter(arrays.values()))
-    wanted = items.tolist()
     if names is not None:
-        known = {str(name): row for row, name in enumerate(names.tolist())}
-        for name in wanted:
-            if name not in known:
-                raise DataError(f"{path}: no row for item {name!r}")
-        return values[[known[name] for name in wanted]]
-    numbers = [int(name) if name.isascii() and name.isdigit() else -1 for name in wanted]
-    if min(numbers, default=0) >= 0 and max(numbers, default=0) < len(values):
-        return values[numbers]
-    if len(values) == len(wanted) and min(numbers, default=0) < 0:
-        return values
+        told = [str(name) for name in names.tolist()]
+    else:
+        told = _told(path, len(values), items.tolist())
+    rows = {name: row for row, name in enumerate(told)}
+    return Stock(str(path), rows, lambda which: as_inputs(values[which]), "no row for item")
+
+
+def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
+    """Return what items the rows of an array without names are."""
+    numbers = [int(name) if name.isascii() and name.isdigit() else -1 for name in items]
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    if least >= 0 and most < n_rows:
+        return [str(row) for row in range(n_rows)]
+    if n_rows == len(items) and least < 0:
+        return items
     raise DataError(
-        f"{path}: {len(values)} rows, but {len(wanted)} items; name the rows in an array 'items'"
+        f"{path}: {n_rows} rows, but {len(items)} items; name the rows in an array 'items'"
     )
 
 
-def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
-    from ..io.columns import NEEDED, find_columns
+def _table(path: Path, column: str | None) -> Stock:
+    from ..io.columns import NEEDED, find_columns, plain_name
     from ..io.sources import open_source
     from ..io.tables import column_names, read_columns
 
     source = open_source(path)
+    present = column_names(source)
+    fitting = [name for name in present if plain_name(name) in _COLUMNS]
+    if column is None and len(fitting) != 1:
+        told = "several columns" if fitting else "no column"
+        among = ", ".join(fitting or present)
+        raise source.fail(f"{told} of texts or image files among {among}; name the column")
     roles = find_columns(
-        column_names(source),
-        {"item": [*NEEDED["item"], "id"], "input": _COLUMNS},
-        None if column is None else {"input": column},
+        present,
+        {"item": [*NEEDED["item"], "id"]},
+        {"input": column or fitting[0]},
         source.name,
     )
     frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
@@ -139,19 +184,23 @@ def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
             strict=True,
         )
     )
-    for name in items.tolist():
-        if name not in known:
-            raise DataError(f"{path}: no row for item {name!r}")
-    found = [known[name] for name in items.tolist()]
-    if found and all(Path(text).suffix.lower() in _ENDINGS and len(text) < 300 for text in found):
-        return Images(tuple(_inside(path.parent, text) for text in found))
-    return Texts(tuple(found))
+    lost = "no row for item"
+    if known and all(_is_image(text) for text in known.values()):
+        here = path.parent
+        return Stock(
+            str(path), known, lambda names: Images(tuple(_inside(here, n) for n in names)), lost
+        )
+    return Stock(str(path), known, lambda texts: Texts(tuple(texts)), lost)
 
 
 _COLUMNS = [
     *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
     *["image", "image_path", "file", "filename", "file_name", "path"],
 ]
+
+
+def _is_image(text: str) -> bool:
+    return len(text) < 300 and Path(text).suffix.lower() in _ENDINGS
 
 
 def _inside(folder: Path, name: str) -> Path:

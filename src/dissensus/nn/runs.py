@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .devices import Devices
     from .settings import Training
 
-__all__ = ["Row", "Run", "fingerprint", "opened"]
+__all__ = ["Row", "Run", "clear_ended", "fingerprint", "opened"]
 
 _PATIENCE = 10.0  # seconds in which a worker without its launcher ends
 _FREE = {"epochs", "patience", "save_every", "devices"}  # may differ when a run is resumed
@@ -49,6 +49,7 @@ class Row(NamedTuple):
     score: float | None  # by which the epoch is chosen
     lr: float
     seconds: float
+    valid_loss: float | None = None  # mean surprise at what the epoch is chosen by
 
 
 class Run:
@@ -118,6 +119,7 @@ def opened(
     said: Annotations,
     resume: bool,
     devices: Devices,
+    about: str = "",
 ) -> Iterator[Run]:
     """Yield a folder that is locked for this run, in the first of several processes."""
     if folder is None:
@@ -131,11 +133,23 @@ def opened(
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder) as name:
         run = Run(folder, name, writes=True)
-        _agree(run, {"settings": asdict(settings), "annotations": fingerprint(said)}, resume)
+        told = {"settings": asdict(settings), "annotations": fingerprint(said), "about": about}
+        _agree(run, told, resume)
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
         devices.barrier()
         yield run
+
+
+def clear_ended(folder: str | Path) -> None:
+    """Make room where a training has ended; one that has not is left, to be resumed."""
+    folder = Path(folder)
+    try:
+        ended = json.loads((folder / "log.json").read_text(encoding="utf-8"))["ended"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if ended is True:
+        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
 
 
 def fingerprint(said: Annotations) -> str:
@@ -164,6 +178,11 @@ def _agree(run: Run, told: dict[str, Any], resume: bool) -> None:
         raise DataError(f"{path}: not the settings of a run ({problem}); start again") from None
     if known != told["annotations"]:
         raise OptionError(f"{run.folder}: learned from other annotations; name a new folder")
+    if before.get("about", "") != told["about"]:
+        raise OptionError(
+            f"{run.folder}: a training of {before.get('about')}, not of {told['about']}; "
+            "name a new folder"
+        )
     for name, value in json.loads(json.dumps(told["settings"])).items():
         if name not in _FREE and settings.get(name) != value:
             raise OptionError(

@@ -35,6 +35,7 @@ def train(
     folder: str | Path | None = None,
     resume: bool = False,
     progress: Tell | None = None,
+    about: str = "",
 ) -> History:
     """Train a learner and leave it with the weights of its best epoch.
 
@@ -55,6 +56,8 @@ def train(
         Go on from the folder's checkpoint, if there is one.
     progress
         Called after every step with steps done, steps in all, and how it goes.
+    about
+        What is trained, in words; a training is only resumed as what it was.
     """
     said = examples.said
     if valid is None and settings.held_out > 0 and examples.n_labelled > 1:
@@ -64,7 +67,7 @@ def train(
         raise DataError("no annotations to learn from; give some, or hold out fewer")
     devices = devices_for(settings)
     with (
-        opened(folder, settings, said, resume, devices) as run,
+        opened(folder, settings, said, resume, devices, about) as run,
         seeded(devices.device, settings.seed, devices.rank),
     ):
         choice = choice_of(valid, learner)
