@@ -23,7 +23,7 @@ from dissensus.identification.copying import copies, discoveries
 from dissensus.identification.habits import habits
 from dissensus.identification.others import heard_others, others
 from dissensus.identification.proportions import chance_of_difference, proportion
-from dissensus.identification.scores import DEEP, SCORES, Asked, find_score, score
+from dissensus.identification.scores import SCORES, Asked, find_score, score
 from dissensus.identification.spam import (
     mutual_information,
     spam_interval,
@@ -637,7 +637,12 @@ def test_rules_that_make_no_sense_are_refused():
 def test_every_score_is_of_everybody_or_everything(one):
     said = crowd(n_items=40).said
     belief = np.full((said.n_items, 3), 1 / 3)
-    found = score(Asked(said, probabilities=belief), one.name.upper().replace("_", "-"))
+    asked = Asked(said, probabilities=belief)
+    if one.trains:
+        pytest.importorskip("torch", reason="networks need torch")
+        gold = dict.fromkeys(said.items.tolist(), "0")
+        asked = Asked(said, inputs=belief, gold=gold, network={"epochs": 1})
+    found = score(asked, one.name.upper().replace("_", "-"))
     size = {"annotator": said.n_annotators, "item": said.n_items, "crowd": 1}[one.of]
     assert found.values.shape == (size,)
     assert sorted(found.order.tolist()) == list(range(size))
@@ -656,9 +661,9 @@ def test_names_of_scores_are_all_different():
 def test_scores_that_are_not_there_are_told():
     with pytest.raises(MethodError, match="did you mean spam_score"):
         find_score("spamscores")
-    for name in DEEP:
-        with pytest.raises(OptionError, match="dissensus train"):
-            find_score(name.upper())
+    for name in (one.name for one in SCORES if one.trains):
+        with pytest.raises(OptionError, match="--inputs"):
+            score(crowd(n_items=20).said, name.upper())
     with pytest.raises(OptionError, match="--probabilities"):
         score(crowd(n_items=20).said, "crowdlab")
     with pytest.raises(DataError, match="confusion matrices"):
@@ -758,7 +763,7 @@ def test_a_folder_gets_the_files_that_peerannot_names(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-s", "waum"], "comes with `dissensus train`"),
+        (["-s", "waum"], "give --inputs"),
         (["-s", "spamscor"], "did you mean spam_score?"),
         (["--drop", "spam_score ~ 1"], "cannot read"),
         (["--items", "-s", "entropy"], "without -s"),

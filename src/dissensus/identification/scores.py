@@ -6,11 +6,11 @@ The command line, the docs and the tests walk this table. Names are matched with
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import entr
@@ -26,7 +26,10 @@ from .annotators import METHOD, AnnotatorScores, identify
 from .items import ItemScores, item_scores
 from .spam import spam_score, trace
 
-__all__ = ["DEEP", "SCORES", "Asked", "Score", "Scored", "find_score", "score"]
+if TYPE_CHECKING:
+    from ..learning._hardness import Hardness
+
+__all__ = ["SCORES", "Asked", "Score", "Scored", "find_score", "score"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,8 @@ class Asked:
     probabilities: Floats | None = None  # of a classifier: (item, class)
     communities: int = 0
     seed: int = 0
+    inputs: Any = None  # what the items are: an array, texts or images
+    network: Mapping[str, Any] = field(default_factory=dict)  # as `aum` and `waum` take it
 
     @cached_property
     def result(self) -> Aggregation:
@@ -92,6 +97,30 @@ class Asked:
 
         return crowdlab(self.said, self.probabilities)
 
+    def hardness(self, name: str) -> Hardness:
+        """Return how hard a network finds the items: aum, aumc, waum or waum_perworker."""
+        if self.inputs is None:
+            raise OptionError(
+                f"{name} trains a network on the items themselves: give --inputs FILE or FOLDER; "
+                "without inputs there are entropy, margin and difficulty"
+            )
+        if name == "aum" and self.gold is None:
+            raise OptionError(
+                "aum learns one label per item: give --gold or --hard-labels; "
+                "aumc learns what most annotators said"
+            )
+        from ..learning.aum import aum, aumc
+        from ..learning.waum import waum
+
+        how = {"seed": self.seed, **self.network}
+        if name == "aum":
+            return aum(self.inputs, _as_said(self.gold, self.said), **how)
+        if name == "aumc":
+            return aumc(self.inputs, self.said, **how)
+        rounds = {} if self.rounds is None else {"rounds": self.rounds}
+        more: dict[str, Any] = {"matrices": self.matrices, **rounds, **how}
+        return waum(self.inputs, self.said, per_annotator=name == "waum_perworker", **more)
+
 
 @dataclass(frozen=True)
 class Score:
@@ -104,6 +133,7 @@ class Score:
     worst: Literal["low", "high"] = "low"
     aliases: tuple[str, ...] = ()
     file: str | None = None  # where peerannot keeps it, under `identification/`
+    trains: bool = False  # whether a network is trained on what the items are
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +174,15 @@ def _copied(asked: Asked) -> Floats:
     for side in (found.one, found.other):
         np.maximum.at(strongest, side, found.z)
     return strongest
+
+
+def _as_said(gold: Mapping[str, str], said: Annotations) -> Annotations:
+    """Return known labels of the items as annotations of one annotator."""
+    known = [(item, gold[item]) for item in said.items.tolist() if item in gold]
+    items, labels = zip(*known, strict=True) if known else ((), ())
+    return Annotations.from_columns(
+        items, ["gold"] * len(items), labels, items=said.items, classes=said.classes
+    )
 
 
 SCORES = (
@@ -307,6 +346,40 @@ SCORES = (
         aliases=("crowdlab",),
     ),
     Score(
+        "aum",
+        "item",
+        "Mean margin of the item's known label while a network learns it.",
+        lambda asked: asked.hardness("aum").score,
+        file="<model>/aum/aum_values.csv",
+        trains=True,
+    ),
+    Score(
+        "aumc",
+        "item",
+        "The same of the label that most annotators gave.",
+        lambda asked: asked.hardness("aumc").score,
+        file="<model>/aumc/aum_values.csv",
+        trains=True,
+    ),
+    Score(
+        "waum",
+        "item",
+        "Mean margin of all its labels, weighed by how far annotators are trusted.",
+        lambda asked: asked.hardness("waum").score,
+        aliases=("waum_stacked",),
+        file="<model>/waum_<alpha>_<yang or pleiss>/waum.csv",
+        trains=True,
+    ),
+    Score(
+        "waum_perworker",
+        "item",
+        "The same with a network for every annotator.",
+        lambda asked: asked.hardness("waum_perworker").score,
+        aliases=("waum_per_annotator",),
+        file="<model>/waum_perworker_<alpha>_<yang or pleiss>/waum.csv",
+        trains=True,
+    ),
+    Score(
         "krippendorff_alpha",
         "crowd",
         "Agreement of the whole crowd: 1 full, 0 as chance would give.",
@@ -316,20 +389,12 @@ SCORES = (
     ),
 )
 
-# What needs inputs and a network.
-DEEP = ("aum", "waum", "waum_perworker")
-
 
 def find_score(name: str) -> Score:
     """Return the score of that name or alias."""
     known = {_plain(other): one for one in SCORES for other in (one.name, *one.aliases)}
     if _plain(name) in known:
         return known[_plain(name)]
-    if _plain(name) in map(_plain, DEEP):
-        raise OptionError(
-            f"{name} trains a network on the items themselves, which comes with `dissensus train`; "
-            "without inputs there are entropy, margin and difficulty"
-        )
     close = get_close_matches(_plain(name), known, n=1, cutoff=0.5)
     names = ", ".join(one.name for one in SCORES)
     hint = f"did you mean {known[close[0]].name}?" if close else f"there are {names}"

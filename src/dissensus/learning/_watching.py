@@ -19,7 +19,9 @@ from torch import Tensor, nn
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
+from ..nn.augment import augment_for
 from ..nn.batches import Examples, Source, inputs_of
+from ..nn.inputs import as_inputs
 from ..nn.settings import Training
 from ..nn.training import train
 from ..params import Probability, Settings
@@ -105,6 +107,8 @@ class Trainee:
         How.
     augment
         Changes the inputs of a training batch.
+    name
+        What the inputs go through, in words.
     """
 
     x: Tensor | Source
@@ -113,6 +117,7 @@ class Trainee:
     network: Network
     training: Training
     augment: Callable[[Tensor], Tensor] | None = None
+    name: str = "a network"
 
     @classmethod
     def of(
@@ -122,17 +127,22 @@ class Trainee:
         encoder: str | nn.Module,
         network: Network,
         training: Training,
-        augment: Callable[[Tensor], Tensor] | None = None,
+        *,
+        frozen: bool | None = None,
+        augment: bool = False,
     ) -> Trainee:
         """Return what is trained on inputs as a user has them."""
-        encoding = encoding_for(encoder, given, training.seed)
-        x = encoding.prepare(given)
+        inputs = as_inputs(given)
+        changed = augment_for(inputs) if augment else None
+        encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, changing=augment)
+        x = encoding.prepare(inputs)
         if len(x) != said.n_items:
             raise DataError(f"{len(x)} inputs, but annotations on {said.n_items} items")
         # Every label is learned: what is held out would have no margin, and no epoch is chosen.
         whole = replace(training, held_out=0.0, patience=0)
         vectors = encoding.vectors(x)
-        return cls(x, encoding.network, vectors, network, whole, augment)
+        name = getattr(encoding.encoder, "name", "a network")
+        return cls(x, encoding.network, vectors, network, whole, changed, name)
 
     def some(self, items: Integers) -> Trainee:
         """Return the same on some items alone; vectors are scaled as before."""
@@ -160,7 +170,8 @@ class Trainee:
                 (epochs, said.n_items, said.n_classes) if keep else None,
             )
             examples = Examples(self.x, said, self.augment)
-            train(learner, examples, self.training, **run._asdict())
+            about = f"margins with top {top} of {scale} on {self.name} ({self.network})"
+            train(learner, examples, self.training, about=about, **run._asdict())
         logits = learner.look(examples, epochs - 1)
         aum = (learner.total / epochs).cpu().numpy()  # (kind, annotation)
         scores = None if learner.scores is None else learner.scores.double().cpu().numpy()

@@ -37,7 +37,6 @@ from .._relation import Array, Floats, Integers
 from ..aggregation.majority import Majority
 from ..annotations import Annotations
 from ..errors import DataError
-from ..nn.augment import Augment
 from ..nn.settings import Training
 from ..params import Probability
 from ..result import Table
@@ -171,7 +170,8 @@ def aum(
     labels: Annotations | ArrayLike,
     *,
     encoder: str | nn.Module = "auto",
-    augment: Augment | None = None,
+    frozen: bool | None = None,
+    augment: bool = False,
     keep: bool = False,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -186,10 +186,9 @@ def aum(
         Inputs: an array, texts or image files, one per item.
     labels
         One label per item; -1, NaN or nothing where there is none.
-    encoder
-        What turns inputs into vectors, as `CrowdClassifier` takes it.
-    augment
-        Changes the images of a training batch.
+    encoder, frozen, augment
+        What turns inputs into vectors, whether it learns nothing, and whether images are changed
+        at random while training; as `CrowdClassifier` takes them.
     keep
         Whether to keep the logits of every epoch.
     folder, resume, progress
@@ -216,7 +215,7 @@ def aum(
     label = np.full(said.n_items, -1)
     label[said.item] = said.label
     how, network, training = settings_of((Aum, Network, Training), settings)
-    trainee = Trainee.of(x, said, encoder, network, training, augment)
+    trainee = Trainee.of(x, said, encoder, network, training, frozen=frozen, augment=augment)
     return how.score(trainee, said, label, Run(folder, resume, progress), keep=keep)
 
 
@@ -225,7 +224,8 @@ def aumc(
     said: Annotations,
     *,
     encoder: str | nn.Module = "auto",
-    augment: Augment | None = None,
+    frozen: bool | None = None,
+    augment: bool = False,
     keep: bool = False,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -240,11 +240,11 @@ def aumc(
         Inputs: an array, texts or image files, one per item.
     said
         Who said what, items in the order of the inputs.
-    encoder, augment, keep, folder, resume, progress, **settings
+    encoder, frozen, augment, keep, folder, resume, progress, **settings
         As `aum` takes them.
     """
     how, network, training = settings_of((Aum, Network, Training), settings)
-    trainee = Trainee.of(x, said, encoder, network, training, augment)
+    trainee = Trainee.of(x, said, encoder, network, training, frozen=frozen, augment=augment)
     label = majority(said, training.seed)
     return how.score(trainee, said, label, Run(folder, resume, progress), keep=keep)
 

@@ -41,7 +41,6 @@ from ..aggregation.wds import Wds
 from ..annotations import Annotations
 from ..errors import DataError
 from ..identification._tally import by_item
-from ..nn.augment import Augment
 from ..nn.settings import Training
 from ..params import Count, NonNegative
 from ..result import Table
@@ -202,7 +201,8 @@ def waum(
     said: Annotations,
     *,
     encoder: str | nn.Module = "auto",
-    augment: Augment | None = None,
+    frozen: bool | None = None,
+    augment: bool = False,
     matrices: Floats | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -217,10 +217,9 @@ def waum(
         Inputs: an array, texts or image files, one per item.
     said
         Who said what, items in the order of the inputs.
-    encoder
-        What turns inputs into vectors, as `CrowdClassifier` takes it.
-    augment
-        Changes the images of a training batch.
+    encoder, frozen, augment
+        What turns inputs into vectors, whether it learns nothing, and whether images are changed
+        at random while training; as `CrowdClassifier` takes them.
     matrices
         Confusion matrices (annotator, true, given) instead of Dawid and Skene's.
     folder, resume, progress
@@ -240,7 +239,7 @@ def waum(
     ['3']
     """
     how, network, training = settings_of((Waum, Network, Training), settings)
-    trainee = Trainee.of(x, said, encoder, network, training, augment)
+    trainee = Trainee.of(x, said, encoder, network, training, frozen=frozen, augment=augment)
     return how.score(trainee, said, matrices, Run(folder, resume, progress))
 
 

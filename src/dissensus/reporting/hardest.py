@@ -1,0 +1,112 @@
+"""The hardest items to look at: images as a contact sheet, anything else as a page.
+
+Names, labels and texts are data: drawn as pixels here, escaped by Jinja2 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import DataError, OptionError
+from .embedding import resource
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["HardItem", "contact_sheet", "hard_page"]
+
+_SIDE, _GAP, _LINE, _TEXT = 168, 14, 18, 13  # pixels
+_COLUMNS = 6
+_INK, _DIM, _PAPER, _WARN, _EMPTY = "#1b2330", "#5c6675", "#ffffff", "#a33a2c", "#f4f6f9"
+_MOST_LABELS = 3  # classes named below a picture
+
+
+class HardItem(NamedTuple):
+    """One item as people see it."""
+
+    name: str
+    score: float
+    too_hard: bool
+    labels: tuple[tuple[str, int], ...]  # class and how many said it, the most frequent first
+    shown: Path | str | None  # the image, the text, or nothing
+
+    def told(self, most: int | None = None) -> str:
+        """Return what was said of it, in words."""
+        words = [f"{name} {count}" for name, count in self.labels[:most]]
+        return ", ".join(words + ["…"] * (len(words) < len(self.labels))) or "no label"
+
+
+def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
+    """Return the images of items side by side as PNG, with scores and labels below each."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError:
+        raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+    columns = max(min(len(items), _COLUMNS), 1)
+    rows = -(-len(items) // columns)
+    wide, high = _SIDE + _GAP, _SIDE + 3 * _LINE + _GAP
+    sheet = Image.new("RGB", (columns * wide + _GAP, rows * high + 3 * _LINE), _PAPER)
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(_TEXT)
+    draw.text((_GAP, _GAP), _fitting(title, font, columns * wide), _INK, ImageFont.load_default(16))
+    for place, item in enumerate(items):
+        x = _GAP + place % columns * wide
+        y = 2 * _LINE + _GAP // 2 + place // columns * high
+        if isinstance(item.shown, Path):
+            small = _thumbnail(item.shown)
+            draw.rectangle((x, y, x + _SIDE - 1, y + _SIDE - 1), _EMPTY)
+            sheet.paste(small, (x + (_SIDE - small.width) // 2, y + (_SIDE - small.height) // 2))
+        if item.too_hard:
+            draw.rectangle((x - 2, y - 2, x + _SIDE + 1, y + _SIDE + 1), outline=_WARN, width=2)
+        lines = [
+            (f"{place + 1}.  {item.score:.3f}", _WARN if item.too_hard else _INK),
+            (item.told(_MOST_LABELS), _INK),
+            (item.name, _DIM),
+        ]
+        for number, (words, colour) in enumerate(lines):
+            at = (x, y + _SIDE + 3 + number * _LINE)
+            draw.text(at, _fitting(words, font, _SIDE), colour, font)
+    kept = BytesIO()
+    sheet.save(kept, "PNG")
+    return kept.getvalue()
+
+
+def hard_page(items: Sequence[HardItem], title: str) -> str:
+    """Return a page that lists items with their texts, scores and labels; one file, no scripts."""
+    from jinja2 import Environment, FunctionLoader
+    from markupsafe import Markup
+
+    environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)
+    return environment.get_template("hardest.html").render(
+        css=Markup(resource("report.css")),
+        title=title,
+        items=items,
+        has_texts=any(isinstance(item.shown, str) for item in items),
+    )
+
+
+def _thumbnail(path: Path) -> Image:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            small = image.convert("RGB")
+    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as problem:
+        raise DataError(f"{path}: not a readable image ({problem})") from None
+    if max(small.size) < _SIDE:  # pixels of small images stay sharp
+        factor = _SIDE // max(small.size)
+        return small.resize((small.width * factor, small.height * factor), Image.Resampling.NEAREST)
+    small.thumbnail((_SIDE, _SIDE))
+    return small
+
+
+def _fitting(words: str, font: Any, width: float) -> str:
+    """Return as much of a line as fits."""
+    words = " ".join(words.split())
+    if font.getlength(words) <= width:
+        return words
+    while words and font.getlength(words + "…") > width:
+        words = words[:-1]
+    return words + "…"
