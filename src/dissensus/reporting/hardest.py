@@ -10,13 +10,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..errors import DataError, OptionError
 from .embedding import resource
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["HardItem", "contact_sheet", "hard_page"]
+__all__ = ["HardItem", "contact_sheet", "hard_page", "is_picture"]
 
 _SIDE, _GAP, _LINE, _TEXT = 168, 14, 18, 13  # pixels
 _COLUMNS = 6
@@ -31,7 +33,7 @@ class HardItem(NamedTuple):
     score: float
     too_hard: bool
     labels: tuple[tuple[str, int], ...]  # class and how many said it, the most frequent first
-    shown: Path | str | None  # the image, the text, or nothing
+    shown: Any  # the image's file or pixels, the text, or nothing
 
     def told(self, most: int | None = None) -> str:
         """Return what was said of it, in words."""
@@ -54,7 +56,7 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
     for place, item in enumerate(items):
         x = _GAP + place % columns * wide
         y = 2 * _LINE + _GAP // 2 + place // columns * high
-        if isinstance(item.shown, Path):
+        if is_picture(item.shown):
             small = _thumbnail(item.shown)
             draw.rectangle((x, y, x + _SIDE - 1, y + _SIDE - 1), _EMPTY)
             sheet.paste(small, (x + (_SIDE - small.width) // 2, y + (_SIDE - small.height) // 2))
@@ -87,14 +89,35 @@ def hard_page(items: Sequence[HardItem], title: str) -> str:
     )
 
 
-def _thumbnail(path: Path) -> Image:
+def is_picture(shown: Any) -> bool:
+    """Return whether it can be drawn: a file, or pixels (channel, row, column) or with them last.
+
+    >>> is_picture(Path("a.png")), is_picture("a text"), is_picture(np.zeros((3, 8, 8)))
+    (True, False, True)
+    """
+    if isinstance(shown, np.ndarray):
+        return shown.ndim == 3 and (shown.shape[0] in (1, 3) or shown.shape[2] in (1, 3))
+    return isinstance(shown, Path)
+
+
+def _thumbnail(shown: Any) -> Image:
     from PIL import Image, UnidentifiedImageError
 
-    try:
-        with Image.open(path) as image:
-            small = image.convert("RGB")
-    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as problem:
-        raise DataError(f"{path}: not a readable image ({problem})") from None
+    if isinstance(shown, np.ndarray):
+        pixels = shown if shown.shape[2] in (1, 3) else shown.transpose(1, 2, 0)
+        pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
+        small = Image.fromarray((pixels.clip(0, 1) * 255).astype(np.uint8))
+    else:
+        try:
+            with Image.open(shown) as image:
+                small = image.convert("RGB")
+        except (
+            OSError,
+            UnidentifiedImageError,
+            ValueError,
+            Image.DecompressionBombError,
+        ) as problem:
+            raise DataError(f"{shown}: not a readable image ({problem})") from None
     if max(small.size) < _SIDE:  # pixels of small images stay sharp
         factor = _SIDE // max(small.size)
         return small.resize((small.width * factor, small.height * factor), Image.Resampling.NEAREST)

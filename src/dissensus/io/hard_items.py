@@ -1,0 +1,136 @@
+"""Scores of hard items as files, named and laid out as peerannot has them.
+
+    aum/aum_values.csv           sample_id, filename, AUM_yang, AUM_pleiss
+    aum/full_aum_records.csv     logits and probabilities of every item after every epoch
+    waum_…/waum.csv              index, task, waum
+    waum_…/aum_per_worker.json   {index: {annotator: area under the margin}}
+    waum_…/score_per_worker.json {index: {annotator: how far they are trusted with it}}
+    …/too_hard_<alpha>.txt       index and item; what `--path-remove` reads
+
+There the index is the place of an image among all of the folder, sorted by class and name, and
+a task is a file's name; elsewhere they are the number and the name of the item.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._files import replacing
+from .._names import Names, as_names
+from .._relation import Floats, Integers
+from .score_tables import write_columns
+
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..learning.aum import AumScores
+    from ..learning.waum import WaumScores
+
+__all__ = ["Samples", "samples_of", "write_aum", "write_too_hard", "write_waum"]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What peerannot calls the items."""
+
+    index: Integers  # (item)
+    task: Names  # (item)
+
+
+def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] = ()) -> Samples:
+    """Return the place and the file of every item, where there are files; else number and name."""
+    if not files:
+        return Samples(np.arange(len(items)), items)
+    order = sorted({*files, *others}, key=lambda file: (file.parent.name, file.name))
+    place = {file: number for number, file in enumerate(order)}
+    return Samples(
+        np.array([place[file] for file in files]), as_names([file.name for file in files])
+    )
+
+
+def write_aum(folder: Path, found: AumScores, samples: Samples) -> None:
+    """Write areas under the margin, and the records of all epochs where they were kept."""
+    known = np.flatnonzero(found.label >= 0)
+    table = {
+        "sample_id": samples.index[known],
+        "filename": samples.task[known],
+        "AUM_yang": found.top2[known],
+        "AUM_pleiss": found.pleiss[known],
+    }
+    write_columns(table, folder / "aum_values.csv")
+    if found.scores is not None:
+        records = _records(found.scores[:, known], found.label[known])
+        epochs = len(found.scores)
+        named = {
+            "index": np.tile(samples.index[known], epochs),
+            "task": np.tile(samples.task[known], epochs),
+        }
+        write_columns(named | records, folder / "full_aum_records.csv")
+
+
+def write_waum(folder: Path, found: WaumScores, samples: Samples) -> None:
+    """Write scores of items, and areas and weights of their labels."""
+    labelled = np.flatnonzero(found.said.labels_per_item > 0)
+    table = {
+        "index": samples.index[labelled],
+        "task": samples.task[labelled],
+        "waum": found.waum[labelled],
+    }
+    write_columns(table, folder / "waum.csv")
+    for name, values in {"aum_per_worker": found.aum, "score_per_worker": found.weight}.items():
+        with replacing(folder / f"{name}.json") as draft:
+            told = json.dumps(_by_pair(found.said, values, samples), indent=3, ensure_ascii=False)
+            draft.write_text(told, encoding="utf-8")
+
+
+def write_too_hard(path: Path, index: Integers, items: Names) -> None:
+    """Write the items that are left out, a line each: index and name."""
+    names = [" ".join(name.replace("\t", "\n").splitlines()) for name in items.tolist()]
+    told = zip(index.tolist(), names, strict=True)
+    with replacing(path) as draft:
+        draft.write_text("".join(f"{place}\t{name}\n" for place, name in told), encoding="utf-8")
+
+
+def _by_pair(said: Annotations, values: Floats, samples: Samples) -> dict[str, dict[str, Any]]:
+    """Return {index: {annotator: value}}; several values of one who spoke several times."""
+    out: dict[str, dict[str, Any]] = {}
+    rows = zip(
+        samples.index[said.item].tolist(),
+        said.annotators[said.annotator].tolist(),
+        values.tolist(),
+        strict=True,
+    )
+    for index, annotator, value in rows:
+        given = out.setdefault(str(index), {})
+        if annotator in given:
+            before = given[annotator]
+            value = [*(before if isinstance(before, list) else [before]), value]
+        given[annotator] = value
+    return out
+
+
+def _records(logits: Floats, label: Integers) -> dict[str, Any]:
+    """Return what peerannot records of every item after every epoch, epoch by epoch."""
+    epochs, n_items, n_classes = logits.shape
+    flat = logits.reshape(-1, n_classes)
+    shifted = np.exp(flat - flat.max(axis=1, keepdims=True))
+    shares = shifted / shifted.sum(axis=1, keepdims=True)
+    given = np.tile(label, epochs)
+    rows = np.arange(len(flat))
+    out: dict[str, Any] = {"label": given, "epoch": np.repeat(np.arange(epochs), n_items)}
+    for name, values in {"logit": flat, "prob": shares}.items():
+        others = values.copy()
+        others[rows, given] = -np.inf
+        out[f"label_{name}"] = values[rows, given]
+        out[f"other_max_{name}"] = others.max(axis=1)
+        out[f"second{name}"] = np.partition(values, -2, axis=1)[:, -2]
+    order = ["label", "epoch", "label_logit", "label_prob", "other_max_logit", "other_max_prob"]
+    order += ["secondlogit", "secondprob"]
+    return {name: out[name] for name in order} | {
+        f"logits_{code}": flat[:, code] for code in range(n_classes)
+    }
