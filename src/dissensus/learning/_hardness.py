@@ -63,10 +63,14 @@ class Hardness(ABC):
         The annotations it speaks of.
     pruned
         Which items are too hard to learn from; never one without a score.
+    learned
+        Share of the labels that are the network's best class at the end. Where it is no larger
+        than the share of the most frequent label, nothing was learned, and scores mean nothing.
     """
 
     said: Annotations
     pruned: Flags  # (item)
+    learned: float
 
     def __post_init__(self) -> None:
         for field in fields(self):

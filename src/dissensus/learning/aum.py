@@ -77,17 +77,25 @@ class Aum(Margins):
         """Return the scores of items with one label each, -1 for none."""
         self.check(said)
         if self.cut == "fake":
-            values, cut = self._against_fakes(trainee, label, said.n_classes, run)
+            values, cut, learned = self._against_fakes(trainee, label, said.n_classes, run)
             scores = None
         else:
             one = _labelled(label, said.classes)
             seen = trainee.watch(one, run, top=self.top, scale=self.scale, keep=keep)
             values = {kind: _spread(found, label) for kind, found in seen.aum.items()}
             cut = np.full(len(label), below(values[self.margin], self.alpha)[0])
-            scores = seen.scores
+            scores, learned = seen.scores, _learned(seen.probability, label)
         chosen = values[self.margin]
         return AumScores(
-            said, chosen <= cut, label, chosen, values["top2"], values["pleiss"], cut, scores
+            said,
+            chosen <= cut,
+            learned,
+            label,
+            chosen,
+            values["top2"],
+            values["pleiss"],
+            cut,
+            scores,
         )
 
     def _against_fakes(
@@ -96,13 +104,17 @@ class Aum(Margins):
         label: Integers,
         n_classes: int,
         run: Run,
-    ) -> tuple[dict[str, Floats], Floats]:
-        """Return AUM by kind and the cut of every item, each from a training where it is real."""
+    ) -> tuple[dict[str, Floats], Floats, float]:
+        """Return AUM by kind and cut, of every item from a training where it is real; and more.
+
+        The last is how many labels the networks know.
+        """
         heard = np.flatnonzero(label >= 0)
         size = max(round(len(heard) / (n_classes + 1)), 1)
         drawn = np.random.default_rng([trainee.training.seed, 0xFA4E]).permutation(heard)
         values = {kind: np.full(len(label), np.nan) for kind in ("top2", "pleiss")}
         cut = np.full(len(label), np.nan)
+        learned = 0.0
         for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
             moved = label.copy()
             moved[fakes] = n_classes
@@ -113,12 +125,13 @@ class Aum(Margins):
                 scale=self.scale,
             )
             found = {kind: _spread(each, moved) for kind, each in seen.aum.items()}
+            learned += _learned(seen.probability, moved) / 2
             level = np.quantile(found[self.margin][fakes], self.percentile)
             mine = np.setdiff1d(heard, fakes) if number == 0 else drawn[:size]
             cut[mine] = level
             for kind, each in found.items():
                 values[kind][mine] = each[mine]
-        return values, cut
+        return values, cut, learned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -268,6 +281,12 @@ def _labelled(label: Integers, classes: Names | int) -> Annotations:
     return Annotations.from_codes(
         heard, np.zeros_like(heard), label[heard], items=len(label), annotators=1, classes=classes
     )
+
+
+def _learned(probability: Floats, label: Integers) -> float:
+    """Return the share of labels that are the best class."""
+    known = label >= 0
+    return float((probability[known].argmax(axis=1) == label[known]).mean())
 
 
 def _spread(found: Array, label: Integers) -> Floats:

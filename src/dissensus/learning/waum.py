@@ -97,9 +97,10 @@ class Waum(Margins):
         score = weighted(said, aum, weight, self.normalize)
         quantile, pruned = below(score, self.alpha)
         posterior, label = _labels(said, pruned, Wds(**model))
+        learned = float((probability.argmax(axis=1) == said.label).mean())
         return WaumScores(
-            said, pruned, score, aum, weight, quantile, matrices, posterior, label
-        )  # fmt: skip
+            said, pruned, learned, score, aum, weight, quantile, matrices, posterior, label
+        )
 
     def _stacked(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""

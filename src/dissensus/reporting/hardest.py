@@ -37,7 +37,7 @@ class HardItem(NamedTuple):
 
     def told(self, most: int | None = None) -> str:
         """Return what was said of it, in words."""
-        words = [f"{name} {count}" for name, count in self.labels[:most]]
+        words = [f"{name} ×{count}" for name, count in self.labels[:most]]
         return ", ".join(words + ["…"] * (len(words) < len(self.labels))) or "no label"
 
 
