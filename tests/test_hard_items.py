@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from dissensus.nn.batches import Examples
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
+ROOT = Path(__file__).parents[1]
 
 
 def scores(rows=40, classes=5, seed=0):
@@ -405,3 +408,15 @@ def test_mistakes_are_told():
         waum(x, said, matrices=np.ones((2, 3, 3)))
     with pytest.raises(OptionError, match="identity takes features"):
         waum(["a text"] * 30, said, encoder="identity")
+
+
+# The documents
+
+
+def test_the_example_on_the_page_runs_and_says_what_it_shows(capsys):
+    page = (ROOT / "docs" / "learning.md").read_text("utf-8")
+    section = page[page.index("## Hard items") :]
+    (code,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    shown = re.search(r"print\(found.too_hard.tolist\(\)\)  # (.*)", code).group(1)
+    assert capsys.readouterr().out.strip() == shown
