@@ -86,6 +86,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _text(row: dict[str, str]) -> str:
     if "reply" in row:
         return f"{row['reply']} [SEP] {row['post']}"
+    if "response" in row:
+        return f"{row['response']} [SEP] {row['context']}"
     return row["text"]
 
 
@@ -101,5 +103,7 @@ SETS = {
     "babe_sg2": (DATA / "babe_sg2", 2000),
     "offensive_spans": (DATA / "offensive_spans", 10**6),
     "subjective_discourse": (DATA / "subjective_discourse", 10**6),
+    "csc": (DATA / "lewidi_csc", 10**6),
+    "sentiment_polarity": (DATA / "sentiment_polarity", 2000),
 }
 TESTED = ("hs_brexit", "md_agreement", "gwsd", "mp_en", "mbic", "medrel_treat")

@@ -304,6 +304,8 @@ policies: Registry[Policy] = Registry(
 recoverers: Registry[RecoveryMethod] = Registry(
     "recover",
     {
+        "auto": "dissensus.recovery.auto:Auto",
+        "seedbert": "dissensus.recovery.seedbert:SeedBert",
         "single": "dissensus.recovery.single:Single",
         "heads": "dissensus.recovery.heads:SharedHeads",
         "bagged-heads": "dissensus.recovery.bagged_heads:BaggedHeads",
@@ -315,10 +317,12 @@ recoverers: Registry[RecoveryMethod] = Registry(
         "kernel-ridge": "dissensus.recovery.kernel_ridge:KernelRidge",
         "knn": "dissensus.recovery.knn:Knn",
         "marginal": "dissensus.recovery.marginal:Marginal",
+        "people": "dissensus.recovery.people:PeopleMembers",
         "ldl": "dissensus.recovery.ldl:Ldl",
         "multi-task": "dissensus.recovery.multi_task:MultiTask",
     },
     {
+        "bert": "seedbert[n=1]",
         "gaussian-process": "kernel-ridge",
         "BNN": "bayes-head",
         "seeds": "heads",

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from ..params import NonNegative, Settings
 from ._flattening import flattened, vote_slope
 from .measures import best
 
-__all__ = ["Kept", "Places", "Recovery", "RecoveryMethod", "Shown", "Views"]
+__all__ = ["Kept", "People", "Places", "Recovery", "RecoveryMethod", "Shown", "Views"]
 
 Tell = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 
@@ -64,6 +65,27 @@ class Views:
         )
 
 
+class People(NamedTuple):
+    """What is known of people for whom members shall stand; at least one of the three."""
+
+    features: Floats | None = None  # (person, feature)
+    marginal: Floats | None = None  # (person, class): how often each gives every label
+    said: Annotations | None = None  # a few labels of theirs; annotators are these people, in order
+
+    def checked(self, n_classes: int, n_items: int) -> tuple[Floats, Floats | None]:
+        """Return features, one of their own for each if none are known, and marginals."""
+        sizes = [len(part) for part in (self.features, self.marginal) if part is not None]
+        sizes += [] if self.said is None else [self.said.n_annotators]
+        if not sizes or min(sizes) != max(sizes) or not sizes[0]:
+            raise DataError(f"people need features, marginals or labels, as many of each: {sizes}")
+        if self.marginal is not None and np.shape(self.marginal) != (sizes[0], n_classes):
+            raise DataError(f"marginals {np.shape(self.marginal)}, but {n_classes} classes")
+        if self.said is not None and self.said.n_items != n_items:
+            raise DataError(f"people said something of {self.said.n_items} items, not {n_items}")
+        features = np.eye(sizes[0]) if self.features is None else np.asarray(self.features, float)
+        return features, None if self.marginal is None else np.asarray(self.marginal, float)
+
+
 class Shown(NamedTuple):
     """What a method learns from."""
 
@@ -71,7 +93,9 @@ class Shown(NamedTuple):
     n_classes: int
     said: Annotations | None  # for oracles: who said what, items in the order of the views
     seed: int
-    tell: Tell | None
+    tell: Tell | None = None
+    folder: Path | None = None  # for checkpoints of long trainings
+    people: People | None = None  # for members that stand for somebody
 
 
 class Kept(NamedTuple):
@@ -106,6 +130,10 @@ class Recovery(ABC):
         """Return the share of members for every class: (item, class)."""
         return best(self.members(views)).mean(axis=0)
 
+    def chosen(self, views: Views) -> Integers:
+        """Return the class that most people would give, if not overridden the most probable."""
+        return self.proba(views).argmax(axis=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryMethod(Settings, ABC):
@@ -134,6 +162,8 @@ class RecoveryMethod(Settings, ABC):
         said: Annotations | None = None,
         seed: int = 0,
         tell: Tell | None = None,
+        folder: Path | None = None,
+        people: People | None = None,
     ) -> Recovery:
         """Learn from inputs with one label each.
 
@@ -153,6 +183,10 @@ class RecoveryMethod(Settings, ABC):
             Decides what is random.
         tell
             Called with steps done, steps in all, and how it goes.
+        folder
+            Where long trainings keep checkpoints, to go on from them.
+        people
+            What is known of people, for members that stand for them.
         """
         codes = np.asarray(label, dtype=np.int64)
         if codes.shape != (len(views),):
@@ -172,7 +206,7 @@ class RecoveryMethod(Settings, ABC):
                 f"annotations on {said.n_items} items in {said.n_classes} classes, "
                 f"but {len(codes)} items in {size} classes"
             )
-        found = self.learn(views, Shown(codes, size, said, seed, tell))
+        found = self.learn(views, Shown(codes, size, said, seed, tell, folder, people))
         if vote_count is not None and self.flatten:
             found.temperature *= vote_slope(vote_count) ** self.flatten
         return found

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._relation import Floats
+from ..._relation import Array
 
 __all__ = ["alike", "bagged", "folded"]
 
@@ -26,8 +26,8 @@ def folded(n: int, n_items: int, seed: int) -> Tensor:
 
 def bagged(n: int, n_items: int, seed: int) -> Tensor:
     """Return weights as a bootstrap gives them: Poisson with mean one, drawn for every member."""
-    return _tensor(np.random.default_rng([seed, 0xBA6]).poisson(1.0, (n, n_items)) * 1.0)
+    return _tensor(np.random.default_rng([seed, 0xBA6]).poisson(1.0, (n, n_items)))
 
 
-def _tensor(share: Floats) -> Tensor:
+def _tensor(share: Array) -> Tensor:
     return torch.tensor(share, dtype=torch.get_default_dtype())
