@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .estimation._base import Estimator
     from .learning._base import Method
     from .planning._base import Policy
+    from .recovery._base import RecoveryMethod
     from .simulation._crowd import Strategy
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "estimators",
     "learners",
     "policies",
+    "recoverers",
     "simulators",
     "split_spec",
 ]
@@ -297,4 +299,32 @@ policies: Registry[Policy] = Registry(
         "random": "dissensus.planning.random:Random",
     },
     {},
+)
+
+recoverers: Registry[RecoveryMethod] = Registry(
+    "recover",
+    {
+        "auto": "dissensus.recovery.auto:Auto",
+        "seedbert": "dissensus.recovery.seedbert:SeedBert",
+        "single": "dissensus.recovery.single:Single",
+        "heads": "dissensus.recovery.heads:SharedHeads",
+        "bagged-heads": "dissensus.recovery.bagged_heads:BaggedHeads",
+        "attention-heads": "dissensus.recovery.attention_heads:AttentionHeads",
+        "deep-ensemble": "dissensus.recovery.deep_ensemble:DeepEnsemble",
+        "snapshot": "dissensus.recovery.snapshot:Snapshot",
+        "mc-dropout": "dissensus.recovery.mc_dropout:McDropout",
+        "bayes-head": "dissensus.recovery.bayes_head:BayesHead",
+        "kernel-ridge": "dissensus.recovery.kernel_ridge:KernelRidge",
+        "knn": "dissensus.recovery.knn:Knn",
+        "marginal": "dissensus.recovery.marginal:Marginal",
+        "people": "dissensus.recovery.people:PeopleMembers",
+        "ldl": "dissensus.recovery.ldl:Ldl",
+        "multi-task": "dissensus.recovery.multi_task:MultiTask",
+    },
+    {
+        "bert": "seedbert[n=1]",
+        "gaussian-process": "kernel-ridge",
+        "BNN": "bayes-head",
+        "seeds": "heads",
+    },
 )

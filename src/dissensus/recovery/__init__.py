@@ -1,0 +1,1 @@
+"""From one aggregated label back to how people would have split."""

@@ -1,0 +1,1 @@
+"""The networks behind recovery: everything here stands on torch."""
