@@ -6,7 +6,7 @@ The loop owns the trace, the number of rounds, progress and whether the end was 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 __all__ = ["Ended", "rounds", "still"]
@@ -34,18 +34,25 @@ def rounds(
     settled: Callable[[list[float], State, State], bool],
     most: int,
     progress: Callable[[int, float], None],
+    *,
+    begun: Sequence[float] = (),
+    converged: bool = False,
+    keep: Callable[[Ended[State]], None] | None = None,
 ) -> Ended[State]:
     """Advance until it is settled, given the trace, where we are and where we were before.
 
-    The objective of `first` is not looked at.
+    The objective of `first` is not looked at. Rounds that were begun earlier are taken up again
+    with their trace; `keep` is told of every round what it needs for that.
     """
-    now, trace, converged = first, list[float](), False
+    now, trace = first, list(begun)
     while not converged and len(trace) < most:
         before = now  # lets go of the one before that, while the next is made
         now = advance(before)
         trace.append(now.objective)
         progress(len(trace), trace[-1])
         converged = settled(trace, now, before)
+        if keep is not None:
+            keep(Ended(now, tuple(trace), converged))
     return Ended(now, tuple(trace), converged)
 
 

@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .._relation import Array, Floats, Integers, places
 from ..annotations import Annotations, Part
-from ..engine import Engine, Local, add
+from ..engine import Engine, Local
 from ..errors import DataError, MethodError
 from ..params import Settings
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 
-__all__ = ["TIE", "Aggregator", "Fit", "Progress", "first_best", "share"]
+__all__ = ["TIE", "Aggregator", "Fit", "Found", "Kept", "Progress", "first_best", "share"]
 
 Progress = Callable[[int, float], None]  # called with the round and the objective
+Result = TypeVar("Result")
 TIE = 1e-12  # beliefs closer than this are equal
+
+
+class Found(NamedTuple):
+    """What a method learned from all parts, and how it came by it."""
+
+    params: Any = None
+    trace: tuple[float, ...] = ()
+    converged: bool = True
+
+
+class Kept(Protocol):
+    """A place where rounds are kept, so that a fit that was ended can be taken up again."""
+
+    def load(self, kind: type | None, attempt: int) -> Found | None:
+        """Return what was found until the last round of an attempt; `None` where nothing was."""
+        ...
+
+    def save(self, found: Found, attempt: int) -> None:
+        """Keep what was found so far."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,13 +51,27 @@ class Fit:
     """All that an aggregator is given besides its settings."""
 
     said: Annotations
-    parts: list[Part]
+    parts: Sequence[Any]  # of type `Part`, or what the engine has in its place
     gold: Integers | None  # (item): the known class, or -1
     engine: Engine
     seed: int
     start: Floats | None  # (item, class): a belief to begin with
     progress: Progress
     features: Floats | None = None  # (item, feature): what is known of the items themselves
+    kept: Kept | None = None
+    first: int = 0  # items before these, where they are a piece of more
+    n_class: Integers | None = None  # (class): labels of every class, where these are a piece
+
+    @property
+    def labels_per_class(self) -> Integers:
+        """How many labels name every class, in all there are."""
+        if self.n_class is not None:
+            return self.n_class
+        return np.bincount(self.said.label, minlength=self.said.n_classes)
+
+    def add_up(self, work: Callable[[Part], Result]) -> Result:
+        """Return what the work makes of every part, added up field by field."""
+        return self.engine.add_up(work, self.parts)
 
     def keep_gold(self, label: Integers) -> Integers:
         """Return labels with the known ones in their places."""
@@ -61,6 +96,7 @@ class Aggregator(Settings, ABC):
     most_classes: ClassVar[int | None] = None  # where a method cannot choose between more
     deals: ClassVar[bool] = False  # whether it deals annotations to folds, by their places
     abstains: ClassVar[bool] = False  # whether items with labels may be left undecided
+    additive: ClassVar[bool] = False  # whether it learns from sums over parts, and judges by them
 
     def fit(
         self,
@@ -94,7 +130,7 @@ class Aggregator(Settings, ABC):
             Numbers that describe the items: (item, feature). Only methods that say so use them.
         """
         _check_possible(self, said)
-        _check_memory(self, said)
+        check_memory(self, said)
         _check_features(features, said)
         engine = engine or Local()
         codes = gold_codes(said, gold)
@@ -141,6 +177,10 @@ class Aggregator(Settings, ABC):
     def infer(self, fit: Fit) -> Aggregation:
         """Return the result of a fit."""
 
+    def find(self, fit: Fit) -> Found:
+        """Return what is learned from all parts; only additive methods say."""
+        raise NotImplementedError
+
     def judge(self, fit: Fit, params: Any) -> tuple[Floats, Integers]:
         """Return posterior and labels under parameters that are known."""
         raise NotImplementedError  # only for methods without parameters
@@ -183,16 +223,11 @@ class Aggregator(Settings, ABC):
         notes: tuple[str, ...] = (),
     ) -> Aggregation:
         """Return the result, with gold kept and silence left undecided."""
-        said = fit.said
-        label = np.where(said.labels_per_item == 0, -1, label)
-        if fit.gold is not None:
-            known = fit.gold >= 0
-            label[known] = fit.gold[known]
-            posterior[known] = np.eye(said.n_classes)[fit.gold[known]]
+        posterior, label = decided(fit, posterior, label)
         agreement = _agreement(fit, posterior)
         return Aggregation(
             aggregators.describe(self),
-            said,
+            fit.said,
             label,
             posterior,
             self.quality(params, agreement),
@@ -203,6 +238,16 @@ class Aggregator(Settings, ABC):
             self.interval(params, 0.95),
             notes,
         )
+
+
+def decided(fit: Fit, posterior: Floats, label: Integers) -> tuple[Floats, Integers]:
+    """Return posterior and labels with gold kept and silence left undecided."""
+    label = np.where(fit.said.labels_per_item == 0, -1, label)
+    if fit.gold is not None:
+        known = fit.gold >= 0
+        label[known] = fit.gold[known]
+        posterior[known] = np.eye(fit.said.n_classes)[fit.gold[known]]
+    return posterior, label
 
 
 def _check_possible(method: Aggregator, said: Annotations) -> None:
@@ -220,18 +265,26 @@ def _check_features(features: Floats | None, said: Annotations) -> None:
         raise DataError(f"features of {len(features)} items, but there are {said.n_items}")
 
 
-def _check_memory(method: Aggregator, said: Annotations) -> None:
-    """Refuse what cannot fit, before it is tried."""
-    needed, memory = 8 * method.n_numbers(said), _memory()
-    if memory and needed > memory:
-        raise MethodError(
-            f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
-            f"{said.n_annotators} annotators and {said.n_classes} classes, and there are "
-            f"{memory / 2**30:.3g}; is every answer a class of its own?"
-        )
+def check_memory(method: Aggregator, said: Annotations, memory: int | None = None) -> None:
+    """Refuse what cannot fit, before it is tried, and say what would."""
+    needed = 8 * method.n_numbers(said)
+    memory = machine_memory() if memory is None else memory
+    if not memory or needed <= memory:
+        return
+    fitting = [
+        name
+        for name in ("mace", "one-coin", "majority")
+        if 8 * aggregators.create(name).n_numbers(said) <= memory
+    ]
+    remedy = f"{fitting[0]} would do" if fitting else "no method would do with less"
+    raise MethodError(
+        f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
+        f"{said.n_annotators} annotators and {said.n_classes} classes, and there are "
+        f"{memory / 2**30:.3g}; is every answer a class of its own? If not, {remedy}"
+    )
 
 
-def _memory() -> int:
+def machine_memory() -> int:
     """Return how many bytes this machine has; 0 where it does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -264,9 +317,9 @@ def first_best(posterior: Floats) -> Integers:
 
 def _agreement(fit: Fit, posterior: Floats) -> Floats:
     """Return the mean belief in the labels every annotator gave; NaN for those who gave none."""
-    told = Local().each(partial(_believed, posterior=posterior), fit.parts)
+    told = Local().add_up(partial(_believed, posterior=posterior), fit.parts)
     with np.errstate(invalid="ignore"):
-        return add(told) / fit.said.labels_per_annotator
+        return told / fit.said.labels_per_annotator
 
 
 def _believed(part: Part, posterior: Floats) -> Floats:

@@ -9,19 +9,18 @@ learns from need not be the posterior (`weigh`), nor its end a matter of the obj
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from .._relation import Floats, Integers
-from .._rounds import rounds, still
+from .._rounds import Ended, rounds, still
 from ..annotations import Part
-from ..engine import add
 from ..params import Count, NonNegative
 from ..result import Aggregation
-from ._base import Aggregator, Fit, first_best, share
+from ._base import Aggregator, Fit, Found, first_best, share
 
 __all__ = ["EMAggregator", "Expected", "harden", "logs", "normalise", "share"]
 
@@ -53,6 +52,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         The result with the best objective is kept.
     """
 
+    additive: ClassVar[bool] = True
     own_start: ClassVar[bool] = False  # where the start decides the end, none but the votes
 
     max_iter: Count = 200
@@ -84,11 +84,15 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         return still(trace, self.tol)
 
     def infer(self, fit: Fit) -> Aggregation:
-        """Return the best of all starts."""
-        runs = [self._run(fit, self._start(fit, attempt)) for attempt in range(self.restarts)]
-        params, trace, converged = max(runs, key=lambda run: run[1][-1])
+        """Return the result of the best of all starts."""
+        params, trace, converged = self.find(fit)
         posterior, label = self.judge(fit, params)
         return self.conclude(fit, posterior, label, params=params, trace=trace, converged=converged)
+
+    def find(self, fit: Fit) -> Found:
+        """Return what is learned from the best of all starts."""
+        runs = [self.run(fit, attempt) for attempt in range(self.restarts)]
+        return max(runs, key=lambda found: found.trace[-1])
 
     def judge(self, fit: Fit, params: Params) -> tuple[Floats, Integers]:
         """Return posterior and labels under parameters that are known."""
@@ -105,6 +109,29 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return the posterior of a part under the parameters."""
         return normalise(self.log_joint(part, params), part.allowed)[1]
 
+    def first_counts(self, fit: Fit, attempt: int) -> Counts:
+        """Return the counts that an attempt begins with."""
+        start = None if self.own_start else fit.start
+        stream = [fit.seed, attempt] if attempt else None
+        return fit.add_up(partial(self.begin, start=start, stream=stream))
+
+    def begin(self, part: Part, start: Floats | None, stream: list[int] | None) -> Counts:
+        """Return the counts of a part under a belief to start from, or one that is half random.
+
+        Random numbers belong to the places of items, so parts make no difference.
+        """
+        if stream is None:
+            return self.learn(part, start)
+        belief = part.votes if start is None else start[part.start : part.stop]
+        random = np.random.PCG64(stream)
+        random.advance(part.start * part.n_classes)
+        more = -np.log1p(-np.random.Generator(random).random(belief.shape))
+        return self.learn_from(part, share(belief + more))
+
+    def learn_from(self, part: Part, belief: Floats) -> Counts:
+        """Return the counts of a part under a belief about its items."""
+        return self.learn(replace(part, start=0, stop=len(belief)), belief)
+
     def learn(self, part: Part, start: Floats | None) -> Counts:
         """Return the counts of a part under a belief to start from, by default its votes."""
         belief = share(part.votes) if start is None else start[part.start : part.stop]
@@ -112,28 +139,39 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         posterior[part.blank] = 0.0
         return self.counts(part, posterior)
 
-    def _start(self, fit: Fit, attempt: int) -> Floats | None:
-        start = None if self.own_start else fit.start
-        if attempt == 0:
-            return start
-        votes = fit.said.votes() if start is None else start
-        more = np.random.default_rng([fit.seed, attempt]).exponential(size=votes.shape)
-        return share(votes + more)
+    def run(self, fit: Fit, attempt: int) -> Found:
+        """Return what one start leads to."""
 
-    def _run(self, fit: Fit, start: Floats | None) -> tuple[Params, tuple[float, ...], bool]:
-        engine, parts = fit.engine, fit.parts
+        def expect(params: Params) -> _Step:
+            expected = fit.add_up(partial(self.expect, params=params))
+            return _Step(params, expected.counts, expected.evidence + self.log_prior(params))
 
         def advance(last: _Step) -> _Step:
-            params = self.update(last.counts, last.params)
-            expected = add(engine.each(partial(self.expect, params=params), parts))
-            return _Step(params, expected.counts, expected.evidence + self.log_prior(params))
+            return expect(self.update(last.counts, last.params))
 
         def settled(trace: list[float], now: _Step, before: _Step) -> bool:
             return len(trace) > 1 and self.settled(trace, now.params, before.params)
 
-        first = _Step(None, add(engine.each(partial(self.learn, start=start), parts)))
-        ended = rounds(first, advance, settled, self.max_iter, fit.progress)
-        return ended.last.params, ended.trace, ended.converged
+        def keep(ended: Ended[_Step]) -> None:
+            if fit.kept is not None:
+                found = Found(ended.last.params, ended.trace, ended.converged)
+                fit.kept.save(found, attempt)
+
+        begun = fit.kept.load(self.learns, attempt) if fit.kept is not None else None
+        first = (
+            _Step(None, self.first_counts(fit, attempt)) if begun is None else expect(begun.params)
+        )
+        ended = rounds(
+            first,
+            advance,
+            settled,
+            self.max_iter,
+            fit.progress,
+            begun=() if begun is None else begun.trace,
+            converged=begun is not None and begun.converged,
+            keep=keep,
+        )
+        return Found(ended.last.params, ended.trace, ended.converged)
 
 
 class _Step(NamedTuple):

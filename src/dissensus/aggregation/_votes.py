@@ -15,16 +15,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .._relation import Floats, Integers
 from ..annotations import Part
-from ..engine import add
 from ..params import Count
 from ..result import Aggregation
-from ._base import TIE, Aggregator, Fit, first_best, share
+from ._base import TIE, Aggregator, Fit, Found, first_best, share
 from ._em import normalise
 
 __all__ = [
@@ -45,10 +44,20 @@ _SAME = 1e-9  # counts of agreements that differ by less are equal
 class VoteAggregator(Aggregator):
     """A belief in every class from the votes of an item, and a decision."""
 
+    additive: ClassVar[bool] = True
+
     def infer(self, fit: Fit) -> Aggregation:
         """Return shares of votes and what they decide."""
+        return self.conclude(fit, *self.judge(fit, None))
+
+    def find(self, fit: Fit) -> Found:
+        """Return nothing: there is nothing to learn."""
+        return Found()
+
+    def judge(self, fit: Fit, params: Any) -> tuple[Floats, Integers]:
+        """Return shares of votes and what they decide."""
         posterior = fit.over_items(self.believe)
-        return self.conclude(fit, posterior, self.decide(fit, posterior))
+        return posterior, self.decide(fit, posterior)
 
     def believe(self, part: Part) -> Floats:
         """Return the belief in every class: (item, class)."""
@@ -68,14 +77,6 @@ class Weights(NamedTuple):
     def seat(self, seats: Integers, n_items: int) -> Weights:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         return Weights(*(np.append(value, _mean(value))[seats] for value in self))
-
-
-class Found(NamedTuple):
-    """The weights, and how they were come by."""
-
-    weights: Weights
-    trace: tuple[float, ...] = ()
-    converged: bool = True
 
 
 class Record(NamedTuple):
@@ -109,11 +110,15 @@ class WeightedVote(VoteAggregator):
 
     def infer(self, fit: Fit) -> Aggregation:
         """Return the labels under the weights."""
-        weights, trace, converged = self.weigh(fit)
+        weights, trace, converged = self.find(fit)
         posterior, label = self.judge(fit, weights)
         return self.conclude(
             fit, posterior, label, params=weights, trace=trace, converged=converged
         )
+
+    def find(self, fit: Fit) -> Found:
+        """Return the weights."""
+        return self.weigh(fit)
 
     def judge(self, fit: Fit, params: Weights) -> tuple[Floats, Integers]:
         """Return posterior and labels under weights that are known."""
@@ -135,7 +140,7 @@ class WeightedVote(VoteAggregator):
 
     def right(self, fit: Fit, weight: Floats | None = None) -> Floats:
         """Return how many labels of every annotator agree with that vote."""
-        return add(fit.engine.each(partial(self._right, weight=weight), fit.parts))
+        return fit.add_up(partial(self._right, weight=weight))
 
     def _right(self, part: Part, weight: Floats | None) -> Floats:
         belief = self.believe(part) if weight is None else self.count(part, weight)
@@ -222,7 +227,7 @@ def agreed(part: Part, belief: Floats) -> Floats:
 
 def record_against(fit: Fit, belief: Floats) -> Record:
     """Return how annotators do against the best classes of a belief: (item, class)."""
-    right = add(fit.engine.each(partial(_agreed_with, belief=belief), fit.parts))
+    right = fit.add_up(partial(_agreed_with, belief=belief))
     return Record(right, fit.said.labels_per_annotator.astype(float), fit.said.n_classes)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from .._relation import Floats
 from ..annotations import Part
-from ..engine import add
 from ..params import NonNegative, Positive
 from ._base import Fit
 from ._votes import Found, Record, WeightedVote, Weights
@@ -52,7 +51,7 @@ class GoldMajority(WeightedVote):
             record = self.record(fit)
             weight = np.full(n_annotators, 1.0 if self.default is None else self.default)
             return Found(Weights(weight, record.average_others(record.accuracy)))
-        right, labels = add(fit.engine.each(_on_gold, fit.parts))
+        right, labels = fit.add_up(_on_gold)
         record = Record(right, labels, n_classes)
         accuracy = (right + self.smoothing) / (labels + 2 * self.smoothing)
         weight = record.average_others(accuracy)

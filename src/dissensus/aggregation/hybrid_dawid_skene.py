@@ -10,14 +10,15 @@ the soft ones are how it starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from .._relation import Floats
+from ..annotations import Part
 from ..params import NonNegative
 from ._base import Fit
-from .dawid_skene import Confusion, DawidSkene
+from .dawid_skene import Confusion, Counts, DawidSkene
 from .fast_dawid_skene import FastDawidSkene
 
 __all__ = ["HybridDawidSkene"]
@@ -44,10 +45,13 @@ class HybridDawidSkene(FastDawidSkene):
 
     switch: NonNegative = 0.005
 
-    def _start(self, fit: Fit, attempt: int) -> Floats | None:
+    def first_counts(self, fit: Fit, attempt: int) -> Counts:
         soft = _Soft(max_iter=self.max_iter, smoothing=self.smoothing, switch=self.switch)
-        params, _, _ = soft._run(fit, super()._start(fit, attempt))
-        return soft.judge(fit, params)[0]
+        params = soft.run(replace(fit, start=None, kept=None), attempt).params
+        return fit.add_up(partial(self._after, soft=soft, params=params))
+
+    def _after(self, part: Part, soft: DawidSkene, params: Confusion) -> Counts:
+        return self.learn_from(part, soft.believe(part, params))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,7 @@ class Kos(WeightedVote):
     ['0', '1']
     """
 
+    additive: ClassVar[bool] = False
     most_classes: ClassVar[int] = 2
 
     max_iter: Count = 10

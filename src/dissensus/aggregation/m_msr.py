@@ -66,6 +66,7 @@ class MMsr(WeightedVote):
     ['0', '1', '0']
     """
 
+    additive: ClassVar[bool] = False
     log_odds: ClassVar[bool] = True
 
     max_iter: Count = 1000

@@ -52,12 +52,13 @@ class Majority(VoteAggregator):
         if self.ties == "abstain":
             first[tied] = -1
         if self.ties == "random":
-            drawn = np.random.default_rng(fit.seed).random(len(leading))[tied]  # one for each item
+            random = np.random.PCG64(fit.seed)
+            random.advance(fit.first)  # one number for each item
+            drawn = np.random.Generator(random).random(len(leading))[tied]
             upto = leading[tied].cumsum(axis=1)
             first[tied] = (upto > (drawn * upto[:, -1]).astype(int)[:, None]).argmax(axis=1)
         if self.ties == "prior":
-            common = np.bincount(fit.said.label, minlength=fit.said.n_classes)
-            first[tied] = np.where(leading[tied], common, -1).argmax(axis=1)
+            first[tied] = np.where(leading[tied], fit.labels_per_class, -1).argmax(axis=1)
         return first
 
 

@@ -1,7 +1,8 @@
 """Where parts of the data are worked on.
 
 A method describes work on one part of the items; an engine runs it over all of them and adds up
-what comes back. Anything that keeps the `Engine` contract can carry every additive method.
+what comes back. Anything that keeps the `Engine` contract can carry every additive method. A part
+is a `Part`, or what the engine has in its place: a file, or something on another machine.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
-
+from ._sums import add
 from .local import Local
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations, Part
+    from ..annotations import Annotations
 
 __all__ = ["Engine", "Local", "add"]
 
@@ -28,29 +28,10 @@ class Engine(Protocol):
         """Return the ranges of items to work on, one after the other."""
         ...
 
-    def each(self, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterable[Result]:
+    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:
         """Yield what the work makes of every part, in the order of the parts."""
         ...
 
-
-def add(results: Iterable[Result]) -> Result:
-    """Add up tuples of numbers and arrays, field by field.
-
-    >>> add([(1, np.ones(2)), (2, np.ones(2))])
-    (3, array([2., 2.]))
-    """
-    each = iter(results)
-    total: Any = next(each)
-    for result in each:
-        total = _plus(total, result)
-    return total
-
-
-def _plus(total: Any, more: Any) -> Any:
-    if isinstance(total, tuple):
-        fields = [_plus(one, other) for one, other in zip(total, more, strict=True)]
-        return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
-    if isinstance(total, np.ndarray):
-        total += more  # in place: these are counts that the work made for us
-        return total
-    return total + more
+    def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
+        """Return what the work makes of every part, added up field by field."""
+        ...

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ._sums import add
+
 if TYPE_CHECKING:
-    from ..annotations import Annotations, Part
+    from ..annotations import Annotations
 
 __all__ = ["Local"]
 
@@ -47,13 +50,30 @@ class Local:
         bounds = [0, *np.searchsorted(said.index, shares).tolist(), said.n_items]
         return [(a, b) for a, b in pairwise(bounds) if a < b]
 
-    def each(self, work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
-        """Yield what the work makes of every part, in the order of the parts."""
+    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
+        """Yield what the work makes of every part, in the order of the parts.
+
+        No more parts are begun ahead than there are threads, so results do not pile up.
+        """
         threads = min(self.cores, len(parts))
         if threads <= 1:
             yield from map(work, parts)
             return
-        yield from _pool(threads).map(work, parts)
+        pool, begun = _pool(threads), deque[Future[Result]]()
+        try:
+            for part in parts:
+                begun.append(pool.submit(work, part))
+                if len(begun) > threads:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            for future in begun:
+                future.cancel()
+
+    def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
+        """Return what the work makes of every part, added up field by field."""
+        return add(self.each(work, parts))
 
     @property
     def cores(self) -> int:

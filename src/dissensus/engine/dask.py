@@ -1,0 +1,156 @@
+"""A Dask cluster: shards stay with the workers, parameters go out and counts come in once a round.
+
+Counts are added in a tree. Whatever is sent is a task, too, so the scheduler can have anything made
+again that was lost with a worker: shards from their source, counts from shards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from ..errors import OptionError
+from ._sums import add
+from .local import Local
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from ..annotations import Annotations
+
+__all__ = ["Dask", "joined"]
+
+Result = TypeVar("Result")
+_FEW = 4  # results that one task adds up
+
+
+class Dask:
+    """The workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client
+        A `distributed.Client`.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._held: WeakKeyDictionary[Any, Future] = WeakKeyDictionary()
+
+    @property
+    def cores(self) -> int:
+        """How many threads all workers have together."""
+        return max(sum(self.client.nthreads().values()), 1)
+
+    def cut(self, said: Annotations) -> list[tuple[int, int]]:
+        """Return ranges of items, as many as there are threads, or more where they are long."""
+        return Local(threads=self.cores).cut(said)
+
+    def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
+        """Yield what the work makes of every part, in the order of the parts."""
+        for future in self._results(work, parts):
+            yield future.result()
+
+    def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
+        """Return what the work makes of every part, added up in a tree."""
+        level = self._results(work, parts)
+        while len(level) > 1:
+            groups = [level[start : start + _FEW] for start in range(0, len(level), _FEW)]
+            level = [self._submit(_sum, group) for group in groups]
+        return deepcopy(level[0].result())  # what was received may not be written to
+
+    def exchange(
+        self,
+        split: Callable[[Any], Sequence[Any]],
+        chunks: Sequence[Any],
+        n_shards: int,
+        join: Callable[[Sequence[Any]], Any],
+        tell: Callable[[int], None],
+    ) -> list[Future]:
+        """Return the shards that pieces of all chunks make; they stay where they are made."""
+        from distributed import wait
+
+        pieces = self._results(split, chunks)
+        how = self._submit(_same, join)
+        shards = []
+        for place in range(n_shards):
+            mine = [self._submit(itemgetter(place), one) for one in pieces]
+            shards.append(self._submit(_apply, how, mine))
+        for done, one in enumerate(pieces, 1):
+            wait(one)
+            tell(done)
+        return shards
+
+    def place(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
+        """Return the shards, each with the number of items before it."""
+        return [
+            self._submit(_moved, shard, start) for shard, start in zip(shards, starts, strict=True)
+        ]
+
+    def _results(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Future]:
+        sent = self._submit(_same, work)
+        return [self._submit(_apply, sent, self._at(part)) for part in parts]
+
+    def _at(self, part: Any) -> Any:
+        """Return a part that is held by a worker; what is not a part is sent as it is."""
+        from distributed import Future
+
+        from ..annotations import Part
+
+        if isinstance(part, Future) or not isinstance(part, Part):
+            return part
+        if part not in self._held:
+            self._held[part] = self._submit(_same, part)
+        return self._held[part]
+
+    def _submit(self, work: Callable[..., Any], *given: Any) -> Future:
+        return self.client.submit(work, *given, pure=False, retries=2)
+
+
+@contextmanager
+def joined(address: str | None = None, workers: int | None = None) -> Iterator[Dask]:
+    """Yield the cluster at an address, or one of this machine's cores that ends afterwards."""
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise OptionError("--engine dask needs Dask: pip install 'dissensus[dask]'") from None
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+    with dask.config.set({**quiet, "distributed.scheduler.allowed-failures": 10}):
+        if address is not None:
+            try:
+                client = Client(address, timeout=20)
+            except (OSError, ValueError) as problem:
+                reason = str(problem).splitlines()[0]
+                raise OptionError(
+                    f"{address}: no Dask scheduler answers there ({reason})"
+                ) from None
+            with client:
+                yield Dask(client)
+            return
+        count = workers or len(os.sched_getaffinity(0))
+        made = LocalCluster(count, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+        with made as cluster, Client(cluster) as client:
+            yield Dask(client)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _apply(work: Callable[[Any], Any], part: Any) -> Any:
+    return work(part)
+
+
+def _moved(shard: Any, start: int) -> Any:
+    return replace(shard, start=start, stop=start + shard.stop - shard.start)
+
+
+def _sum(results: list[Any]) -> Any:
+    return add([deepcopy(results[0]), *results[1:]])  # adding writes into the first

@@ -1,0 +1,208 @@
+"""Many rows in Parquet, read a chunk at a time: files, folders, patterns, object stores.
+
+A chunk is a range of rows of one file. Whatever reads it gets three columns, item, annotator and
+label, each as whole numbers or as texts, in the same way for all files.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..errors import DataError
+from .columns import NEEDED, find_columns
+
+__all__ = ["Chunk", "Chunks", "chunks_of", "find_files", "is_many"]
+
+_CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
+_ENDINGS = (".parquet", ".pq", ".parq")
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows `start` to `start + rows` of a file; columns by role, each as a number or a text."""
+
+    file: str
+    start: int
+    rows: int
+    columns: tuple[tuple[str, str, bool], ...]  # (role, column, whether it holds whole numbers)
+    missing: str = "error"
+
+    def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
+        """Return some of its columns, without rows that lack something."""
+        wanted = [one for one in self.columns if one[0] in roles or self.missing == "drop"]
+        with naming(self.file):
+            scan = _scan(self.file).slice(self.start, self.rows)
+            raw = scan.select(pl.col(column).alias(role) for role, column, _ in wanted).collect()
+        rows = raw.select(_as_name(raw[role], whole) for role, _, whole in wanted)
+        return self._whole(rows).select(role for role in rows.columns if role in roles)
+
+    def _whole(self, rows: pl.DataFrame) -> pl.DataFrame:
+        gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
+        if not gaps.any():
+            return rows
+        if self.missing == "drop":
+            return rows.filter(~gaps)
+        place = int(gaps.arg_true()[0])
+        role = next(name for name in rows.columns if rows[name][place] is None)
+        more = f"; {int(gaps.sum()) - 1} more rows like this near it" if gaps.sum() > 1 else ""
+        raise DataError(
+            f"{self.file}: row {self.start + place + 1}: no {role}{more}; "
+            "--missing drop leaves such rows out"
+        )
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """All rows there are, and how names stand in them."""
+
+    chunks: tuple[Chunk, ...]
+    rows: int
+    files: tuple[str, ...]
+
+    @property
+    def whole(self) -> dict[str, bool]:
+        """Whether the names in a column are whole numbers, by role."""
+        return {role: whole for role, _, whole in self.chunks[0].columns}
+
+
+def is_many(paths: Sequence[str]) -> bool:
+    """Return whether paths mean a set of Parquet files rather than one file to be looked at."""
+    if len(paths) != 1:
+        return True
+    one = paths[0]
+    if _scheme(one):
+        return True
+    if any(mark in one for mark in "*?[") and not Path(one).exists():
+        return True
+    return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
+
+
+def find_files(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the Parquet files that paths, folders and patterns mean, each once, in order."""
+    found: dict[str, None] = {}
+    for path in paths:
+        here = Path(path)
+        if _scheme(path):
+            files = _matching(path)
+        elif here.is_dir():
+            files = [str(file) for file in sorted(_inside(here))]
+        elif here.exists():
+            files = [path]
+        else:
+            files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+        if not files:
+            raise DataError(f"{path}: no Parquet file there")
+        found |= dict.fromkeys(files)
+    return tuple(found)
+
+
+def chunks_of(
+    files: Sequence[str],
+    columns: Mapping[str, str] | None = None,
+    *,
+    rows: int = 2**21,
+    missing: str = "error",
+) -> Chunks:
+    """Return all rows of files in chunks; columns are found by their names, or as told."""
+    told = {role: name for role, name in (columns or {}).items() if role in NEEDED}
+    schemas, sizes = [], []
+    for file in files:
+        with naming(file):
+            schema = dict(_scan(file).collect_schema())
+            sizes.append(int(_scan(file).select(pl.len()).collect().item()))
+        roles = find_columns(list(schema), NEEDED, told, file)
+        schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
+    whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}
+    made = [
+        Chunk(
+            file,
+            start,
+            min(rows, size - start),
+            tuple((role, schema[role][0], whole[role]) for role in NEEDED),
+            missing,
+        )
+        for file, schema, size in zip(files, schemas, sizes, strict=True)
+        for start in range(0, size, rows)
+    ]
+    if not made:
+        raise DataError(f"{files[0]}: no labels in it, only a header")
+    return Chunks(tuple(made), sum(sizes), tuple(files))
+
+
+class naming:  # noqa: N801
+    """Tell of whatever fails inside as one line that names a file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
+        damaged = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+        if isinstance(problem, damaged):
+            reason = " ".join(str(problem).split())[:300]
+            raise DataError(f"{self.file}: damaged parquet ({reason})") from None
+        if isinstance(problem, OSError):
+            reason = (problem.strerror or str(problem)).splitlines()[0].lower()
+            raise DataError(f"{self.file}: {reason}") from None
+
+
+def _scan(file: str) -> pl.LazyFrame:
+    scheme = _scheme(file)
+    if scheme and scheme not in _CLOUD and scheme != "file":
+        import fsspec
+
+        with fsspec.open(file, "rb") as opened:
+            return pl.scan_parquet(opened.read())
+    path = file.removeprefix("file://") if scheme == "file" else file
+    return pl.scan_parquet(path, glob=False, hive_partitioning=True)
+
+
+def _scheme(path: str) -> str:
+    scheme, mark, _ = path.partition("://")
+    return scheme.lower() if mark else ""
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Yield the Parquet files of a folder, also those in folders named by what they hold."""
+    return (
+        file
+        for file in folder.rglob("*")
+        if file.suffix in _ENDINGS
+        and not any(name.startswith((".", "_")) for name in file.relative_to(folder).parts)
+    )
+
+
+def _matching(url: str) -> list[str]:
+    """Return the files that an address with a scheme means."""
+    if not any(mark in url for mark in "*?[") and url.lower().endswith(_ENDINGS):
+        return [url]
+    try:
+        import fsspec
+    except ImportError:
+        raise DataError(f"{url}: folders and patterns need fsspec: pip install fsspec") from None
+    system, path = fsspec.core.url_to_fs(url)
+    names = system.glob(path) if any(mark in path for mark in "*?[") else system.find(path)
+    return [system.unstrip_protocol(name) for name in sorted(names) if name.endswith(_ENDINGS)]
+
+
+def _as_name(column: pl.Series, whole: bool) -> pl.Series:
+    """Return a column as whole numbers or as texts, null where there is nothing."""
+    if whole:
+        return column.cast(pl.Int64)
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        number = column.cast(pl.Int64, strict=False)
+        written = number.cast(pl.String)
+        if (number != column).any():  # 3.0 is 3, and 3.5 is 3.5
+            written = written.zip_with((number == column).fill_null(True), column.cast(pl.String))
+        return written
+    texts = column.cast(pl.String)
+    return texts if (texts != "").all() else texts.set(texts == "", None)

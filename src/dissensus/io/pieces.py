@@ -1,0 +1,79 @@
+"""Labels in pieces, gathered into what was asked for: a folder of them, one file, or a stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from .._files import replacing, replacing_folder
+from ..errors import OptionError
+from .sources import format_for
+
+__all__ = ["gathering", "is_address", "one_file"]
+
+_SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
+    "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),
+    "csv": lambda rows, path: rows.sink_csv(path),
+    "tsv": lambda rows, path: rows.sink_csv(path, separator="\t"),
+    "arrow": lambda rows, path: rows.sink_ipc(path),
+    "jsonl": lambda rows, path: rows.sink_ndjson(path),
+}
+
+
+def is_address(path: str) -> bool:
+    """Return whether a path is the address of something in an object store."""
+    return "://" in path
+
+
+def one_file(output: str | None) -> str | None:
+    """Return the kind of the one file that is asked for; `None` for a folder or a stream."""
+    if output is None or output == "-" or is_address(output):
+        return None
+    if output.endswith("/") or "." not in Path(output).name or Path(output).is_dir():
+        return None
+    kind, compression = format_for(output)
+    if kind not in _SINKS or compression != "uncompressed":
+        raise OptionError(
+            f"{output}: labels of many items go to a folder, or to a file ending in "
+            ".parquet, .csv, .tsv, .arrow or .jsonl"
+        )
+    return kind
+
+
+@contextmanager
+def gathering(output: str | None, work: Path) -> Iterator[str]:
+    """Yield a folder for pieces; what was asked for is there only if all went well.
+
+    An object store knows no renaming: pieces are written in place, and `_SUCCESS` after them.
+    """
+    if output is not None and is_address(output):
+        yield output.rstrip("/")
+        _mark(output)
+        return
+    kind = one_file(output)
+    if kind is None and output is not None and output != "-":
+        with replacing_folder(output) as draft:
+            yield str(draft)
+        return
+    pieces = work / "pieces"
+    pieces.mkdir(exist_ok=True)
+    yield str(pieces)
+    files = sorted(pieces.glob("part-*.parquet"))
+    if kind is not None and output is not None:
+        with replacing(output) as draft:
+            _SINKS[kind](pl.scan_parquet(files), draft)
+        return
+    for place, file in enumerate(files):
+        pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not place)
+    sys.stdout.buffer.flush()
+
+
+def _mark(output: str) -> None:
+    import fsspec
+
+    with fsspec.open(f"{output.rstrip('/')}/_SUCCESS", "wb") as file:
+        file.write(b"")

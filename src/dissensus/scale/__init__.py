@@ -1,0 +1,13 @@
+"""Beyond memory, beyond one machine, and labels that never stop arriving.
+
+`aggregate_files` runs any additive method over Parquet files, from disk or on a cluster;
+`Running` keeps labels up to date while annotations arrive.
+"""
+
+from __future__ import annotations
+
+from .coding import Coded, code_files
+from .files import aggregate_files
+from .fitting import Outcome, fit_shards
+
+__all__ = ["Coded", "Outcome", "aggregate_files", "code_files", "fit_shards"]

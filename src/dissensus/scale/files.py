@@ -1,0 +1,134 @@
+"""From Parquet files to labels, without ever holding all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..aggregation._base import machine_memory
+from ..engine import Local
+from ..engine.disk import Disk, room
+from ..io.chunks import Chunks, chunks_of, find_files
+from ..io.pieces import gathering, is_address, one_file
+from ..registry import aggregators
+from ..result import Table
+from .coding import Exchange, code_files
+from .fitting import Outcome, fit_shards
+from .work import Rounds, fingerprint, working
+
+__all__ = ["Labelled", "aggregate_files", "fits", "work_folder"]
+
+_ROW = 120  # bytes that reading and coding a row takes where all are in memory
+_SORTED = 320  # bytes that a row takes while its shard is sorted
+_LARGEST = 8_000_000  # rows of a shard: more win no time
+_CHUNK = 2**21
+
+Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+class Labelled(NamedTuple):
+    """What was learned, and the table of annotators."""
+
+    outcome: Outcome
+    annotators: Table
+
+
+def fits(rows: int, memory: int | None = None) -> bool:
+    """Return whether so many rows can be read and coded in memory; by default half of it all."""
+    limit = memory or machine_memory() // 2
+    return not limit or rows * _ROW <= limit
+
+
+def aggregate_files(
+    paths: Sequence[str],
+    method: str = "dawid-skene",
+    output: str | None = None,
+    *,
+    engine: Exchange | None = None,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    gold: Mapping[str, str] | None = None,
+    missing: str = "error",
+    memory: int | None = None,
+    threads: int | None = None,
+    work: str | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    tell: Tell = lambda *_: None,
+    progress: Callable[[int, float], None] = lambda *_: None,
+) -> Labelled:
+    """Write the labels of all items in Parquet files, and return what was learned.
+
+    Parameters
+    ----------
+    paths
+        Files, folders, patterns, or addresses of object stores.
+    method
+        An additive method, as the registry writes it.
+    output
+        A folder for pieces, or one file; by default standard output, as CSV.
+    engine
+        A cluster; by default the threads of this machine over files in the work folder.
+    memory
+        Bytes to stay below, roughly; by default half of what the machine has.
+    work
+        Folder for what is worked on, by default beside the output. It goes when all went well.
+    resume
+        Take up work that was ended, from its last round.
+    """
+    aggregators.create(method)  # before anything is computed
+    one_file(output)
+    memory = memory or machine_memory() // 2 or 2**32
+    files = find_files(paths)
+    asked: dict[str, Any] = {
+        "columns": dict(columns or {}),
+        "classes": list(map(str, classes or ())),
+    }
+    asked |= {"gold": dict(gold or {}), "missing": missing, "method": method, "seed": seed}
+    cores = Local(threads).cores if engine is None else engine.cores
+    sizes = _sizes(memory, Local(threads).cores)
+    rows = chunks_of(files, columns, rows=sizes.chunk, missing=missing)
+    n_shards = max(-(-rows.rows // sizes.shard), cores if rows.rows > _CHUNK else 1)
+    asked |= {"shards": n_shards}
+    with working(work or work_folder(output), fingerprint(files, **asked), resume=resume) as place:
+        folder = place[0]
+        here = engine or Disk(threads=threads, folder=str(folder))
+        with room(folder):
+            said = code_files(rows, here, n_shards=n_shards, classes=classes, gold=gold, tell=tell)
+            outcome = fit_shards(
+                said,
+                method,
+                here,
+                seed=seed,
+                kept=Rounds(folder),
+                memory=memory,
+                progress=progress,
+            )
+        with room(output or folder), gathering(output, folder) as pieces:
+            table = outcome.write(pieces, lambda done: tell("labelling", done, n_shards))
+    return Labelled(outcome, table)
+
+
+class _Sizes(NamedTuple):
+    chunk: int
+    shard: int
+
+
+def _sizes(memory: int, threads: int) -> _Sizes:
+    """Return how many rows to read, and to sort, at a time."""
+    shard = min(max(memory // (threads * _SORTED), 2**14), _LARGEST)
+    return _Sizes(min(max(shard // 2, 2**14), _CHUNK), shard)
+
+
+def work_folder(output: str | None) -> str | None:
+    """Return the folder beside the output in which work is kept; nothing beside a stream."""
+    if output is None or output == "-" or is_address(output):
+        return None
+    target = Path(output.rstrip("/"))
+    return str(target.with_name(f".{target.name}.work"))
+
+
+def rows_of(paths: Sequence[str], columns: Mapping[str, str] | None, missing: str) -> Chunks:
+    """Return how many rows there are, and their files."""
+    return chunks_of(find_files(paths), columns, missing=missing)

@@ -1,0 +1,203 @@
+"""A fit to shards: rounds over all of them, then labels shard by shard.
+
+Only additive methods can: what they learn follows from sums over items, and what they say of an
+item follows from that and its own labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+from numpy.dtypes import StringDType
+
+from .._files import replacing
+from .._relation import Floats, Integers
+from ..aggregation._base import Aggregator, Fit, Found, Kept, check_memory, decided
+from ..annotations import Annotations, Part
+from ..engine import Engine, Local
+from ..errors import DataError, MethodError
+from ..io.sharding import Shard
+from ..registry import aggregators
+from ..result import Table
+from .coding import Coded
+
+__all__ = ["Outcome", "fit_shards"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method learned from shards; labels are written piece by piece.
+
+    Attributes
+    ----------
+    method
+        The method with its settings, as the registry writes it.
+    said
+        The annotations it speaks of.
+    params, trace, converged
+        As in `Aggregation`.
+    """
+
+    method: str
+    said: Coded
+    params: Any
+    trace: tuple[float, ...]
+    converged: bool
+    engine: Engine
+    seed: int = 0
+
+    def write(self, folder: str | Path, tell: Callable[[int], None] = lambda _done: None) -> Table:
+        """Write the labels as one Parquet file for every shard; return the annotators' table.
+
+        The files hold item, label, confidence and p:<class>, in the order of shards.
+        """
+        method = aggregators.create(self.method)
+        work = partial(
+            _write_piece,
+            folder=str(folder),
+            judging=_Judging(
+                method, self.params, self.said.labels_per_class, self.said.classes, self.seed
+            ),
+        )
+        believed = np.zeros(self.said.n_annotators)
+        for done, part in enumerate(self.engine.each(work, self.said.shards), 1):
+            believed += part
+            tell(done)
+        with np.errstate(invalid="ignore"):
+            agreement = believed / self.said.labels_per_annotator
+        table = {
+            "annotator": self.said.annotators,
+            "n_labels": self.said.labels_per_annotator,
+            "quality": method.quality(self.params, agreement),
+            "agreement": agreement,
+        }
+        interval = method.interval(self.params, 0.95)
+        if interval is not None:
+            table |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
+        return table
+
+
+def fit_shards(
+    said: Coded,
+    method: str | Aggregator,
+    engine: Engine,
+    *,
+    seed: int = 0,
+    kept: Kept | None = None,
+    memory: int | None = None,
+    progress: Callable[[int, float], None] = lambda *_: None,
+) -> Outcome:
+    """Return what a method learns from shards."""
+    chosen = aggregators.create(method) if isinstance(method, str) else method
+    name = aggregators.describe(chosen)
+    if not chosen.additive:
+        others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
+        raise MethodError(
+            f"{name} does not learn from sums over items, so it needs all of them in memory; "
+            f"these do not: {others}"
+        )
+    if chosen.most_classes is not None and said.n_classes > chosen.most_classes:
+        raise MethodError(
+            f"{name} chooses between {chosen.most_classes} classes, and there are {said.n_classes}"
+        )
+    if said.n_classes == 0:
+        raise DataError("there is no class to choose from; give labels or declare classes")
+    _check_room(chosen, said, memory)
+    fit = Fit(
+        cast(Annotations, said),  # additive methods ask it for sizes and sums alone
+        said.shards,
+        np.empty(0, dtype=np.int64) if said.has_gold else None,
+        engine,
+        seed,
+        None,
+        progress,
+        kept=kept,
+    )
+    found: Found = chosen.find(fit)
+    return Outcome(name, said, found.params, found.trace, found.converged, engine, seed)
+
+
+class _Sizes(NamedTuple):
+    """How large what is held at once is."""
+
+    n_items: int
+    n_annotators: int
+    n_classes: int
+
+
+def _check_room(method: Aggregator, said: Coded, memory: int | None) -> None:
+    sizes = _Sizes(2 * said.most_items, said.n_annotators, said.n_classes)
+    check_memory(method, cast(Annotations, sizes), memory)
+
+
+class _Judging(NamedTuple):
+    """All that is needed to label a shard."""
+
+    method: Aggregator
+    params: Any
+    n_class: Integers  # (class)
+    classes: Any
+    seed: int
+
+
+def judge(shard: Shard, judging: _Judging) -> tuple[Floats, Integers]:
+    """Return posterior and labels of a shard."""
+    n_items = shard.stop - shard.start
+    part = Part(
+        0,
+        n_items,
+        shard.index,
+        shard.annotator,
+        shard.label,
+        shard.ones,
+        shard.n_annotators,
+        shard.n_classes,
+        shard.gold,
+    )
+    said = Annotations(
+        index=shard.index,
+        annotator=shard.annotator,
+        label=shard.label,
+        items=np.empty(n_items, dtype=StringDType()),  # names play no part in it
+        annotators=np.empty(shard.n_annotators, dtype=StringDType()),
+        classes=judging.classes,
+    )
+    fit = Fit(
+        said,
+        [part],
+        shard.gold,
+        Local(1),
+        judging.seed,
+        None,
+        lambda *_: None,
+        first=shard.start,
+        n_class=judging.n_class,
+    )
+    return decided(fit, *judging.method.judge(fit, judging.params))
+
+
+def _write_piece(shard: Shard, folder: str, judging: _Judging) -> Floats:
+    """Write the labels of a shard; return the belief in what every annotator said, added up."""
+    posterior, label = judge(shard, judging)
+    chosen = np.where(label < 0, posterior.argmax(axis=1), label)
+    classes = judging.classes.tolist()
+    names = pl.Series(classes, dtype=pl.String)
+    columns = {
+        "item": shard.names,
+        "label": names.gather(pl.Series(np.where(label < 0, 0, label))).set(
+            pl.Series(label < 0), None
+        ),
+        "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
+        **{f"p:{name}": posterior[:, place] for place, name in enumerate(classes)},
+    }
+    path = Path(folder) / f"part-{shard.start:015}.parquet"
+    if shard.stop > shard.start:
+        with replacing(path) as draft:
+            pl.DataFrame(columns).write_parquet(draft, compression="zstd")
+    return shard.by_annotator(shard.belief(posterior))
