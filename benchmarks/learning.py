@@ -43,7 +43,7 @@ SPECS = [
     *(name for name in learners if name not in ("two-stage", "raykar")),
 ]
 _KEYS = ("spec", "accuracy", "half", "ece", "log_loss", "held", "epoch", "seconds")
-_STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means of so many
+STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means of so many
 
 
 class Data(NamedTuple):
@@ -114,16 +114,20 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
     made = CrowdClassifier("two-stage" if spec == CEILING else spec, seed=seed, **settings)
     made.fit(data.x, said)
     taken = process_time() - began
-    belief = made.predict_proba(data.x_test)
+    told = scores(data, made.predict_proba(data.x_test))
+    best = made.history_.rows[made.history_.best - 1]
+    return {**told, "held": best.score or float("nan"), "epoch": best.epoch, "seconds": taken}
+
+
+def scores(data: Data, belief: Any) -> dict[str, float]:
+    """Return accuracy, ECE and log loss of beliefs about the test items: (item, class)."""
     names = np.arange(len(belief)).astype(str).astype(object)
     found = evaluate(
-        Predictions(names, made.classes_, belief.argmax(axis=1), belief),
+        Predictions(names, data.said.classes, belief.argmax(axis=1), belief),
         dict(zip(names.tolist(), data.truth_test, strict=True)),
         resamples=0,
     )
-    told = {name: found.scores[name].value for name in ("accuracy", "ece", "log_loss")}
-    best = made.history_.rows[made.history_.best - 1]
-    return {**told, "held": best.score or float("nan"), "epoch": best.epoch, "seconds": taken}
+    return {name: found.scores[name].value for name in ("accuracy", "ece", "log_loss")}
 
 
 def row_of(data: Data, spec: str, seeds: int, epochs: int | None) -> dict[str, Any]:
@@ -132,7 +136,7 @@ def row_of(data: Data, spec: str, seeds: int, epochs: int | None) -> dict[str, A
     told: dict[str, Any] = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
     accuracy = [run["accuracy"] for run in runs]
     spread = float(np.std(accuracy, ddof=1)) if seeds > 1 else float("nan")
-    told |= {"spec": spec, "half": _STUDENT.get(seeds, 2) * spread / seeds**0.5}
+    told |= {"spec": spec, "half": STUDENT.get(seeds, 2) * spread / seeds**0.5}
     print(
         f"{spec:42s} {told['accuracy']:.3f} ± {told['half']:.3f}  ECE {told['ece']:.3f}", flush=True
     )
