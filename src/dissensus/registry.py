@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .learning._base import Method
     from .planning._base import Policy
     from .simulation._crowd import Strategy
+    from .tendency._base import TendencyMethod
 
 __all__ = [
     "Registry",
@@ -42,6 +43,7 @@ __all__ = [
     "policies",
     "simulators",
     "split_spec",
+    "tendencies",
 ]
 
 Kind = TypeVar("Kind", bound=Settings)
@@ -295,6 +297,14 @@ policies: Registry[Policy] = Registry(
         "uncertainty": "dissensus.planning.uncertainty:Uncertainty",
         "active-lab": "dissensus.planning.active_lab:ActiveLab",
         "random": "dissensus.planning.random:Random",
+    },
+    {},
+)
+
+tendencies: Registry[TendencyMethod] = Registry(
+    "tendency fit",
+    {
+        "own-majority": "dissensus.tendency.own_majority:OwnMajority",
     },
     {},
 )
