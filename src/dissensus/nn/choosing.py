@@ -31,6 +31,8 @@ class Choice:
             return None
         if isinstance(self.valid, Known):
             good, count = _accuracy(learner, self.valid, devices, size)
+        elif learner.by_accuracy:
+            good, count = _by_annotator(learner, self.valid, devices, size)
         else:
             good, count = _likelihood(learner, self.valid, devices, size)
         return devices.add_up(good) / max(devices.add_up(count), 1.0)
@@ -43,6 +45,8 @@ def choice_of(valid: Examples | Known | None, learner: Learner) -> Choice:
     if isinstance(valid, Known):
         return Choice(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
     held = f"{len(valid.said)} annotations held out, on {valid.n_labelled} items"
+    if learner.by_accuracy:
+        return Choice(valid, "held-out accuracy", f"mean accuracy by annotator on {held}")
     if type(learner).log_chance is Learner.log_chance:
         return Choice(valid, "held-out gain", f"minus the loss of {held}")
     return Choice(valid, "held-out log-likelihood", f"log-likelihood of {held}")
@@ -57,6 +61,23 @@ def _accuracy(learner: Learner, valid: Known, devices: Devices, size: int) -> tu
         right += int((found == truth[at : at + size]).sum())
         count += len(items)
     return right, count
+
+
+def _by_annotator(
+    learner: Learner, valid: Examples, devices: Devices, size: int
+) -> tuple[float, float]:
+    """Return the accuracies of annotators added up, and how many annotators there are."""
+    labels = torch.from_numpy(valid.said.labels_per_annotator).clamp(min=1).double()
+    share = (1 / labels).to(devices.device)  # (annotator): what one of their labels counts
+    good = count = 0.0
+    for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
+        if place % devices.ranks != devices.rank:
+            continue
+        here = devices.move(batch)
+        right = learner.foreseen(here) == here.label
+        good += float((share[here.annotator] * right).sum())
+        count += float(share[here.annotator].sum())
+    return good, count
 
 
 def _likelihood(

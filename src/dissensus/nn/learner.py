@@ -20,6 +20,8 @@ class Learner(nn.Module, ABC):
     are a `Table`, so that a step costs the same however many annotators there are.
     """
 
+    by_accuracy: bool = False  # choose the epoch by `foreseen`, annotator by annotator
+
     @abstractmethod
     def loss(self, batch: Batch) -> Tensor:
         """Return what to make small on a batch: (), a mean over what `weight` counts."""
@@ -44,4 +46,8 @@ class Learner(nn.Module, ABC):
 
     def log_chance(self, batch: Batch) -> Tensor:
         """Return the log probabilities of the labels that were given: (annotation)."""
+        raise NotImplementedError
+
+    def foreseen(self, batch: Batch) -> Tensor:
+        """Return the labels that are most probable where some were given: (annotation)."""
         raise NotImplementedError
