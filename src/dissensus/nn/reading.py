@@ -1,8 +1,9 @@
 """Inputs from files, in the order of the items that were labelled.
 
-A folder holds images, however deep; an item is found by its path below the folder, its file name,
-the name without its ending, or the number at its end (`cat-17.png` is item 17, as peerannot names
-files). A table has a column of texts or of image files. A `.npy` or `.npz` has rows of features.
+A folder holds images or videos, however deep; an item is found by its path below the folder, its
+file name, the name without its ending, or the number at its end (`cat-17.png` is item 17, as
+peerannot names files). A table has a column of texts or of files. A `.npy` or `.npz` has rows of
+features.
 """
 
 from __future__ import annotations
@@ -15,34 +16,39 @@ import numpy as np
 
 from ..annotations import Names
 from ..errors import DataError
-from .inputs import Images, Inputs, Texts, as_inputs
+from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
+from .videos import Videos
 
 __all__ = ["folder_truth", "read_inputs"]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
 
-def read_inputs(path: str | Path, items: Names, *, column: str | None = None) -> Inputs:
+def read_inputs(
+    path: str | Path, items: Names, *, column: str | None = None, frames: int = 16
+) -> Inputs:
     """Return the inputs of items from a folder of images, a table, or an array of features.
 
     Parameters
     ----------
     path
-        A folder of images, a table with a column for the items, a `.npy` or a `.npz`.
+        A folder of images or videos, a table with a column for the items, a `.npy` or a `.npz`.
     items
         Names of the items.
     column
-        Of a table, the column of texts or image files; of a `.npz`, which array.
+        Of a table, the column of texts or files; of a `.npz`, which array.
+    frames
+        Of videos: how many frames of each are looked at.
     """
     path = Path(path)
     if path.is_dir():
         found = _files(path, items)
-        return Images(tuple(found[name] for name in items.tolist()))
+        return _of_files([found[name] for name in items.tolist()], frames)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix in (".npy", ".npz"):
         return as_inputs(_rows(path, items, column))
-    return _from_table(path, items, column)
+    return _from_table(path, items, column, frames)
 
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
@@ -52,11 +58,12 @@ def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
 
 def _files(folder: Path, items: Names) -> dict[str, Path]:
     """Return item → file, by the first way of naming that knows every item."""
-    images = sorted(
-        file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
-    )
+    every = sorted(file for file in folder.rglob("*") if file.is_file())
+    images = [file for file in every if file.suffix.lower() in _ENDINGS]
+    images = images or [file for file in every if file.suffix.lower() in VIDEO_ENDINGS]
     if not images:
-        raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
+        endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
+        raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
     fewest: list[str] | None = None
     for told in _WAYS:
         known: dict[str, Path] = {}
@@ -119,7 +126,14 @@ def _rows(path: Path, items: Names, column: str | None) -> Any:
     )
 
 
-def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
+def _of_files(files: list[Path], frames: int) -> Inputs:
+    """Return files as images, or as videos if all of them are."""
+    if files and all(file.suffix.lower() in VIDEO_ENDINGS for file in files):
+        return Videos(tuple(files), frames)
+    return Images(tuple(files))
+
+
+def _from_table(path: Path, items: Names, column: str | None, frames: int) -> Inputs:
     from ..io.columns import NEEDED, find_columns
     from ..io.sources import open_source
     from ..io.tables import column_names, read_columns
@@ -143,14 +157,17 @@ def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
         if name not in known:
             raise DataError(f"{path}: no row for item {name!r}")
     found = [known[name] for name in items.tolist()]
-    if found and all(Path(text).suffix.lower() in _ENDINGS and len(text) < 300 for text in found):
-        return Images(tuple(_inside(path.parent, text) for text in found))
+    for endings in (_ENDINGS, VIDEO_ENDINGS):
+        if found and all(
+            Path(text).suffix.lower() in endings and len(text) < 300 for text in found
+        ):
+            return _of_files([_inside(path.parent, text) for text in found], frames)
     return Texts(tuple(found))
 
 
 _COLUMNS = [
     *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
-    *["image", "image_path", "file", "filename", "file_name", "path"],
+    *["image", "video", "image_path", "file", "filename", "file_name", "path"],
 ]
 
 
