@@ -16,8 +16,8 @@ What the paper leaves open is ours: the width of the shared layer (256), one hid
 classifier, batches of 32 items, and a tenth of the items held out, by which the epoch with the
 highest mean accuracy over annotators is kept.
 
-    H. Zhang, J. Lian, F. Liu, H. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
-    tendency learning. arXiv:2503.15237, 2025.
+    L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
+    tendency learning. 2025. arXiv:2503.15237
 """
 
 from __future__ import annotations
