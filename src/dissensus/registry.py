@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .planning._base import Policy
     from .recovery._base import RecoveryMethod
     from .simulation._crowd import Strategy
+    from .tendency._base import TendencyMethod
 
 __all__ = [
     "Registry",
@@ -44,6 +45,7 @@ __all__ = [
     "recoverers",
     "simulators",
     "split_spec",
+    "tendencies",
 ]
 
 Kind = TypeVar("Kind", bound=Settings)
@@ -327,4 +329,12 @@ recoverers: Registry[RecoveryMethod] = Registry(
         "BNN": "bayes-head",
         "seeds": "heads",
     },
+)
+
+tendencies: Registry[TendencyMethod] = Registry(
+    "tendency fit",
+    {
+        "own-majority": "dissensus.tendency.own_majority:OwnMajority",
+    },
+    {},
 )

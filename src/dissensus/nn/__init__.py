@@ -26,6 +26,7 @@ from .reading import folder_truth, read_inputs
 from .settings import Training
 from .tables import Table
 from .training import History, train
+from .videos import Videos
 
 __all__ = [
     "Arrays",
@@ -44,6 +45,7 @@ __all__ = [
     "Texts",
     "Tokens",
     "Training",
+    "Videos",
     "as_inputs",
     "cached_features",
     "encoder_for",

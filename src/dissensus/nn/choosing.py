@@ -38,6 +38,8 @@ class Choice:
             return None
         if isinstance(self.valid, Known):
             sums = _accuracy(learner, self.valid, devices, size)
+        elif learner.by_accuracy:
+            sums = _by_annotator(learner, self.valid, devices, size)
         else:
             sums = _likelihood(learner, self.valid, devices, size)
         good, log, count = map(devices.add_up, sums)
@@ -51,6 +53,8 @@ def choice_of(valid: Examples | Known | None, learner: Learner) -> Choice:
     if isinstance(valid, Known):
         return Choice(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
     held = f"{len(valid.said)} {learner.foresees} held out, on {valid.n_labelled} items"
+    if learner.by_accuracy:
+        return Choice(valid, "held-out accuracy", f"mean accuracy by annotator on {held}")
     if type(learner).log_chance is Learner.log_chance:
         return Choice(valid, "held-out gain", f"minus the loss of {held}")
     return Choice(valid, "held-out log-likelihood", f"log-likelihood of {held}")
@@ -70,6 +74,24 @@ def _accuracy(
         log += float(found.double().gather(1, here[:, None]).sum())
         count += len(items)
     return right, log, count
+
+
+def _by_annotator(
+    learner: Learner, valid: Examples, devices: Devices, size: int
+) -> tuple[float, float, float]:
+    """Return sums over annotators: of their accuracies, of mean log-likelihoods, and of ones."""
+    labels = torch.from_numpy(valid.said.labels_per_annotator).clamp(min=1).double()
+    share = (1 / labels).to(devices.device)  # (annotator): what one of their labels counts
+    good = log = count = 0.0
+    for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
+        if place % devices.ranks != devices.rank:
+            continue
+        here = devices.move(batch)
+        mine = share[here.annotator]
+        good += float((mine * (learner.foreseen(here) == here.label)).sum())
+        log += float((mine * learner.log_chance(here).double()).sum())
+        count += float(mine.sum())
+    return good, log, count
 
 
 def _likelihood(

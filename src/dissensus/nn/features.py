@@ -23,7 +23,8 @@ from .._files import replacing_folder
 from ..errors import OptionError
 from .batches import Source, inputs_of
 from .encoders import Encoder
-from .inputs import Inputs
+from .inputs import Arrays, Inputs
+from .videos import Videos
 
 __all__ = ["Features", "cached_features", "features"]
 
@@ -32,10 +33,10 @@ Tell = Callable[[int, int], None]  # items done, items in all
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Vectors on the disk, read when asked for: (item, feature) or (item, place, feature)."""
+    """Vectors on the disk, read when asked for: (item, feature), or by place and frame."""
 
-    values: Any  # a NumPy array over the file
-    mask: Any | None  # (item, place), for vectors of places
+    values: Any  # a NumPy array over the file: (item, [frame,] [place,] feature)
+    mask: Any | None  # (item, [frame,] place), for vectors of places
 
     def __len__(self) -> int:
         return len(self.values)
@@ -80,6 +81,7 @@ def cached_features(
     progress
         Called with items done and items in all.
     """
+    batch = max(batch // _n_frames(inputs), 1)
     told = f"1 {encoder.digest()} {inputs.digest()} {places}"
     kept = (cache() if folder is None else Path(folder)) / blake2b(
         told.encode(), digest_size=12
@@ -129,7 +131,7 @@ def _compute(
         items = np.arange(at, min(at + batch, n_items))
         x = inputs_of(source, items)
         if not places:
-            found = encoder(x).to(torch.float32).numpy()
+            found = _vectors(encoder, x).to(torch.float32).numpy()
             if values is None:
                 values = _open(folder / "values.npy", (n_items, *found.shape[1:]), np.float32)
             values[items] = found
@@ -137,9 +139,9 @@ def _compute(
             tokens = encoder.tokens(x)
             n_places = longest or tokens.values.shape[1]
             if values is None:
-                shape = (n_items, n_places, tokens.values.shape[2])
+                shape = (n_items, n_places, *tokens.values.shape[2:])
                 values = _open(folder / "values.npy", shape, np.float32)
-                mask = _open(folder / "mask.npy", shape[:2], np.bool_)
+                mask = _open(folder / "mask.npy", shape[:-1], np.bool_)
             here = slice(at, at + len(items)), slice(tokens.values.shape[1])
             values[here], mask[here] = tokens.values.to(torch.float32).numpy(), tokens.mask.numpy()
         if progress is not None:
@@ -148,6 +150,20 @@ def _compute(
         _open(folder / "values.npy", (0, encoder.width), np.float32)
         _open(folder / "mask.npy", (0, 0), np.bool_)
     encoder.train(learning)
+
+
+def _n_frames(inputs: Inputs) -> int:
+    """Return how many images an item is."""
+    if isinstance(inputs, Videos):
+        return inputs.frames
+    return inputs.values.shape[1] if isinstance(inputs, Arrays) and inputs.values.ndim == 5 else 1
+
+
+def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
+    """Return one vector per item; of a video, the mean over its frames."""
+    if x.ndim < 5:
+        return encoder(x)
+    return encoder(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(dim=1)
 
 
 def _longest(source: Tensor | Source, n_items: int, batch: int) -> int:

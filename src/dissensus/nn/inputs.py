@@ -1,4 +1,4 @@
-"""What the items are: arrays, texts or images, one per item, in the order of the items.
+"""What the items are: arrays, texts, images or videos, one per item, in the order of the items.
 
 An `Inputs` is what a user has. An encoder prepares it into what its network takes: images of one
 size, the numbers of words. Images stay on the disk until a batch asks for them.
@@ -21,9 +21,10 @@ from torch import Tensor
 from ..annotations import Integers
 from ..errors import DataError, OptionError
 
-__all__ = ["Arrays", "Images", "Inputs", "Pictures", "Texts", "as_inputs"]
+__all__ = ["Arrays", "Images", "Inputs", "Pictures", "Texts", "as_inputs", "content_of", "hashed"]
 
 _READERS = 4  # threads that decode images
+VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class Arrays(Inputs):
     def digest(self) -> str:
         """Return a short text that inputs of other content do not have."""
         told = f"{self.values.dtype} {tuple(self.values.shape)}"
-        return _hashed([told.encode(), self.values.contiguous().view(torch.uint8).numpy().data])
+        return hashed([told.encode(), self.values.contiguous().view(torch.uint8).numpy().data])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ class Texts(Inputs):
 
     def digest(self) -> str:
         """Return a short text that inputs of other content do not have."""
-        return _hashed([text.encode("utf-8", "surrogatepass") for text in self.texts])
+        return hashed([text.encode("utf-8", "surrogatepass") for text in self.texts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class Images(Inputs):
     def digest(self) -> str:
         """Return a short text that inputs of other content do not have."""
         with ThreadPoolExecutor(_READERS) as pool:
-            return _hashed(pool.map(_content, self.paths))
+            return hashed(pool.map(content_of, self.paths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +134,10 @@ def as_inputs(given: Any) -> Inputs:
         if all(isinstance(each, str) for each in given):
             return Texts(tuple(given))
         if all(isinstance(each, Path) for each in given):
+            if all(each.suffix.lower() in VIDEO_ENDINGS for each in given):
+                from .videos import Videos
+
+                return Videos(tuple(given))
             return Images(tuple(given))
     values = np.asarray(given)
     texts = values.dtype.kind == "O" and all(isinstance(each, str) for each in values.flat)
@@ -168,14 +173,16 @@ def _numbers(values: Tensor) -> Tensor:
     return scaled
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
+    """Return a few bytes that a file of other content does not have."""
     try:
         return blake2b(path.read_bytes(), digest_size=16).digest()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from None
 
 
-def _hashed(parts: Any) -> str:
+def hashed(parts: Any) -> str:
+    """Return a short text that other parts do not have."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))

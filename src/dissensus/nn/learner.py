@@ -21,6 +21,7 @@ class Learner(nn.Module, ABC):
     """
 
     foresees: ClassVar[str] = "annotations"  # what is held out to choose the epoch, in words
+    by_accuracy: bool = False  # choose the epoch by `foreseen`, annotator by annotator
 
     @abstractmethod
     def loss(self, batch: Batch) -> Tensor:
@@ -46,4 +47,8 @@ class Learner(nn.Module, ABC):
 
     def log_chance(self, batch: Batch) -> Tensor:
         """Return the log probabilities of the labels that were given: (annotation)."""
+        raise NotImplementedError
+
+    def foreseen(self, batch: Batch) -> Tensor:
+        """Return the labels that are most probable where some were given: (annotation)."""
         raise NotImplementedError

@@ -35,7 +35,10 @@ def optimizers_for(learner: Learner, settings: Training) -> list[torch.optim.Opt
         made.append(_dense(settings, dense))
     if rows:
         sgd = settings.optimizer == "sgd"
-        made.append(RowSGD(rows, momentum=settings.momentum) if sgd else RowAdam(rows))
+        decoupled = settings.optimizer == "adamw"
+        made.append(
+            RowSGD(rows, momentum=settings.momentum) if sgd else RowAdam(rows, decoupled=decoupled)
+        )
     return made
 
 

@@ -1,8 +1,8 @@
 """Inputs from files, in the order of the items that were labelled.
 
-A folder holds images, however deep; an item is found by its path below the folder, its file name,
+A folder holds images or videos, however deep; an item is found by its path below the folder, its file name,
 the name without its ending, or the number at its end (`cat-17.png` is item 17, as peerannot names
-files). A table has a column of texts or of image files. A `.npy` or `.npz` has rows of features.
+files). A table has a column of texts or of such files. A `.npy` or `.npz` has rows of features.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from .._relation import Array
 from ..annotations import Names
 from ..errors import DataError
-from .inputs import Images, Inputs, Texts, as_inputs
+from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
+from .videos import Videos
 
 __all__ = ["Stock", "folder_truth", "read_inputs", "read_stock", "stock_of_texts"]
 
@@ -46,31 +47,37 @@ class Stock:
         return self.made([self.content[name] for name in items.tolist()])
 
 
-def read_inputs(path: str | Path, items: Names, *, column: str | None = None) -> Inputs:
+def read_inputs(
+    path: str | Path, items: Names, *, column: str | None = None, frames: int = 16
+) -> Inputs:
     """Return the inputs of items from a folder of images, a table, or an array of features.
 
     Parameters
     ----------
     path
-        A folder of images, a table with a column for the items, a `.npy` or a `.npz`.
+        A folder of images or videos, a table with a column for the items, a `.npy` or a `.npz`.
     items
         Names of the items.
     column
-        Of a table, the column of texts or image files; of a `.npz`, which array.
+        Of a table, the column of texts or files; of a `.npz`, which array.
+    frames
+        Of videos: how many frames of each are looked at.
     """
-    return read_stock(path, items, column=column).take(items)
+    return read_stock(path, items, column=column, frames=frames).take(items)
 
 
-def read_stock(path: str | Path, items: Names, *, column: str | None = None) -> Stock:
+def read_stock(
+    path: str | Path, items: Names, *, column: str | None = None, frames: int = 16
+) -> Stock:
     """Return all inputs of a folder, table or array by name; `items` tells how they are named."""
     path = Path(path)
     if path.is_dir():
-        return _images(path, items)
+        return _files(path, items, frames)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix in (".npy", ".npz"):
         return _rows(path, items, column)
-    return _table(path, column)
+    return _table(path, column, frames)
 
 
 def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
@@ -80,24 +87,25 @@ def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
-    found = _images(Path(path), items)
+    found = _files(Path(path), items)
     found.take(items)
     return {name: file.parent.name for name, file in found.content.items()}
 
 
-def _images(folder: Path, items: Names) -> Stock:
-    """Return item → file, by the first way of naming that knows most items."""
-    images = sorted(
-        file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
-    )
-    if not images:
-        raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
+def _files(folder: Path, items: Names, frames: int = 16) -> Stock:
+    """Return item → image or video, by the first way of naming that knows most items."""
+    every = sorted(file for file in folder.rglob("*") if file.is_file())
+    files = [file for file in every if _ends(file, _ENDINGS)]
+    files = files or [file for file in every if _ends(file, VIDEO_ENDINGS)]
+    if not files:
+        endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
+        raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
     best: dict[str, Path] = {}
     most = -1
     for told in _WAYS:
         known: dict[str, Path] = {}
         twice: set[str] = set()
-        for file in images:
+        for file in files:
             name = told(file.relative_to(folder).as_posix())
             if name in known:
                 twice.add(name)
@@ -106,8 +114,19 @@ def _images(folder: Path, items: Names) -> Stock:
         count = sum(name in known for name in items.tolist())
         if count > most:
             best, most = known, count
-    lost = "not exactly one image for item"
-    return Stock(str(folder), best, lambda files: Images(tuple(files)), lost)
+    lost = f"not exactly one {'image' if _ends(files[0], _ENDINGS) else 'video'} for item"
+    return Stock(str(folder), best, lambda mine: _seen(mine, frames), lost)
+
+
+def _seen(files: list[Path], frames: int) -> Inputs:
+    """Return files as images, or as videos if that is what they are."""
+    if files and _ends(files[0], VIDEO_ENDINGS):
+        return Videos(tuple(files), frames)
+    return Images(tuple(files))
+
+
+def _ends(file: Path, endings: set[str]) -> bool:
+    return file.suffix.lower() in endings
 
 
 def _number(path: str) -> str:
@@ -158,7 +177,7 @@ def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
     )
 
 
-def _table(path: Path, column: str | None) -> Stock:
+def _table(path: Path, column: str | None, frames: int) -> Stock:
     from ..io.columns import NEEDED, find_columns, plain_name
     from ..io.sources import open_source
     from ..io.tables import column_names, read_columns
@@ -185,11 +204,15 @@ def _table(path: Path, column: str | None) -> Stock:
         )
     )
     lost = "no row for item"
-    if known and all(_is_image(text) for text in known.values()):
-        here = path.parent
-        return Stock(
-            str(path), known, lambda names: Images(tuple(_inside(here, n) for n in names)), lost
-        )
+    for endings in (_ENDINGS, VIDEO_ENDINGS):
+        if known and all(_names(text, endings) for text in known.values()):
+            here = path.parent
+            return Stock(
+                str(path),
+                known,
+                lambda names: _seen([_inside(here, name) for name in names], frames),
+                lost,
+            )
     return Stock(str(path), known, lambda texts: Texts(tuple(texts)), lost)
 
 
@@ -199,8 +222,8 @@ _COLUMNS = [
 ]
 
 
-def _is_image(text: str) -> bool:
-    return len(text) < 300 and Path(text).suffix.lower() in _ENDINGS
+def _names(text: str, endings: set[str]) -> bool:
+    return len(text) < 300 and _ends(Path(text), endings)
 
 
 def _inside(folder: Path, name: str) -> Path:

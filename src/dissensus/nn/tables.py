@@ -66,7 +66,9 @@ class _Rows(torch.optim.Optimizer):
                     rows, grad = grad.indices()[0], grad.values()
                 else:
                     rows, grad = torch.arange(len(table), device=table.device), table.grad
-                if group["weight_decay"]:
+                if group["weight_decay"] and group.get("decoupled"):
+                    table[rows] *= 1 - group["lr"] * group["weight_decay"]
+                elif group["weight_decay"]:
                     grad = grad + group["weight_decay"] * table[rows]
                 self.change(table, rows, grad, group)
         return told
@@ -77,7 +79,10 @@ class _Rows(torch.optim.Optimizer):
 
 
 class RowAdam(_Rows):
-    """Adam on the rows that are seen; how often each was seen corrects its own bias."""
+    """Adam on the rows that are seen; how often each was seen corrects its own bias.
+
+    With `decoupled`, rows that are seen shrink by themselves, beside the gradient, as in AdamW.
+    """
 
     def __init__(
         self,
@@ -86,10 +91,10 @@ class RowAdam(_Rows):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        decoupled: bool = False,
     ) -> None:
-        super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        )
+        told = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**told, "decoupled": decoupled})
 
     def change(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         """Move rows against the running mean of their gradients, over its spread."""

@@ -5,7 +5,7 @@
     timm:<name>                     where timm is installed
     resnet18, vgg16-bn, …           written here, at random or from a file of weights
     modellabelme, modelmusic        peerannot's
-    conv4, mlp, identity            small ones
+    conv4, patches, mlp, identity   small ones
     auto                            by what the inputs are
 
 Settings stand in brackets, as for methods: `resnet18[size=32]`. Encoders that know something are
@@ -39,6 +39,7 @@ encoders: Registry[Any] = Registry(
         "vgg-bn": "dissensus.nn.encoders.vgg:VggSettings",
         "modellabelme": "dissensus.nn.encoders.vgg:PeerannotSettings",
         "conv4": "dissensus.nn.encoders.conv4:Conv4Settings",
+        "patches": "dissensus.nn.encoders.plain:PatchesSettings",
         "mlp": "dissensus.nn.encoders.plain:MlpSettings",
         "identity": "dissensus.nn.encoders.plain:IdentitySettings",
     },
@@ -126,5 +127,5 @@ def _fitting(inputs: Inputs | None) -> str:
     if inputs is None:
         raise OptionError("name an encoder: without inputs there is none that fits")
     if isinstance(inputs, Arrays):
-        return "resnet18" if inputs.values.ndim == 4 else "identity"
+        return "resnet18" if inputs.values.ndim in (4, 5) else "identity"
     return "minilm" if inputs.kind == "texts" else "efficientnet-lite0"

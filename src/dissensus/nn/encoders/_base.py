@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...errors import OptionError
 from ..batches import Source
 from ..inputs import Arrays, Images, Inputs, Pictures
+from ..videos import Clips, Videos
 
 __all__ = ["Encoder", "ImageEncoder", "Tokens"]
 
@@ -19,10 +20,10 @@ _MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by
 
 
 class Tokens(NamedTuple):
-    """Vectors of the places of every item: words, or patches of an image."""
+    """Vectors of the places of every item: words, patches of an image, or of frames."""
 
-    values: Tensor  # (item, place, feature)
-    mask: Tensor  # (item, place): whether something is there
+    values: Tensor  # (item, place, feature) or (item, frame, place, feature)
+    mask: Tensor  # the same axes without the last: whether something is there
 
 
 class Encoder(nn.Module, ABC):
@@ -70,7 +71,10 @@ class Encoder(nn.Module, ABC):
 
 
 class ImageEncoder(Encoder):
-    """An encoder of images of one size, from 0 to 1: (item, 3, size, size)."""
+    """An encoder of images of one size, from 0 to 1: (item, 3, size, size).
+
+    Videos are images with one axis more: (item, frame, 3, size, size).
+    """
 
     mean: Tensor
     spread: Tensor
@@ -92,14 +96,26 @@ class ImageEncoder(Encoder):
             return Pictures(inputs, self.size)
         if isinstance(inputs, Arrays) and inputs.values.ndim == 4:
             return _sized(inputs.values, self.size, len(self.mean))
-        raise OptionError(f"{self.name} takes images, but these are {_told(inputs)}")
+        if isinstance(inputs, Videos):
+            return Clips(inputs, self.size)
+        if isinstance(inputs, Arrays) and inputs.values.ndim == 5:
+            flat = _sized(inputs.values.flatten(0, 1), self.size, len(self.mean))
+            return flat.reshape(*inputs.values.shape[:2], *flat.shape[1:])
+        raise OptionError(f"{self.name} takes images or videos, but these are {_told(inputs)}")
 
     @abstractmethod
     def patches(self, x: Tensor) -> Tensor:
         """Return the map of the last layer, from scaled images: (item, feature, row, column)."""
 
     def tokens(self, x: Tensor) -> Tokens:
-        """Return vectors of patches, row by row: (item, place, feature)."""
+        """Return vectors of patches, row by row: (item, place, feature).
+
+        Of videos: (item, frame, place, feature).
+        """
+        if x.ndim == 5:
+            each = self.tokens(x.flatten(0, 1))
+            shape = *x.shape[:2], *each.mask.shape[1:]
+            return Tokens(each.values.reshape(*shape, -1), each.mask.reshape(shape))
         values = self.patches((x - self.mean) / self.spread).flatten(2).transpose(1, 2)
         return Tokens(values, torch.ones(values.shape[:2], dtype=torch.bool, device=x.device))
 

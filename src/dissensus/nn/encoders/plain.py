@@ -1,4 +1,4 @@
-"""Encoders of features: as they are, or through a few layers."""
+"""Encoders that learn little or nothing: features or pixels as they are, or a few layers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from ...errors import OptionError
 from ...params import Count, Probability, Settings
 from ..inputs import Arrays, Inputs
-from ._base import Encoder, Tokens
+from ._base import Encoder, ImageEncoder, Tokens
 
-__all__ = ["Identity", "IdentitySettings", "Mlp", "MlpSettings"]
+__all__ = ["Identity", "IdentitySettings", "Mlp", "MlpSettings", "Patches", "PatchesSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,28 @@ class MlpSettings(Settings):
     def build(self, inputs: Inputs | None) -> Mlp:
         """Return the encoder."""
         return Mlp(features_of(inputs, "mlp"), self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchesSettings(Settings):
+    """Squares of an image, pixel by pixel.
+
+    Parameters
+    ----------
+    size
+        Side of the images, in pixels.
+    side
+        Of a square; what is left over at the edges is cut off.
+    """
+
+    size: Count = 64
+    side: Count = 8
+
+    def build(self, inputs: Inputs | None) -> Patches:  # noqa: ARG002
+        """Return the encoder."""
+        if self.side > self.size:
+            raise OptionError(f"side = {self.side}, but an image has {self.size} pixels only")
+        return Patches(self.size, self.side)
 
 
 class Identity(Encoder):
@@ -93,6 +115,23 @@ class Mlp(Identity):
     def forward(self, x: Tensor) -> Tensor:
         """Return the last layer: (item, feature)."""
         return self.body(x)
+
+
+class Patches(ImageEncoder):
+    """Squares of an image, pixel by pixel: it has nothing to learn."""
+
+    learned = True
+
+    def __init__(self, size: int, side: int) -> None:
+        super().__init__(size, (0.5,) * 3, (0.25,) * 3)
+        self.name, self.side = f"patches[size={size},side={side}]", side
+        self.width = 3 * side**2
+
+    def patches(self, x: Tensor) -> Tensor:
+        """Return the pixels of every square: (item, feature, row, column)."""
+        across = self.size // self.side
+        flat = nn.functional.unfold(x, self.side, stride=self.side)  # (item, feature, square)
+        return flat.reshape(len(x), self.width, across, across)
 
 
 def features_of(inputs: Inputs | None, name: str) -> int:

@@ -1,0 +1,105 @@
+"""Videos as inputs: a few frames of each, evenly spread over its length.
+
+A file is read from its beginning to the last frame that is wanted; nothing of it is kept but these.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..annotations import Integers
+from ..errors import DataError, OptionError
+from .inputs import Inputs, content_of, hashed
+
+__all__ = ["Clips", "Videos", "frames_of"]
+
+_READERS = 2  # videos that are decoded at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Videos(Inputs):
+    """Video files, of which `frames` frames are looked at."""
+
+    paths: tuple[Path, ...]
+    frames: int = 16
+    kind: ClassVar[str] = "videos"
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def take(self, items: Integers) -> Videos:
+        """Return the inputs of items, by code."""
+        chosen = tuple(self.paths[item] for item in np.asarray(items).tolist())
+        return Videos(chosen, self.frames)
+
+    def digest(self) -> str:
+        """Return a short text that inputs of other content do not have."""
+        return hashed([str(self.frames).encode(), *map(content_of, self.paths)])
+
+
+@dataclass(frozen=True, eq=False)
+class Clips:
+    """Frames of videos, loaded when asked for: (item, frame, 3, size, size), from 0 to 1."""
+
+    videos: Videos
+    size: int
+
+    def __len__(self) -> int:
+        return len(self.videos)
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        paths = self.videos.take(np.asarray(items)).paths
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = pool.map(lambda path: frames_of(path, self.videos.frames, self.size), paths)
+            return torch.stack(list(found))
+
+
+def frames_of(path: Path, count: int, size: int) -> Tensor:
+    """Return the middle frames of equal parts of a video: (frame, 3, size, size), from 0 to 1.
+
+    A video of fewer frames shows some of them more than once.
+    """
+    try:
+        import av
+    except ImportError:
+        raise OptionError("videos need PyAV: pip install 'dissensus[video]'") from None
+    try:
+        with av.open(str(path)) as file:
+            if not file.streams.video:
+                raise DataError(f"{path}: no pictures in it, only sound")
+            total = file.streams.video[0].frames or _count(path)
+            wanted = [int((place + 0.5) * total / count) for place in range(count)]
+            kept: dict[int, Any] = {}
+            last = None
+            for number, frame in enumerate(file.decode(video=0)):
+                if number in wanted:
+                    last = kept[number] = _pixels(frame, size)
+                if number >= wanted[-1]:
+                    break
+    except (av.FFmpegError, OSError, ValueError) as problem:
+        raise DataError(f"{path}: not a readable video ({problem})") from None
+    if last is None:
+        raise DataError(f"{path}: no frames in it")
+    # What a file says of its length may be a frame or two too many.
+    return torch.stack([kept.get(number, last) for number in wanted])
+
+
+def _count(path: Path) -> int:
+    """Return how many frames a file holds that does not say so."""
+    import av
+
+    with av.open(str(path)) as file:
+        return max(sum(packet.size > 0 for packet in file.demux(video=0)), 1)
+
+
+def _pixels(frame: Any, size: int) -> Tensor:
+    small = frame.reformat(width=size, height=size, format="rgb24")
+    pixels = torch.from_numpy(np.array(small.to_ndarray()))  # (size, size, 3)
+    return pixels.permute(2, 0, 1).to(torch.float32) / 255

@@ -1,0 +1,49 @@
+"""QuMATL for a processor: a small Q-Former, shrunk classifiers, likelihood, several fits.
+
+The network of `qumatl` with sizes that train in seconds to minutes without a graphics card, and
+with what has helped on small data: classifiers that share all but a linear part and a bias, which
+begins at the annotator's habits; learned places; tokens scaled by feature; the epoch chosen by
+likelihood, which is at its best long before accuracy is; and the mean of several fits, since one
+fit moves with its seed. Queries see each other where there are at most 64 annotators.
+
+It can also be fitted as a correction of logits that another model gives: it then begins at zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from ..params import Count, NonNegative, Positive, Probability
+from .qumatl import Qumatl
+
+__all__ = ["Query"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(Qumatl):
+    """A small query model: one query per annotator over words, patches or frames."""
+
+    width: Count = 128
+    layers: Count = 2
+    heads: Count = 4
+    hidden: Count = 256
+    cross_every: Count = 1
+    self_attention: bool | None = None
+    fc: Count = 128
+    head: Literal["own", "shared", "shrunk"] = "shrunk"
+    head_hidden: Annotated[int, Ge(0)] = 0
+    positions: bool = True
+    scale: Literal["layer", "feature"] = "feature"
+    frame_queries: Count = 4
+    video_layers: Count = 2
+    reduction: Literal["sum", "mean"] = "mean"
+    shrink: NonNegative = 0.1
+    fits: Count = 3
+    epochs: Count = 30
+    lr: Positive = 1e-3
+    warmup: Probability = 0.1
+    patience: Annotated[int, Ge(0)] = 6
+    choose: Literal["accuracy", "likelihood"] = "likelihood"
