@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from .batches import Examples, Known, inputs_of
+from .batches import Batches, Examples, Known, inputs_of
 from .learner import Learner
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["Choice", "choice_of"]
 class Choice:
     """What an epoch is chosen by; a higher score is better."""
 
-    valid: Examples | Known | None
+    valid: Batches | Known | None
     short: str
     words: str
 
@@ -36,16 +36,20 @@ class Choice:
         return devices.add_up(good) / max(devices.add_up(count), 1.0)
 
 
-def choice_of(valid: Examples | Known | None, learner: Learner) -> Choice:
+def choice_of(valid: Batches | Known | None, learner: Learner) -> Choice:
     """Return what the epoch is chosen by."""
     if valid is None:
         return Choice(None, "", "the last epoch")
     if isinstance(valid, Known):
         return Choice(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
-    held = f"{len(valid.said)} annotations held out, on {valid.n_labelled} items"
-    if type(learner).log_chance is Learner.log_chance:
-        return Choice(valid, "held-out gain", f"minus the loss of {held}")
-    return Choice(valid, "held-out log-likelihood", f"log-likelihood of {held}")
+    if not _foresees(learner, valid):
+        return Choice(valid, "held-out gain", f"minus the loss of {valid.told}")
+    return Choice(valid, "held-out log-likelihood", f"log-likelihood of {valid.told}")
+
+
+def _foresees(learner: Learner, valid: Batches) -> bool:
+    """Return whether a learner tells how probable held-out annotations are."""
+    return isinstance(valid, Examples) and type(learner).log_chance is not Learner.log_chance
 
 
 def _accuracy(learner: Learner, valid: Known, devices: Devices, size: int) -> tuple[float, float]:
@@ -60,10 +64,10 @@ def _accuracy(learner: Learner, valid: Known, devices: Devices, size: int) -> tu
 
 
 def _likelihood(
-    learner: Learner, valid: Examples, devices: Devices, size: int
+    learner: Learner, valid: Batches, devices: Devices, size: int
 ) -> tuple[float, float]:
     good = count = 0.0
-    plain = type(learner).log_chance is Learner.log_chance
+    plain = not _foresees(learner, valid)
     for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
         if place % devices.ranks != devices.rank:
             continue
