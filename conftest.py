@@ -2,6 +2,11 @@
 
 from importlib.util import find_spec
 
-_ON_TORCH = ["src/dissensus/learning/*", "src/dissensus/nn/*", "tests/crowd_net.py"]
+_ON_TORCH = [
+    "src/dissensus/learning/*",
+    "src/dissensus/meta/*",
+    "src/dissensus/nn/*",
+    "tests/crowd_net.py",
+]
 
 collect_ignore_glob = [] if find_spec("torch") else _ON_TORCH

@@ -15,7 +15,7 @@ except ImportError:
     raise OptionError("networks need torch: pip install 'dissensus[deep]'") from None
 
 from .augment import Augment
-from .batches import Batch, Examples, Known, Source
+from .batches import Batch, Batches, Examples, Known, Source
 from .encoders import Encoder, Tokens, encoder_for, encoders
 from .features import Features, cached_features, features
 from .holding import hold_out
@@ -32,6 +32,7 @@ __all__ = [
     "Arrays",
     "Augment",
     "Batch",
+    "Batches",
     "Encoder",
     "Examples",
     "Features",

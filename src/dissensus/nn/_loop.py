@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DataError, MethodError
-from .batches import Batch, Examples
+from .batches import Batch, Batches
 from .checkpoints import (
     Checkpoint,
     below,
@@ -69,7 +69,7 @@ class Loop:
     def __init__(
         self,
         learner: Learner,
-        examples: Examples,
+        examples: Batches,
         settings: Training,
         choice: Choice,
         devices: Devices,
@@ -83,7 +83,7 @@ class Loop:
         self.wrapped = devices.setup(_Loss(learner))
         self.state = _State()
         self.per_epoch = examples.n_batches(settings.batch)
-        self.n_labelled = examples.n_labelled
+        self.in_epoch = len(examples)
 
     def to_end(self) -> History:
         """Train to the end."""
@@ -138,7 +138,7 @@ class Loop:
         batch = devices.move(batch)
         if self.examples.augment is not None:
             batch = batch._replace(x=self.examples.augment(batch.x))
-        left = self.n_labelled - state.step * settings.batch
+        left = self.in_epoch - state.step * settings.batch
         weight = float(self.learner.weight(batch) if devices.rank < left else 0)
         total = devices.add_up(weight)
         factor = lr_factor(settings, state.epoch * self.per_epoch + state.step, self.per_epoch)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from torch import Tensor
 from ..annotations import Annotations, Integers
 from ..errors import DataError
 
-__all__ = ["Batch", "Examples", "Known", "Source", "inputs_of", "order_of"]
+__all__ = ["Batch", "Batches", "Examples", "Known", "Source", "inputs_of", "order_of"]
 
 
 class Source(Protocol):
@@ -30,6 +31,45 @@ class Source(Protocol):
 
     def __getitem__(self, items: Any, /) -> Tensor:
         """Return the inputs of items, by code: (item, …)."""
+
+
+class Batches(Protocol):
+    """Whatever a training draws its batches from: `Examples`, or few-shot episodes.
+
+    A batch is a named tuple of tensors that the learner understands; its inputs are called `x`.
+    """
+
+    @property
+    def augment(self) -> Callable[[Tensor], Tensor] | None:
+        """What changes the inputs of a training batch."""
+
+    def told(self, what: str) -> str:
+        """Return in words what it holds: something like `what`, if not something else."""
+
+    def __len__(self) -> int:
+        """Return how much an epoch has of what batches are made of."""
+
+    def batches(
+        self,
+        size: int,
+        seed: int,
+        epoch: int,
+        shuffle: bool = True,
+        *,
+        start: int = 0,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> Iterator[Any]:
+        """Yield batches of `size`, from number `start` on: the same for the same seed and epoch.
+
+        Several processes share every batch.
+        """
+
+    def n_batches(self, size: int) -> int:
+        """Return how many batches an epoch has."""
+
+    def digest(self) -> str:
+        """Return a short text that other content does not have."""
 
 
 class Batch(NamedTuple):
@@ -70,6 +110,20 @@ class Examples:
     def __post_init__(self) -> None:
         if len(self.x) != self.said.n_items:
             raise DataError(f"{len(self.x)} inputs, but annotations on {self.said.n_items} items")
+
+    def __len__(self) -> int:
+        return self.n_labelled
+
+    def told(self, what: str = "annotations") -> str:
+        """Return in words what it holds."""
+        return f"{len(self.said)} {what} held out, on {self.n_labelled} items"
+
+    def digest(self) -> str:
+        """Return a short text that other annotations do not have."""
+        digest = blake2b(digest_size=8)
+        for part in (self.said.index, self.said.annotator, self.said.label):
+            digest.update(part.astype("<i8").tobytes())
+        return digest.hexdigest()
 
     def batches(
         self,

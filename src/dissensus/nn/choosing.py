@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from .batches import Examples, Known, inputs_of
+from .batches import Batches, Examples, Known, inputs_of
 from .learner import Learner
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Standing(NamedTuple):
 class Choice:
     """What an epoch is chosen by; a higher score is better."""
 
-    valid: Examples | Known | None
+    valid: Batches | Known | None
     short: str
     words: str
 
@@ -46,18 +46,23 @@ class Choice:
         return Standing(good / max(count, 1.0), -log / max(count, 1.0))
 
 
-def choice_of(valid: Examples | Known | None, learner: Learner) -> Choice:
+def choice_of(valid: Batches | Known | None, learner: Learner) -> Choice:
     """Return what the epoch is chosen by."""
     if valid is None:
         return Choice(None, "", "the last epoch")
     if isinstance(valid, Known):
         return Choice(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
-    held = f"{len(valid.said)} {learner.foresees} held out, on {valid.n_labelled} items"
+    held = valid.told(learner.foresees)
     if learner.by_accuracy:
         return Choice(valid, "held-out accuracy", f"mean accuracy by annotator on {held}")
-    if type(learner).log_chance is Learner.log_chance:
+    if not _foresees(learner, valid):
         return Choice(valid, "held-out gain", f"minus the loss of {held}")
     return Choice(valid, "held-out log-likelihood", f"log-likelihood of {held}")
+
+
+def _foresees(learner: Learner, valid: Batches) -> bool:
+    """Return whether a learner tells how probable held-out annotations are."""
+    return isinstance(valid, Examples) and type(learner).log_chance is not Learner.log_chance
 
 
 def _accuracy(
@@ -77,9 +82,10 @@ def _accuracy(
 
 
 def _by_annotator(
-    learner: Learner, valid: Examples, devices: Devices, size: int
+    learner: Learner, valid: Batches, devices: Devices, size: int
 ) -> tuple[float, float, float]:
     """Return sums over annotators: of their accuracies, of mean log-likelihoods, and of ones."""
+    assert isinstance(valid, Examples)  # of nothing else it is known who speaks
     labels = torch.from_numpy(valid.said.labels_per_annotator).clamp(min=1).double()
     share = (1 / labels).to(devices.device)  # (annotator): what one of their labels counts
     good = log = count = 0.0
@@ -95,10 +101,10 @@ def _by_annotator(
 
 
 def _likelihood(
-    learner: Learner, valid: Examples, devices: Devices, size: int
+    learner: Learner, valid: Batches, devices: Devices, size: int
 ) -> tuple[float, float, float]:
     good = count = 0.0
-    plain = type(learner).log_chance is Learner.log_chance
+    plain = not _foresees(learner, valid)
     for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
         if place % devices.ranks != devices.rank:
             continue

@@ -7,13 +7,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from .batches import Batch, Examples
-
 __all__ = ["Learner"]
 
 
 class Learner(nn.Module, ABC):
-    """A network with a loss.
+    """A network with a loss on batches: of annotations (`Batch`), or of another kind that it knows.
 
     Whatever changes while it learns is a parameter or a (persistent) buffer, for instance
     posteriors of an EM: then a checkpoint holds all of it. Parameters with a row per annotator
@@ -24,14 +22,14 @@ class Learner(nn.Module, ABC):
     by_accuracy: bool = False  # choose the epoch by `foreseen`, annotator by annotator
 
     @abstractmethod
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: Any) -> Tensor:
         """Return what to make small on a batch: (), a mean over what `weight` counts."""
 
-    def weight(self, batch: Batch) -> int:
+    def weight(self, batch: Any) -> int:
         """Return how much a batch counts beside others: its annotations, if not overridden."""
         return len(batch.label)
 
-    def begin(self, examples: Examples, epoch: int) -> None:
+    def begin(self, examples: Any, epoch: int) -> None:
         """Do what comes before an epoch: an E-step, the end of a warm-up."""
 
     def stepped(self) -> None:
@@ -45,7 +43,7 @@ class Learner(nn.Module, ABC):
         """Return log probabilities of the true class: (item, class)."""
         raise NotImplementedError
 
-    def log_chance(self, batch: Batch) -> Tensor:
+    def log_chance(self, batch: Any) -> Tensor:
         """Return the log probabilities of the labels that were given: (annotation)."""
         raise NotImplementedError
 

@@ -22,7 +22,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from hashlib import blake2b
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,11 +30,10 @@ from .._files import replacing
 from ..errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from ..annotations import Annotations
     from .devices import Devices
     from .settings import Training
 
-__all__ = ["Row", "Run", "clear_ended", "fingerprint", "opened"]
+__all__ = ["Row", "Run", "clear_ended", "opened"]
 
 _PATIENCE = 10.0  # seconds in which a worker without its launcher ends
 _FREE = {"epochs", "patience", "save_every", "devices"}  # may differ when a run is resumed
@@ -116,7 +114,7 @@ class Run:
 def opened(
     folder: str | Path | None,
     settings: Training,
-    said: Annotations,
+    digest: str,
     resume: bool,
     devices: Devices,
     about: str = "",
@@ -133,7 +131,7 @@ def opened(
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder) as name:
         run = Run(folder, name, writes=True)
-        told = {"settings": asdict(settings), "annotations": fingerprint(said), "about": about}
+        told = {"settings": asdict(settings), "annotations": digest, "about": about}
         _agree(run, told, resume)
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
@@ -150,14 +148,6 @@ def clear_ended(folder: str | Path) -> None:
         return
     if ended is True:
         (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-
-
-def fingerprint(said: Annotations) -> str:
-    """Return a short text that other annotations do not have."""
-    digest = blake2b(digest_size=8)
-    for part in (said.index, said.annotator, said.label):
-        digest.update(part.astype("<i8").tobytes())
-    return digest.hexdigest()
 
 
 def _agree(run: Run, told: dict[str, Any], resume: bool) -> None:

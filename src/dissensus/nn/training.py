@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import DataError
 from ._loop import History, Loop, Tell
-from .batches import Examples, Known
+from .batches import Batches, Examples, Known
 from .choosing import choice_of
 from .devices import devices_for, seeded
 from .holding import hold_out
@@ -28,10 +28,10 @@ __all__ = ["History", "Learner", "Training", "train"]
 
 def train(
     learner: Learner,
-    examples: Examples,
+    examples: Batches,
     settings: Training,
     *,
-    valid: Examples | Known | None = None,
+    valid: Batches | Known | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     progress: Tell | None = None,
@@ -49,7 +49,7 @@ def train(
         How.
     valid
         What the epoch is chosen by: items with known truth, or annotations to foresee. Otherwise
-        `settings.held_out` of the items are held out.
+        `settings.held_out` of the items of `Examples` are held out.
     folder
         Where checkpoints, the log and the curve go.
     resume
@@ -59,15 +59,16 @@ def train(
     about
         What is trained, in words; a training is only resumed as what it was.
     """
-    said = examples.said
-    if valid is None and settings.held_out > 0 and examples.n_labelled > 1:
+    digest = examples.digest()
+    wanted = valid is None and settings.held_out > 0 and len(examples) > 1
+    if wanted and isinstance(examples, Examples):
         examples, held = hold_out(examples, settings.held_out, settings.seed)
         valid = held if held.n_labelled else None
-    if not examples.n_labelled:
+    if not len(examples):
         raise DataError("no annotations to learn from; give some, or hold out fewer")
     devices = devices_for(settings)
     with (
-        opened(folder, settings, said, resume, devices, about) as run,
+        opened(folder, settings, digest, resume, devices, about) as run,
         seeded(devices.device, settings.seed, devices.rank),
     ):
         choice = choice_of(valid, learner)

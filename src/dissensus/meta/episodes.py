@@ -1,0 +1,339 @@
+"""Episodes: small tasks cut from large ones, many at a time out of one pool of embedded inputs.
+
+A `Tasks` holds the source: inputs, their classes, and which classes belong together. An episode
+takes some classes of one task, a few items of each as its support and some more as its queries;
+the labels of the support are those of a pseudo-crowd. A batch draws all its episodes from one pool
+of items, each of which is embedded once: eight times as many episodes in the same time.
+
+What a batch holds follows from seed, epoch and its number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._relation import Floats, Integers
+from ..errors import DataError, MethodError
+from ..nn.batches import Source, inputs_of
+from ..params import Count, NonNegative, Settings
+from .pseudo import PseudoCrowd, annotate
+
+__all__ = ["EpisodeSource", "Episodes", "Sizes", "Tasks"]
+
+
+class Episodes(NamedTuple):
+    """A batch of episodes over one pool of inputs."""
+
+    x: Tensor  # (place, …): inputs of the pool
+    support: Tensor  # (episode, item): places of the items with labels, and of some without
+    label: Tensor  # (episode, item, annotator): what was said of them; -1 for nothing
+    clean: Tensor  # (episode, item): their true classes
+    query: Tensor  # (episode, query): places
+    truth: Tensor  # (episode, query): true classes
+    asked: Tensor  # (episode, query, annotator): what the same annotators say of the queries
+    classes: Tensor  # (episode, class): which classes of the source these are
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """Source tasks: items of known class.
+
+    Parameters
+    ----------
+    x
+        Inputs: a tensor, or anything that loads them when asked.
+    label
+        Class of every item, as a code.
+    task
+        Task of every class; episodes stay within one. `None`: all classes are of one task.
+    turns
+        With 4, every class of images also stands upside down and on both sides, as a new class.
+    """
+
+    x: Tensor | Source
+    label: Integers  # (item)
+    task: Integers | None = None  # (class)
+    turns: int = 1
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.label):
+            raise DataError(f"{len(self.x)} inputs, but {len(self.label)} labels")
+
+    @cached_property
+    def members(self) -> list[Integers]:
+        """The items of every class."""
+        order = np.argsort(self.label, kind="stable")
+        ends = np.cumsum(np.bincount(self.label))
+        return np.split(order, ends[:-1])
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are, before they are turned."""
+        return len(self.members)
+
+    def usable(self, least: int) -> list[Integers]:
+        """Return the classes of every task that have enough items, turned ones too."""
+        enough = np.array([len(items) >= least for items in self.members])
+        task = np.zeros(len(enough), dtype=int) if self.task is None else self.task
+        found = []
+        for each in np.unique(task):
+            plain = np.flatnonzero(enough & (task == each))
+            turned = [plain + turn * self.n_classes for turn in range(self.turns)]
+            if len(plain) > 1:
+                found.append(np.concatenate(turned))
+        return found
+
+    def inputs(self, items: Integers, turn: Integers) -> Tensor:
+        """Return the inputs of items, turned by so many right angles."""
+        x = inputs_of(self.x, items)
+        for angle in np.unique(turn[turn > 0]).tolist():
+            rows = torch.from_numpy(np.flatnonzero(turn == angle))
+            x = x.index_copy(0, rows, torch.rot90(x[rows], angle, (-2, -1)))
+        return x
+
+    def keep(self, classes: Integers) -> Tasks:
+        """Return the tasks of some classes alone."""
+        place = np.full(self.n_classes, -1)
+        place[classes] = np.arange(len(classes))
+        items = np.flatnonzero(place[self.label] >= 0)
+        x: Any = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else None
+        if x is None:
+            x = _Part(self.x, items)
+        task = None if self.task is None else self.task[classes]
+        return Tasks(x, place[self.label[items]], task, self.turns)
+
+    def digest(self) -> str:
+        """Return a short text that other sources do not have."""
+        digest = blake2b(f"{len(self.x)} {self.turns}".encode(), digest_size=8)
+        for part in (self.label, np.zeros(0) if self.task is None else self.task):
+            digest.update(np.asarray(part).astype("<i8").tobytes())
+        if isinstance(self.x, Tensor):
+            digest.update(self.x.contiguous().view(torch.uint8).numpy().data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of the inputs that are loaded when asked for."""
+
+    x: Any
+    items: Integers
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        return self.x[torch.from_numpy(self.items[np.asarray(items)])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes(Settings):
+    """How large episodes are. Of several sizes every batch draws one.
+
+    Parameters
+    ----------
+    ways
+        Classes.
+    shots
+        Labelled items per class.
+    annotators
+        How many annotators there are.
+    queries
+        Items per class to be classified.
+    unlabelled
+        More items per class in the support that nobody labelled.
+    uneven
+        How far classes differ in their number of items: 0 for not at all; at 1 all shares of
+        classes are equally likely.
+    pool_classes, pool_items
+        Classes in the pool of a batch, and items of each, at least as many as an episode needs.
+    """
+
+    ways: tuple = (5,)  # type: ignore[type-arg] # of counts
+    shots: tuple = (1, 3, 5)  # type: ignore[type-arg] # of counts
+    annotators: tuple = (3, 5, 7)  # type: ignore[type-arg] # of counts
+    queries: Count = 5
+    unlabelled: int = 0
+    uneven: NonNegative = 0.0
+    pool_classes: Count = 20
+    pool_items: Count = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("ways", 2), ("shots", 1), ("annotators", 1)):
+            given = getattr(self, name)
+            if not given or not all(isinstance(one, int) and one >= least for one in given):
+                raise MethodError(f"{name} = {given!r}, but it must be numbers, at least {least}")
+        if self.unlabelled < 0:
+            raise MethodError(f"unlabelled = {self.unlabelled}, but it must be at least 0")
+
+    @property
+    def least(self) -> int:
+        """How many items a class needs, to have a query beside the largest support."""
+        return max(self.shots) + self.unlabelled + 1
+
+    @property
+    def wanted(self) -> int:
+        """How many items of every class are in the pool, where there are as many."""
+        return max(self.pool_items, max(self.shots) + self.unlabelled + self.queries)
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeSource:
+    """Batches of episodes, for the training loop.
+
+    Parameters
+    ----------
+    tasks
+        Where items come from.
+    sizes
+        How large episodes are.
+    crowd
+        Who labels their supports.
+    per_epoch
+        Episodes in an epoch.
+    """
+
+    tasks: Tasks
+    sizes: Sizes
+    crowd: PseudoCrowd
+    per_epoch: int = 3200
+    augment: Callable[[Tensor], Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        if not self._choices:
+            raise DataError(
+                f"no task has two classes of {self.sizes.least} items or more; give more items, or "
+                "smaller episodes"
+            )
+
+    @cached_property
+    def _choices(self) -> list[Integers]:
+        return self.tasks.usable(self.sizes.least)
+
+    def __len__(self) -> int:
+        return self.per_epoch
+
+    def told(self, what: str) -> str:
+        """What it holds, in words."""
+        return f"queries in {self.per_epoch} episodes of classes held out"
+
+    def digest(self) -> str:
+        """Return a short text that other episodes do not have."""
+        told = f"{self.tasks.digest()} {self.sizes} {self.crowd}"
+        return blake2b(told.encode(), digest_size=8).hexdigest()
+
+    def n_batches(self, size: int) -> int:
+        """Return how many batches of `size` episodes an epoch has."""
+        return -(-self.per_epoch // size)
+
+    def batches(
+        self,
+        size: int,
+        seed: int,
+        epoch: int,
+        shuffle: bool = True,  # there is no order
+        *,
+        start: int = 0,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> Iterator[Episodes]:
+        """Yield batches of `size` episodes, from number `start` on."""
+        for number in range(start, self.n_batches(size)):
+            wanted = min(size, self.per_epoch - number * size)
+            made = self.draw(np.random.default_rng([seed, epoch, number]), wanted)
+            mine = slice(rank, None, ranks) if rank < wanted else slice(1)
+            yield Episodes(made.x, *(part[mine] for part in made[1:]))
+
+    def draw(self, rng: np.random.Generator, n_episodes: int) -> Episodes:
+        """Return episodes out of one new pool."""
+        sizes = self.sizes
+        classes = self._choices[rng.integers(len(self._choices))]
+        ways = min(int(rng.choice(sizes.ways)), len(classes))
+        shots, n_annotators = int(rng.choice(sizes.shots)), int(rng.choice(sizes.annotators))
+        pool = rng.permutation(classes)[: max(sizes.pool_classes, ways)]
+        places, x = self._pool(rng, pool)  # (class of the pool, item): places, -1 for none
+        among = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]
+        picked = _Picked(rng, places[among], shots, sizes)
+        confusion = self.crowd.draw(rng, n_episodes, n_annotators, ways)
+        label = annotate(rng, confusion, picked.clean, self.crowd.per_item)
+        asked = annotate(rng, confusion, picked.truth, self.crowd.per_item)
+        label = np.where(picked.silent[:, :, None], -1, label)
+        parts = (
+            picked.support,
+            label,
+            picked.clean,
+            picked.query,
+            picked.truth,
+            asked,
+            pool[among],
+        )
+        return Episodes(x, *(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
+
+    def _pool(self, rng: np.random.Generator, pool: Integers) -> tuple[Integers, Tensor]:
+        """Return the places of the pool's items, and their inputs."""
+        tasks, wanted = self.tasks, self.sizes.wanted
+        turn, plain = np.divmod(pool, tasks.n_classes)
+        places = np.full((len(pool), wanted), -1)
+        items: list[Integers] = []
+        turns: list[Integers] = []
+        for row, members in enumerate(tasks.members[each] for each in plain.tolist()):
+            some = rng.permutation(members)[:wanted]
+            places[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
+            items.append(some)
+            turns.append(np.full(len(some), turn[row]))
+        return places, tasks.inputs(np.concatenate(items), np.concatenate(turns))
+
+
+class _Picked:
+    """Which places of the pool are support and which are queries, in every episode."""
+
+    def __init__(
+        self, rng: np.random.Generator, places: Integers, shots: int, sizes: Sizes
+    ) -> None:
+        n_episodes, ways, n_items = places.shape  # (episode, class, item)
+        has = (places >= 0).sum(axis=2)  # (episode, class)
+        mixed = np.where(places >= 0, rng.random(places.shape), 2.0).argsort(axis=2)
+        places = np.take_along_axis(places, mixed, axis=2)
+        room = int(has.min()) - sizes.unlabelled
+        queries = max(min(sizes.queries, room - 1), 1)
+        shots = max(min(shots, room - queries), 1)
+        count = _counts(rng, n_episodes, ways, shots, room - queries, sizes.uneven)
+        number = np.arange(n_items)
+        query = np.broadcast_to(number < queries, places.shape)
+        spoken = (number >= queries) & (number < queries + count[:, :, None])
+        spare = queries + count[:, :, None]
+        silent = (number >= spare) & (number < spare + sizes.unlabelled)
+        code = np.broadcast_to(np.arange(ways)[:, None], places.shape)
+        self.query, self.truth = _chosen(places, query), _chosen(code, query)
+        self.support, self.clean = _chosen(places, spoken | silent), _chosen(code, spoken | silent)
+        self.silent = _chosen(silent, spoken | silent)
+
+
+def _chosen(values: Any, mask: Any) -> Any:
+    """Return the values under a mask that is equally full in every episode."""
+    return values[mask].reshape(len(values), -1)
+
+
+def _counts(
+    rng: np.random.Generator, n_episodes: int, ways: int, shots: int, most: int, uneven: float
+) -> Integers:
+    """Return how many labelled items every class has: (episode, class), at least one each."""
+    if uneven == 0 or shots == 1:
+        return np.full((n_episodes, ways), shots)
+    count = np.ones((n_episodes, ways), dtype=int)
+    shares: Floats = rng.dirichlet(np.full(ways, 1 / uneven), size=n_episodes)
+    for _ in range(ways * (shots - 1)):  # one more item at a time, for a class that has room
+        weight = shares * (count < most) + 1e-12 * (count < most)
+        steps = (weight / weight.sum(axis=1, keepdims=True)).cumsum(axis=1)
+        pick = (rng.random((n_episodes, 1)) > steps[:, :-1]).sum(axis=1)
+        count[np.arange(n_episodes), pick] += 1
+    return count
