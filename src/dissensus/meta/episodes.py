@@ -222,8 +222,8 @@ class EpisodeSource:
     def __len__(self) -> int:
         return self.per_epoch
 
-    def told(self, what: str) -> str:
-        """What it holds, in words."""
+    def told(self, what: str) -> str:  # noqa: ARG002
+        """Return in words what it holds."""
         return f"queries in {self.per_epoch} episodes of classes held out"
 
     def digest(self) -> str:

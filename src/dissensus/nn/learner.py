@@ -47,6 +47,6 @@ class Learner(nn.Module, ABC):
         """Return the log probabilities of the labels that were given: (annotation)."""
         raise NotImplementedError
 
-    def foreseen(self, batch: Batch) -> Tensor:
+    def foreseen(self, batch: Any) -> Tensor:
         """Return the labels that are most probable where some were given: (annotation)."""
         raise NotImplementedError

@@ -1,14 +1,16 @@
 """Inputs from files, in the order of the items that were labelled.
 
-A folder holds images or videos, however deep; an item is found by its path below the folder, its file name,
-the name without its ending, or the number at its end (`cat-17.png` is item 17, as peerannot names
-files). A table has a column of texts or of such files. A `.npy` or `.npz` has rows of features.
+A folder holds images or videos, however deep; an item is found by its path below the folder, its
+file name, the name without its ending, or the number at its end (`cat-17.png` is item 17, as
+peerannot names files). A table has a column of texts or of such files. A `.npy` or `.npz` has rows
+of features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -206,14 +208,12 @@ def _table(path: Path, column: str | None, frames: int) -> Stock:
     lost = "no row for item"
     for endings in (_ENDINGS, VIDEO_ENDINGS):
         if known and all(_names(text, endings) for text in known.values()):
-            here = path.parent
-            return Stock(
-                str(path),
-                known,
-                lambda names: _seen([_inside(here, name) for name in names], frames),
-                lost,
-            )
+            return Stock(str(path), known, partial(_beside, path.parent, frames), lost)
     return Stock(str(path), known, lambda texts: Texts(tuple(texts)), lost)
+
+
+def _beside(folder: Path, frames: int, names: list[str]) -> Inputs:
+    return _seen([_inside(folder, name) for name in names], frames)
 
 
 _COLUMNS = [
