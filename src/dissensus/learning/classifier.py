@@ -302,6 +302,39 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = [work(self.model_, piece, who).double().cpu() for piece in self._pieces(x, size)]
         return torch.cat(found).numpy()
 
+    @torch.no_grad()
+    def annotator_scores(
+        self,
+        X: ArrayLike | Inputs,  # noqa: N803
+        annotations: Annotations | ArrayLike,
+    ) -> dict[str, Array]:
+        """Return what is known of every annotator, by their own labels; a column each.
+
+        `performance` is how probably their labels are right, as the network sees it; `agreement`
+        the share that are the classifier's best class; `log_likelihood` how well it foresees them,
+        per label.
+        """
+        check_is_fitted(self, "model_")
+        said = annotations if isinstance(annotations, Annotations) else self._matrix(annotations)
+        sums = torch.zeros(4, len(self.annotators_), dtype=torch.float64)
+        for batch in self._batches(X, said):
+            vector = self.model_.classifier.encode(batch.x)
+            seen = self.model_.seen(self.model_.log_class(vector), vector, batch)
+            best = seen.log_truth.argmax(dim=1) == batch.label
+            right, log = self.model_.right(seen), self.model_.log_chance(batch)
+            told = torch.stack([torch.ones_like(right), right, best.to(right), log])
+            sums.index_add_(1, batch.annotator.cpu(), told.double().cpu())
+        count, *rest = sums.numpy()
+        columns = ("performance", "agreement", "log_likelihood")
+        means = [
+            np.divide(each, count, np.full_like(each, np.nan), where=count > 0) for each in rest
+        ]
+        return {
+            "annotator": self.annotators_,
+            "n_labels": count.astype(np.int64),
+            **dict(zip(columns, means, strict=True)),
+        }
+
     @property
     def confusion_(self) -> Floats:
         """What every annotator says of an average item: (annotator, true, given)."""
@@ -320,13 +353,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             )
         given = y if isinstance(y, Annotations) else self._matrix(y)
-        examples = Examples(self.encoding_.prepare(X), given)
-        device = self.model_.count.device
-        found = [
-            self.model_.log_chance(Batch(*(part.to(device) for part in batch)))
-            for batch in examples.batches(self._few(_PIECE), 0, 0, shuffle=False)
-        ]
+        found = [self.model_.log_chance(batch) for batch in self._batches(X, given)]
         return float(torch.cat(found).double().mean())
+
+    def _batches(self, given: ArrayLike | Inputs, said: Annotations) -> Iterator[Batch]:
+        """Yield annotations with the inputs of their items, where the classifier is."""
+        examples = Examples(self.encoding_.prepare(given), said)
+        for batch in examples.batches(self._few(_PIECE), 0, 0, shuffle=False):
+            yield Batch(*(part.to(self.model_.count.device) for part in batch))
 
     def _matrix(self, y: ArrayLike) -> Annotations:
         return Annotations.from_matrix(y, classes=self.classes_, annotators=self.annotators_)

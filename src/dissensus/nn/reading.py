@@ -19,7 +19,14 @@ from ..annotations import Names
 from ..errors import DataError
 from .inputs import Images, Inputs, Texts, as_inputs
 
-__all__ = ["Stock", "folder_truth", "read_inputs", "read_stock", "stock_of_texts"]
+__all__ = [
+    "Stock",
+    "class_folders",
+    "folder_truth",
+    "read_inputs",
+    "read_stock",
+    "stock_of_texts",
+]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
@@ -85,13 +92,37 @@ def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     return {name: file.parent.name for name, file in found.content.items()}
 
 
-def _images(folder: Path, items: Names) -> Stock:
-    """Return item → file, by the first way of naming that knows most items."""
-    images = sorted(
+def class_folders(path: str | Path) -> tuple[Stock, dict[str, str]]:
+    """Return the images of a folder with a folder for each class, and item → that folder.
+
+    Items are named by the numbers at the ends of their names where that tells them apart, as
+    peerannot does, and otherwise by their paths.
+    """
+    folder = Path(path)
+    files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
+    numbers = {_number(place): file for place, file in files.items()}
+    if len(numbers) < len(files) or not all(name.isdigit() for name in numbers):
+        numbers = files
+    for file in files.values():
+        if file.parent == folder:
+            raise DataError(f"{file}: lies in no folder of a class")
+    lost = "no image for item"
+    stock = Stock(str(folder), numbers, lambda found: Images(tuple(found)), lost)
+    return stock, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
+
+
+def _files(folder: Path) -> list[Path]:
+    found = sorted(
         file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
     )
-    if not images:
+    if not found:
         raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
+    return found
+
+
+def _images(folder: Path, items: Names) -> Stock:
+    """Return item → file, by the first way of naming that knows most items."""
+    images = _files(folder)
     best: dict[str, Path] = {}
     most = -1
     for told in _WAYS:
