@@ -642,4 +642,42 @@ def test_a_saved_classifier_knows_what_it_takes(given, tmp_path, shapes):
     assert again.kind_ == made.kind_
     assert again.get_params() == made.get_params()
     np.testing.assert_array_equal(again.predict_proba(given), made.predict_proba(given))
-    assert again.predict_proba(given[:0] if made.kind_ == "arrays" else given[:1]).shape == (1, 2)
+
+
+def test_a_damaged_classifier_is_told_in_one_line(tmp_path):
+    x, said = np.eye(3), np.arange(3)[:, None]
+    CrowdClassifier("global-noise", epochs=1, hidden=4, held_out=0).fit(x, said).save(tmp_path)
+    notes, weights = tmp_path / "classifier.json", tmp_path / "weights.safetensors"
+    whole = notes.read_text()
+    notes.write_text(whole.replace("global-noise", "union-net"))
+    with pytest.raises(DataError, match="the weights are not those of union-net"):
+        CrowdClassifier.load(tmp_path)
+    for broken in ("{", "{}", whole[:-20]):
+        notes.write_text(broken)
+        with pytest.raises(DataError, match="not a classifier that was saved"):
+            CrowdClassifier.load(tmp_path)
+    notes.write_text(whole)
+    weights.write_bytes(weights.read_bytes()[:-5])
+    with pytest.raises(DataError, match="not a classifier that was saved"):
+        CrowdClassifier.load(tmp_path)
+    with pytest.raises(DataError, match="not a classifier that was saved"):
+        CrowdClassifier.load(tmp_path / "nowhere")
+
+
+def test_cross_validation_keeps_all_labels_of_an_item_together():
+    from sklearn.model_selection import KFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    said = np.where(rng.random((60, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
+    said[rng.random((60, 4)) < 0.3] = -1
+    x = 3 * truth[:, None] + rng.normal(size=(60, 2))
+    made = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
+    folds = list(KFold(3, shuffle=True, random_state=0).split(x))
+    scores = cross_val_score(made, x, said, cv=folds)
+    for score, (kept, held) in zip(scores, folds, strict=True):
+        assert not set(kept) & set(held)
+        alone = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
+        assert alone.fit(x[kept], said[kept]).score(x[held], said[held]) == pytest.approx(score)
