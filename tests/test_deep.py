@@ -543,6 +543,8 @@ def test_class_folders_are_the_classes_by_name_or_in_order(shapes, tmp_path):
     assert turned.truth.tolist() == [2 - code for code in by_order.truth.tolist()]
     named = Annotations.from_columns(["0", "1"], "xx", ["square", "circle"], classes=names)
     assert open_folder(named, shapes).test.truth.tolist() == turned.truth.tolist()
+    learned = open_folder(named, shapes).folders
+    assert [learned[item] for item in ("0", "1", "2")] == ["circle", "square", "triangle"]
     few = Annotations.from_columns(["0", "1"], "xx", ["0", "1"])
     assert open_folder(few, shapes).said.classes.tolist() == ["0", "1", "2"]
     other = Annotations.from_columns(["0", "1"], "xx", ["yes", "no"])

@@ -9,7 +9,7 @@ known labels say which items choose the epoch and which are for the test. Nobody
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class DataSet:
         Items of known truth, to choose the epoch by and to test on.
     others
         Items with an input and nothing else.
+    folders
+        Of images in `train/`, the class of the folder that they lie in, where folders are classes.
     notes
         What was left out, a sentence each.
     """
@@ -55,6 +57,7 @@ class DataSet:
     valid: Part | None = None
     test: Part | None = None
     others: Part | None = None
+    folders: Mapping[str, str] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -112,7 +115,13 @@ def open_folder(
     named = {name for _, truth in tried.values() for name in truth.values()}
     named |= {place.name for place in (folder / "train").iterdir() if place.is_dir()}
     said = _with_all(said, len(named))
-    code = _codes(sorted(named), said.classes, label_names, folder) if tried else {}
+    code = _codes(sorted(named), said.classes, label_names)
+    if code is None and tried:
+        raise DataError(
+            f"{folder}: folders {few(as_names(sorted(named)))} for the classes "
+            f"{few(said.classes)}; name the folders like the classes"
+        )
+    code = code or {}
     parts = {
         name: Part(
             items := as_names(truth),
@@ -122,7 +131,9 @@ def open_folder(
         for name, (stock, truth) in tried.items()
     }
     stock = read_stock(folder / "train", said.items)
-    return _with_known(said, stock, told, parts)
+    above = {name: file.parent.name for name, file in stock.content.items()}
+    truth = {name: str(said.classes[code[place]]) for name, place in above.items() if place in code}
+    return replace(_with_known(said, stock, told, parts), folders=truth or None)
 
 
 def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:
@@ -196,7 +207,7 @@ def _joined(
         valid,
         test,
         Part(rest, stock.take(rest)) if len(rest) else None,
-        notes if without else (),
+        notes=notes if without else (),
     )
 
 
@@ -221,15 +232,12 @@ def _with_all(said: Annotations, n_classes: int) -> Annotations:
 
 
 def _codes(
-    folders: list[str], classes: Names, label_names: Sequence[str] | None, place: Path
-) -> dict[str, int]:
-    """Return the class of every folder."""
+    folders: list[str], classes: Names, label_names: Sequence[str] | None
+) -> dict[str, int] | None:
+    """Return the class of every folder, if they are those of the classes."""
     for names in (classes.tolist(), label_names):
         if names and set(folders) <= set(names):
             return {name: list(names).index(name) for name in folders}
     if len(folders) == len(classes):
         return {name: code for code, name in enumerate(folders)}
-    raise DataError(
-        f"{place}: folders {few(as_names(folders))} for the classes {few(classes)}; "
-        "name the folders like the classes"
-    )
+    return None
