@@ -29,7 +29,9 @@ import dissensus
 from dissensus import Annotations, read
 from dissensus.catalogue import catalogue, glances
 from dissensus.cli._deep import network_options
+from dissensus.cli._learned import read_data
 from dissensus.errors import DataError, OptionError
+from dissensus.io import examine
 from dissensus.io.beside import read_removed
 from dissensus.learning._base import Crowd
 from dissensus.learning._network import Classifier
@@ -408,6 +410,20 @@ def test_a_training_that_has_ended_makes_room_for_another(features, tmp_path):
     assert (tmp_path / "results" / "global-noise.json").read_text() != first
 
 
+def test_an_interrupted_training_says_how_to_go_on(features, tmp_path, monkeypatch):
+    asked = ("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "-s", "global-noise")
+
+    def interrupted(*_, folder, **__):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "checkpoint.safetensors").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CrowdClassifier, "fit", interrupted)
+    done = run(*asked, cwd=features)
+    assert done.returncode == 130
+    assert b"with --resume goes on in" in done.stderr
+
+
 def test_two_processes_of_torchrun_learn_what_one_does(features, tmp_path):
     asked = ["aggregate-deep", "answers.csv", *map(str, SMALL), "-s", "crowd-layer"]
     asked += ["--dropout", "0", "--input-dropout", "0", "--n-epochs", "7", "--folder"]
@@ -436,17 +452,9 @@ def test_two_processes_of_torchrun_learn_what_one_does(features, tmp_path):
 
 
 def test_options_of_peerannot_reach_the_training():
-    got = []
-
-    @click.command()
-    @network_options(epochs=7)
-    def verb(network):
-        got.append(network)
-
     asked = "--scheduler -m 3 -m 5 -optim SGD --momentum 0.5 --decay 5e-4 --n-params 3072"
-    CliRunner().invoke(verb, asked.split(), standalone_mode=False, catch_exceptions=False)
-    CliRunner().invoke(verb, ["--scheduler", "cosine", "--lr", "0.1"], standalone_mode=False)
-    first, second = (network.training(3) for network in got)
+    first = asked_network(*asked.split()).training(3)
+    second = asked_network("--scheduler", "cosine", "--lr", 0.1).training(0)
     assert (first.scheduler, first.milestones) == ("multistep", (3, 5))
     assert (first.optimizer, first.momentum, first.decay) == ("sgd", 0.5, 5e-4)
     assert (first.epochs, first.seed) == (7, 3)
@@ -454,16 +462,8 @@ def test_options_of_peerannot_reach_the_training():
 
 
 def test_published_weights_are_tuned_unless_frozen():
-    got = []
-
-    @click.command()
-    @network_options()
-    def verb(network):
-        got.append(network)
-
-    for asked in ([], ["--pretrained"], ["--pretrained", "--freeze"], ["--tune"]):
-        CliRunner().invoke(verb, asked, standalone_mode=False)
-    assert [network.frozen for network in got] == [None, False, True, False]
+    told = ([], ["--pretrained"], ["--pretrained", "--freeze"], ["--tune"])
+    assert [asked_network(*words).frozen for words in told] == [None, False, True, False]
 
 
 def test_an_encoder_is_written_with_size_and_weights():
@@ -572,6 +572,50 @@ def test_images_of_a_class_folder_are_named_by_their_numbers_or_paths(shapes, tm
         draw("circle", tmp_path / name, rng)
     stock, truth = class_folders(tmp_path)
     assert truth == {"a/one.png": "a", "b/one.png": "b"}
+
+
+def test_texts_come_from_an_export_or_a_table_beside_it(tmp_path):
+    def task(item, text, labels):
+        given = [
+            {"completed_by": who, "result": [_choice(label)], "was_cancelled": False}
+            for who, label in enumerate(labels)
+        ]
+        return {"id": item, "data": {"text": text}, "annotations": given}
+
+    tasks = [task(1, "nice", ["pos", "pos"]), task(2, "bad", ["neg", "pos"])]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    found = examine(tmp_path / "export.json")
+    path = str(tmp_path / "export.json")
+    data = read_data(path, found.said, asked_network(), found=found)
+    assert data.inputs.texts == ("nice", "bad")
+    _write(
+        tmp_path / "t.csv", ("id", "body", "other"), [(2, "b", "y"), (1, "a", "x"), (3, "c", "z")]
+    )
+    beside = asked_network("--inputs", tmp_path / "t.csv")
+    data = read_data(path, found.said, beside, found=found)
+    assert data.inputs.texts == ("a", "b")
+    assert data.others.items.tolist() == ["3"]
+    other = asked_network("--inputs", tmp_path / "t.csv", "--column", "other")
+    assert read_data(path, found.said, other).inputs.texts == ("x", "y")
+
+
+def _choice(label):
+    told = {"from_name": "mood", "to_name": "text", "type": "choices"}
+    return {**told, "value": {"choices": [label]}}
+
+
+def asked_network(*options):
+    """Return the network that options ask for."""
+    got = []
+
+    @click.command()
+    @network_options(epochs=7)
+    def verb(network):
+        got.append(network)
+
+    words = [str(option) for option in options]
+    CliRunner().invoke(verb, words, standalone_mode=False, catch_exceptions=False)
+    return got[0]
 
 
 def test_labels_are_one_annotator_and_their_beliefs():

@@ -150,15 +150,21 @@ def learn(
         clear_ended(places.run)
     with ExitStack() as stack:
         tell = stack.enter_context(training_bar()) if is_first() else None
-        made.fit(
-            data.inputs,
-            data.said,
-            valid=valid,
-            belief=belief,
-            folder=places.run,
-            resume=network.resume,
-            progress=tell,
-        )
+        try:
+            made.fit(
+                data.inputs,
+                data.said,
+                valid=valid,
+                belief=belief,
+                folder=places.run,
+                resume=network.resume,
+                progress=tell,
+            )
+        except KeyboardInterrupt:
+            if not (places.run / "checkpoint.safetensors").exists():
+                raise
+            note(f"interrupted; the same command with --resume goes on in {places.run}")
+            raise SystemExit(130) from None
     return Outcome(made, data)
 
 

@@ -173,7 +173,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.kind_ = inputs.kind
         self.shape_ = tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else ()
         self.encoding_: Encoding = self._encoding(inputs)
-        x = self.encoding_.prepare(inputs)
+        tell = progress and (lambda done, total: progress(done, total, "inputs read"))
+        x = self.encoding_.prepare(inputs, tell)
         examples = Examples(x, said, augment)
         known: Examples | Known | None = None
         if valid is not None:

@@ -57,7 +57,7 @@ class DataSet:
     valid: Part | None = None
     test: Part | None = None
     others: Part | None = None
-    folders: Mapping[str, str] | None = None
+    folders: dict[str, str] | None = None
     notes: tuple[str, ...] = ()
 
 
