@@ -221,6 +221,10 @@ def test_labels_as_aggregate_writes_them_are_learned(shapes, tmp_path):
         assert results["test_accuracy"] >= 200 / 3
         model = tmp_path / "best_models" / "efficientnet-lite0" / labels
         assert CrowdClassifier.load(model).classes_.tolist() == ["0", "1", "2"]
+    (tmp_path / "metadata.json").unlink()
+    (tmp_path / "metadata.json").write_text('{"n_classes": 3, "n_task": 33}')  # three are silent
+    ok("train", ".", "-s", "MV", "--n-epochs", 1, cwd=tmp_path)
+    assert json.loads((tmp_path / "results" / "mv.json").read_text())["n_items"] == 30
     others = rows_in(tmp_path / "runs" / "ds_hard" / "predictions_others.csv")
     assert {row["item"] for row in others} == {"4", "7", "30", "31", "32"}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import DataError, OptionError
-from ._shared import is_first, note, show_json
+from ._shared import examine_annotations, is_first, note, show_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from ..learning.outcome import Outcome, Places
     from ._deep import Network
 
-__all__ = ["data_options", "learn", "places_of", "read_data", "show", "without_removed"]
+__all__ = [
+    "data_options",
+    "examined",
+    "learn",
+    "places_of",
+    "read_data",
+    "show",
+    "without_removed",
+]
 
 _SHOWN = ("accuracy", "macro_f1", "log_loss", "ece")
 _WORST = 5  # annotators that are named
@@ -52,6 +60,31 @@ def data_options(command: Any) -> Any:
     for option in reversed(_DATA):
         command = option(command)
     return command
+
+
+def examined(
+    path: str,
+    reading: dict[str, Any],
+    *,
+    answers: str | None = None,
+    metadata: str | None = None,
+    n_classes: int | None = None,
+) -> Reading:
+    """Return the annotations of a data set folder, a table or an export."""
+    from .._names import numbered
+    from ..io import Reading
+    from ..io.folders import is_folder, read_folder
+
+    classes = None if n_classes is None else numbered(n_classes).tolist()
+    if is_folder(path):
+        file = Path(answers or "answers.json")
+        # As peerannot has it, a path counts from here; a name counts from the folder.
+        file = file.resolve() if answers and file.exists() else file
+        said = read_folder(path, answers=file, metadata=metadata, classes=classes)
+        return Reading(said, "folder")
+    if classes and not reading["classes"]:
+        reading = reading | {"classes": ",".join(classes)}
+    return examine_annotations(path, **reading)
 
 
 def read_data(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ._deep import Network, network_options
-from ._learned import data_options, learn, places_of, read_data, show, without_removed
-from ._shared import (
-    examine_annotations,
-    json_option,
-    reading_options,
-    seed_option,
+from ._learned import (
+    data_options,
+    examined,
+    learn,
+    places_of,
+    read_data,
+    show,
+    without_removed,
 )
+from ._shared import json_option, reading_options, seed_option
 
 __all__ = ["aggregate_deep"]
 
@@ -61,31 +63,12 @@ def aggregate_deep(
       dissensus aggregate-deep answers.csv --inputs texts.csv -s crowd-layer
       dissensus aggregate-deep FOLDER -s "conal[scale=1e-4]" --model resnet18 --n-epochs 100
     """
-    from ..io import Reading
-    from ..io.folders import is_folder
     from ..registry import learners
 
     learners.create(strategy)  # before anything is read
-    if is_folder(path):
-        found = Reading(_folder(path, answers, metadata, n_classes), "folder")
-    else:
-        if n_classes and not reading["classes"]:
-            reading["classes"] = ",".join(map(str, range(n_classes)))
-        found = examine_annotations(path, **reading)
+    found = examined(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
     said = without_removed(found.said, path_remove)
     places = places_of(path, network, name or strategy.lower())
     data = read_data(path, said, network, found=found, valid=valid, test=test, metadata=metadata)
     outcome = learn(strategy, data, network, places, held_out=held_out, seed=seed)
     show(outcome, places, crowd=True, as_json=as_json)
-
-
-def _folder(path: str, answers: str | None, metadata: str | None, n_classes: int | None) -> Any:
-    from .._names import numbered
-    from ..io.folders import read_folder
-
-    file = Path(answers or "answers.json")
-    # As peerannot has it, a path counts from here; a name counts from the folder.
-    if answers and file.exists():
-        file = file.resolve()
-    classes = None if n_classes is None else numbered(n_classes).tolist()
-    return read_folder(path, answers=file, metadata=metadata, classes=classes)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._deep import Network, network_options
-from ._learned import data_options, learn, places_of, read_data, show, without_removed
-from ._shared import (
-    examine_annotations,
-    json_option,
-    progress_bar,
-    reading_options,
-    seed_option,
-    show_json,
+from ._learned import (
+    data_options,
+    examined,
+    learn,
+    places_of,
+    read_data,
+    show,
+    without_removed,
 )
+from ._shared import json_option, progress_bar, reading_options, seed_option, show_json
 
 if TYPE_CHECKING:
     from ..io import Reading
@@ -70,7 +71,7 @@ def train(
 
     found = None
     if strategy is not None:
-        found = _examined(path, metadata, n_classes, reading)
+        found = examined(path, reading, metadata=metadata, n_classes=n_classes)
         given = _aggregated(found, strategy, seed)
     else:
         given = _read(path, str(labels), metadata, n_classes)
@@ -113,28 +114,16 @@ def modelinfo(as_json: bool) -> None:
         print_entries(found, title="dissensus train --model …")
 
 
-def _examined(
-    path: str, metadata: str | None, n_classes: int | None, reading: dict[str, Any]
-) -> Reading:
-    from .._names import numbered
-    from ..io import Reading
-    from ..io.folders import is_folder, read_folder
-
-    classes = None if n_classes is None else numbered(n_classes).tolist()
-    if is_folder(path):
-        return Reading(read_folder(path, metadata=metadata, classes=classes), "folder")
-    if classes and not reading["classes"]:
-        reading["classes"] = ",".join(classes)
-    return examine_annotations(path, **reading)
-
-
 def _aggregated(found: Reading, strategy: str, seed: int) -> Predictions:
+    import numpy as np
+
     from ..metrics import Predictions
     from ..registry import aggregators
 
     with progress_bar("aggregating") as tell:
         result = aggregators.create(strategy).fit(found.said, seed=seed, progress=tell)
-    return Predictions(found.said.items, result.classes, result.label, result.posterior)
+    label = np.where(found.said.labels_per_item > 0, result.label, -1)
+    return Predictions(found.said.items, result.classes, label, result.posterior)
 
 
 def _read(path: str, labels: str, metadata: str | None, n_classes: int | None) -> Predictions:

@@ -116,20 +116,12 @@ def open_folder(
     named |= {place.name for place in (folder / "train").iterdir() if place.is_dir()}
     said = _with_all(said, len(named))
     code = _codes(sorted(named), said.classes, label_names)
-    if code is None and tried:
+    if tried and not code:
         raise DataError(
             f"{folder}: folders {few(as_names(sorted(named)))} for the classes "
             f"{few(said.classes)}; name the folders like the classes"
         )
-    code = code or {}
-    parts = {
-        name: Part(
-            items := as_names(truth),
-            stock.take(items),
-            np.array([code[truth[item]] for item in items.tolist()], dtype=np.int64),
-        )
-        for name, (stock, truth) in tried.items()
-    }
+    parts = {name: _tried(stock, truth, code) for name, (stock, truth) in tried.items()}
     stock = read_stock(folder / "train", said.items)
     above = {name: file.parent.name for name, file in stock.content.items()}
     truth = {name: str(said.classes[code[place]]) for name, place in above.items() if place in code}
@@ -211,6 +203,12 @@ def _joined(
     )
 
 
+def _tried(stock: Stock, folders: Mapping[str, str], code: Mapping[str, int]) -> Part:
+    items = as_names(folders)
+    truth = [code[folders[name]] for name in items.tolist()]
+    return Part(items, stock.take(items), np.array(truth, dtype=np.int64))
+
+
 def _known(what: str, truth: Mapping[str, str], stock: Stock, classes: Names) -> Part:
     items = as_names([name for name in truth if name in stock.content])
     if not len(items):
@@ -231,13 +229,11 @@ def _with_all(said: Annotations, n_classes: int) -> Annotations:
     return said.recode(full) if (places(said.classes, full) >= 0).all() else said
 
 
-def _codes(
-    folders: list[str], classes: Names, label_names: Sequence[str] | None
-) -> dict[str, int] | None:
-    """Return the class of every folder, if they are those of the classes."""
+def _codes(folders: list[str], classes: Names, label_names: Sequence[str] | None) -> dict[str, int]:
+    """Return the class of every folder; nothing if these are not the classes."""
     for names in (classes.tolist(), label_names):
         if names and set(folders) <= set(names):
             return {name: list(names).index(name) for name in folders}
     if len(folders) == len(classes):
         return {name: code for code, name in enumerate(folders)}
-    return None
+    return {}
