@@ -22,7 +22,7 @@ BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
-TITLES |= {"next": "Planning"}
+TITLES |= {"aggregate-deep": "Learning", "next": "Planning"}
 
 
 def methods_page() -> str:

@@ -248,7 +248,7 @@ def test_what_comes_back_belongs_together(per_annotator):
 
 def test_a_network_for_every_annotator_sees_their_labels_alone():
     x, said, *_ = gaussians(n_items=40, n_annotators=3)
-    found = waum(x, said, epochs=2, per_annotator=True)
+    found = waum(x, said, epochs=2, per_annotator=True, held_out=0)
     mine = said.annotator == 1
     other = Annotations.from_codes(
         said.item,
@@ -260,7 +260,7 @@ def test_a_network_for_every_annotator_sees_their_labels_alone():
     )
     place = np.lexsort((other.annotator, other.item))
     assert (place == np.arange(len(other))).all()
-    again = waum(x, other, epochs=2, per_annotator=True)
+    again = waum(x, other, epochs=2, per_annotator=True, held_out=0)
     np.testing.assert_allclose(found.aum[mine], again.aum[mine], atol=1e-6)
     assert np.abs(found.aum[~mine] - again.aum[~mine]).max() > 0.01
 
@@ -348,7 +348,7 @@ def test_nobody_trusted_leaves_no_score():
 
 def test_scores_of_all_epochs_are_kept_where_wanted():
     x, _, truth, _ = gaussians(n_items=50)
-    found = aum(x, truth, epochs=4, keep=True)
+    found = aum(x, truth, epochs=4, keep=True, held_out=0)
     assert found.scores.shape == (4, 50, 3)
     score, label = torch.tensor(found.scores), torch.tensor(truth)
     means = np.mean([margins(each, label, "pleiss").numpy() for each in score], axis=0)
@@ -367,14 +367,43 @@ def test_the_same_seed_gives_the_same_scores_and_leaves_torch_alone():
     assert not np.array_equal(one.waum, waum(x, said, epochs=2, seed=4).waum)
 
 
+def test_training_ends_where_labels_held_out_are_foreseen_best():
+    rng = np.random.default_rng(0)
+    x, said, *_ = gaussians(n_items=80, n_annotators=3, skill=0.7)
+    wide = np.concatenate([x, rng.normal(size=(80, 300))], axis=1)  # much to learn by heart
+    how = {"epochs": 40, "dropout": 0.0, "input_dropout": 0.0, "lr": 0.01}
+    early = waum(wide, said, **how)
+    assert early.epochs < 20
+    assert (
+        waum(wide, said, **how | {"epochs": early.epochs, "held_out": 0.0}).epochs == early.epochs
+    )
+    np.testing.assert_array_equal(
+        early.waum, waum(wide, said, **how | {"epochs": early.epochs, "held_out": 0.0}).waum
+    )
+    whole = waum(wide, said, **how | {"held_out": 0.0})
+    assert whole.epochs == 40
+    assert whole.learned > early.learned
+    alone = waum(wide, said, per_annotator=True, **how)
+    assert alone.epochs < 20
+
+
+def test_with_nothing_to_hold_out_it_goes_to_the_last_epoch():
+    said = Annotations.from_columns("ab", "xy", "01")
+    assert waum(np.eye(2), said, epochs=3).epochs == 3
+
+
 @pytest.mark.parametrize("per_annotator", [False, True])
 def test_a_training_that_was_interrupted_ends_with_the_same_margins(tmp_path, per_annotator):
     x, said, *_ = gaussians(n_items=60, n_annotators=3)
     how = {"batch": 8, "save_every": 3, "per_annotator": per_annotator}
     whole = waum(x, said, epochs=4, **how)
 
+    told, stopped = 0, 5 if per_annotator else 44
+
     def stop(done, total, words):
-        if done >= (2 if per_annotator else 20):
+        nonlocal told
+        told += 1
+        if told >= stopped:
             raise InterruptedError
 
     folder = tmp_path / "run"

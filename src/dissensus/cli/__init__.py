@@ -20,6 +20,8 @@ VERBS = {
     "compare": ("compare", "Lay methods side by side, with or without truth."),
     "agree": ("agree", "Say how much annotators agree, in several measures."),
     "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),
+    "train": ("train", "Train a classifier on one label per item, hard or soft."),
+    "aggregate-deep": ("aggregate_deep", "Learn a classifier from all labels at once."),
     "next": ("next", "Say what to label next, by whom, and when to stop."),
     "evaluate": ("evaluate", "Score labels against known ones."),
     "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
@@ -29,8 +31,9 @@ VERBS = {
     "methods": ("methods", "List the methods and their settings."),
     "agginfo": ("methods", "List the ways to aggregate."),
     "identificationinfo": ("identify", "List the scores of annotators and items."),
+    "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
 }
-OTHER_NAMES = ("agginfo", "identificationinfo")  # as peerannot calls them; not listed
+OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # as peerannot calls them; not listed
 
 
 class Verbs(click.Group):
@@ -45,7 +48,7 @@ class Verbs(click.Group):
         if name not in VERBS:
             return None
         module = import_module(f".{VERBS[name][0]}", __name__)
-        return getattr(module, name)
+        return getattr(module, name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs from the table alone."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..nn import Augment, Encoder, Inputs, Training
+    from ..nn import Inputs, Training
 
 __all__ = ["Network", "network_options"]
 
@@ -61,18 +61,6 @@ class Network:
         As peerannot has it, published weights that were asked for are tuned unless frozen.
         """
         return False if self.pretrained and self.freeze is None else self.freeze
-
-    def build(self, inputs: Inputs, seed: int) -> Encoder:
-        """Return the encoder for these inputs."""
-        from ..nn import encoder_for
-
-        return encoder_for(self.spec(inputs), inputs, frozen=self.frozen, seed=seed)
-
-    def augment(self, inputs: Inputs) -> Augment | None:
-        """Return how inputs are changed while training."""
-        from ..nn.augment import augment_for
-
-        return augment_for(inputs) if self.augmented else None
 
     def training(self, seed: int) -> Training:
         """Return how the network is trained."""

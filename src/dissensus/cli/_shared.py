@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "examine_annotations",
+    "is_first",
     "json_option",
     "note",
     "progress_bar",
@@ -96,8 +98,14 @@ def read_annotations(path: str, **reading: Any) -> Annotations:
 
 
 def note(message: str) -> None:
-    """Say something beside the result."""
-    click.echo(message, err=True)
+    """Say something beside the result; of several processes the first speaks for all."""
+    if is_first():
+        click.echo(message, err=True)
+
+
+def is_first() -> bool:
+    """Return whether this is the first of several processes, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def show_json(content: Any) -> None:

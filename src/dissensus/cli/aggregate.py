@@ -94,6 +94,7 @@ def aggregate(
       dissensus aggregate answers.csv -o labels.csv
     """
     from ..io import Reading, read_truth
+    from ..io.beside import read_removed
     from ..io.folders import is_folder, read_folder
     from ..io.sources import format_for
 
@@ -107,7 +108,8 @@ def aggregate(
     )
     said = found.said
     if path_remove:
-        said = said.subset(items=[name for name in said.items if name not in _removed(path_remove)])
+        removed = read_removed(path_remove)
+        said = said.subset(items=[name for name in said.items if name not in removed])
     if not folder and _are_numbers(said, kind):
         _estimate(said, strategy or "mean", output, gold, save, as_json, seed)
         return
@@ -210,15 +212,3 @@ def _estimate(
                 "rounds": len(result.trace),
             }
         )
-
-
-def _removed(file: str) -> set[str]:
-    from pathlib import Path
-
-    from ..errors import DataError
-
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise DataError(f"{file}: {problem}") from None
-    return {line.split()[-1] for line in lines if line.strip()}

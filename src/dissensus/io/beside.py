@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from .._names import as_names
+from ..errors import DataError
 from .columns import NEEDED, find_columns
 from .records import parse
 from .sources import Source, open_source
 from .tables import column_names, read_columns
 
-__all__ = ["read_authors", "read_scores", "read_skills"]
+__all__ = ["read_authors", "read_removed", "read_scores", "read_skills"]
 
 _SKILL = ["skill", "weight", "quality", "accuracy", "competence"]
 _SCORE = ["score", "probability", "confidence", "p"]
@@ -42,6 +44,15 @@ def read_authors(file: str) -> dict[str, str]:
     found = _pairs(source, {"item": NEEDED["item"], "author": _AUTHOR})
     names = as_names(list(found.values())).tolist()
     return {item: name for item, name in zip(found, names, strict=True) if name != "-1"}
+
+
+def read_removed(file: str | Path) -> set[str]:
+    """Return the items to leave out, from a text whose last column names them."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise DataError(f"{file}: {problem}") from None
+    return {line.split()[-1] for line in lines if line.strip()}
 
 
 def _pairs(source: Source, roles: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -181,9 +181,13 @@ class CrowdModel(Learner):
         """Return how probably these annotators are right about these items: (item, annotator)."""
         vector = self.classifier.encode(x)
         row, column = _pairs(len(x), annotator)
-        right = self.log_confusion(column, vector[row]).diagonal(dim1=1, dim2=2)
-        chance = (self.log_class(vector)[row] + right).exp().sum(dim=1)
-        return chance.reshape(len(x), len(annotator))
+        seen = Seen(self.log_class(vector)[row], vector[row], column)
+        return self.right(seen).reshape(len(x), len(annotator))
+
+    def right(self, seen: Seen) -> Tensor:
+        """Return how probably a label is right, whatever it is: (annotation)."""
+        log_right = self.log_confusion(seen.annotator, seen.vector).diagonal(dim1=1, dim2=2)
+        return (seen.log_truth + log_right).exp().sum(dim=1)
 
     def confusion(self) -> Tensor:
         """Return what every annotator says of an average item: (annotator, true, given)."""

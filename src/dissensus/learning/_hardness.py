@@ -66,11 +66,14 @@ class Hardness(ABC):
     learned
         Share of the labels that are the network's best class at the end. Where it is no larger
         than the share of the most frequent label, nothing was learned, and scores mean nothing.
+    epochs
+        How many epochs the network was trained.
     """
 
     said: Annotations
     pruned: Flags  # (item)
     learned: float
+    epochs: int
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -29,7 +29,7 @@ from ..nn.batches import Batch, Examples
 from ..nn.learner import Learner
 from ._network import Classifier
 
-__all__ = ["KINDS", "Kind", "Scale", "Watched", "margins"]
+__all__ = ["KINDS", "Kind", "Plain", "Scale", "Watched", "margins"]
 
 Kind = Literal["top2", "pleiss"]
 Scale = Literal["probabilities", "logits"]
@@ -54,8 +54,25 @@ def margins(score: Tensor, label: Tensor, kind: Kind = "top2", top: int = 1) -> 
     return (mine - others.topk(top, dim=1).values[:, top - 1 :])[:, 0]
 
 
-class Watched(Learner):
-    """A classifier that learns labels as they were given, and sums of their margins.
+class Plain(Learner):
+    """A classifier that learns labels as they were given."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def loss(self, batch: Batch) -> Tensor:
+        return cross_entropy(self.classifier(batch.x)[batch.row], batch.label)
+
+    def log_truth(self, x: Tensor) -> Tensor:
+        return self.classifier(x).log_softmax(dim=-1)
+
+    def log_chance(self, batch: Batch) -> Tensor:
+        return self.log_truth(batch.x)[batch.row].gather(1, batch.label[:, None])[:, 0]
+
+
+class Watched(Plain):
+    """The same with sums of the margins of all labels.
 
     Parameters
     ----------
@@ -80,16 +97,10 @@ class Watched(Learner):
         scale: Scale,
         kept: tuple[int, int, int] | None = None,
     ) -> None:
-        super().__init__()
-        self.classifier, self.top, self.scale = classifier, top, scale
+        super().__init__(classifier)
+        self.top, self.scale = top, scale
         self.register_buffer("total", torch.zeros(len(KINDS), n_labels, dtype=torch.float64))
         self.register_buffer("scores", None if kept is None else torch.full(kept, torch.nan))
-
-    def loss(self, batch: Batch) -> Tensor:
-        return cross_entropy(self.classifier(batch.x)[batch.row], batch.label)
-
-    def log_truth(self, x: Tensor) -> Tensor:
-        return self.classifier(x).log_softmax(dim=-1)
 
     def begin(self, examples: Examples, epoch: int) -> None:
         if epoch > 0:

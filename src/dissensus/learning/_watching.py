@@ -1,12 +1,17 @@
 """A classifier trained on labels as they were given, and what became of their margins.
 
+Training has to end before labels are known by heart. So a first training holds out some items and
+finds after how many epochs the labels on them are foreseen best (`Trainee.length`); the second one
+learns all labels, and goes as far. With `held_out=0` there is only the second, to its last epoch.
+
 `Trainee` holds the inputs as an encoder prepares them, so that several networks (one per
 annotator, or one with a class more) are trained on the same vectors; each begins anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -21,15 +26,16 @@ from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.augment import augment_for
 from ..nn.batches import Examples, Source, inputs_of
+from ..nn.holding import hold_out
 from ..nn.inputs import as_inputs
 from ..nn.settings import Training
 from ..nn.training import train
 from ..params import Probability, Settings
 from ._encoding import encoding_for
-from ._margins import KINDS, Scale, Watched
+from ._margins import KINDS, Plain, Scale, Watched
 from ._network import Classifier
 
-__all__ = ["ALONE", "Network", "Run", "Some", "Trainee", "Watch"]
+__all__ = ["ALONE", "Network", "Run", "Some", "Trainee", "Watch", "longest"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +79,7 @@ class Watch(NamedTuple):
     aum: dict[str, Floats]  # by kind of margin: (annotation), means over epochs
     probability: Floats  # (item, class): by the last network; of items without labels, even
     scores: Floats | None  # (epoch, item, class): logits after every epoch, if kept
+    epochs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,20 +145,44 @@ class Trainee:
         x = encoding.prepare(inputs)
         if len(x) != said.n_items:
             raise DataError(f"{len(x)} inputs, but annotations on {said.n_items} items")
-        # Every label is learned: what is held out would have no margin, and no epoch is chosen.
-        whole = replace(training, held_out=0.0, patience=0)
         vectors = encoding.vectors(x)
         name = getattr(encoding.encoder, "name", "a network")
-        return cls(x, encoding.network, vectors, network, whole, changed, name)
+        return cls(x, encoding.network, vectors, network, training, changed, name)
 
     def some(self, items: Integers) -> Trainee:
         """Return the same on some items alone; vectors are scaled as before."""
         x = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else Some(self.x, items)
         return replace(self, x=x)
 
+    def foreseen(self, said: Annotations, run: Run) -> Floats:
+        """Return how well labels on items held out are foreseen after every epoch: (epoch).
+
+        Log-likelihoods, added up; zeros where nothing can be held out.
+        """
+        training, examples = self.training, Examples(self.x, said, self.augment)
+        learned, held = hold_out(examples, training.held_out, training.seed)
+        score = np.zeros(training.epochs)
+        if not (held.n_labelled and learned.n_labelled):
+            return score
+        with self._begun():
+            plain = Plain(self.classifier(said.n_classes))
+            about = f"how long to train {self.name} ({self.network})"
+            history = train(plain, learned, training, valid=held, about=about, **run._asdict())
+        rows = [row.score for row in history.rows if row.score is not None]
+        score[: len(rows)] = len(held.said) * np.array(rows)
+        score[len(rows) :] = -np.inf  # patience has ended it
+        return score
+
+    def length(self, said: Annotations, run: Run) -> int:
+        """Return after how many epochs training should end."""
+        if not self.training.held_out:
+            return self.training.epochs
+        return longest(self.foreseen(said, run.below("length", run.progress)))
+
     def watch(
         self,
         said: Annotations,
+        epochs: int,
         run: Run,
         *,
         top: int = 1,
@@ -159,9 +190,8 @@ class Trainee:
         keep: bool = False,
     ) -> Watch:
         """Train a new classifier on labels as they were given, and watch their margins."""
-        epochs = self.training.epochs
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.training.seed)
+        whole = replace(self.training, epochs=epochs, held_out=0.0, patience=0)
+        with self._begun():
             learner = Watched(
                 self.classifier(said.n_classes),
                 len(said),
@@ -171,7 +201,7 @@ class Trainee:
             )
             examples = Examples(self.x, said, self.augment)
             about = f"margins with top {top} of {scale} on {self.name} ({self.network})"
-            train(learner, examples, self.training, about=about, **run._asdict())
+            train(learner, examples, whole, about=about, **run._asdict())
         logits = learner.look(examples, epochs - 1)
         aum = (learner.total / epochs).cpu().numpy()  # (kind, annotation)
         scores = None if learner.scores is None else learner.scores.double().cpu().numpy()
@@ -179,7 +209,15 @@ class Trainee:
             {kind: aum[place] for place, kind in enumerate(KINDS)},
             logits.double().softmax(dim=1).cpu().numpy(),
             scores,
+            epochs,
         )
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Draw weights by the seed, and leave the caller's random numbers as they were."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.training.seed)
+            yield
 
     def classifier(self, n_classes: int) -> Classifier:
         """Return a new classifier."""
@@ -194,3 +232,12 @@ class Trainee:
         )
         made.fit_scale(self.vectors)
         return made
+
+
+def longest(foreseen: Floats) -> int:
+    """Return the epoch after which labels were foreseen best, the last where none is better.
+
+    >>> longest(np.array([-3.0, -2.0, -2.5])), longest(np.zeros(3))
+    (2, 3)
+    """
+    return len(foreseen) - int(foreseen[::-1].argmax())

@@ -7,8 +7,8 @@ its label's score less that of another class (`_margins`), and
 
 Items that look like others with the same label have large margins from the first epochs on. Where
 the network has to learn an item by heart against what it learns from the rest, the label is wrong
-or the item cannot be told: its margin is low for long. Training has to end before everything is
-known by heart.
+or the item cannot be told: its margin is low for long. Training ends before everything is known by
+heart: after as many epochs as foresee labels on items held out best.
 
 `cut="alpha"` leaves out the share `alpha` with the lowest AUM. `cut="fake"` finds out where
 learning by heart begins: a random share 1/(K + 1) of the items is put into a class that does not
@@ -76,12 +76,13 @@ class Aum(Margins):
     ) -> AumScores:
         """Return the scores of items with one label each, -1 for none."""
         self.check(said)
+        one = _labelled(label, said.classes)
+        epochs = trainee.length(one, run)
         if self.cut == "fake":
-            values, cut, learned = self._against_fakes(trainee, label, said.n_classes, run)
+            values, cut, learned = self._against_fakes(trainee, label, said.n_classes, epochs, run)
             scores = None
         else:
-            one = _labelled(label, said.classes)
-            seen = trainee.watch(one, run, top=self.top, scale=self.scale, keep=keep)
+            seen = trainee.watch(one, epochs, run, top=self.top, scale=self.scale, keep=keep)
             values = {kind: _spread(found, label) for kind, found in seen.aum.items()}
             cut = np.full(len(label), below(values[self.margin], self.alpha)[0])
             scores, learned = seen.scores, _learned(seen.probability, label)
@@ -90,6 +91,7 @@ class Aum(Margins):
             said,
             chosen <= cut,
             learned,
+            epochs,
             label,
             chosen,
             values["top2"],
@@ -103,6 +105,7 @@ class Aum(Margins):
         trainee: Trainee,
         label: Integers,
         n_classes: int,
+        epochs: int,
         run: Run,
     ) -> tuple[dict[str, Floats], Floats, float]:
         """Return AUM by kind and cut, of every item from a training where it is real; and more.
@@ -120,6 +123,7 @@ class Aum(Margins):
             moved[fakes] = n_classes
             seen = trainee.watch(
                 _labelled(moved, n_classes + 1),
+                epochs,
                 run.below(f"fake-{number}", run.progress),
                 top=self.top,
                 scale=self.scale,
@@ -208,8 +212,8 @@ def aum(
         Where to keep checkpoints, whether to go on from them, whom to tell.
     **settings
         Of `Aum` (margin, top, scale, alpha, cut, …), of the network (hidden, dropout,
-        input_dropout) and of `Training` (epochs, lr, seed, …). Every label is learned to the last
-        epoch: `held_out` and `patience` change nothing.
+        input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of items
+        that decides after how many of the epochs to end; 0 goes to the last.
 
     Examples
     --------

@@ -14,7 +14,6 @@ which.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -23,7 +22,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from safetensors.torch import load_file, save_file
 from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor, nn
@@ -35,9 +33,10 @@ from ..errors import DataError, OptionError
 from ..nn.augment import augment_for
 from ..nn.batches import Batch, Examples, Known
 from ..nn.holding import hold_out
-from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
+from ..nn.inputs import Arrays, Inputs, as_inputs
 from ..nn.training import Training, train
 from ..registry import learners
+from . import _saving
 from ._base import Crowd, CrowdModel
 from ._encoding import Encoding, encoding_for, pieces
 from ._network import Classifier
@@ -174,7 +173,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.kind_ = inputs.kind
         self.shape_ = tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else ()
         self.encoding_: Encoding = self._encoding(inputs)
-        x = self.encoding_.prepare(inputs)
+        tell = progress and (lambda done, total: progress(done, total, "inputs read"))
+        x = self.encoding_.prepare(inputs, tell)
         examples = Examples(x, said, augment)
         known: Examples | Known | None = None
         if valid is not None:
@@ -196,8 +196,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 progress=progress,
                 about=self._about(),
             )
-        if len(self.shape_) == 1:
-            self.n_features_in_ = self.shape_[0]
+        self._ready()
         return self
 
     def _said(self, annotations: Annotations | ArrayLike) -> Annotations:
@@ -302,6 +301,39 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = [work(self.model_, piece, who).double().cpu() for piece in self._pieces(x, size)]
         return torch.cat(found).numpy()
 
+    @torch.no_grad()
+    def annotator_scores(
+        self,
+        X: ArrayLike | Inputs,  # noqa: N803
+        annotations: Annotations | ArrayLike,
+    ) -> dict[str, Array]:
+        """Return what is known of every annotator, by their own labels; a column each.
+
+        `performance` is how probably their labels are right, as the network sees it; `agreement`
+        the share that are the classifier's best class; `log_likelihood` how well it foresees them,
+        per label.
+        """
+        check_is_fitted(self, "model_")
+        said = annotations if isinstance(annotations, Annotations) else self._matrix(annotations)
+        sums = torch.zeros(4, len(self.annotators_), dtype=torch.float64)
+        for batch in self._batches(X, said):
+            vector = self.model_.classifier.encode(batch.x)
+            seen = self.model_.seen(self.model_.log_class(vector), vector, batch)
+            best = seen.log_truth.argmax(dim=1) == batch.label
+            right, log = self.model_.right(seen), self.model_.log_chance(batch)
+            told = torch.stack([torch.ones_like(right), right, best.to(right), log])
+            sums.index_add_(1, batch.annotator.cpu(), told.double().cpu())
+        count, *rest = sums.numpy()
+        columns = ("performance", "agreement", "log_likelihood")
+        means = [
+            np.divide(each, count, np.full_like(each, np.nan), where=count > 0) for each in rest
+        ]
+        return {
+            "annotator": self.annotators_,
+            "n_labels": count.astype(np.int64),
+            **dict(zip(columns, means, strict=True)),
+        }
+
     @property
     def confusion_(self) -> Floats:
         """What every annotator says of an average item: (annotator, true, given)."""
@@ -320,13 +352,14 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             )
         given = y if isinstance(y, Annotations) else self._matrix(y)
-        examples = Examples(self.encoding_.prepare(X), given)
-        device = self.model_.count.device
-        found = [
-            self.model_.log_chance(Batch(*(part.to(device) for part in batch)))
-            for batch in examples.batches(self._few(_PIECE), 0, 0, shuffle=False)
-        ]
+        found = [self.model_.log_chance(batch) for batch in self._batches(X, given)]
         return float(torch.cat(found).double().mean())
+
+    def _batches(self, given: ArrayLike | Inputs, said: Annotations) -> Iterator[Batch]:
+        """Yield annotations with the inputs of their items, where the classifier is."""
+        examples = Examples(self.encoding_.prepare(given), said)
+        for batch in examples.batches(self._few(_PIECE), 0, 0, shuffle=False):
+            yield Batch(*(part.to(self.model_.count.device) for part in batch))
 
     def _matrix(self, y: ArrayLike) -> Annotations:
         return Annotations.from_matrix(y, classes=self.classes_, annotators=self.annotators_)
@@ -334,48 +367,21 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write the classifier to a folder: weights as safetensors, the rest as JSON."""
         check_is_fitted(self, "model_")
-        if not isinstance(self.encoder, str):
-            raise OptionError("a network given as encoder cannot be saved; name an encoder instead")
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        state = self.model_.state_dict()
-        kept = {k: v.contiguous() for k, v in state.items() if k not in self.model_.per_item}
-        save_file(kept, folder / "weights.safetensors")
-        told = {
-            "settings": self.get_params() | {"classes": None},
-            "classes": self.classes_.tolist(),
-            "annotators": self.annotators_.tolist(),
-            "inputs": self.kind_,
-            "shape": self.shape_,
-            "width": self.model_.classifier.width,
-        }
-        (folder / "classifier.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        _saving.write(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Return a classifier that `save` has written."""
-        folder = Path(folder)
-        told = json.loads((folder / "classifier.json").read_text(encoding="utf-8"))
-        state = load_file(folder / "weights.safetensors")
-        settings = told["settings"]
-        made = cls(**settings | {"milestones": tuple(settings["milestones"])})
-        nobody: list[int] = []
-        said = Annotations.from_columns(
-            nobody, nobody, nobody, annotators=told["annotators"], classes=told["classes"]
-        )
-        made.kind_, made.shape_ = told["inputs"], tuple(told["shape"])
-        nothing: dict[str, Inputs] = {
-            "arrays": Arrays(torch.zeros(1, *made.shape_)),
-            "images": Images(()),
-            "texts": Texts(()),
-        }
-        made.encoding_ = made._encoding(nothing[made.kind_])
-        made._build(torch.zeros(1, told["width"]), said, state.get("features"))
-        made.model_.load_state_dict(state, strict=False)
-        made.model_.eval()
-        if len(made.shape_) == 1:
-            made.n_features_in_ = made.shape_[0]
+        told, state = _saving.read(Path(folder))
+        made = cls(**told["settings"])
+        _saving.restore(made, told, state)
+        made._ready()
         return made
+
+    def _ready(self) -> None:
+        self.model_.eval()
+        if len(self.shape_) == 1:
+            self.n_features_in_ = self.shape_[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

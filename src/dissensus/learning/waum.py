@@ -4,7 +4,8 @@ A crowd gives an item several labels, some of them by people who err. So the are
 (`aum`) of every single label is weighed by how far its annotator is to be trusted with that item:
 
 1. Dawid and Skene's model gives a confusion matrix π_j of every annotator.
-2. One network is trained on all labels at once, every one a term of its loss.
+2. One network is trained on all labels at once, every one a term of its loss, until labels on
+   items held out (in a training before) would be foreseen worse.
 3. AUM_ij is the mean margin over the epochs of the label that annotator j gave to item i.
 4. s_ij = Σ_k p_k(x_i) π_j[k, k], with the probabilities p of the network after its last epoch.
 5. WAUM_i = Σ_j s_ij AUM_ij / Σ_j s_ij, over the annotators of the item.
@@ -45,7 +46,7 @@ from ..nn.settings import Training
 from ..params import Count, NonNegative
 from ..result import Table
 from ._hardness import Flags, Hardness, Margins, below, settings_of
-from ._watching import ALONE, Network, Run, Trainee
+from ._watching import ALONE, Network, Run, Trainee, longest
 
 __all__ = ["Waum", "WaumScores", "trust", "waum", "weighted"]
 
@@ -92,49 +93,71 @@ class Waum(Margins):
                 f"but these are {matrices.shape}"
             )
         train = self._each if self.per_annotator else self._stacked
-        aum, probability = train(trainee, said, run)
+        aum, probability, epochs = train(trainee, said, run)
         weight = trust(probability, matrices, said)
         score = weighted(said, aum, weight, self.normalize)
         quantile, pruned = below(score, self.alpha)
         posterior, label = _labels(said, pruned, Wds(**model))
         learned = float((probability.argmax(axis=1) == said.label).mean())
         return WaumScores(
-            said, pruned, learned, score, aum, weight, quantile, matrices, posterior, label
+            said, pruned, learned, epochs, score, aum, weight, quantile, matrices, posterior, label
         )
 
     def _stacked(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""
-        seen = trainee.watch(said, run, top=self.top, scale=self.scale)
-        return _Areas(seen.aum[self.margin], seen.probability[said.item])
+        epochs = trainee.length(said, run)
+        seen = trainee.watch(said, epochs, run, top=self.top, scale=self.scale)
+        return _Areas(seen.aum[self.margin], seen.probability[said.item], epochs)
 
     def _each(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
-        """Return areas and probabilities of a network for every annotator."""
+        """Return areas and probabilities of a network for every annotator, all trained as long."""
+        crowd = list(_by_annotator(said))
+        training, done = trainee.training, 0
+
+        def tell(alone: _Alone) -> None:
+            nonlocal done
+            done += 1
+            if run.progress is not None:
+                rounds = 2 if training.held_out else 1
+                run.progress(done, rounds * len(crowd), f"annotator {alone.number}")
+
+        epochs = training.epochs
+        if training.held_out:
+            foreseen = np.zeros(epochs)
+            for alone in crowd:
+                own = run.below(f"length-{alone.number}")
+                foreseen += trainee.some(alone.items).foreseen(alone.said, own)
+                tell(alone)
+            epochs = longest(foreseen)
         aum = np.zeros(len(said))
         probability = np.zeros((len(said), said.n_classes))
-        for number, rows in _by_annotator(said):
-            items = said.item[rows].astype(np.int64)
-            mine, place = np.unique(items, return_inverse=True)
-            own = Annotations.from_codes(
-                place,
-                np.zeros_like(place),
-                said.label[rows],
-                items=len(mine),
-                annotators=1,
-                classes=said.classes,
+        for alone in crowd:
+            seen = trainee.some(alone.items).watch(
+                alone.said,
+                epochs,
+                run.below(f"annotator-{alone.number}"),
+                top=self.top,
+                scale=self.scale,
             )
-            seen = trainee.some(mine).watch(
-                own, run.below(f"annotator-{number}"), top=self.top, scale=self.scale
-            )
-            aum[rows] = seen.aum[self.margin]
-            probability[rows] = seen.probability[place]
-            if run.progress is not None:
-                run.progress(number + 1, said.n_annotators, f"annotator {number + 1}")
-        return _Areas(aum, probability)
+            aum[alone.rows] = seen.aum[self.margin]
+            probability[alone.rows] = seen.probability[alone.said.item]
+            tell(alone)
+        return _Areas(aum, probability, epochs)
+
+
+class _Alone(NamedTuple):
+    """What one annotator said."""
+
+    number: int
+    rows: Integers  # (annotation here): its place among all
+    items: Integers  # (item here): its code among all
+    said: Annotations
 
 
 class _Areas(NamedTuple):
     aum: Floats  # (annotation)
     probability: Floats  # (annotation, class): of its item
+    epochs: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,8 +250,8 @@ def waum(
         Where to keep checkpoints, whether to go on from them, whom to tell.
     **settings
         Of `Waum` (alpha, margin, normalize, per_annotator, …), of the network (hidden, dropout,
-        input_dropout) and of `Training` (epochs, lr, seed, …). Every label is learned to the last
-        epoch: `held_out` and `patience` change nothing.
+        input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of items
+        that decides after how many of the epochs to end; 0 goes to the last.
 
     Examples
     --------
@@ -270,10 +293,19 @@ def _labels(said: Annotations, pruned: Flags, method: Wds) -> tuple[Floats, Inte
     return found.posterior * heard[:, None], np.where(heard, found.label, -1)
 
 
-def _by_annotator(said: Annotations) -> Iterator[tuple[int, Integers]]:
-    """Yield every annotator who said something, with the places of their annotations."""
-    order = np.argsort(said.annotator, kind="stable")
+def _by_annotator(said: Annotations) -> Iterator[_Alone]:
+    """Yield every annotator who said something."""
+    item, order = said.item.astype(np.int64), np.argsort(said.annotator, kind="stable")
     ends = np.cumsum(said.labels_per_annotator)
     for number, rows in enumerate(np.split(order, ends[:-1])):
         if len(rows):
-            yield number, rows
+            items, place = np.unique(item[rows], return_inverse=True)
+            own = Annotations.from_codes(
+                place,
+                np.zeros_like(place),
+                said.label[rows],
+                items=len(items),
+                annotators=1,
+                classes=said.classes,
+            )
+            yield _Alone(number, rows, items, own)

@@ -28,6 +28,7 @@ from .optimizers import clip, optimizers_for
 from .runs import Row, Run
 from .schedules import lr_factor
 from .settings import Training
+from .tables import Table
 
 __all__ = ["History", "Loop", "Tell"]
 
@@ -80,7 +81,7 @@ class Loop:
         self.choice, self.devices, self.run = choice, devices, run
         self.tell = progress or (lambda *_: None)
         self.optimizers = optimizers_for(learner, settings)
-        self.wrapped = devices.setup(_Loss(learner))
+        self.wrapped = devices.setup(_Loss(learner, shared=devices.ranks > 1))
         self.state = _State()
         self.per_epoch = examples.n_batches(settings.batch)
         self.in_epoch = len(examples)
@@ -250,9 +251,15 @@ class Loop:
 class _Loss(nn.Module):
     """The loss as a network's output, where several processes and short floats want it."""
 
-    def __init__(self, learner: Learner) -> None:
+    def __init__(self, learner: Learner, *, shared: bool) -> None:
         super().__init__()
-        self.learner = learner
+        self.learner, self.shared = learner, shared
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.learner.loss(batch)
+        loss = self.learner.loss(batch)
+        if not self.shared:
+            return loss
+        # Processes can only add up gradients of rows that each of them has: those of no row at
+        # all stand in for a table that this loss does not use, as in a warm-up.
+        tables = [module for module in self.learner.modules() if isinstance(module, Table)]
+        return loss + sum(table(batch.annotator[:0]).sum() for table in tables)

@@ -22,9 +22,17 @@ from ..errors import DataError
 from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
 from .videos import Videos
 
-__all__ = ["Stock", "folder_truth", "read_inputs", "read_stock", "stock_of_texts"]
+__all__ = [
+    "Stock",
+    "class_folders",
+    "folder_truth",
+    "read_inputs",
+    "read_stock",
+    "stock_of_texts",
+]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_FRAMES = 16  # of a video, where nothing else is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +58,7 @@ class Stock:
 
 
 def read_inputs(
-    path: str | Path, items: Names, *, column: str | None = None, frames: int = 16
+    path: str | Path, items: Names, *, column: str | None = None, frames: int = _FRAMES
 ) -> Inputs:
     """Return the inputs of items from a folder of images, a table, or an array of features.
 
@@ -69,12 +77,12 @@ def read_inputs(
 
 
 def read_stock(
-    path: str | Path, items: Names, *, column: str | None = None, frames: int = 16
+    path: str | Path, items: Names, *, column: str | None = None, frames: int = _FRAMES
 ) -> Stock:
     """Return all inputs of a folder, table or array by name; `items` tells how they are named."""
     path = Path(path)
     if path.is_dir():
-        return _files(path, items, frames)
+        return _named(path, items, frames)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix in (".npy", ".npz"):
@@ -89,19 +97,43 @@ def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
-    found = _files(Path(path), items)
+    found = _named(Path(path), items, _FRAMES)
     found.take(items)
     return {name: file.parent.name for name, file in found.content.items()}
 
 
-def _files(folder: Path, items: Names, frames: int = 16) -> Stock:
-    """Return item → image or video, by the first way of naming that knows most items."""
+def class_folders(path: str | Path) -> tuple[Stock, dict[str, str]]:
+    """Return the images of a folder with a folder for each class, and item → that folder.
+
+    Items are named by the numbers at the ends of their names where that tells them apart, as
+    peerannot does, and otherwise by their paths.
+    """
+    folder = Path(path)
+    files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
+    numbers = {_number(place): file for place, file in files.items()}
+    if len(numbers) < len(files) or not all(name.isdigit() for name in numbers):
+        numbers = files
+    for file in files.values():
+        if file.parent == folder:
+            raise DataError(f"{file}: lies in no folder of a class")
+    stock = Stock(str(folder), numbers, partial(_seen, frames=_FRAMES), "no image for item")
+    return stock, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the images below a folder, or its videos if there are no images."""
     every = sorted(file for file in folder.rglob("*") if file.is_file())
-    files = [file for file in every if _ends(file, _ENDINGS)]
-    files = files or [file for file in every if _ends(file, VIDEO_ENDINGS)]
-    if not files:
+    found = [file for file in every if _ends(file, _ENDINGS)]
+    found = found or [file for file in every if _ends(file, VIDEO_ENDINGS)]
+    if not found:
         endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
         raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
+    return found
+
+
+def _named(folder: Path, items: Names, frames: int) -> Stock:
+    """Return item → image or video, by the first way of naming that knows most items."""
+    files = _files(folder)
     best: dict[str, Path] = {}
     most = -1
     for told in _WAYS:
@@ -117,7 +149,7 @@ def _files(folder: Path, items: Names, frames: int = 16) -> Stock:
         if count > most:
             best, most = known, count
     lost = f"not exactly one {'image' if _ends(files[0], _ENDINGS) else 'video'} for item"
-    return Stock(str(folder), best, lambda mine: _seen(mine, frames), lost)
+    return Stock(str(folder), best, partial(_seen, frames=frames), lost)
 
 
 def _seen(files: list[Path], frames: int) -> Inputs:

@@ -1,0 +1,733 @@
+"""`train` and `aggregate-deep`: from images, texts and features to a classifier and its files."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
+pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
+
+import click
+from click.testing import CliRunner
+from PIL import Image, ImageDraw
+from safetensors.torch import load_file
+
+import dissensus
+from dissensus import Annotations, read
+from dissensus.catalogue import catalogue, glances
+from dissensus.cli._deep import network_options
+from dissensus.cli._learned import read_data
+from dissensus.errors import DataError, OptionError
+from dissensus.io import examine
+from dissensus.io.beside import read_removed
+from dissensus.learning._base import Crowd
+from dissensus.learning._network import Classifier
+from dissensus.learning.classifier import CrowdClassifier
+from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_folder
+from dissensus.learning.outcome import top
+from dissensus.learning.two_stage import TwoStage
+from dissensus.metrics import Predictions
+from dissensus.nn import Examples, as_inputs, encoder_for, read_inputs
+from dissensus.nn.encoders import encoder_spec
+from dissensus.nn.encoders._weights import weights_file
+from dissensus.nn.reading import class_folders, read_stock
+
+from .support import run
+
+SHAPES = ("circle", "square", "triangle")
+N_ANNOTATORS = 6
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _alone(tmp_path_factory):
+    """One thread, and a cache of vectors of our own."""
+    before = torch.get_num_threads(), os.environ.get("XDG_CACHE_HOME")
+    torch.set_num_threads(1)
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    torch.set_num_threads(before[0])
+    if before[1] is None:
+        del os.environ["XDG_CACHE_HOME"]
+    else:
+        os.environ["XDG_CACHE_HOME"] = before[1]
+
+
+def surroundings():
+    """Return what another process needs to find the same package, and one core."""
+    source = str(Path(dissensus.__file__).parents[1])
+    path = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def ok(*arguments, cwd):
+    done = run(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr.decode()
+    return done
+
+
+def refused(*arguments, cwd):
+    done = run(*arguments, cwd=cwd)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    return done.stderr.decode()
+
+
+def rows_in(path):
+    with Path(path).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def draw(shape, file, rng):
+    """Draw a shape of any colour anywhere."""
+    image = Image.new("RGB", (64, 64), tuple(rng.integers(150, 256, 3).tolist()))
+    size, left, upper = rng.integers(26, 40), *rng.integers(4, 20, 2)
+    box = [int(left), int(upper), int(left + size), int(upper + size)]
+    colour = tuple(rng.integers(0, 100, 3).tolist())
+    pen = ImageDraw.Draw(image)
+    if shape == "circle":
+        pen.ellipse(box, colour)
+    elif shape == "square":
+        pen.rectangle(box, colour)
+    else:
+        pen.polygon([(box[0], box[3]), (box[2], box[3]), ((box[0] + box[2]) / 2, box[1])], colour)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    image.save(file)
+
+
+def crowd_answers(truth, n_classes, rng):
+    """Return {item: {annotator: label}} of annotators who are right four times in five."""
+    answers = {}
+    for item, true in enumerate(truth):
+        who = rng.choice(N_ANNOTATORS, 3, replace=False)
+        said = np.where(rng.random(3) < 0.8, true, rng.integers(n_classes, size=3))
+        answers[str(item)] = {str(w): int(label) for w, label in zip(who, said, strict=True)}
+    return answers
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    """A folder as peerannot has them: shapes, three of its training items without an answer."""
+    folder = tmp_path_factory.mktemp("shapes")
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 33), ("val", 9), ("test", 9)):
+        for number in range(count):
+            shape = SHAPES[number % 3]
+            draw(shape, folder / part / shape / f"picture-{number}.png", rng)
+    answers = crowd_answers([number % 3 for number in range(30)], 3, rng)
+    (folder / "answers.json").write_text(json.dumps(answers))
+    notes = {"name": "shapes", "n_classes": 3, "n_workers": N_ANNOTATORS}
+    (folder / "metadata.json").write_text(json.dumps(notes))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    """Features of eight classes: annotated items, valid and test items, and one more."""
+    folder = tmp_path_factory.mktemp("features")
+    rng = np.random.default_rng(1)
+    truth = np.arange(161) % 8
+    x = 2.0 * np.eye(8)[truth] + rng.normal(size=(161, 8))
+    np.savez(folder / "x.npz", x=x, items=[f"i{item}" for item in range(161)])
+    rows = [
+        (f"i{item}", f"a{who}", f"c{label}")
+        for item, given in crowd_answers(truth[:80], 8, rng).items()
+        for who, label in given.items()
+    ]
+    _write(folder / "answers.csv", ("item", "annotator", "label"), rows)
+    for name, part in (("valid", range(80, 120)), ("test", range(120, 160))):
+        known = [(f"i{item}", f"c{truth[item]}") for item in part]
+        _write(folder / f"{name}.csv", ("item", "label"), known)
+    return folder
+
+
+def _write(path, header, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+SMALL = ("--inputs", "x.npz", "--hidden", 16, "--lr", 0.01, "--n-epochs", 12)
+
+
+# ---------------------------------------------------------------------- images
+
+
+def test_a_folder_of_images_is_learned_end_to_end(shapes, tmp_path):
+    done = ok(
+        *("aggregate-deep", shapes, "-s", "CrowdLayer", "-K", 3, "-o", "first", "--lr", 0.01),
+        *("--folder", tmp_path, "--n-epochs", 20, "--batch-size", 10, "--num-workers", 1),
+        cwd=tmp_path,
+    )
+    told = done.stdout.decode()
+    assert "9 test items of known truth" in told
+    assert "chosen by accuracy on 9 items of known truth" in told
+    results = json.loads((tmp_path / "results" / "first.json").read_text())
+    assert len(results["train_loss"]) == len(results["val_loss"]) == 20
+    assert len(results["val_accuracy"]) == 20
+    assert max(results["val_accuracy"]) == results["val_accuracy"][results["best_epoch"] - 1]
+    assert results["test_accuracy"] >= 200 / 3
+    assert results["test_loss"] > 0
+    assert 0 <= results["test_ece"] <= 1
+    assert "test_micro_top2" not in results
+    assert results["encoder"] == "efficientnet-lite0"
+    place = tmp_path / "runs" / "first"
+    assert (place / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert len(rows_in(place / "predictions.csv")) == 30
+    assert [row["item"] for row in rows_in(place / "predictions_others.csv")] == ["30", "31", "32"]
+    assert len(rows_in(place / "predictions_valid.csv")) == 9
+    tested = rows_in(place / "predictions_test.csv")
+    assert list(tested[0]) == ["item", "label", "confidence", "p:0", "p:1", "p:2"]
+    chance = np.array([[float(row[f"p:{code}"]) for code in range(3)] for row in tested])
+    np.testing.assert_allclose(chance.sum(axis=1), 1, atol=1e-6)
+    again = CrowdClassifier.load(tmp_path / "best_models" / "first")
+    files = [
+        shapes / "test" / SHAPES[int(r["item"]) % 3] / f"picture-{r['item']}.png" for r in tested
+    ]
+    np.testing.assert_allclose(again.predict_proba(files), chance, atol=1e-6)
+    names = [file.name for file in (tmp_path / "best_models" / "first").iterdir()]
+    assert sorted(names) == ["classifier.json", "weights.safetensors"]
+
+
+def test_labels_as_aggregate_writes_them_are_learned(shapes, tmp_path):
+    for name in ("train", "val", "test", "answers.json", "metadata.json"):
+        (tmp_path / name).symlink_to(shapes / name)
+    ok("aggregate", ".", "-s", "DS", cwd=tmp_path)
+    ok("aggregate", ".", "-s", "DS", "--hard", cwd=tmp_path)
+    hard = tmp_path / "labels" / "labels_shapes_ds_hard.npy"
+    labels = np.load(hard)
+    assert labels.shape == (30,)
+    labels[[4, 7]] = -1  # undecided
+    np.save(hard, labels)
+    for labels, n_items in (("ds", 30), ("ds_hard", 28)):
+        ok(
+            *("train", ".", "--labels", f"labels/labels_shapes_{labels}.npy", "-o", labels),
+            *("--n-epochs", 12, "--lr", 0.01, "--batch-size", 10, "--model", "efficientnet-lite0"),
+            cwd=tmp_path,
+        )
+        results = json.loads((tmp_path / "results" / f"{labels}.json").read_text())
+        assert results["n_items"] == n_items
+        assert results["test_accuracy"] >= 200 / 3
+        model = tmp_path / "best_models" / "efficientnet-lite0" / labels
+        assert CrowdClassifier.load(model).classes_.tolist() == ["0", "1", "2"]
+    (tmp_path / "metadata.json").unlink()
+    (tmp_path / "metadata.json").write_text('{"n_classes": 3, "n_task": 33}')  # three are silent
+    ok("train", ".", "-s", "MV", "--n-epochs", 1, cwd=tmp_path)
+    assert json.loads((tmp_path / "results" / "mv.json").read_text())["n_items"] == 30
+    others = rows_in(tmp_path / "runs" / "ds_hard" / "predictions_others.csv")
+    assert {row["item"] for row in others} == {"4", "7", "30", "31", "32"}
+
+
+def test_images_change_while_training_and_pass_a_tuned_encoder(shapes, tmp_path):
+    common = ("aggregate-deep", shapes, "--model", "conv4", "--img-size", 32, "-s", "global-noise")
+    common += ("--n-epochs", 2, "--batch-size", 10, "--folder", tmp_path)
+    ok(*common, "-o", "plain", cwd=tmp_path)
+    ok(*common, "-o", "changed", "--data-augmentation", cwd=tmp_path)
+    plain, changed = (
+        load_file(tmp_path / "best_models" / name / "weights.safetensors")
+        for name in ("plain", "changed")
+    )
+    assert plain.keys() == changed.keys()
+    assert any(name.startswith("classifier.encoder.") for name in plain)
+    assert not all(torch.equal(value, changed[name]) for name, value in plain.items())
+    made = CrowdClassifier.load(tmp_path / "best_models" / "changed")
+    assert made.encoding_.encoder.size == 32
+    images = read_inputs(shapes / "train", read(shapes).items[:4])
+    told = rows_in(tmp_path / "runs" / "changed" / "predictions.csv")[:4]
+    found = [[float(row[f"p:{code}"]) for code in range(3)] for row in told]
+    np.testing.assert_allclose(made.predict_proba(images), found, atol=1e-5)
+
+
+def test_a_frozen_encoder_sees_changed_images_anew_and_learns_nothing():
+    images = np.random.default_rng(0).random((12, 3, 16, 16)).astype(np.float32)
+    said = np.arange(12)[:, None] % 2
+    settings = {"encoder": "conv4[size=16,hidden=4]", "frozen": True, "epochs": 2, "hidden": 0}
+    kept = CrowdClassifier("two-stage", **settings).fit(images, said)
+    changed = CrowdClassifier("two-stage", augment=True, **settings).fit(images, said)
+    assert kept.encoding_.before
+    assert not changed.encoding_.before
+    start = encoder_for("conv4[size=16,hidden=4]", as_inputs(images), seed=0).state_dict()
+    for name, value in changed.model_.classifier.encoder.state_dict().items():
+        assert torch.equal(value, start[name])
+    with pytest.raises(OptionError, match="images are changed at random while training"):
+        CrowdClassifier(augment=True).fit(np.zeros((12, 3)), said)
+
+
+# ---------------------------------------------------------------------- texts and features
+
+
+def test_texts_beside_labels_are_learned_with_minilm(tmp_path):
+    praise = ["lovely", "wonderful", "great", "charming", "delightful"]
+    blame = ["awful", "terrible", "dreadful", "boring", "nasty"]
+    rng = np.random.default_rng(0)
+    rows = []
+    for item in range(30):
+        words, true = ((praise, "good"), (blame, "bad"))[item % 2]
+        text = f"A {rng.choice(words)}, {rng.choice(words)} film."
+        for who in rng.choice(5, 3, replace=False):
+            label = true if rng.random() < 0.85 else ("bad" if true == "good" else "good")
+            rows.append((f"review {item}", f"reader {who}", label, text))
+    _write(tmp_path / "reviews.csv", ("item", "annotator", "label", "text"), rows)
+    ok(
+        *("aggregate-deep", "reviews.csv", "-s", "confusion-layer", "--n-epochs", 15),
+        *("--lr", 0.01, "-o", "films"),
+        cwd=tmp_path,
+    )
+    made = CrowdClassifier.load(tmp_path / "best_models" / "films")
+    assert made.predict(["a lovely and great film", "a boring, dreadful film"]).tolist() == [
+        "good",
+        "bad",
+    ]
+    results = json.loads((tmp_path / "results" / "films.json").read_text())
+    assert results["encoder"] == "minilm"
+    assert results["val_accuracy"] == []
+    assert len(results["val_loss"]) == 15
+    assert "annotations held out" in results["chosen_by"]
+    assert "test_accuracy" not in results
+
+
+def test_features_are_learned_and_everything_is_told(features, tmp_path):
+    done = ok(
+        *("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "--json"),
+        *("-s", "conal[scale=1e-4]", "--valid", "valid.csv", "--test", "test.csv"),
+        cwd=features,
+    )
+    results = json.loads(done.stdout)
+    for part in ("val", "test"):
+        for kind in ("micro", "macro"):
+            two, five = (results[f"{part}_{kind}_top{k}"] for k in (2, 5))
+            assert results["test_accuracy"] / 2 < two <= five <= 100
+    written = json.loads((tmp_path / "results" / "conal[scale=1e-4].json").read_text())
+    assert {**written, "files": results["files"]} == results
+    place = Path(results["files"]["run"])
+    annotators = rows_in(place / "annotators.csv")
+    said = read(features / "answers.csv")
+    assert [row["annotator"] for row in annotators] == said.annotators.tolist()
+    assert [int(row["n_labels"]) for row in annotators] == said.labels_per_annotator.tolist()
+    confusion = rows_in(place / "confusion.csv")
+    assert len(confusion) == N_ANNOTATORS * 8 * 8
+    total = np.zeros((N_ANNOTATORS, 8))
+    for row in confusion:
+        who, true = said.annotators.tolist().index(row["annotator"]), int(row["true"][1])
+        total[who, true] += float(row["probability"])
+    np.testing.assert_allclose(total, 1, atol=1e-5)
+    assert [row["item"] for row in rows_in(place / "predictions_others.csv")] == ["i160"]
+    assert {row["item"] for row in rows_in(place / "predictions_test.csv")} == {
+        f"i{item}" for item in range(120, 160)
+    }
+
+
+def test_what_annotators_do_is_counted_over_their_own_labels(features):
+    said = read(features / "answers.csv")
+    x = read_inputs(features / "x.npz", said.items)
+    made = CrowdClassifier("madl", epochs=2, hidden=8).fit(x, said)
+    table = made.annotator_scores(x, said)
+    right = made.annotator_performance(x)  # (item, annotator)
+    given = made.predict_annotator_proba(x)
+    best = made.predict(x)
+    for who in range(said.n_annotators):
+        mine = said.annotator == who
+        item, label = said.item[mine], said.label[mine]
+        assert table["performance"][who] == pytest.approx(right[item, who].mean(), abs=1e-5)
+        assert table["agreement"][who] == pytest.approx((best[item] == said.classes[label]).mean())
+        log = np.log(given[item, who, label]).mean()
+        assert table["log_likelihood"][who] == pytest.approx(log, abs=1e-4)
+
+
+def test_aggregating_on_the_way_is_aggregating_before(features, tmp_path):
+    ok("aggregate", features / "answers.csv", "-s", "DS", "-o", tmp_path / "ds.csv", cwd=features)
+    common = (*SMALL, "--folder", tmp_path)
+    ok("train", "answers.csv", "-s", "DS", *common, "-o", "one", cwd=features)
+    ok("train", "x.npz", "--labels", tmp_path / "ds.csv", *common, "-o", "two", cwd=features)
+    ok("train", "answers.csv", "-s", "DS", *common, "-o", "hard", "--hard", cwd=features)
+    one, two, hard = (
+        load_file(tmp_path / "best_models" / "identity" / name / "weights.safetensors")
+        for name in ("one", "two", "hard")
+    )
+    assert all(torch.equal(value, two[name]) for name, value in one.items())
+    assert not all(torch.equal(value, hard[name]) for name, value in one.items())
+    log = json.loads((tmp_path / "runs" / "one" / "log.json").read_text())
+    assert log["chosen by"] == "log-likelihood of 8 labels held out, on 8 items"
+
+
+def test_items_that_are_named_or_known_are_not_learned_from(features, tmp_path):
+    (tmp_path / "remove.txt").write_text("0 i3\n1 i5\n")
+    assert read_removed(tmp_path / "remove.txt") == {"i3", "i5"}
+    _write(tmp_path / "known.csv", ("item", "label"), [("i0", "c0"), ("i120", "c0")])
+    ok(
+        *("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "-o", "few"),
+        *("--path-remove", tmp_path / "remove.txt", "--test", tmp_path / "known.csv"),
+        cwd=features,
+    )
+    learned = {row["item"] for row in rows_in(tmp_path / "runs" / "few" / "predictions.csv")}
+    assert learned == {f"i{item}" for item in range(80)} - {"i0", "i3", "i5"}
+    tested = rows_in(tmp_path / "runs" / "few" / "predictions_test.csv")
+    assert [row["item"] for row in tested] == ["i0", "i120"]
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def test_a_killed_run_is_resumed_and_ends_with_the_same_weights(features, tmp_path):
+    asked = ("aggregate-deep", "answers.csv", "--inputs", "x.npz", "-s", "crowd-layer")
+    asked += ("--hidden", 16, "--batch-size", 4, "--n-epochs", 36, "--folder")
+    ok(*asked, tmp_path / "whole", cwd=features)
+    command = [sys.executable, "-m", "dissensus", *map(str, asked), str(tmp_path / "cut")]
+    place = tmp_path / "cut" / "runs" / "crowd-layer"
+    with subprocess.Popen(
+        command, cwd=features, stdout=subprocess.DEVNULL, env=surroundings()
+    ) as process:
+        while not (place / "checkpoint.safetensors").exists() and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    assert not (tmp_path / "cut" / "results").exists()
+    assert "holds a training" in refused(*asked, tmp_path / "cut", cwd=features)
+    before = json.loads((place / "run.json").read_text())
+    other = refused(
+        *asked, tmp_path / "cut", "--resume", "-s", "conal", "-o", "crowd-layer", cwd=features
+    )
+    assert "a training of crowd-layer" in other
+    ok(*asked, tmp_path / "cut", "--resume", cwd=features)
+    assert json.loads((place / "run.json").read_text()) == before
+    for file in ("best_models/crowd-layer/weights.safetensors", "runs/crowd-layer/predictions.csv"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "cut" / file).read_bytes()
+
+
+def test_a_training_that_has_ended_makes_room_for_another(features, tmp_path):
+    asked = ("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "-s", "global-noise")
+    ok(*asked, cwd=features)
+    first = (tmp_path / "results" / "global-noise.json").read_text()
+    ok(*asked, "--resume", cwd=features)
+    assert (tmp_path / "results" / "global-noise.json").read_text() == first
+    ok(*asked, "--seed", 1, cwd=features)
+    assert (tmp_path / "results" / "global-noise.json").read_text() != first
+
+
+def test_an_interrupted_training_says_how_to_go_on(features, tmp_path, monkeypatch):
+    asked = ("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "-s", "global-noise")
+
+    def interrupted(*_, folder, **__):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "checkpoint.safetensors").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CrowdClassifier, "fit", interrupted)
+    done = run(*asked, cwd=features)
+    assert done.returncode == 130
+    assert b"with --resume goes on in" in done.stderr
+
+
+def test_two_processes_of_torchrun_learn_what_one_does(features, tmp_path):
+    asked = ["aggregate-deep", "answers.csv", *map(str, SMALL), "-s", "crowd-layer"]
+    asked += ["--dropout", "0", "--input-dropout", "0", "--n-epochs", "7", "--folder"]
+    ok(*asked, tmp_path / "one", cwd=features)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    launcher += ["--master-port", "29517", "-m", "dissensus"]
+    done = subprocess.run(
+        [*launcher, *asked, str(tmp_path / "two"), "--devices", "2"],
+        cwd=features,
+        env=surroundings(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.count(b"Learned from 240 labels") == 1
+    one, two = (
+        load_file(tmp_path / name / "best_models" / "crowd-layer" / "weights.safetensors")
+        for name in ("one", "two")
+    )
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, atol=1e-4, rtol=1e-3)
+
+
+# ---------------------------------------------------------------------- options
+
+
+def test_options_of_peerannot_reach_the_training():
+    asked = "--scheduler -m 3 -m 5 -optim SGD --momentum 0.5 --decay 5e-4 --n-params 3072"
+    first = asked_network(*asked.split()).training(3)
+    second = asked_network("--scheduler", "cosine", "--lr", 0.1).training(0)
+    assert (first.scheduler, first.milestones) == ("multistep", (3, 5))
+    assert (first.optimizer, first.momentum, first.decay) == ("sgd", 0.5, 5e-4)
+    assert (first.epochs, first.seed) == (7, 3)
+    assert (second.scheduler, second.lr, second.milestones) == ("cosine", 0.1, (50,))
+
+
+def test_published_weights_are_tuned_unless_frozen():
+    told = ([], ["--pretrained"], ["--pretrained", "--freeze"], ["--tune"])
+    assert [asked_network(*words).frozen for words in told] == [None, False, True, False]
+
+
+def test_an_encoder_is_written_with_size_and_weights():
+    images = as_inputs([Path("a.png")])
+    assert encoder_spec("ResNet18", size=64) == "resnet[depth=18,size=64]"
+    assert encoder_spec("resnet18[size=32]", size=64) == "resnet[depth=18,size=32]"
+    assert encoder_spec("vgg16-bn", pretrained=True) == "vgg-bn[depth=16,weights=imagenet]"
+    assert encoder_spec("auto", images, size=224, pretrained=True) == "efficientnet-lite0"
+    assert encoder_spec("auto", as_inputs(np.zeros((2, 3))), size=32) == "identity"
+    assert encoder_spec("hf:some/model[length=8]") == "hf[length=8,model='some/model']"
+    with pytest.raises(OptionError, match="takes images of one size alone"):
+        encoder_spec("auto", images, size=100)
+
+
+def test_published_weights_come_from_the_cache_of_torch(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+
+    def offline(*_, **__):
+        raise URLError("no network")
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", offline)
+    with pytest.raises(OptionError, match="resnet18: its published weights cannot be had"):
+        encoder_for("resnet18[weights=imagenet]")
+    kept = tmp_path / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
+    state = encoder_for("resnet18", seed=5).state_dict()
+    torch.save(state, kept)
+    made = encoder_for("resnet18[weights=imagenet]")
+    assert made.is_frozen
+    assert torch.equal(made.state_dict()["layer1.0.conv1.weight"], state["layer1.0.conv1.weight"])
+    assert weights_file("resnet18", "other.pth") == "other.pth"
+
+
+def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "answers.json").write_text('{"0": {"0": 1}}')
+    told = {
+        ("aggregate-deep", "answers.csv"): "no column of texts or image files among",
+        ("aggregate-deep", "answers.csv", "-s", "crowd"): "did you mean",
+        ("aggregate-deep", "answers.csv", *SMALL, "-o", "a/b"): "cannot name files",
+        ("aggregate-deep", "answers.csv", *SMALL, "--data-augmentation"): "but not arrays",
+        ("aggregate-deep", "answers.csv", *SMALL, "--devices", 2): "start it with torchrun",
+        ("aggregate-deep", "answers.csv", "--inputs", "no.npz"): "no such file or folder",
+        ("aggregate-deep", empty): "no images in it",
+        ("aggregate-deep", shapes, "--img-size", 100): "takes images of one size alone",
+        ("train", "x.npz"): "either --labels FILE, or -s",
+        ("train", "x.npz", "--labels", "no.npy"): "no.npy",
+        ("train", shapes, "--labels", "valid.csv"): "name the folders like the classes",
+    }
+    for asked, words in told.items():
+        assert words in refused(*asked, cwd=features), asked
+    assert not any((features / name).exists() for name in ("runs", "results", "best_models"))
+
+
+def test_encoders_and_learners_are_listed(tmp_path):
+    told = ok("modelinfo", cwd=tmp_path).stdout.decode()
+    assert all(name in told for name in ("efficientnet-lite0", "minilm", "resnet18", "conv4"))
+    named = [entry["name"] for entry in json.loads(ok("modelinfo", "--json", cwd=tmp_path).stdout)]
+    assert "modellabelme" in named
+    assert "dissensus aggregate-deep -s" in ok("methods", cwd=tmp_path).stdout.decode()
+    assert "Chu, Ma and Wang" in ok("methods", "CoNAL", cwd=tmp_path).stdout.decode()
+
+
+def test_a_glance_at_a_method_tells_what_importing_it_tells():
+    assert glances() == [replace(entry, settings=()) for entry in catalogue()]
+
+
+# ---------------------------------------------------------------------- data sets
+
+
+def test_class_folders_are_the_classes_by_name_or_in_order(shapes, tmp_path):
+    said = read(shapes)
+    by_order = open_folder(said, shapes).test
+    assert by_order.truth.tolist() == [int(name) % 3 for name in by_order.items.tolist()]
+    names = ["triangle", "square", "circle"]
+    turned = open_folder(said, shapes, label_names=names).test
+    assert turned.truth.tolist() == [2 - code for code in by_order.truth.tolist()]
+    named = Annotations.from_columns(["0", "1"], "xx", ["square", "circle"], classes=names)
+    assert open_folder(named, shapes).test.truth.tolist() == turned.truth.tolist()
+    learned = open_folder(named, shapes).folders
+    assert [learned[item] for item in ("0", "1", "2")] == ["circle", "square", "triangle"]
+    few = Annotations.from_columns(["0", "1"], "xx", ["0", "1"])
+    assert open_folder(few, shapes).said.classes.tolist() == ["0", "1", "2"]
+    other = Annotations.from_columns(["0", "1"], "xx", ["yes", "no"])
+    with pytest.raises(DataError, match="name the folders like the classes"):
+        open_folder(other, shapes)
+
+
+def test_items_without_an_input_are_left_out_and_counted(shapes):
+    more = {**json.loads((shapes / "answers.json").read_text()), "77": {"0": 1}}
+    data = open_folder(Annotations.from_dict(more, classes=range(3)), shapes)
+    assert data.said.n_items == 30
+    assert len(data.inputs) == 30
+    assert "1 labelled items have no input" in data.notes[0]
+    assert data.others.items.tolist() == ["30", "31", "32"]
+    with pytest.raises(DataError, match="not exactly one image for item 'x'; 1 more items"):
+        open_folder(Annotations.from_columns("xy", "ab", "01"), shapes)
+
+
+def test_images_of_a_class_folder_are_named_by_their_numbers_or_paths(shapes, tmp_path):
+    stock, truth = class_folders(shapes / "val")
+    assert sorted(stock.content, key=int) == [str(number) for number in range(9)]
+    assert truth["4"] == "square"
+    rng = np.random.default_rng(0)
+    for name in ("a/one.png", "b/one.png"):
+        draw("circle", tmp_path / name, rng)
+    stock, truth = class_folders(tmp_path)
+    assert truth == {"a/one.png": "a", "b/one.png": "b"}
+
+
+def test_texts_come_from_an_export_or_a_table_beside_it(tmp_path):
+    def task(item, text, labels):
+        given = [
+            {"completed_by": who, "result": [_choice(label)], "was_cancelled": False}
+            for who, label in enumerate(labels)
+        ]
+        return {"id": item, "data": {"text": text}, "annotations": given}
+
+    tasks = [task(1, "nice", ["pos", "pos"]), task(2, "bad", ["neg", "pos"])]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    found = examine(tmp_path / "export.json")
+    path = str(tmp_path / "export.json")
+    data = read_data(path, found.said, asked_network(), found=found)
+    assert data.inputs.texts == ("nice", "bad")
+    _write(
+        tmp_path / "t.csv", ("id", "body", "other"), [(2, "b", "y"), (1, "a", "x"), (3, "c", "z")]
+    )
+    beside = asked_network("--inputs", tmp_path / "t.csv")
+    data = read_data(path, found.said, beside, found=found)
+    assert data.inputs.texts == ("a", "b")
+    assert data.others.items.tolist() == ["3"]
+    other = asked_network("--inputs", tmp_path / "t.csv", "--column", "other")
+    assert read_data(path, found.said, other).inputs.texts == ("x", "y")
+
+
+def _choice(label):
+    told = {"from_name": "mood", "to_name": "text", "type": "choices"}
+    return {**told, "value": {"choices": [label]}}
+
+
+def asked_network(*options):
+    """Return the network that options ask for."""
+    got = []
+
+    @click.command()
+    @network_options(epochs=7)
+    def verb(network):
+        got.append(network)
+
+    words = [str(option) for option in options]
+    CliRunner().invoke(verb, words, standalone_mode=False, catch_exceptions=False)
+    return got[0]
+
+
+def test_labels_are_one_annotator_and_their_beliefs():
+    soft = np.array([[0.2, 0.8], [-1, -1], [np.nan, np.nan], [3.0, 1.0]])
+    given = Predictions(
+        np.array(list("abcd"), dtype="T"), np.array(["u", "v"], dtype="T"), soft.argmax(1), soft
+    )
+    said, belief = labelled(given)
+    assert said.items.tolist() == ["a", "d"]
+    assert said.label.tolist() == [1, 0]
+    np.testing.assert_allclose(belief, [[0.2, 0.8], [0.75, 0.25]])
+    np.testing.assert_array_equal(labelled(given, hard=True)[1], [[0, 1], [1, 0]])
+    wider = said.subset(items=["d"]).recode(["w", "v", "u"])
+    np.testing.assert_allclose(aligned(belief, said, wider), [[0, 0.25, 0.75]])
+    nothing = Predictions(given.items, given.classes, np.full(4, -1))
+    with pytest.raises(DataError, match="no item has a label"):
+        labelled(nothing)
+
+
+def test_known_items_have_to_be_of_known_classes(features):
+    said = read(features / "answers.csv")
+    stock = read_stock(features / "x.npz", said.items)
+    with pytest.raises(DataError, match="test item 'i120' is 'other', which is not among"):
+        open_data_set(said, stock, test={"i120": "other"})
+    with pytest.raises(DataError, match="none of the 1 valid items has an input"):
+        open_data_set(said, stock, valid={"z": "c0"})
+    with pytest.raises(DataError, match="no annotations are left"):
+        open_data_set(said, stock, test=dict.fromkeys(said.items.tolist(), "c0"))
+
+
+def test_sure_beliefs_are_ordinary_labels_and_foreseen_as_such():
+    rng = np.random.default_rng(0)
+    said = Annotations.from_codes(
+        np.arange(9), np.zeros(9, np.int64), np.arange(9) % 3, items=9, annotators=1, classes=3
+    )
+    belief = torch.eye(3)[torch.arange(9) % 3]
+    crowd = Crowd(said, lambda: Classifier(torch.nn.Flatten(), 4, 3, 5, 0.0), None, belief)
+    model = TwoStage().build(crowd).eval()
+    batch = next(
+        iter(Examples(torch.from_numpy(rng.normal(size=(9, 4))).float(), said).batches(9, 0, 0))
+    )
+    plain = torch.nn.functional.cross_entropy(model.classifier(batch.x)[batch.row], batch.label)
+    torch.testing.assert_close(model.loss(batch), plain)
+    torch.testing.assert_close(-model.log_chance(batch).mean(), plain)
+    soft = torch.full((9, 3), 1 / 3)
+    even = TwoStage().build(replace(crowd, belief=soft)).eval()
+    log = even.log_truth(batch.x)
+    torch.testing.assert_close(even.log_chance(batch), log.mean(dim=1)[batch.row])
+    with pytest.raises(OptionError, match="beliefs are for two-stage"):
+        CrowdClassifier("conal").fit(np.zeros((9, 4)), said, belief=soft)
+
+
+def test_the_best_few_classes_count_by_item_and_by_class():
+    rng = np.random.default_rng(0)
+    belief, truth = rng.random((50, 6)), rng.integers(6, size=50)
+    rank = (belief > belief[np.arange(50), truth][:, None]).sum(axis=1)
+    micro, macro = top(belief, truth, 3)
+    assert micro == pytest.approx((rank < 3).mean())
+    assert macro == pytest.approx(np.mean([(rank < 3)[truth == k].mean() for k in range(6)]))
+    assert top(belief, truth, 6) == (1, 1)
+
+
+@pytest.mark.parametrize("given", [["one text", "another"], [Path("a.png"), Path("b.png")]])
+def test_a_saved_classifier_knows_what_it_takes(given, tmp_path, shapes):
+    if isinstance(given[0], Path):
+        given = sorted((shapes / "val").rglob("*.png"))[:2]
+    made = CrowdClassifier("two-stage", epochs=1, held_out=0, milestones=(3, 4), momentum=0.5)
+    made.fit(given, np.array([[0], [1]])).save(tmp_path)
+    again = CrowdClassifier.load(tmp_path)
+    assert again.kind_ == made.kind_
+    assert again.get_params() == made.get_params()
+    np.testing.assert_array_equal(again.predict_proba(given), made.predict_proba(given))
+
+
+def test_a_damaged_classifier_is_told_in_one_line(tmp_path):
+    x, said = np.eye(3), np.arange(3)[:, None]
+    CrowdClassifier("global-noise", epochs=1, hidden=4, held_out=0).fit(x, said).save(tmp_path)
+    notes, weights = tmp_path / "classifier.json", tmp_path / "weights.safetensors"
+    whole = notes.read_text()
+    notes.write_text(whole.replace("global-noise", "union-net"))
+    with pytest.raises(DataError, match="the weights are not those of union-net"):
+        CrowdClassifier.load(tmp_path)
+    for broken in ("{", "{}", whole[:-20]):
+        notes.write_text(broken)
+        with pytest.raises(DataError, match="not a classifier that was saved"):
+            CrowdClassifier.load(tmp_path)
+    notes.write_text(whole)
+    weights.write_bytes(weights.read_bytes()[:-5])
+    with pytest.raises(DataError, match="not a classifier that was saved"):
+        CrowdClassifier.load(tmp_path)
+    with pytest.raises(DataError, match="not a classifier that was saved"):
+        CrowdClassifier.load(tmp_path / "nowhere")
+
+
+def test_cross_validation_keeps_all_labels_of_an_item_together():
+    from sklearn.model_selection import KFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    truth = np.arange(60) % 2
+    said = np.where(rng.random((60, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
+    said[rng.random((60, 4)) < 0.3] = -1
+    x = 3 * truth[:, None] + rng.normal(size=(60, 2))
+    made = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
+    folds = list(KFold(3, shuffle=True, random_state=0).split(x))
+    scores = cross_val_score(made, x, said, cv=folds)
+    for score, (kept, held) in zip(scores, folds, strict=True):
+        assert not set(kept) & set(held)
+        alone = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
+        assert alone.fit(x[kept], said[kept]).score(x[held], said[held]) == pytest.approx(score)
