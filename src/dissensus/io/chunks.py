@@ -14,10 +14,21 @@ from typing import Any
 
 import polars as pl
 
+from ..annotations import Annotations
 from ..errors import DataError
 from .columns import NEEDED, find_columns
+from .tables import annotations_from
 
-__all__ = ["Chunk", "Chunks", "chunks_of", "find_files", "is_many"]
+__all__ = [
+    "Chunk",
+    "Chunks",
+    "chunks_of",
+    "find_files",
+    "holds_parquet",
+    "is_many",
+    "read_all",
+    "rows_in",
+]
 
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
 _ENDINGS = (".parquet", ".pq", ".parq")
@@ -84,6 +95,30 @@ def is_many(paths: Sequence[str]) -> bool:
     return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
 
 
+def holds_parquet(path: str) -> bool:
+    """Return whether a path is a Parquet file, told by its first letters."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def rows_in(files: Sequence[str]) -> int:
+    """Return how many rows files have, as their last lines tell."""
+    count = 0
+    for file in files:
+        with naming(file):
+            count += int(_scan(file).select(pl.len()).collect().item())
+    return count
+
+
+def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
+    """Return all rows as annotations in memory."""
+    frame = pl.concat([chunk.read() for chunk in rows.chunks])
+    return annotations_from(frame, classes=classes)
+
+
 def find_files(paths: Sequence[str]) -> tuple[str, ...]:
     """Return the Parquet files that paths, folders and patterns mean, each once, in order."""
     found: dict[str, None] = {}
@@ -116,7 +151,7 @@ def chunks_of(
     for file in files:
         with naming(file):
             schema = dict(_scan(file).collect_schema())
-            sizes.append(int(_scan(file).select(pl.len()).collect().item()))
+            sizes.append(rows_in([file]))
         roles = find_columns(list(schema), NEEDED, told, file)
         schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
     whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}

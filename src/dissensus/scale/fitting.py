@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import polars as pl
 from numpy.dtypes import StringDType
 
-from .._files import replacing
 from .._relation import Floats, Integers
 from ..aggregation._base import Aggregator, Fit, Found, Kept, check_memory, decided
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
+from ..io.pieces import write_piece
 from ..io.sharding import Shard
 from ..registry import aggregators
 from ..result import Table
 from .coding import Coded
 
-__all__ = ["Outcome", "fit_shards"]
+__all__ = ["Outcome", "additive", "fit_shards"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +93,8 @@ def fit_shards(
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> Outcome:
     """Return what a method learns from shards."""
-    chosen = aggregators.create(method) if isinstance(method, str) else method
+    chosen = additive(method)
     name = aggregators.describe(chosen)
-    if not chosen.additive:
-        others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
-        raise MethodError(
-            f"{name} does not learn from sums over items, so it needs all of them in memory; "
-            f"these do not: {others}"
-        )
     if chosen.most_classes is not None and said.n_classes > chosen.most_classes:
         raise MethodError(
             f"{name} chooses between {chosen.most_classes} classes, and there are {said.n_classes}"
@@ -121,6 +114,18 @@ def fit_shards(
     )
     found: Found = chosen.find(fit)
     return Outcome(name, said, found.params, found.trace, found.converged, engine, seed)
+
+
+def additive(method: str | Aggregator) -> Aggregator:
+    """Return a method that can be fitted to shards, or say which can."""
+    chosen = aggregators.create(method) if isinstance(method, str) else method
+    if not chosen.additive:
+        others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
+        raise MethodError(
+            f"{aggregators.describe(chosen)} does not learn from sums over items, so it needs all "
+            f"of them in memory; these do not: {others}"
+        )
+    return chosen
 
 
 class _Sizes(NamedTuple):
@@ -185,19 +190,6 @@ def judge(shard: Shard, judging: _Judging) -> tuple[Floats, Integers]:
 def _write_piece(shard: Shard, folder: str, judging: _Judging) -> Floats:
     """Write the labels of a shard; return the belief in what every annotator said, added up."""
     posterior, label = judge(shard, judging)
-    chosen = np.where(label < 0, posterior.argmax(axis=1), label)
-    classes = judging.classes.tolist()
-    names = pl.Series(classes, dtype=pl.String)
-    columns = {
-        "item": shard.names,
-        "label": names.gather(pl.Series(np.where(label < 0, 0, label))).set(
-            pl.Series(label < 0), None
-        ),
-        "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
-        **{f"p:{name}": posterior[:, place] for place, name in enumerate(classes)},
-    }
-    path = Path(folder) / f"part-{shard.start:015}.parquet"
     if shard.stop > shard.start:
-        with replacing(path) as draft:
-            pl.DataFrame(columns).write_parquet(draft, compression="zstd")
+        write_piece(folder, shard.start, shard.names, label, posterior, judging.classes)
     return shard.by_annotator(shard.belief(posterior))
