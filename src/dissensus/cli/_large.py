@@ -78,7 +78,7 @@ def engine_at(engine: str, address: str | None, threads: int | None) -> Iterator
             raise OptionError("--address is for --engine dask")
         yield None
         return
-    from ..engine.dask import joined
+    from ..engine.cluster import joined
 
     with joined(address, threads) as cluster:
         yield cluster

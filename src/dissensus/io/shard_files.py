@@ -22,7 +22,7 @@ from .._files import replacing
 from ..errors import DataError
 from .sharding import Shard, ones
 
-__all__ = ["Stored", "append", "made", "room"]
+__all__ = ["Stored", "append", "blocks", "made", "room"]
 
 _LENGTH = struct.Struct("<Q")
 
@@ -82,7 +82,8 @@ def append(path: Path, piece: pl.DataFrame) -> None:
         file.write(block.getbuffer())
 
 
-def _blocks(path: Path) -> Iterator[pl.DataFrame]:
+def blocks(path: Path) -> Iterator[pl.DataFrame]:
+    """Yield the blocks of a file, in the order in which they were written."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -95,7 +96,7 @@ def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], place: i
     stem, spilled = folder / f"{place:05}", folder / "spill" / f"{place:05}"
     note = folder / f"{place:05}.made"
     if not note.exists():
-        shard = join(list(_blocks(spilled)))
+        shard = join(list(blocks(spilled)))
         wide = np.int32 if len(shard.label) < 2**31 else np.int64
         np.save(f"{stem}.index.npy", shard.index.astype(wide))
         np.save(f"{stem}.annotator.npy", shard.annotator)

@@ -6,10 +6,22 @@
 
 from __future__ import annotations
 
+from .agreement import agree_shards
 from .coding import Coded, code_files
 from .files import aggregate_files
 from .fitting import Outcome, fit_shards
+from .resampling import quality_intervals
 from .running import Running
 from .stream import Stream
 
-__all__ = ["Coded", "Outcome", "Running", "Stream", "aggregate_files", "code_files", "fit_shards"]
+__all__ = [
+    "Coded",
+    "Outcome",
+    "Running",
+    "Stream",
+    "aggregate_files",
+    "agree_shards",
+    "code_files",
+    "fit_shards",
+    "quality_intervals",
+]

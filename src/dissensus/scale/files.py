@@ -132,8 +132,8 @@ class _Sizes(NamedTuple):
 
 def _sizes(memory: int, threads: int) -> _Sizes:
     """Return how many rows to read, and to sort, at a time."""
-    shard = min(max(memory // (threads * _SORTED), 2**14), _LARGEST)
-    return _Sizes(min(max(shard // 2, 2**14), _CHUNK), shard)
+    shard = min(max(memory // (threads * _SORTED), 2**9), _LARGEST)
+    return _Sizes(min(max(shard // 2, 2**9), _CHUNK), shard)
 
 
 def work_folder(output: str | None) -> str | None:

@@ -26,7 +26,7 @@ from ..registry import aggregators
 from ..result import Table
 from .coding import Coded
 
-__all__ = ["Outcome", "additive", "fit_shards"]
+__all__ = ["Judging", "Outcome", "additive", "fit_shards", "judging_of", "told_by"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,7 @@ class Outcome:
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
         method = aggregators.create(self.method)
-        work = partial(
-            _write_piece,
-            folder=str(folder),
-            judging=_Judging(
-                method, self.params, self.said.labels_per_class, self.said.classes, self.seed
-            ),
-        )
+        work = partial(_write_piece, folder=str(folder), judging=judging_of(self))
         believed = np.zeros(self.said.n_annotators)
         for done, part in enumerate(self.engine.each(work, self.said.shards), 1):
             believed += part
@@ -141,7 +135,7 @@ def _check_room(method: Aggregator, said: Coded, memory: int | None) -> None:
     check_memory(method, cast(Annotations, sizes), memory)
 
 
-class _Judging(NamedTuple):
+class Judging(NamedTuple):
     """All that is needed to label a shard."""
 
     method: Aggregator
@@ -151,7 +145,7 @@ class _Judging(NamedTuple):
     seed: int
 
 
-def judge(shard: Shard, judging: _Judging) -> tuple[Floats, Integers]:
+def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
     """Return posterior and labels of a shard."""
     n_items = shard.stop - shard.start
     part = Part(
@@ -187,7 +181,18 @@ def judge(shard: Shard, judging: _Judging) -> tuple[Floats, Integers]:
     return decided(fit, *judging.method.judge(fit, judging.params))
 
 
-def _write_piece(shard: Shard, folder: str, judging: _Judging) -> Floats:
+def judging_of(outcome: Outcome) -> Judging:
+    """Return what is needed to label shards as an outcome does."""
+    said, method = outcome.said, aggregators.create(outcome.method)
+    return Judging(method, outcome.params, said.labels_per_class, said.classes, outcome.seed)
+
+
+def told_by(shard: Part, judging: Judging) -> Floats:
+    """Return the belief in what every annotator said, added up: (annotator)."""
+    return shard.by_annotator(shard.belief(judge(shard, judging)[0]))
+
+
+def _write_piece(shard: Shard, folder: str, judging: Judging) -> Floats:
     """Write the labels of a shard; return the belief in what every annotator said, added up."""
     posterior, label = judge(shard, judging)
     if shard.stop > shard.start:
