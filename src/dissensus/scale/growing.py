@@ -60,8 +60,8 @@ class Growing:
 
     def part(self, items: Integers) -> Part:
         """Return some items, by code, as the methods see them."""
-        here, rows = self._last[items], []
-        place = np.arange(len(items))
+        here, place = self._last[items], np.arange(len(items))
+        rows = [(place[:0], here[:0])]
         while len(place):
             found = here >= 0
             place, here = place[found], here[found]
