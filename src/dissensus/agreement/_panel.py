@@ -19,7 +19,7 @@ from . import coefficients as of
 from ._measures import Measure
 from ._meetings import Meetings
 from ._sums import Terms, without_each
-from ._votes import count_votes
+from ._votes import Votes, count_votes
 from .differences import Difference, Wish, create_difference, weights_to_difference
 
 __all__ = ["Panel"]
@@ -42,6 +42,8 @@ class Panel:
         Common items below which a pair of annotators does not count.
     by_item
         Keep one row for every item, also where items look alike.
+    votes
+        The counts of labels, where they are known and the annotations only say the classes.
     """
 
     def __init__(
@@ -53,12 +55,14 @@ class Panel:
         weights: Wish | None = None,
         min_overlap: int = 1,
         by_item: bool = False,
+        votes: Votes | None = None,
     ) -> None:
         labelled = said.labels_per_item > 0
         self.said = said if labelled.all() else said.take(np.flatnonzero(labelled))
         self.chosen = tuple(chosen)
         self._ranked = isinstance(level, str) and level == "ordinal"
         self._level, self._weights, self._min_overlap = level, weights, min_overlap
+        self._votes = votes
         self._by_item = by_item or any(one.formula is None for one in chosen)
 
     def _difference(self, kind: str) -> Difference:
@@ -83,7 +87,7 @@ class Panel:
     def _terms(self) -> dict[str, Terms]:
         """The terms of every kind of difference that is needed."""
         kinds = {self._kind(one) for one in self.chosen if not one.by_pairs}
-        votes = count_votes(self.said)
+        votes = count_votes(self.said) if self._votes is None else self._votes
         if not self._by_item:
             votes = votes.distinct()
         made: dict[str, Terms] = {}

@@ -24,14 +24,14 @@ from .result import Agreement, AnnotatorAgreement, ClassAgreement, Estimate, Ite
 from .shares import agreement_of_items, agreement_with_others
 from .words import in_words
 
-__all__ = ["USUAL", "By", "agree", "as_classes"]
+__all__ = ["USUAL", "By", "How", "agree", "as_classes", "estimated"]
 
 USUAL = ("percent", "alpha", "fleiss", "ac1")
 
 By = Literal["item", "annotator", "class"]
 
 
-class _How(NamedTuple):
+class How(NamedTuple):
     """How intervals are made."""
 
     resamples: int
@@ -103,7 +103,7 @@ def agree(
         said = as_classes(said)
     if not len(said):
         raise DataError("there are no labels, so nobody can agree")
-    how = _How(resamples, confidence, interval, seed, progress or (lambda _done, _all: None))
+    how = How(resamples, confidence, interval, seed, progress or (lambda _done, _all: None))
     parts: Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement] = ()
     if multiple:
         options = split_options(said, mark)
@@ -112,13 +112,13 @@ def agree(
         panels = [
             Panel(one, chosen, min_overlap=min_overlap, by_item=True) for one in options.values()
         ]
-        estimates, each = _estimated(panels, how)
+        estimates, each = estimated(panels, how)
         counts = [int((one.label == 1).sum()) for one in options.values()]
         parts = list(map(ClassAgreement, options, counts, each))
     else:
         panel = Panel(said, chosen, level=level, weights=weights, min_overlap=min_overlap)
         panels = [panel]
-        estimates = _estimated(panels, how)[0]
+        estimates = estimated(panels, how)[0]
     if by == "class":
         parts = _by_class(said, chosen, how)
     elif by == "annotator":
@@ -158,8 +158,8 @@ def as_classes(numbers: Numbers) -> Annotations:
     )
 
 
-def _estimated(
-    panels: Sequence[Panel], how: _How
+def estimated(
+    panels: Sequence[Panel], how: How
 ) -> tuple[tuple[Estimate, ...], list[tuple[Estimate, ...]]]:
     """Return the mean over panels and each of them; the panels share the items that are drawn."""
     times = panels[0].times
@@ -203,7 +203,7 @@ def _estimates(
     drawn: Floats,  # (measure, draw)
     error: Floats,  # (measure)
     left_out: Floats,  # (measure, block)
-    how: _How,
+    how: How,
 ) -> tuple[Estimate, ...]:
     out = []
     for place, one in enumerate(chosen):
@@ -229,7 +229,7 @@ def _mean(values: Floats) -> Floats:
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def _by_class(said: Annotations, chosen: Sequence[Measure], how: _How) -> list[ClassAgreement]:
+def _by_class(said: Annotations, chosen: Sequence[Measure], how: How) -> list[ClassAgreement]:
     """Return every class that somebody used against the rest."""
     count = np.bincount(said.label, minlength=said.n_classes)
     out = []
@@ -242,7 +242,7 @@ def _by_class(said: Annotations, chosen: Sequence[Measure], how: _How) -> list[C
             annotators=said.annotators,
             classes=as_names(["rest", said.classes[label]]),
         )
-        estimates = _estimated([Panel(against, chosen)], how)[0]
+        estimates = estimated([Panel(against, chosen)], how)[0]
         out.append(ClassAgreement(said.classes[label], int(count[label]), estimates))
     return out
 

@@ -17,6 +17,7 @@ VERBS = {
     "demo": ("demo", "Show what dissensus does, on a data set that comes with it."),
     "report": ("report", "Tell everything about a data set on one page."),
     "aggregate": ("aggregate", "Estimate the true label of every item."),
+    "watch": ("watch", "Keep labels up to date while annotations arrive."),
     "compare": ("compare", "Lay methods side by side, with or without truth."),
     "agree": ("agree", "Say how much annotators agree, in several measures."),
     "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),

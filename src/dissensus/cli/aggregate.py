@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._large import Large, engine_at, large_options, tell_labelled
 from ._shared import (
     examine_annotations,
     json_option,
@@ -18,6 +20,7 @@ from ._shared import (
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
+    from ..engine import Engine
     from ..io import Reading
     from ..result import Aggregation
 
@@ -28,7 +31,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 
 
 @click.command()
-@click.argument("path", default=".")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option(
     "--strategy",
     "-s",
@@ -51,13 +54,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.option("--hard", is_flag=True, help="For a folder: write class numbers, not probabilities.")
 @click.option("--gold", help="Table of known labels; they are kept and learned from.")
 @click.option("--save", help="Folder to keep the whole result in, for `Aggregation.load`.")
-@click.option(
-    "--engine",
-    type=click.Choice(["local"]),
-    default="local",
-    show_default=True,
-    help="Where to work.",
-)
+@large_options
 @click.option("--threads", type=click.IntRange(min=1), help="How many.  [default: all cores]")
 @click.option("--answers-file", default="answers.json", show_default=True, help="In a folder.")
 @click.option("--metadata_path", "--metadata-path", "metadata", help="Instead of the folder's own.")
@@ -66,7 +63,7 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @json_option
 @seed_option
 def aggregate(
-    path: str,
+    paths: tuple[str, ...],
     strategy: str | None,
     kind: str,
     output: str | None,
@@ -74,7 +71,11 @@ def aggregate(
     hard: bool,
     gold: str | None,
     save: str | None,
-    engine: str,  # noqa: ARG001
+    engine: str,
+    address: str | None,
+    memory: int | None,
+    work: str | None,
+    resume: bool,
     threads: int | None,
     answers_file: str,
     metadata: str | None,
@@ -86,26 +87,43 @@ def aggregate(
     """Estimate the true label of every item.
 
     PATH is a table of who said what (csv, tsv, parquet, arrow, jsonl, json; `-` for standard
-    input) or a data set folder. The labels are written as a table with a column for every class;
-    for a folder they also go to labels/labels_<name>_<strategy>.npy.
+    input) or a data set folder; several Parquet files, a folder of them, a pattern or an address
+    in an object store are one table. The labels are written as a table with a column for every
+    class; for a data set folder they also go to labels/labels_<name>_<strategy>.npy.
 
     \b
     Example:
       dissensus aggregate answers.csv -o labels.csv
+      dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
+    from ..errors import OptionError
     from ..io import Reading, read_truth
     from ..io.beside import read_removed
+    from ..io.chunks import is_many
     from ..io.folders import is_folder, read_folder
     from ..io.sources import format_for
 
+    path = paths[0] if paths else "."
+    large = Large(paths or (".",), engine, address, memory, work, resume, threads, reading)
+    answered = (Path(path) / answers_file).exists()
+    folder = len(paths) < 2 and is_folder(path) and (answered or not is_many(large.paths))
+    if not folder and large.wanted():
+        _refuse({"--to": to, "--hard": hard, "--path-remove": path_remove}, kind)
+        done = large.aggregate(strategy, output, read_truth(gold) if gold else None, seed)
+        if save:
+            done.save(save)
+        tell_labelled(done, as_json)
+        return
+    if resume:
+        raise OptionError("--resume is for sets of Parquet files: nothing else is left unfinished")
     if output and output != "-" and to is None:
         format_for(output)  # before anything is computed
-    folder = is_folder(path)
-    found = (
-        Reading(read_folder(path, answers=answers_file, metadata=metadata), "folder")
-        if folder
-        else examine_annotations(path, **reading)
-    )
+    if folder:
+        found = Reading(read_folder(path, answers=answers_file, metadata=metadata), "folder")
+    elif is_many(large.paths):
+        found = large.read()
+    else:
+        found = examine_annotations(path, **reading)
     said = found.said
     if path_remove:
         removed = read_removed(path_remove)
@@ -115,7 +133,8 @@ def aggregate(
         return
     strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "auto")
     known = read_truth(gold) if gold else dict(found.gold) or None
-    result = _fit(said, strategy, known, seed, threads)
+    with engine_at(engine, address, threads) as cluster:
+        result = _fit(said, strategy, known, seed, threads, cluster)
     if save:
         result.save(save)
     if folder:
@@ -135,15 +154,31 @@ def _are_numbers(said: Annotations, kind: str) -> bool:
     return found.kind == "numeric"
 
 
+def _refuse(options: dict[str, Any], kind: str) -> None:
+    """Say which options have no meaning beyond memory."""
+    from ..errors import OptionError
+
+    told = [name for name, value in options.items() if value]
+    if kind not in ("auto", "nominal", "ordinal"):
+        told.append(f"--labels {kind}")
+    if told:
+        raise OptionError(f"{told[0]} needs all annotations in memory; more with --memory")
+
+
 def _fit(
-    said: Annotations, strategy: str, gold: Any, seed: int, threads: int | None
+    said: Annotations,
+    strategy: str,
+    gold: Any,
+    seed: int,
+    threads: int | None,
+    cluster: Engine | None = None,
 ) -> Aggregation:
     from ..engine import Local
     from ..registry import aggregators
 
     with progress_bar("aggregating") as tell:
         result = aggregators.create(strategy).fit(
-            said, gold=gold, seed=seed, engine=Local(threads), progress=tell
+            said, gold=gold, seed=seed, engine=cluster or Local(threads), progress=tell
         )
     if not result.converged and result.trace:
         note(

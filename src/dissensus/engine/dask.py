@@ -6,16 +6,13 @@ again that was lost with a worker: shards from their source, counts from shards.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..errors import OptionError
 from ._sums import add
 from .local import Local
 
@@ -23,8 +20,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
     from ..annotations import Annotations
+    from ..io.chunks import Chunks
 
-__all__ = ["Dask", "joined"]
+__all__ = ["Dask"]
 
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up
@@ -93,6 +91,17 @@ class Dask:
             self._submit(_moved, shard, start) for shard, start in zip(shards, starts, strict=True)
         ]
 
+    def chunks(
+        self, table: Any, columns: Mapping[str, str] | None = None, missing: str = "error"
+    ) -> Chunks:
+        """Return the rows of a Dask dataframe, in the chunks that it has."""
+        from ..io.chunks import Chunks, Table, columns_of
+
+        told = columns_of({name: str(kind) for name, kind in table.dtypes.items()}, columns)
+        parts = self.client.compute(table.to_delayed())
+        made = [self._submit(Table, one, told, missing) for one in parts]
+        return Chunks(tuple(made), 0, ("dataframe",), {role: whole for role, _, whole in told})
+
     def _results(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Future]:
         sent = self._submit(_same, work)
         return [self._submit(_apply, sent, self._at(part)) for part in parts]
@@ -111,33 +120,6 @@ class Dask:
 
     def _submit(self, work: Callable[..., Any], *given: Any) -> Future:
         return self.client.submit(work, *given, pure=False, retries=2)
-
-
-@contextmanager
-def joined(address: str | None = None, workers: int | None = None) -> Iterator[Dask]:
-    """Yield the cluster at an address, or one of this machine's cores that ends afterwards."""
-    try:
-        import dask
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise OptionError("--engine dask needs Dask: pip install 'dissensus[dask]'") from None
-    quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-    with dask.config.set({**quiet, "distributed.scheduler.allowed-failures": 10}):
-        if address is not None:
-            try:
-                client = Client(address, timeout=20)
-            except (OSError, ValueError) as problem:
-                reason = str(problem).splitlines()[0]
-                raise OptionError(
-                    f"{address}: no Dask scheduler answers there ({reason})"
-                ) from None
-            with client:
-                yield Dask(client)
-            return
-        count = workers or len(os.sched_getaffinity(0))
-        made = LocalCluster(count, threads_per_worker=1, dashboard_address=None, silence_logs=50)
-        with made as cluster, Client(cluster) as client:
-            yield Dask(client)
 
 
 def _same(value: Any) -> Any:

@@ -14,14 +14,30 @@ from typing import Any
 
 import polars as pl
 
+from ..annotations import Annotations
 from ..errors import DataError
 from .columns import NEEDED, find_columns
+from .tables import annotations_from, as_frame
 
-__all__ = ["Chunk", "Chunks", "chunks_of", "find_files", "is_many"]
+__all__ = [
+    "Chunk",
+    "Chunks",
+    "Table",
+    "chunks_of",
+    "columns_of",
+    "find_files",
+    "holds_parquet",
+    "is_many",
+    "read_all",
+    "rows_in",
+]
 
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
 _ENDINGS = (".parquet", ".pq", ".parq")
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+Column = tuple[str, str, bool]  # role, name of the column, whether it holds whole numbers
 
 
 @dataclass(frozen=True)
@@ -31,45 +47,68 @@ class Chunk:
     file: str
     start: int
     rows: int
-    columns: tuple[tuple[str, str, bool], ...]  # (role, column, whether it holds whole numbers)
+    columns: tuple[Column, ...]
     missing: str = "error"
 
     def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
         """Return some of its columns, without rows that lack something."""
-        wanted = [one for one in self.columns if one[0] in roles or self.missing == "drop"]
+        wanted = _wanted(self.columns, roles, self.missing)
         with naming(self.file):
             scan = _scan(self.file).slice(self.start, self.rows)
             raw = scan.select(pl.col(column).alias(role) for role, column, _ in wanted).collect()
-        rows = raw.select(_as_name(raw[role], whole) for role, _, whole in wanted)
-        return self._whole(rows).select(role for role in rows.columns if role in roles)
+        return _named(raw, wanted, roles, self.missing, self.file, self.start)
 
-    def _whole(self, rows: pl.DataFrame) -> pl.DataFrame:
-        gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
-        if not gaps.any():
-            return rows
-        if self.missing == "drop":
-            return rows.filter(~gaps)
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The rows of a table that is in memory, read like those of a file."""
+
+    table: Any
+    columns: tuple[Column, ...]
+    missing: str = "error"
+
+    def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
+        """Return some of its columns, without rows that lack something."""
+        wanted = _wanted(self.columns, roles, self.missing)
+        frame = as_frame(self.table[[column for _, column, _ in wanted]])
+        raw = frame.select(pl.col(column).alias(role) for role, column, _ in wanted)
+        return _named(raw, wanted, roles, self.missing, "table", 0)
+
+
+def _wanted(columns: Sequence[Column], roles: Iterable[str], missing: str) -> list[Column]:
+    return [one for one in columns if one[0] in roles or missing == "drop"]
+
+
+def _named(
+    raw: pl.DataFrame,
+    columns: Sequence[Column],
+    roles: Iterable[str],
+    missing: str,
+    source: str,
+    start: int,
+) -> pl.DataFrame:
+    """Return rows as whole numbers or texts, without those that lack something."""
+    rows = raw.select(_as_name(raw[role], whole) for role, _, whole in columns)
+    gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
+    if gaps.any() and missing != "drop":
         place = int(gaps.arg_true()[0])
         role = next(name for name in rows.columns if rows[name][place] is None)
         more = f"; {int(gaps.sum()) - 1} more rows like this near it" if gaps.sum() > 1 else ""
         raise DataError(
-            f"{self.file}: row {self.start + place + 1}: no {role}{more}; "
+            f"{source}: row {start + place + 1}: no {role}{more}; "
             "--missing drop leaves such rows out"
         )
+    return rows.filter(~gaps).select(role for role in rows.columns if role in roles)
 
 
 @dataclass(frozen=True)
 class Chunks:
     """All rows there are, and how names stand in them."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[Any, ...]
     rows: int
     files: tuple[str, ...]
-
-    @property
-    def whole(self) -> dict[str, bool]:
-        """Whether the names in a column are whole numbers, by role."""
-        return {role: whole for role, _, whole in self.chunks[0].columns}
+    whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
 
 
 def is_many(paths: Sequence[str]) -> bool:
@@ -82,6 +121,30 @@ def is_many(paths: Sequence[str]) -> bool:
     if any(mark in one for mark in "*?[") and not Path(one).exists():
         return True
     return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
+
+
+def holds_parquet(path: str) -> bool:
+    """Return whether a path is a Parquet file, told by its first letters."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def rows_in(files: Sequence[str]) -> int:
+    """Return how many rows files have, as their last lines tell."""
+    count = 0
+    for file in files:
+        with naming(file):
+            count += int(_scan(file).select(pl.len()).collect().item())
+    return count
+
+
+def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
+    """Return all rows as annotations in memory."""
+    frame = pl.concat([chunk.read() for chunk in rows.chunks])
+    return annotations_from(frame, classes=classes)
 
 
 def find_files(paths: Sequence[str]) -> tuple[str, ...]:
@@ -116,7 +179,7 @@ def chunks_of(
     for file in files:
         with naming(file):
             schema = dict(_scan(file).collect_schema())
-            sizes.append(int(_scan(file).select(pl.len()).collect().item()))
+            sizes.append(rows_in([file]))
         roles = find_columns(list(schema), NEEDED, told, file)
         schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
     whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}
@@ -133,7 +196,16 @@ def chunks_of(
     ]
     if not made:
         raise DataError(f"{files[0]}: no labels in it, only a header")
-    return Chunks(tuple(made), sum(sizes), tuple(files))
+    return Chunks(tuple(made), sum(sizes), tuple(files), whole)
+
+
+def columns_of(kinds: Mapping[str, str], told: Mapping[str, str] | None) -> tuple[Column, ...]:
+    """Return the columns that are needed of a table with columns of such kinds, by name."""
+    roles = find_columns(list(kinds), NEEDED, told, "table")
+    return tuple(
+        (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
+        for role in NEEDED
+    )
 
 
 class naming:  # noqa: N801

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from .._files import replacing, replacing_folder
+from .._names import Names
+from .._relation import Array, Floats, Integers
 from ..errors import OptionError
+from .content import column
 from .sources import format_for
 
-__all__ = ["gathering", "is_address", "one_file"]
+__all__ = ["gathering", "is_address", "one_file", "write_columns", "write_piece"]
 
 _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),
@@ -70,6 +74,40 @@ def gathering(output: str | None, work: Path) -> Iterator[str]:
     for place, file in enumerate(files):
         pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not place)
     sys.stdout.buffer.flush()
+
+
+def write_piece(
+    folder: str,
+    start: int,
+    items: pl.Series,
+    label: Integers,
+    posterior: Floats,
+    classes: Names,
+) -> None:
+    """Write the labels of some items, the first of which has this number."""
+    undecided = pl.Series(label < 0)
+    chosen = np.where(label < 0, posterior.argmax(axis=1), label)
+    names = pl.Series(classes.tolist(), dtype=pl.String).gather(chosen)
+    frame = pl.DataFrame(
+        {
+            "item": items,
+            "label": names.set(undecided, None),
+            "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
+            **{f"p:{name}": posterior[:, k] for k, name in enumerate(classes.tolist())},
+        }
+    )
+    path = f"{folder}/part-{start:015}.parquet"
+    if is_address(path):
+        frame.write_parquet(path, compression="zstd")
+        return
+    with replacing(path) as draft:
+        frame.write_parquet(draft, compression="zstd")
+
+
+def write_columns(table: Mapping[str, Array], path: Path) -> None:
+    """Write columns as Parquet."""
+    frame = pl.DataFrame({name: column(values) for name, values in table.items()})
+    frame.write_parquet(path, compression="zstd")
 
 
 def _mark(output: str) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from .._files import replacing_folder
 from ..aggregation._base import machine_memory
 from ..engine import Local
-from ..engine.disk import Disk, room
-from ..io.chunks import Chunks, chunks_of, find_files
-from ..io.pieces import gathering, is_address, one_file
-from ..registry import aggregators
-from ..result import Table
+from ..engine.disk import Disk
+from ..io.chunks import chunks_of, find_files
+from ..io.pieces import gathering, is_address, one_file, write_columns
+from ..io.shard_files import room
+from ..result import Table, pack_params
 from .coding import Exchange, code_files
-from .fitting import Outcome, fit_shards
+from .fitting import Outcome, additive, fit_shards
 from .work import Rounds, fingerprint, working
 
 __all__ = ["Labelled", "aggregate_files", "fits", "work_folder"]
@@ -32,6 +36,17 @@ class Labelled(NamedTuple):
 
     outcome: Outcome
     annotators: Table
+
+    def save(self, folder: str | Path) -> None:
+        """Write what was learned to a folder: annotators as Parquet, parameters, and the trace."""
+        one = self.outcome
+        told = {"method": one.method, "trace": one.trace, "converged": one.converged}
+        told |= {"n_items": one.said.n_items, "n_labels": len(one.said)}
+        told |= {"classes": one.said.classes.tolist()}
+        with replacing_folder(folder) as target:
+            write_columns(self.annotators, target / "annotators.parquet")
+            np.savez(target / "params.npz", **pack_params(one.params))
+            (target / "result.json").write_text(json.dumps(told), encoding="utf-8")
 
 
 def fits(rows: int, memory: int | None = None) -> bool:
@@ -77,7 +92,7 @@ def aggregate_files(
     resume
         Take up work that was ended, from its last round.
     """
-    aggregators.create(method)  # before anything is computed
+    additive(method)  # before anything is computed
     one_file(output)
     memory = memory or machine_memory() // 2 or 2**32
     files = find_files(paths)
@@ -117,8 +132,8 @@ class _Sizes(NamedTuple):
 
 def _sizes(memory: int, threads: int) -> _Sizes:
     """Return how many rows to read, and to sort, at a time."""
-    shard = min(max(memory // (threads * _SORTED), 2**14), _LARGEST)
-    return _Sizes(min(max(shard // 2, 2**14), _CHUNK), shard)
+    shard = min(max(memory // (threads * _SORTED), 2**9), _LARGEST)
+    return _Sizes(min(max(shard // 2, 2**9), _CHUNK), shard)
 
 
 def work_folder(output: str | None) -> str | None:
@@ -127,8 +142,3 @@ def work_folder(output: str | None) -> str | None:
         return None
     target = Path(output.rstrip("/"))
     return str(target.with_name(f".{target.name}.work"))
-
-
-def rows_of(paths: Sequence[str], columns: Mapping[str, str] | None, missing: str) -> Chunks:
-    """Return how many rows there are, and their files."""
-    return chunks_of(find_files(paths), columns, missing=missing)

@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import polars as pl
 from numpy.dtypes import StringDType
 
-from .._files import replacing
 from .._relation import Floats, Integers
 from ..aggregation._base import Aggregator, Fit, Found, Kept, check_memory, decided
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
+from ..io.pieces import write_piece
 from ..io.sharding import Shard
 from ..registry import aggregators
 from ..result import Table
 from .coding import Coded
 
-__all__ = ["Outcome", "fit_shards"]
+__all__ = ["Judging", "Outcome", "additive", "fit_shards", "judging_of", "told_by"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +57,7 @@ class Outcome:
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
         method = aggregators.create(self.method)
-        work = partial(
-            _write_piece,
-            folder=str(folder),
-            judging=_Judging(
-                method, self.params, self.said.labels_per_class, self.said.classes, self.seed
-            ),
-        )
+        work = partial(_write_piece, folder=str(folder), judging=judging_of(self))
         believed = np.zeros(self.said.n_annotators)
         for done, part in enumerate(self.engine.each(work, self.said.shards), 1):
             believed += part
@@ -94,14 +87,8 @@ def fit_shards(
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> Outcome:
     """Return what a method learns from shards."""
-    chosen = aggregators.create(method) if isinstance(method, str) else method
+    chosen = additive(method)
     name = aggregators.describe(chosen)
-    if not chosen.additive:
-        others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
-        raise MethodError(
-            f"{name} does not learn from sums over items, so it needs all of them in memory; "
-            f"these do not: {others}"
-        )
     if chosen.most_classes is not None and said.n_classes > chosen.most_classes:
         raise MethodError(
             f"{name} chooses between {chosen.most_classes} classes, and there are {said.n_classes}"
@@ -123,6 +110,18 @@ def fit_shards(
     return Outcome(name, said, found.params, found.trace, found.converged, engine, seed)
 
 
+def additive(method: str | Aggregator) -> Aggregator:
+    """Return a method that can be fitted to shards, or say which can."""
+    chosen = aggregators.create(method) if isinstance(method, str) else method
+    if not chosen.additive:
+        others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
+        raise MethodError(
+            f"{aggregators.describe(chosen)} does not learn from sums over items, so it needs all "
+            f"of them in memory; these do not: {others}"
+        )
+    return chosen
+
+
 class _Sizes(NamedTuple):
     """How large what is held at once is."""
 
@@ -136,7 +135,7 @@ def _check_room(method: Aggregator, said: Coded, memory: int | None) -> None:
     check_memory(method, cast(Annotations, sizes), memory)
 
 
-class _Judging(NamedTuple):
+class Judging(NamedTuple):
     """All that is needed to label a shard."""
 
     method: Aggregator
@@ -146,7 +145,7 @@ class _Judging(NamedTuple):
     seed: int
 
 
-def judge(shard: Shard, judging: _Judging) -> tuple[Floats, Integers]:
+def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
     """Return posterior and labels of a shard."""
     n_items = shard.stop - shard.start
     part = Part(
@@ -182,22 +181,20 @@ def judge(shard: Shard, judging: _Judging) -> tuple[Floats, Integers]:
     return decided(fit, *judging.method.judge(fit, judging.params))
 
 
-def _write_piece(shard: Shard, folder: str, judging: _Judging) -> Floats:
+def judging_of(outcome: Outcome) -> Judging:
+    """Return what is needed to label shards as an outcome does."""
+    said, method = outcome.said, aggregators.create(outcome.method)
+    return Judging(method, outcome.params, said.labels_per_class, said.classes, outcome.seed)
+
+
+def told_by(shard: Part, judging: Judging) -> Floats:
+    """Return the belief in what every annotator said, added up: (annotator)."""
+    return shard.by_annotator(shard.belief(judge(shard, judging)[0]))
+
+
+def _write_piece(shard: Shard, folder: str, judging: Judging) -> Floats:
     """Write the labels of a shard; return the belief in what every annotator said, added up."""
     posterior, label = judge(shard, judging)
-    chosen = np.where(label < 0, posterior.argmax(axis=1), label)
-    classes = judging.classes.tolist()
-    names = pl.Series(classes, dtype=pl.String)
-    columns = {
-        "item": shard.names,
-        "label": names.gather(pl.Series(np.where(label < 0, 0, label))).set(
-            pl.Series(label < 0), None
-        ),
-        "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
-        **{f"p:{name}": posterior[:, place] for place, name in enumerate(classes)},
-    }
-    path = Path(folder) / f"part-{shard.start:015}.parquet"
     if shard.stop > shard.start:
-        with replacing(path) as draft:
-            pl.DataFrame(columns).write_parquet(draft, compression="zstd")
+        write_piece(folder, shard.start, shard.names, label, posterior, judging.classes)
     return shard.by_annotator(shard.belief(posterior))

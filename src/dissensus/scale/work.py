@@ -26,7 +26,7 @@ from ..aggregation._base import Found
 from ..errors import OptionError
 from ..result import pack_params, unpack_params
 
-__all__ = ["Rounds", "fingerprint", "working"]
+__all__ = ["Rounds", "fingerprint", "locked", "working"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def working(
         return
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    with _locked(path):
+    with locked(path):
         note = path / "run.json"
         earlier = _read(note)
         if earlier is None and any(file.name != "run.lock" for file in path.iterdir()):
@@ -101,7 +101,8 @@ def working(
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder, as long as this process lives."""
     try:
         import fcntl
     except ImportError:  # where the system knows no such locks

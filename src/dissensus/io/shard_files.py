@@ -1,0 +1,112 @@
+"""Shards as files, and the rows they are made of.
+
+spill/00012       rows of shard 12 from all chunks, in blocks, until the shard is made
+00012.*.npy       a shard: index, annotator, label, perhaps gold; items in 00012.items
+00012.made        a shard is whole
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from .._files import replacing
+from ..errors import DataError
+from .sharding import Shard, ones
+
+__all__ = ["Stored", "append", "blocks", "made", "room"]
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A shard in files."""
+
+    stem: str
+    n_items: int
+    n_annotators: int
+    n_classes: int
+    start: int = 0
+
+    def load(self) -> Shard:
+        """Return the shard, without the names of its items."""
+        index, annotator, label = (
+            np.load(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
+        )
+        gold = Path(f"{self.stem}.gold.npy")
+        return Shard(
+            self.start,
+            self.start + self.n_items,
+            index,
+            annotator,
+            label,
+            ones(len(label)),
+            self.n_annotators,
+            self.n_classes,
+            np.load(gold) if gold.exists() else None,
+            f"{self.stem}.items",
+        )
+
+
+@contextmanager
+def room(folder: str | Path) -> Iterator[None]:
+    """Tell of a full disk in one line."""
+    try:
+        yield
+    except (OSError, pl.exceptions.ComputeError) as problem:
+        full = getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        if full or "No space left" in str(problem):
+            raise DataError(
+                f"{folder}: no space left on this disk; --work names a folder on another"
+            ) from None
+        raise
+
+
+def append(path: Path, piece: pl.DataFrame) -> None:
+    """Write rows to the end of a file as a block that begins with its length."""
+    if not piece.height:
+        return
+    block = io.BytesIO()
+    piece.write_ipc_stream(block)
+    with path.open("ab") as file:
+        file.write(_LENGTH.pack(block.tell()))
+        file.write(block.getbuffer())
+
+
+def blocks(path: Path) -> Iterator[pl.DataFrame]:
+    """Yield the blocks of a file, in the order in which they were written."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        while head := file.read(_LENGTH.size):
+            yield pl.read_ipc_stream(io.BytesIO(file.read(*_LENGTH.unpack(head))))
+
+
+def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], place: int) -> Stored:
+    """Return a shard in files, made from its rows unless it was made before."""
+    stem, spilled = folder / f"{place:05}", folder / "spill" / f"{place:05}"
+    note = folder / f"{place:05}.made"
+    if not note.exists():
+        shard = join(list(blocks(spilled)))
+        wide = np.int32 if len(shard.label) < 2**31 else np.int64
+        np.save(f"{stem}.index.npy", shard.index.astype(wide))
+        np.save(f"{stem}.annotator.npy", shard.annotator)
+        np.save(f"{stem}.label.npy", shard.label)
+        if shard.gold is not None:
+            np.save(f"{stem}.gold.npy", shard.gold)
+        assert not isinstance(shard.items, str)
+        shard.items.to_frame("item").write_ipc(f"{stem}.items")
+        sizes = (shard.stop - shard.start, shard.n_annotators, shard.n_classes)
+        with replacing(note) as draft:
+            draft.write_text(" ".join(map(str, sizes)), encoding="ascii")
+        spilled.unlink(missing_ok=True)
+    return Stored(str(stem), *map(int, note.read_text(encoding="ascii").split()))

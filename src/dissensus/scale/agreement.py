@@ -1,0 +1,67 @@
+"""How much annotators agree, from shards: items that were labelled alike are counted together.
+
+Percent, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and their kin look at an item
+through the counts of its labels alone. So every shard tells which counts it has and how often, and
+the rest is done as for annotations in memory, to the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._relation import Floats, Integers
+from ..agreement._measures import find_measure
+from ..agreement._panel import Panel
+from ..agreement._votes import Votes
+from ..agreement.differences import Wish
+from ..agreement.estimating import USUAL, How, estimated
+from ..agreement.intervals import IntervalKind, check_interval
+from ..agreement.result import Estimate
+from ..annotations import Annotations, Part
+from ..engine import Engine
+from ..errors import OptionError
+from .coding import Coded
+
+__all__ = ["agree_shards"]
+
+
+def agree_shards(
+    said: Coded,
+    engine: Engine,
+    measures: Sequence[str] = USUAL,
+    *,
+    level: Wish = "nominal",
+    weights: Wish | None = None,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    interval: IntervalKind = "percentile",
+    seed: int = 0,
+) -> tuple[Estimate, ...]:
+    """Return how much annotators agree in several measures; words as in `agree`."""
+    check_interval(resamples, confidence, interval)
+    chosen = [find_measure(name) for name in measures]
+    for measure in chosen:
+        if measure.by_pairs or measure.formula is None:
+            raise OptionError(
+                f"{measure.name} looks at pairs of annotators, so it needs all in memory"
+            )
+    counts, times = np.zeros((0, said.n_classes)), np.zeros(0, dtype=np.int64)
+    for more, often in engine.each(_patterns, said.shards):
+        counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
+    one = np.zeros(1, dtype=np.int64)  # these annotations are only asked for their classes
+    alike = Annotations.from_codes(one, one, one, items=1, annotators=1, classes=said.classes)
+    panel = Panel(alike, chosen, level=level, weights=weights, votes=Votes(counts, times))
+    how = How(resamples, confidence, interval, seed, lambda *_: None)
+    return estimated([panel], how)[0]
+
+
+def _patterns(part: Part) -> tuple[Floats, Integers]:
+    """Return the different counts of labels on an item, and how many items have them."""
+    return _together(part.votes, np.ones(part.stop - part.start, dtype=np.int64))
+
+
+def _together(counts: Floats, times: Integers) -> tuple[Floats, Integers]:
+    different, place = np.unique(counts, axis=0, return_inverse=True)
+    return different, np.bincount(place, times, minlength=len(different)).astype(np.int64)

@@ -1,0 +1,252 @@
+"""Labels that never stop arriving: near the batch fit, nothing lost, nothing counted twice."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dissensus import DataError, MethodError, OptionError, aggregate, simulate
+from dissensus.engine import add
+from dissensus.scale import Running, Stream, running
+from tests.support import relation, rows_of, run
+
+ROOT = Path(__file__).parents[1]
+
+
+def crowd(n_items=2000, seed=1, **given):
+    told = {"n_annotators": 40, "n_classes": 4, "feedback": 5} | given
+    return simulate("independent-confusion", n_items=n_items, seed=seed, **told)
+
+
+def shuffled(said, seed=0):
+    rows = rows_of(said)
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+def batches(rows, count):
+    for some in np.array_split(np.arange(len(rows)), count):
+        yield tuple(map(list, zip(*(rows[place] for place in some), strict=True)))
+
+
+def by_item(result):
+    order = {name: place for place, name in enumerate(result.said.items.tolist())}
+    return {name: result.posterior[place] for name, place in order.items()}
+
+
+@pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "hierarchical", "two-level"])
+def test_a_stream_ends_near_the_batch_fit(method, monkeypatch):
+    monkeypatch.setattr(running, "_SMALL", 500)
+    made = simulate("one-coin", n_items=1200, n_annotators=40, n_classes=4, feedback=5, seed=1)
+    now = Running(method, refit=0.8)
+    for batch in batches(shuffled(made.said), 150):
+        now.add(*batch)
+    assert now.fitted < len(now)
+    there, back = by_item(aggregate(made.said, method)), by_item(now.result())
+    assert there.keys() == back.keys()
+    same = np.mean([there[item].argmax() == back[item].argmax() for item in there])
+    assert same > 0.98
+
+
+def test_right_after_a_fit_labels_are_those_of_the_batch():
+    made = crowd(300)
+    now = Running("dawid-skene")
+    for batch in batches(shuffled(made.said), 7):
+        now.add(*batch)
+    assert now.fitted == len(now)
+    there, back = by_item(aggregate(made.said, "dawid-skene")), by_item(now.result())
+    for item, belief in there.items():
+        np.testing.assert_allclose(back[item], belief, atol=1e-9)
+
+
+def test_counts_are_those_of_the_beliefs_they_rest_on(monkeypatch):
+    monkeypatch.setattr(running, "_SMALL", 500)
+    now = Running("dawid-skene")
+    for batch in batches(shuffled(crowd(500).said), 60):
+        now.add(*batch)
+    anew = now.method.counts(now.said.whole(), now.belief)
+    for kept, counted in zip(now._counts, anew, strict=True):
+        np.testing.assert_allclose(kept, counted, atol=1e-8)
+
+
+def test_no_step_lowers_the_free_energy(monkeypatch):
+    """Looking at items anew, without new labels, never makes the fit worse."""
+    monkeypatch.setattr(running, "_SMALL", 500)
+    now = Running("dawid-skene")
+    for batch in batches(shuffled(crowd(500).said), 40):
+        now.add(*batch)
+
+    def energy():
+        part = now.said.whole()
+        joint, belief = now.method.log_joint(part, now.params), now.belief
+        surprise = np.where(belief > 0, belief * np.log(np.maximum(belief, 1e-300)), 0.0)
+        return float((belief * joint).sum() - surprise.sum()) + now.method.log_prior(now.params)
+
+    before = energy()
+    for start in range(0, 500, 50):
+        items = np.arange(start, start + 50)
+        part = now.said.part(items)
+        told = now.method.counts(part, now._belief[items])
+        now._belief[items] = now._believe(part, now.params)
+        more = now.method.counts(part, now._belief[items])
+        now._counts = add([running._minus(now._counts, told), more])
+        now.params = now.method.update(now._counts, now.params)
+        after = energy()
+        assert after >= before - 1e-7
+        before = after
+
+
+def test_items_annotators_and_classes_may_appear_at_any_time(monkeypatch):
+    monkeypatch.setattr(running, "_SMALL", 2)
+    rows = [(f"i{n % 50}", f"w{n % 23}", str(n % 3 if n > 200 else n % 2)) for n in range(400)]
+    now = Running("dawid-skene")
+    for batch in batches(rows, 80):
+        now.add(*batch)
+    result = now.result()
+    assert result.classes.tolist() == ["0", "1", "2"]
+    assert result.said == relation(rows, items=result.said.items, annotators=result.said.annotators)
+    assert np.isfinite(result.posterior).all()
+
+
+def test_an_id_counts_once():
+    now = Running()
+    assert now.add("aab", "xyx", "010", ids=[1, 2, 3]) == 3
+    assert now.add("bab", "yxz", "000", ids=[4, 2, 5]) == 2
+    assert len(now) == 5
+    assert now.add([], [], [], ids=[]) == 0
+
+
+def test_what_cannot_be_kept_up_to_date_is_refused():
+    with pytest.raises(MethodError, match="glad cannot take labels one by one; these can: dawid"):
+        Running("glad")
+    with pytest.raises(DataError, match="no annotations yet"):
+        Running().result()
+
+
+def test_a_stream_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "_SMALL", 500)
+    given = list(batches(shuffled(crowd(400).said), 50))
+    with Stream.opened(tmp_path / "whole") as whole:
+        for batch in given:
+            whole.add(*batch)
+        there = by_item(whole.running.result())
+    for part in (given[:13], given[13:14], given[14:41], given[41:]):
+        with Stream.opened(tmp_path / "parts") as stream:
+            for batch in part:
+                stream.add(*batch)
+            back = by_item(stream.running.result())
+    for item, belief in there.items():
+        np.testing.assert_allclose(back[item], belief, atol=1e-8)
+
+
+def test_a_stream_is_written_by_one_process_and_kept_in_one_way(tmp_path):
+    second, other = Stream.opened(tmp_path), Stream.opened(tmp_path, "one-coin")
+    with Stream.opened(tmp_path), pytest.raises(OptionError, match="another run works there"):
+        second.__enter__()
+    with pytest.raises(OptionError, match="begun with method dawid-skene, not one-coin"):
+        other.__enter__()
+
+
+KILLED = textwrap.dedent(
+    """
+    import os, random, signal, sys
+    import dissensus._files
+    from dissensus.cli import main
+    from dissensus.scale import running
+
+    # Die at a random moment: before or after one of the next renames, or in the middle of a write.
+    running._SMALL = 200
+    folder, output, seed = sys.argv[1:]
+    left = [random.Random(int(seed)).randrange(2, 8)]
+    from pathlib import Path
+    rename = Path.replace
+
+    def dying(self, target):
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        rename(self, target)
+        if left[0] == 1 and int(seed) % 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Path.replace = dying
+    main(["watch", folder, "-o", output, "--once"])
+    """
+)
+
+
+def test_random_kills_lose_and_double_nothing(tmp_path):
+    rows = shuffled(crowd(200).said)
+    (tmp_path / "in").mkdir()
+    output, killed = tmp_path / "labels.csv", 0
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    for place, (item, annotator, label) in enumerate(batches(rows, 8)):
+        frame = pl.DataFrame({"item": item, "annotator": annotator, "label": label})
+        frame.write_csv(tmp_path / "in" / f"{place:02}.csv")
+        if place % 2:
+            command = [sys.executable, "-c", KILLED, str(tmp_path / "in"), str(output), str(place)]
+            done = subprocess.run(command, env=environment, capture_output=True, check=False)
+            killed += done.returncode == -signal.SIGKILL
+            assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    assert killed >= 2
+    done = run("watch", tmp_path / "in", "-o", output, "--once", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_labels"] == len(rows)
+    with Stream.opened(tmp_path / ".labels.csv.state") as stream:
+        assert sorted(rows_of(stream.running.said.said(named=True))) == sorted(rows)
+    assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
+
+
+def test_a_file_that_grows_is_followed(tmp_path):
+    file, output = tmp_path / "answers.csv", tmp_path / "labels.csv"
+    watch = ("watch", file, "-o", output, "--once", "--json")
+    file.write_text("task,worker,label\na,x,0\na,y,0\nb,x,1\n")
+    assert json.loads(run(*watch).stdout)["new"] == 3
+    with file.open("a") as more:
+        more.write("b,y,1\nc,x")  # the last line is not ended yet
+    assert json.loads(run(*watch).stdout)["new"] == 1
+    with file.open("a") as more:
+        more.write(",0\n")
+    told = json.loads(run(*watch).stdout)
+    assert (told["new"], told["n_labels"], told["n_items"]) == (1, 5, 3)
+    assert pl.read_csv(output)["item"].sort().to_list() == ["a", "b", "c"]
+    file.write_text("task,worker,label\na,x,0\n")
+    done = run(*watch)
+    assert done.returncode == 2
+    assert b"has 1 rows, and 5 were read before; files may only grow" in done.stderr
+
+
+def test_rows_that_are_sent_twice_count_once_by_their_id(tmp_path):
+    (tmp_path / "in").mkdir()
+    watch = ("watch", tmp_path / "in", "-o", tmp_path / "l.csv", "--once", "--json")
+    (tmp_path / "in" / "1.jsonl").write_text(
+        '{"id": 1, "item": "a", "annotator": "x", "label": "0"}\n'
+        '{"id": 2, "item": "a", "annotator": "y", "label": "1"}\n'
+    )
+    assert json.loads(run(*watch).stdout)["new"] == 2
+    (tmp_path / "in" / "2.jsonl").write_text(
+        '{"id": 2, "item": "a", "annotator": "y", "label": "1"}\n'
+        '{"id": 3, "item": "b", "annotator": "y", "label": "1"}\n'
+    )
+    assert json.loads(run(*watch).stdout)["new"] == 1
+
+
+def test_a_file_that_cannot_be_read_changes_nothing(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("task,worker,label\na,x,0\n")
+    watch = ("watch", tmp_path / "in", "-o", tmp_path / "l.csv", "--once")
+    assert run(*watch).returncode == 0
+    before = (tmp_path / "l.csv").read_bytes()
+    (tmp_path / "in" / "2.parquet").write_bytes(b"PAR1 and no more")
+    done = run(*watch)
+    assert done.returncode == 2
+    assert b"2.parquet: damaged parquet" in done.stderr
+    assert (tmp_path / "l.csv").read_bytes() == before
