@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from .._names import as_names, numbered
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import Images, Inputs, Texts, as_inputs
 
-__all__ = ["folder_truth", "read_inputs"]
+__all__ = ["folder_truth", "items_of", "read_inputs"]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
@@ -45,6 +46,27 @@ def read_inputs(path: str | Path, items: Names, *, column: str | None = None) ->
     return _from_table(path, items, column)
 
 
+def items_of(path: str | Path) -> Names:
+    """Return the names of all items that a folder of images, a table or an array has."""
+    from ..io.columns import NEEDED, find_columns
+    from ..io.sources import open_source
+    from ..io.tables import column_names, read_columns
+
+    path = Path(path)
+    if path.is_dir():
+        return as_names([file.relative_to(path).as_posix() for file in _images(path)])
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if path.suffix in (".npy", ".npz"):
+        arrays = _arrays(path)
+        known = arrays.get("items")
+        return numbered(len(next(iter(arrays.values())))) if known is None else as_names(known)
+    source = open_source(path)
+    wanted = {"item": [*NEEDED["item"], "id"]}
+    column = find_columns(column_names(source), wanted, None, source.name)["item"]
+    return as_names(read_columns(source, [column])[column].drop_nulls().to_list())
+
+
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
     return {name: file.parent.name for name, file in _files(Path(path), items).items()}
@@ -52,11 +74,7 @@ def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
 
 def _files(folder: Path, items: Names) -> dict[str, Path]:
     """Return item → file, by the first way of naming that knows every item."""
-    images = sorted(
-        file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
-    )
-    if not images:
-        raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
+    images = _images(folder)
     fewest: list[str] | None = None
     for told in _WAYS:
         known: dict[str, Path] = {}
@@ -75,6 +93,15 @@ def _files(folder: Path, items: Names) -> dict[str, Path]:
     raise DataError(f"{folder}: not exactly one image for item {fewest[0]!r}{more}")
 
 
+def _images(folder: Path) -> list[Path]:
+    images = sorted(
+        file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
+    )
+    if not images:
+        raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
+    return images
+
+
 def _number(path: str) -> str:
     """Return the number at the end of a name, as peerannot writes it."""
     number = PurePosixPath(path).stem.rpartition("-")[2]
@@ -91,11 +118,7 @@ _WAYS: tuple[Callable[[str], str], ...] = (
 
 def _rows(path: Path, items: Names, column: str | None) -> Any:
     """Return the row of every item: by its number, or in order where there are as many."""
-    try:
-        stored = np.load(path, allow_pickle=False)
-        arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
+    arrays = _arrays(path)
     names = arrays.pop("items", None) if column != "items" else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; say which one is meant")
@@ -117,6 +140,15 @@ def _rows(path: Path, items: Names, column: str | None) -> Any:
     raise DataError(
         f"{path}: {len(values)} rows, but {len(wanted)} items; name the rows in an array 'items'"
     )
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of a file by name."""
+    try:
+        stored = np.load(path, allow_pickle=False)
+        return dict(stored) if path.suffix == ".npz" else {"": stored}
+    except (OSError, ValueError, EOFError) as problem:
+        raise DataError(f"{path}: not an array of numbers ({problem})") from None
 
 
 def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
