@@ -3,5 +3,6 @@
 from importlib.util import find_spec
 
 _ON_TORCH = ["src/dissensus/learning/*", "src/dissensus/nn/*", "tests/crowd_net.py"]
+_ON_TORCH += ["src/dissensus/recovery/_nets/*", "src/dissensus/recovery/estimator.py"]
 
 collect_ignore_glob = [] if find_spec("torch") else _ON_TORCH

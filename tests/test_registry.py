@@ -7,7 +7,7 @@ from dissensus import MethodError, aggregators, estimators, policies, simulators
 from dissensus.aggregation import DawidSkene, Majority
 from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
-from dissensus.registry import split_spec
+from dissensus.registry import recoverers, split_spec
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,8 @@ def test_names_of_one_family_do_not_clash():
 
 def test_the_catalogue_tells_every_method_and_setting():
     told = catalogue()
-    assert [entry.name for entry in told] == [*aggregators, *estimators, *simulators, *policies]
+    every = [*aggregators, *estimators, *simulators, *policies, *recoverers]
+    assert [entry.name for entry in told] == every
     for entry in told:
         assert entry.summary.endswith(".")
         assert entry.text

@@ -8,9 +8,11 @@ from inspect import cleandoc
 from typing import Any
 
 from .params import describe_fields, spoken
-from .registry import Registry, aggregators, estimators, policies, simulators
+from .registry import Registry, aggregators, estimators, policies, recoverers, simulators
 
 __all__ = ["Entry", "Setting", "catalogue", "entries"]
+
+_REGISTRIES: list[Registry[Any]] = [aggregators, estimators, simulators, policies, recoverers]
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,15 @@ class Entry:
 
 def catalogue() -> list[Entry]:
     """Return all methods of all families."""
-    registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
-    return [_entry(registry, name) for registry in registries for name in registry]
+    return [_entry(registry, name) for registry in _REGISTRIES for name in registry]
 
 
 def entries(name: str) -> list[Entry]:
     """Return the methods of that name or alias, in whatever family."""
     from .errors import MethodError
 
-    registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
     found, problem = [], None
-    for registry in registries:
+    for registry in _REGISTRIES:
         try:
             found.append(_entry(registry, registry.resolve(name)[0]))
         except MethodError as unknown:

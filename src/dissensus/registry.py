@@ -302,7 +302,7 @@ policies: Registry[Policy] = Registry(
 )
 
 recoverers: Registry[RecoveryMethod] = Registry(
-    "recover",
+    "recover fit",
     {
         "auto": "dissensus.recovery.auto:Auto",
         "seedbert": "dissensus.recovery.seedbert:SeedBert",

@@ -156,8 +156,20 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
     help="name[setting=value,…]; again for every method.  [default: auto, single, ldl]",
 )
 @_ENCODER
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Parts of the items, each of which is foreseen from the others.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often they are dealt anew.",
+)
 @click.option("--keep", help="Folder for every fold; an interrupted run goes on from it.")
 @click.option("--ordered", is_flag=True, help="Classes stand in order.")
 @click.option("--chart", help="Draw splits of people and recovered ones: .svg, .png or .html.")

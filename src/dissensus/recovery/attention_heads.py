@@ -43,8 +43,14 @@ class AttentionHeads(RecoveryMethod):
         Share of the pooled vector and of the hidden layer that is left out in every step.
     diverse
         Weight of looking elsewhere than the other heads.
-    epochs, steps, batch, lr
-        How to train; `steps` are the fewest.
+    epochs
+        How often every item is seen.
+    steps
+        Fewest steps: few items are seen more often.
+    batch
+        Items per step.
+    lr
+        Learning rate.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("places",)

@@ -83,7 +83,7 @@ class Auto(RecoveryMethod):
 
     likes: ClassVar[tuple[str, ...]] = ("places",)
 
-    flatten: NonNegative = 0.25
+    flatten: NonNegative = 0.375
     n: Count = 10
     pools: Count = 5
     steps: Count = 600

@@ -203,15 +203,17 @@ def _predicted(
     train, test = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
     if name == CEILING:
         return shares_of(asked_again(votes[test], np.random.default_rng([seed, each])))
-    found = recoverers.create(name).fit(
-        views.take(train),
+    method = recoverers.create(name)
+    mine = views.only((*method.needs, *method.likes))
+    found = method.fit(
+        mine.take(train),
         shown[train],
         n_classes=said.n_classes,
         vote_count=said.labels_per_item[train],
         said=said.take(train),
         seed=seed,
     )
-    return found.proba(views.take(test))
+    return found.proba(mine.take(test))
 
 
 def _place(folder: Path | None, name: str, repeat: int, fold: int) -> Path | None:
