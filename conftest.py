@@ -6,6 +6,8 @@ _ON_TORCH = [
     "src/dissensus/learning/*",
     "src/dissensus/meta/*",
     "src/dissensus/nn/*",
+    "src/dissensus/recovery/_nets/*",
+    "src/dissensus/recovery/estimator.py",
     "tests/crowd_net.py",
 ]
 

@@ -9,7 +9,9 @@ import pytest
 import dissensus
 
 # These stand on torch, which may be missing.
-DEEP = () if importlib.util.find_spec("torch") else ("dissensus.nn", "dissensus.learning")
+_ON_TORCH = ("dissensus.nn", "dissensus.learning")
+_ON_TORCH += ("dissensus.recovery._nets", "dissensus.recovery.estimator")
+DEEP = () if importlib.util.find_spec("torch") else _ON_TORCH
 MODULES = [
     name
     for _, name, _ in pkgutil.walk_packages(dissensus.__path__, "dissensus.", lambda _name: None)

@@ -11,11 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from .params import describe_fields, spoken
-from .registry import Registry, aggregators, estimators, learners, policies, simulators
+from .registry import (
+    Registry,
+    aggregators,
+    estimators,
+    learners,
+    policies,
+    recoverers,
+    simulators,
+)
 
 __all__ = ["Entry", "Setting", "catalogue", "entries", "entries_of", "glances"]
 
-_REGISTRIES: list[Registry[Any]] = [aggregators, estimators, learners, simulators, policies]
+_REGISTRIES: list[Registry[Any]] = [
+    aggregators,
+    estimators,
+    learners,
+    recoverers,
+    simulators,
+    policies,
+]
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ policies: Registry[Policy] = Registry(
 )
 
 recoverers: Registry[RecoveryMethod] = Registry(
-    "recover",
+    "recover fit",
     {
         "auto": "dissensus.recovery.auto:Auto",
         "seedbert": "dissensus.recovery.seedbert:SeedBert",

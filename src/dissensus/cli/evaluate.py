@@ -26,7 +26,10 @@ _WORDS = {
 
 @click.command()
 @click.argument("pred")
-@click.option("--truth", required=True, help="Known labels: table, .npy, or a simulated folder.")
+@click.option("--truth", help="Known labels: table, .npy, or a simulated folder.")
+@click.option("--soft", is_flag=True, help="Score p:<class> against the shares of people.")
+@click.option("--annotations", help="What everybody said, for --soft.")
+@click.option("--ordered", is_flag=True, help="Classes stand in order, for --soft.")
 @click.option(
     "--resamples",
     type=click.IntRange(min=0),
@@ -46,28 +49,40 @@ _WORDS = {
 @seed_option
 def evaluate(
     pred: str,
-    truth: str,
+    truth: str | None,
+    soft: bool,
+    annotations: str | None,
+    ordered: bool,
     resamples: int,
     kind: Literal["auto", "nominal", "numeric"],
     as_json: bool,
     seed: int,
 ) -> None:
-    """Score labels against known ones.
+    """Score labels against known ones, or shares against people.
 
     PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
     cover a part of the items. Classes are scored by accuracy, F1 and beliefs, numbers by errors
-    and correlations. Intervals are bootstrap intervals over items, 95 %.
+    and correlations. With --soft, probabilities are scored against the shares of the annotators,
+    beside one distribution for all items and the same people asked again. Intervals are bootstrap
+    intervals over items, 95 %.
 
     \b
     Example:
       dissensus evaluate labels.csv --truth truth.csv
+      dissensus evaluate shares.csv --soft --annotations answers.csv
     """
     from rich.console import Console
     from rich.table import Table
 
     from .. import metrics
+    from ..errors import OptionError
     from ..io import read_predictions, read_truth
 
+    if soft or annotations:
+        _soft(pred, annotations, ordered, resamples, as_json, seed)
+        return
+    if truth is None:
+        raise OptionError("score against what? --truth FILE, or --soft --annotations FILE")
     given = read_predictions(pred, labels=kind)
     found = metrics.evaluate(given, read_truth(truth), resamples=resamples, seed=seed)
     if as_json:
@@ -86,3 +101,24 @@ def evaluate(
     ):
         if count:
             console.print(f"{count} {words}", highlight=False)
+
+
+def _soft(
+    pred: str, annotations: str | None, ordered: bool, resamples: int, as_json: bool, seed: int
+) -> None:
+    """Score shares against what everybody said."""
+    from ..errors import OptionError
+    from ..io import read, read_predictions
+    from ..recovery.evaluating import evaluate_named
+    from ._soft import print_soft
+
+    if annotations is None:
+        raise OptionError("shares are scored against people: give --annotations FILE")
+    given = read_predictions(pred, labels="nominal")
+    found = evaluate_named(
+        given, read(annotations), ordered=ordered, resamples=resamples, seed=seed
+    )
+    if as_json:
+        show_json(found.as_dict())
+    else:
+        print_soft(found)

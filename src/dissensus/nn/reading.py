@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._names import as_names, numbered
 from .._relation import Array
 from ..annotations import Names
 from ..errors import DataError
@@ -26,6 +27,7 @@ __all__ = [
     "Stock",
     "class_folders",
     "folder_truth",
+    "items_of",
     "read_inputs",
     "read_stock",
     "stock_of_texts",
@@ -93,6 +95,27 @@ def read_stock(
 def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
     """Return texts by the names of their items."""
     return Stock(name, dict(pairs), lambda texts: Texts(tuple(texts)), "no text for item")
+
+
+def items_of(path: str | Path) -> Names:
+    """Return the names of all items that a folder of images, a table or an array has."""
+    from ..io.columns import NEEDED, find_columns
+    from ..io.sources import open_source
+    from ..io.tables import column_names, read_columns
+
+    path = Path(path)
+    if path.is_dir():
+        return as_names([file.relative_to(path).as_posix() for file in _files(path)])
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if path.suffix in (".npy", ".npz"):
+        arrays = _arrays(path)
+        known = arrays.get("items")
+        return numbered(len(next(iter(arrays.values())))) if known is None else as_names(known)
+    source = open_source(path)
+    wanted = {"item": [*NEEDED["item"], "id"]}
+    column = find_columns(column_names(source), wanted, None, source.name)["item"]
+    return as_names(read_columns(source, [column])[column].drop_nulls().to_list())
 
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
@@ -179,11 +202,7 @@ _WAYS: tuple[Callable[[str], str], ...] = (
 
 def _rows(path: Path, items: Names, column: str | None) -> Stock:
     """Return rows of an array: by an array of names, by their numbers, or in order."""
-    try:
-        stored = np.load(path, allow_pickle=False)
-        arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
+    arrays = _arrays(path)
     names = arrays.pop("items", None) if column != "items" else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; say which one is meant")
@@ -209,6 +228,15 @@ def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
     raise DataError(
         f"{path}: {n_rows} rows, but {len(items)} items; name the rows in an array 'items'"
     )
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of a file by name."""
+    try:
+        stored = np.load(path, allow_pickle=False)
+        return dict(stored) if path.suffix == ".npz" else {"": stored}
+    except (OSError, ValueError, EOFError) as problem:
+        raise DataError(f"{path}: not an array of numbers ({problem})") from None
 
 
 def _table(path: Path, column: str | None, frames: int) -> Stock:

@@ -14,7 +14,7 @@ members, flattened by the number of votes behind the labels where that is known 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -54,6 +54,10 @@ class Views:
             if view is not None:
                 return len(view)
         return 0 if self.places is None else len(self.places.values)
+
+    def only(self, wanted: Collection[str]) -> Views:
+        """Return these views and no others."""
+        return Views(**{name: view for name, view in vars(self).items() if name in wanted})
 
     def take(self, items: Integers) -> Views:
         """Return the views of items, by code."""

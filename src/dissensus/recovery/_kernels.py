@@ -15,7 +15,8 @@ _CELLS = 2**23  # similarities held at a time
 
 def unit(vectors: Floats) -> Floats:
     """Return vectors of length one; zero stays zero."""
-    vectors = np.asarray(vectors, dtype=np.float64).reshape(len(vectors), -1)
+    vectors = np.asarray(vectors, dtype=np.float64)
+    vectors = vectors.reshape(len(vectors), int(np.prod(vectors.shape[1:])))
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1)
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from ._nets.members import Members
 
-__all__ = ["Networks", "OnVectors", "Share", "said_once"]
-
-_STEPS = 600  # fewer teach a network of random weights too little
+__all__ = ["Networks", "OnVectors", "Share", "enough_epochs", "said_once"]
 
 Share = Annotated[float, Interval(ge=0, lt=1)]
 Width = Annotated[int, Ge(0)]
@@ -56,8 +54,10 @@ class OnVectors(RecoveryMethod):
     input_dropout
         Share of the vectors that is left out in every step.
     epochs
-        How often every item is seen, and more often where that makes fewer than 600 steps. A member
-        that holds items out ends at the epoch at which it foresees them best.
+        How often every item is seen. A member that holds items out ends at the epoch at which it
+        foresees them best.
+    steps
+        Fewest steps: few items are seen more often.
     batch
         Items per step.
     lr
@@ -68,6 +68,7 @@ class OnVectors(RecoveryMethod):
     dropout: Share = 0.5
     input_dropout: Share = 0.3
     epochs: Count = 30
+    steps: Count = 600
     batch: Count = 64
     lr: Positive = 1e-3
 
@@ -102,13 +103,18 @@ class OnVectors(RecoveryMethod):
 
     def training(self, n_items: int) -> dict[str, Any]:
         """Return how to train."""
-        enough = -(-_STEPS // -(-n_items // self.batch))
-        return {"epochs": max(self.epochs, enough), "batch": self.batch, "lr": self.lr}
+        epochs = enough_epochs(self.epochs, self.steps, n_items, self.batch)
+        return {"epochs": epochs, "batch": self.batch, "lr": self.lr}
 
     def restore(self, kept: Kept) -> Recovery:
         from ._nets.heads import Heads
 
         return Networks(Heads(**kept.notes).load(kept.arrays))
+
+
+def enough_epochs(epochs: int, steps: int, n_items: int, batch: int) -> int:
+    """Return how many epochs make at least so many steps."""
+    return max(epochs, -(-steps // -(-n_items // batch)))
 
 
 def said_once(label: Integers, n_classes: int) -> Annotations:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from .._relation import Floats
 from ..params import Count, NonNegative, Positive
 from ._base import Kept, RecoveryMethod, Shown, Views
-from ._networks import Networks, Share, said_once
+from ._networks import Networks, Share, enough_epochs, said_once
 
 __all__ = ["AttentionHeads"]
 
@@ -43,8 +43,14 @@ class AttentionHeads(RecoveryMethod):
         Share of the pooled vector and of the hidden layer that is left out in every step.
     diverse
         Weight of looking elsewhere than the other heads.
-    epochs, batch, lr
-        How to train.
+    epochs
+        How often every item is seen.
+    steps
+        Fewest steps: few items are seen more often.
+    batch
+        Items per step.
+    lr
+        Learning rate.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("places",)
@@ -54,6 +60,7 @@ class AttentionHeads(RecoveryMethod):
     dropout: Share = 0.3
     diverse: NonNegative = 0.0
     epochs: Count = 12
+    steps: Count = 300
     batch: Count = 64
     lr: Positive = 1e-3
 
@@ -68,11 +75,18 @@ class AttentionHeads(RecoveryMethod):
             dropout=self.dropout, diverse=self.diverse, seed=shown.seed,
         )  # fmt: skip
         x = network.see(views)
+        epochs = enough_epochs(self.epochs, self.steps, len(views), self.batch)
         taught(
-            network, x, said_once(shown.label, shown.n_classes),
-            folded(self.n, len(views), shown.seed), seed=shown.seed, tell=shown.tell,
-            epochs=self.epochs, batch=self.batch, lr=self.lr,
-        )  # fmt: skip
+            network,
+            x,
+            said_once(shown.label, shown.n_classes),
+            folded(self.n, len(views), shown.seed),
+            seed=shown.seed,
+            tell=shown.tell,
+            epochs=epochs,
+            batch=self.batch,
+            lr=self.lr,
+        )
         return Looking(network, network.left_out(x))
 
     def restore(self, kept: Kept) -> Looking:

@@ -76,14 +76,17 @@ class Auto(RecoveryMethod):
     n
         How many heads.
     pools
-        How many attention heads, where inputs have places; 0 for none.
+        How many attention heads, where inputs have places.
+    steps
+        Fewest steps of the heads, and twice as many as the fewest of attention heads.
     """
 
     likes: ClassVar[tuple[str, ...]] = ("places",)
 
-    flatten: NonNegative = 0.25
+    flatten: NonNegative = 0.375
     n: Count = 10
     pools: Count = 5
+    steps: Count = 600
 
     def learn(self, views: Views, shown: Shown) -> Mixture:
         parts: dict[str, Recovery] = {}
@@ -118,8 +121,8 @@ class Auto(RecoveryMethod):
 
     def _all(self) -> dict[str, RecoveryMethod]:
         return {
-            "heads": BaggedHeads(n=self.n, folds=True),
-            "attention": AttentionHeads(n=self.pools),
+            "heads": BaggedHeads(n=self.n, folds=True, steps=self.steps),
+            "attention": AttentionHeads(n=self.pools, steps=-(-self.steps // 2)),
             "ridge": KernelRidge(),
             "marginal": Marginal(),
         }

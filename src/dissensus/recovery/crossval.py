@@ -29,7 +29,7 @@ from ..errors import DataError, OptionError
 from ..metrics import Score
 from ..registry import recoverers
 from ._base import Views
-from .evaluating import soft_scores
+from .evaluating import people_again, soft_scores
 from .measures import asked_again, shares_of
 
 __all__ = ["CrossValidation", "cross_validate", "folds_of", "majority"]
@@ -158,7 +158,12 @@ def cross_validate(
                         found = dict(stored)
                 proba[name][repeat, test] = found["p"]
                 seconds[name] += float(found["seconds"]) / (folds * repeats)
-                rows[name][repeat].append(soft_scores(found["p"], votes[test], ordered=ordered))
+                if name == CEILING:
+                    random = np.random.default_rng([seed, repeat, each])
+                    told = people_again(votes[test], ordered=ordered, random=random)
+                else:
+                    told = soft_scores(found["p"], votes[test], ordered=ordered)
+                rows[name][repeat].append(told)
                 done += 1
                 if progress is not None:
                     progress(done, total)
@@ -198,15 +203,17 @@ def _predicted(
     train, test = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
     if name == CEILING:
         return shares_of(asked_again(votes[test], np.random.default_rng([seed, each])))
-    found = recoverers.create(name).fit(
-        views.take(train),
+    method = recoverers.create(name)
+    mine = views.only((*method.needs, *method.likes))
+    found = method.fit(
+        mine.take(train),
         shown[train],
         n_classes=said.n_classes,
         vote_count=said.labels_per_item[train],
         said=said.take(train),
         seed=seed,
     )
-    return found.proba(views.take(test))
+    return found.proba(mine.take(test))
 
 
 def _place(folder: Path | None, name: str, repeat: int, fold: int) -> Path | None:

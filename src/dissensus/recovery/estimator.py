@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    assert_all_finite,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -115,6 +116,7 @@ class DistributionRecovery(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         method = self._method()
         inputs = self._inputs(X, fitting=True)
         labels = column_or_1d(np.asarray(y), warn=True)
+        assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         check_consistent_length(inputs, labels)
         self.classes_, code = _coded(labels, self.classes)

@@ -11,7 +11,6 @@ other weights. Spearman's ranks are those of all items in every draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,11 +19,19 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from .._relation import Floats
+from ..annotations import Annotations
 from ..errors import DataError
-from ..metrics import Score
+from ..metrics import Predictions, Score, Values
 from . import measures
 
-__all__ = ["LOWER_IS_BETTER", "SoftEvaluation", "evaluate_shares", "soft_scores"]
+__all__ = [
+    "LOWER_IS_BETTER",
+    "SoftEvaluation",
+    "evaluate_named",
+    "evaluate_shares",
+    "people_again",
+    "soft_scores",
+]
 
 LOWER_IS_BETTER = (
     "manhattan",
@@ -144,7 +151,7 @@ def evaluate_shares(
     return SoftEvaluation(
         {name: _score(value, level) for name, value in found.items()},
         low,
-        _ceiling(counts, pooled, ordered, random),
+        people_again(counts, ordered=ordered, random=random),
         len(counts),
         float(counts.sum(axis=1).mean()),
         resamples,
@@ -153,12 +160,15 @@ def evaluate_shares(
 
 
 def evaluate_named(
-    predicted: Any, said: Any, *, classes: Mapping[str, int] | None = None, **more: Any
+    predicted: Predictions | Values, said: Annotations, **more: Any
 ) -> SoftEvaluation:
-    """Score predictions with beliefs against annotations, matched by the names of items."""
-    if predicted.posterior is None:
+    """Score predictions with beliefs against annotations, matched by the names of items.
+
+    What else there is goes to `evaluate_shares`. Classes that only one side knows have no belief,
+    or no votes.
+    """
+    if isinstance(predicted, Values) or predicted.posterior is None:
         raise DataError("no p:<class> columns: shares are scored by probabilities, not by labels")
-    del classes
     place = {name: row for row, name in enumerate(predicted.items.tolist())}
     column = {name: code for code, name in enumerate(predicted.classes.tolist())}
     voted = np.flatnonzero(said.labels_per_item)
@@ -251,21 +261,26 @@ def _correlation(mean: Floats) -> Floats:
         return np.where(spread > 1e-18, (xy - x * y) / np.sqrt(spread), np.nan)
 
 
-def _ceiling(
-    votes: Floats, pooled: Floats, ordered: bool, random: np.random.Generator
+def people_again(
+    votes: Floats, *, random: np.random.Generator, ordered: bool = False
 ) -> dict[str, float]:
-    """Return mean scores of people asked again.
+    """Return mean scores of the same people asked again.
 
     Where logarithms are taken, one vote spread as all votes is added to theirs: nobody would bet
     everything on five people.
     """
+    pooled = measures.shares_of(votes).mean(axis=0)
     drawn = [measures.asked_again(votes, random) for _ in range(_AGAIN)]
     found = [soft_scores(measures.shares_of(each), votes, ordered=ordered) for each in drawn]
     careful = [soft_scores(measures.shares_of(each + pooled), votes) for each in drawn]
-    told = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
-    return told | {
-        name: float(np.mean([one[name] for one in careful])) for name in ("cross_entropy", "kl")
-    }
+    told = {name: _mean([one[name] for one in found]) for name in found[0]}
+    return told | {name: _mean([one[name] for one in careful]) for name in ("cross_entropy", "kl")}
+
+
+def _mean(values: list[float]) -> float:
+    """Return the mean of what is known, NaN where nothing is."""
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def _score(values: Floats, level: float) -> Score:

@@ -23,13 +23,13 @@ import numpy as np
 from .._relation import Floats
 from ..errors import OptionError
 from ..params import Count, NonNegative
-from ._base import Kept, Shown, Views
+from ._base import Kept, People, Shown, Views
 from ._networks import Networks, OnVectors, Share, said_once
 
 if TYPE_CHECKING:
     from ._nets.people import Bent
 
-__all__ = ["PeopleMembers"]
+__all__ = ["People", "PeopleMembers"]
 
 
 class Persons(Networks):

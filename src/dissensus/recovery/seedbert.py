@@ -73,8 +73,12 @@ class SeedBert(RecoveryMethod):
         Tune the embeddings of words too, which is half of the weights and much of the time.
     pool
         The vector of a text: the mean over its words, or that of its first one.
-    epochs, batch, lr
-        How to train.
+    epochs
+        How often every item is seen.
+    batch
+        Items per step.
+    lr
+        Learning rate.
     precision
         32 or bf16: short floats take less time where the processor has them.
     """

@@ -57,7 +57,7 @@ class Heads(Members):
 
     def see(self, views: Views) -> Tensor:
         vectors = np.array(views.vectors, dtype=np.float32)
-        return torch.from_numpy(vectors.reshape(len(vectors), -1)).to(self.mean)
+        return torch.from_numpy(vectors.reshape(len(vectors), self.shape["width"])).to(self.mean)
 
     def fit_scale(self, x: Tensor | Source) -> None:
         assert isinstance(x, Tensor)

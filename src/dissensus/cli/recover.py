@@ -1,0 +1,320 @@
+"""`dissensus recover`: fit, predict, evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._shared import json_option, note, progress_bar, read_annotations, seed_option, show_json
+from ._soft import print_soft, soft_row
+
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..recovery.crossval import CrossValidation
+    from ..recovery.estimator import DistributionRecovery
+
+__all__ = ["recover"]
+
+_COLUMN = click.option(
+    "--column", help="Of the inputs: the column of texts or files, or the array."
+)
+_ENCODER = click.option(
+    "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
+)
+
+
+@click.group()
+def recover() -> None:
+    """Tell how people would have split, from one label per item.
+
+    \b
+    Example:
+      dissensus recover fit labels.csv --vote-count 5 -o model
+      dissensus recover predict model more.csv -o shares.csv
+      dissensus evaluate shares.csv --soft --annotations answers.csv
+    """
+
+
+@recover.command()
+@click.argument("labels")
+@click.option("--output", "-o", required=True, help="Folder for what was learned.")
+@click.option("--inputs", help="Table of texts, folder of images, or array.  [default: LABELS]")
+@_COLUMN
+@click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
+@_ENCODER
+@click.option("--vote-count", type=click.IntRange(min=1), help="People behind every label.")
+@click.option("--members", type=click.IntRange(min=1), help="How many, for methods that have them.")
+@click.option("--annotations", help="For oracles: what everybody said.")
+@click.option("--classes", help="All classes in order, with commas.")
+@click.option("--checkpoints", help="Folder for checkpoints; an interrupted run goes on from it.")
+@json_option
+@seed_option
+def fit(
+    labels: str,
+    output: str,
+    inputs: str | None,
+    column: str | None,
+    strategy: str,
+    encoder: str,
+    vote_count: int | None,
+    members: int | None,
+    annotations: str | None,
+    classes: str | None,
+    checkpoints: str | None,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Learn from LABELS, a table with one label per item.
+
+    \b
+    Example:
+      dissensus recover fit labels.csv --vote-count 5 -o model
+    """
+    from .._names import as_names, code
+    from ..io import read_truth
+    from ..recovery.estimator import DistributionRecovery
+
+    known = read_truth(labels)
+    items = as_names(list(known))
+    names = [name.strip() for name in classes.split(",")] if classes else None
+    made = DistributionRecovery(
+        strategy,
+        encoder=encoder,
+        n_members=members,
+        classes=names or code(list(known.values()))[1].tolist(),
+        seed=seed,
+    )
+    from ..nn.progress import training_bar
+    from ..nn.reading import read_inputs
+
+    x = read_inputs(inputs or labels, items, column=column)
+    said = None
+    if annotations is not None:
+        found = _plain(annotations)
+        said = _ordered_like(found, items.tolist(), annotations)
+    with training_bar("recovering") as tell:
+        made.fit(
+            x,
+            list(known.values()),
+            vote_count=vote_count,
+            annotations=said,
+            folder=checkpoints,
+            progress=tell,
+        )
+    made.save(output)
+    told = {"items": len(items), "classes": made.classes_.tolist(), "folder": output}
+    if as_json:
+        show_json(told | {"marginal": made.marginal_.tolist(), "strategy": strategy})
+    else:
+        note(f"{strategy} learned from {len(items)} labels; it is in {output}")
+
+
+@recover.command()
+@click.argument("model")
+@click.argument("inputs")
+@click.option("--output", "-o", default="-", show_default=True, help="Where the table goes.")
+@_COLUMN
+@click.option("--votes", is_flag=True, help="Also the share of members for every class: v:<class>.")
+def predict(model: str, inputs: str, output: str, column: str | None, votes: bool) -> None:
+    """Tell how people would split on INPUTS, by a MODEL that `fit` has written.
+
+    \b
+    Example:
+      dissensus recover predict model more.csv -o shares.csv
+    """
+    from .._names import as_names
+    from ..io.score_tables import write_columns
+    from ..nn.reading import items_of, read_inputs
+
+    made, items = _model(model), items_of(inputs)
+    x = read_inputs(inputs, items, column=column)
+    p, label = made.predict_proba(x), made.predict(x)
+    columns: dict[str, Any] = {
+        "item": items,
+        "label": as_names(label.tolist()),
+        "confidence": p.max(axis=1),
+    }
+    columns |= {f"p:{name}": p[:, k] for k, name in enumerate(made.classes_.tolist())}
+    if votes:
+        share = made.predict_votes(x)
+        columns |= {f"v:{name}": share[:, k] for k, name in enumerate(made.classes_.tolist())}
+    write_columns(columns, output)
+
+
+@recover.command()
+@click.argument("annotations")
+@click.option("--inputs", required=True, help="Table of texts, folder of images, or array.")
+@_COLUMN
+@click.option("--model", help="Score this; otherwise methods are cross-validated.")
+@click.option(
+    "--strategy",
+    "-s",
+    "strategies",
+    multiple=True,
+    help="name[setting=value,…]; again for every method.  [default: auto, single, ldl]",
+)
+@_ENCODER
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Parts of the items, each of which is foreseen from the others.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often they are dealt anew.",
+)
+@click.option("--keep", help="Folder for every fold; an interrupted run goes on from it.")
+@click.option("--ordered", is_flag=True, help="Classes stand in order.")
+@click.option("--chart", help="Draw splits of people and recovered ones: .svg, .png or .html.")
+@click.option("--reliability", help="Draw recovered shares against those of people: the same.")
+@json_option
+@seed_option
+def evaluate(
+    annotations: str,
+    inputs: str,
+    column: str | None,
+    model: str | None,
+    strategies: tuple[str, ...],
+    encoder: str,
+    folds: int,
+    repeats: int,
+    keep: str | None,
+    ordered: bool,
+    chart: str | None,
+    reliability: str | None,
+    as_json: bool,
+    seed: int,
+) -> None:
+    """Score recovered splits against ANNOTATIONS, in which several people label every item.
+
+    With --model, what it recovers is scored on these items. Otherwise methods are cross-validated:
+    they see the majority label of the items of other folds.
+
+    \b
+    Example:
+      dissensus recover evaluate answers.csv --inputs texts.csv -s auto -s single --keep folds
+    """
+    from ..errors import OptionError
+    from ..nn.reading import read_inputs
+    from ..recovery.evaluating import evaluate_shares
+    from ..reporting.charts import check_chart
+
+    for path in filter(None, (chart, reliability)):
+        check_chart(path)
+    if model and strategies:
+        raise OptionError("--model is scored as it is; leave out -s, or --model")
+    said = _plain(annotations)
+    x = read_inputs(inputs, said.items, column=column)
+    if model:
+        made = _model(model)
+        said = said.recode(made.classes_.tolist())
+        p = made.predict_proba(x)
+        found = evaluate_shares(p, said.votes(), floor=made.marginal_, ordered=ordered, seed=seed)
+        drawn = {made.method: p}
+        if as_json:
+            show_json(found.as_dict())
+        else:
+            print_soft(found)
+    else:
+        crossed = _crossed(x, said, strategies, encoder, folds, repeats, ordered, keep, seed)
+        drawn = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
+        if as_json:
+            show_json(crossed.as_dict())
+        else:
+            _print_crossed(crossed)
+    _draw(drawn, said, chart, reliability)
+
+
+def _plain(path: str) -> Annotations:
+    """Read annotations whose format and columns tell for themselves."""
+    return read_annotations(
+        path, format_=None, question=None, columns=None, classes=None, missing="error"
+    )
+
+
+def _model(folder: str) -> DistributionRecovery:
+    from ..recovery.estimator import DistributionRecovery
+
+    return DistributionRecovery.load(folder)
+
+
+def _ordered_like(said: Annotations, items: list[str], path: str) -> Annotations:
+    """Return annotations on these items, in this order."""
+    import numpy as np
+
+    from ..errors import DataError
+
+    place = {name: code for code, name in enumerate(said.items.tolist())}
+    for name in items:
+        if name not in place:
+            raise DataError(f"{path}: nothing is said of item {name!r}, which has a label")
+    return said.take(np.array([place[name] for name in items]))
+
+
+def _crossed(
+    x: Any,
+    said: Annotations,
+    strategies: tuple[str, ...],
+    encoder: str,
+    folds: int,
+    repeats: int,
+    ordered: bool,
+    keep: str | None,
+    seed: int,
+) -> CrossValidation:
+    from ..nn.encoders import encoder_for
+    from ..recovery._nets.views import views_of
+    from ..recovery.crossval import cross_validate
+    from ..registry import recoverers
+
+    specs = strategies or ("auto", "single", "ldl")
+    methods = [recoverers.create(spec) for spec in specs]
+    wanted = {view for method in methods for view in (*method.needs, *method.likes)}
+    views = views_of(encoder_for(encoder, x, seed=seed), x, wanted)
+    with progress_bar("recovering", (len(specs) + 2) * folds * repeats) as tell:
+        return cross_validate(
+            views,
+            said,
+            specs,
+            folds=folds,
+            repeats=repeats,
+            ordered=ordered,
+            seed=seed,
+            folder=None if keep is None else Path(keep),
+            progress=lambda done, _total: tell(done),
+        )
+
+
+def _print_crossed(found: CrossValidation) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = f"{found.n_items} items, {found.folds} folds, {found.repeats} repeats"
+    heads = [name.replace(" ", "\n") for name in soft_row()]
+    table = Table("method", *heads, title=title)
+    for method in found.scores:
+        cells = [f"{found.mean(method, score).value:.3f}" for score in soft_row().values()]
+        table.add_row(escape(method), *cells)
+    Console(highlight=False).print(table)
+
+
+def _draw(drawn: dict[str, Any], said: Annotations, chart: str | None, other: str | None) -> None:
+    from ..recovery.figures import reliability_figure, splits_figure
+
+    if chart:
+        first = next(iter(drawn.values()))
+        splits_figure(
+            first, said.votes(), items=said.items.tolist(), classes=said.classes.tolist()
+        ).save(chart)
+        note(f"drawn to {chart}")
+    if other:
+        reliability_figure(drawn, said.votes()).save(other)
+        note(f"drawn to {other}")

@@ -1,0 +1,357 @@
+"""Measures of recovered distributions: identities, noise, floors and ceilings. No torch here."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dissensus import Annotations, DataError, OptionError
+from dissensus.metrics import Predictions
+from dissensus.recovery import measures
+from dissensus.recovery._flattening import (
+    flattened,
+    likeliest_temperature,
+    vote_slope,
+    with_entropy,
+)
+from dissensus.recovery.evaluating import (
+    evaluate_named,
+    evaluate_shares,
+    people_again,
+    soft_scores,
+)
+from dissensus.recovery.highlights import (
+    map_scores,
+    matched_auc,
+    pair_test,
+    tf_idf_maps,
+    to_words,
+)
+from dissensus.recovery.maximum_entropy import maximum_entropy
+from dissensus.recovery.subjectivity import (
+    Marked,
+    highlight_overlap,
+    item_subjectivity,
+    label_distance,
+    question_kappas,
+)
+
+DISTANCES = [
+    measures.manhattan,
+    measures.jensen_shannon,
+    measures.squared,
+    measures.wasserstein,
+    measures.kl,
+]
+
+
+@st.composite
+def distributions(draw, n=2):
+    size = draw(st.integers(2, 5))
+    raw = draw(arrays(float, (n, 4, size), elements=st.floats(0, 1)))
+    raw = raw + 1e-3
+    return raw / raw.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@given(given=distributions())
+def test_a_distribution_is_at_no_distance_from_itself(distance, given):
+    np.testing.assert_allclose(distance(given[0], given[0]), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("distance", DISTANCES[:4])
+@given(given=distributions())
+def test_distances_are_the_same_both_ways(distance, given):
+    np.testing.assert_allclose(distance(*given), distance(*given[::-1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("distance", [*DISTANCES[:3], measures.kl])
+@given(given=distributions(), seed=st.integers(0, 99))
+def test_the_order_of_classes_does_not_matter(distance, given, seed):
+    order = np.random.default_rng(seed).permutation(given.shape[-1])
+    np.testing.assert_allclose(distance(*given), distance(*given[..., order]), atol=1e-12)
+
+
+@given(given=distributions())
+def test_distances_keep_their_bounds(given):
+    p, q = given
+    assert (measures.manhattan(p, q) <= 2 + 1e-12).all()
+    assert (measures.jensen_shannon(p, q) <= 1 + 1e-12).all()
+    assert (measures.kl(q, p) >= -1e-12).all()
+    np.testing.assert_allclose(
+        measures.cross_entropy(q, p) - measures.kl(q, p),
+        measures.entropy(q) * np.log(2),
+        atol=1e-9,
+    )
+
+
+def test_what_has_nothing_in_common_is_one_bit_apart():
+    p, q = np.array([[1.0, 0, 0]]), np.array([[0, 0.5, 0.5]])
+    assert measures.jensen_shannon(p, q) == pytest.approx(1)
+    assert measures.manhattan(p, q) == pytest.approx(2)
+    assert np.isfinite(measures.kl(q, p)).all()
+
+
+def test_wasserstein_counts_steps():
+    p, q = np.eye(4)[[0]], np.eye(4)[[3]]
+    assert measures.wasserstein(p, q) == pytest.approx(3)
+
+
+def test_five_votes_put_the_law_itself_375_thousandths_away():
+    law, total = np.array([[0.5, 0.5]]), 0.0
+    for votes in product([0, 1], repeat=5):
+        share = np.array([[1 - sum(votes) / 5, sum(votes) / 5]])
+        total += float(measures.manhattan(law, share)[0]) / 32
+    assert total == pytest.approx(0.375)
+
+
+def test_the_unbiased_squared_distance_is_unbiased():
+    law, p, expected = np.array([0.2, 0.8]), np.array([[0.6, 0.4]]), 0.0
+    for votes in product([0, 1], repeat=4):
+        chance = np.prod(law[list(votes)])
+        count = np.bincount(votes, minlength=2)[None]
+        expected += chance * measures.unbiased_squared(p, count)[0]
+    assert expected == pytest.approx(float(((p - law) ** 2).sum()))
+    assert np.isnan(measures.unbiased_squared(p, np.array([[1, 0]]))).all()
+
+
+def test_one_label_for_all_errs_by_those_who_differ():
+    q = np.array([[0.75, 0.25, 0.0]])
+    assert measures.perspectivist_error(np.eye(3)[[0]], q) == pytest.approx(0.25)
+    assert measures.perspectivist_error(np.eye(3)[[2]], q, ordered=True) == pytest.approx(0.875)
+    np.testing.assert_allclose(measures.best(np.array([[0.4, 0.4, 0.2]])), [[0.5, 0.5, 0]])
+
+
+def test_reliability_is_perfect_for_the_shares_themselves():
+    q = np.random.default_rng(0).dirichlet([1, 1, 1], 200)
+    found = measures.reliability(q, q)
+    assert found.error == pytest.approx(0, abs=1e-12)
+    assert found.size.sum() == q.size
+    np.testing.assert_array_equal(
+        measures.bins_of(np.array([0.0, 0.1, 0.11, 1.0]), 10), [0, 0, 1, 9]
+    )
+
+
+def test_scores_of_the_shares_are_perfect_and_stand_beside_floor_and_ceiling():
+    random = np.random.default_rng(1)
+    votes = random.multinomial(6, random.dirichlet([1, 1, 1], 120))
+    found = evaluate_shares(measures.shares_of(votes), votes, resamples=50)
+    for name in ("manhattan", "jensen_shannon", "entropy_gap", "calibration_error"):
+        assert found.scores[name].value == pytest.approx(0, abs=1e-9)
+        assert found.ceiling[name] > 0
+        assert found.scores[name].low <= found.scores[name].value + 1e-12
+    assert found.scores["accuracy"].value > 0.7  # ties count a half or a third
+    assert found.scores["entropy_pearson"].value == pytest.approx(1)
+    assert np.isnan(found.floor["entropy_pearson"])
+    assert found.floor["manhattan"] > found.ceiling["manhattan"]
+    assert found.as_dict()["floor"]["entropy_pearson"] is None
+
+
+def test_scores_are_those_of_scikit_learn_and_scipy_where_these_have_them():
+    metrics = pytest.importorskip("sklearn.metrics")
+    from scipy.stats import pearsonr, spearmanr
+
+    random = np.random.default_rng(2)
+    votes = random.multinomial(7, random.dirichlet([1, 1, 1], 200))
+    votes = votes[np.sort(votes, axis=1)[:, -1] > np.sort(votes, axis=1)[:, -2]]  # no ties
+    p = random.dirichlet([1, 1, 1], len(votes))
+    told = soft_scores(p, votes)
+    most, chosen = votes.argmax(axis=1), p.argmax(axis=1)
+    one, other = measures.entropy(p), measures.entropy(measures.shares_of(votes))
+    assert told["accuracy"] == pytest.approx(metrics.accuracy_score(most, chosen))
+    assert told["macro_f1"] == pytest.approx(metrics.f1_score(most, chosen, average="macro"))
+    assert told["entropy_pearson"] == pytest.approx(pearsonr(one, other).statistic)
+    assert told["entropy_spearman"] == pytest.approx(spearmanr(one, other).statistic)
+
+
+def test_items_with_one_vote_do_not_spoil_the_unbiased_distance():
+    p, votes = np.full((3, 2), 0.5), np.array([[1, 0], [2, 2], [4, 0]])
+    told = soft_scores(p, votes)["unbiased_squared"]
+    assert told == pytest.approx(measures.unbiased_squared(p, votes)[1:].mean())
+    assert np.isnan(soft_scores(p[:1], votes[:1])["unbiased_squared"])
+
+
+def test_people_asked_again_are_at_no_unbiased_distance():
+    random = np.random.default_rng(3)
+    votes = random.multinomial(9, random.dirichlet([2, 2], 2000))
+    told = people_again(votes.astype(float), random=random)
+    assert told["unbiased_squared"] == pytest.approx(0, abs=0.01)
+
+
+def test_predictions_and_annotations_meet_by_name():
+    said = Annotations.from_columns(
+        ["b", "b", "a", "a", "c"], ["x", "y", "x", "y", "x"], ["no", "no", "yes", "no", "maybe"]
+    )
+    given = Predictions(
+        np.array(["a", "b", "z"]), np.array(["yes", "no"]), np.array([0, 1, 1]),
+        np.array([[0.5, 0.5], [0, 1], [1, 0]]),
+    )  # fmt: skip
+    found = evaluate_named(given, said, resamples=0)
+    assert found.scores["manhattan"].value == pytest.approx(0)
+    assert (found.n_items, found.n_without_votes, found.n_without_prediction) == (2, 1, 1)
+
+
+def test_what_is_no_distribution_is_refused():
+    with pytest.raises(DataError, match="row 1 of the distributions"):
+        soft_scores([[1, 0], [0.5, 0.2]], [[1, 0], [1, 0]])
+    with pytest.raises(DataError, match="do not match"):
+        soft_scores([[1, 0]], [[1, 0], [1, 0]])
+    with pytest.raises(DataError, match="has no votes"):
+        soft_scores([[1, 0]], [[0, 0]])
+
+
+def test_a_majority_is_steeper_than_a_person():
+    def majority(q, a):  # chance that a majority of a people says yes
+        from scipy.stats import binom
+
+        return binom.sf(a // 2, a, q) + (a % 2 == 0) * binom.pmf(a // 2, a, q) / 2
+
+    for a in (1, 3, 4, 5, 8, 15):
+        slope = (majority(0.5 + 1e-6, a) - majority(0.5 - 1e-6, a)) / 2e-6
+        assert vote_slope(a) == pytest.approx(slope, rel=1e-5)
+    assert vote_slope([3, 5]) == pytest.approx((1.5 + 1.875) / 2)
+    with pytest.raises(OptionError, match="at least one person"):
+        vote_slope(0)
+
+
+@given(given=distributions(n=1), log=st.floats(-1, 1))
+def test_flattening_keeps_the_order_and_can_be_taken_back(given, log):
+    p = given[0]
+    flat = flattened(p, np.exp(log))
+    np.testing.assert_allclose(flat.sum(axis=1), 1)
+    np.testing.assert_allclose(flattened(flat, np.exp(-log)), p, atol=1e-6)
+    if log > 0:
+        assert (measures.entropy(flat) >= measures.entropy(p) - 1e-9).all()
+
+
+def test_the_likeliest_temperature_is_found_again():
+    random = np.random.default_rng(4)
+    p = random.dirichlet([1, 1, 1], 20000)
+    label = (p.cumsum(axis=1) > random.random((len(p), 1))).argmax(axis=1)
+    assert likeliest_temperature(flattened(p, 0.5), label) == pytest.approx(2, rel=0.05)
+
+
+def test_distributions_get_the_entropy_that_is_wanted():
+    p = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
+    found = with_entropy(p, np.array([0.3, 1.5]))
+    np.testing.assert_allclose(measures.entropy(found), [0.3, 1.5], atol=1e-6)
+
+
+@given(p=distributions(n=1))
+def test_maximum_entropy_keeps_mean_and_spread(p):
+    values = np.arange(p.shape[-1])
+    mean = p[0] @ values
+    spread = np.sqrt(np.maximum(p[0] @ values**2 - mean**2, 0))
+    found = maximum_entropy(mean, spread, values)
+    np.testing.assert_allclose(found @ values, mean, atol=1e-4)
+    np.testing.assert_allclose(found @ values**2, spread**2 + mean**2, atol=1e-3)
+    assert (measures.entropy(found) >= measures.entropy(p[0]) - 1e-3).all()
+
+
+def test_maximum_entropy_refuses_what_cannot_be():
+    with pytest.raises(DataError, match="means lie from 1 to 5"):
+        maximum_entropy(6, 1, [1, 2, 3, 4, 5])
+    with pytest.raises(DataError, match="have to rise"):
+        maximum_entropy(1, 1, [2, 1])
+
+
+def test_kappa_of_several_options_is_the_mean_of_yes_and_no():
+    from dissensus.agreement import conger_kappa
+
+    said = Annotations.from_columns(
+        "aabbccdd", "xyxyxyxy", ["p|q", "p|q", "p", "p|q", "q", "q", "|", "p"]
+    )
+    p = Annotations.from_columns("aabbccdd", "xyxyxyxy", "11110001")
+    q = Annotations.from_columns("aabbccdd", "xyxyxyxy", "11011100")
+    found = question_kappas({"which": said, "plain": p}, multiple=["which"])
+    assert found["plain"] == pytest.approx(conger_kappa(p))
+    assert found["which"] == pytest.approx((conger_kappa(p) + conger_kappa(q)) / 2)
+
+
+def test_subjectivity_is_none_where_people_agree():
+    said = Annotations.from_columns("aabbcc", "xyxyxy", "001101")
+    found = item_subjectivity(said, np.array([0.0, 0.1, 0.9]))
+    np.testing.assert_allclose(found.entropy, [0, 0, 1])
+    np.testing.assert_allclose(found.disagreement, [0, 0, 1])
+    assert found.correlation > 0.8
+
+
+def test_overlap_of_marks_falls_with_the_distance_of_labels_if_people_look_elsewhere():
+    random, marks = np.random.default_rng(5), []
+    for item in range(30):
+        for _ in range(5):
+            label = int(random.integers(6))
+            near = frozenset(random.choice(5, 3, replace=False).tolist())
+            far = frozenset((5 + random.choice(5, 3, replace=False)).tolist())
+            marks.append(Marked(item, label, near if label in (0, 1, 5) else far))
+    found = highlight_overlap(marks, label_distance(6), draws=200)
+    assert found.by_distance[0] > found.by_distance[3]
+    assert found.near_minus_far > 0.1
+    assert found.p_value < 0.05
+
+
+def test_overlap_of_marks_that_know_nothing_of_labels_is_not_significant():
+    random = np.random.default_rng(6)
+    marks = [
+        Marked(i, int(random.integers(6)), frozenset(random.choice(8, 3, replace=False).tolist()))
+        for i in range(40)
+        for _ in range(4)
+    ]
+    assert highlight_overlap(marks, label_distance(6), draws=200).p_value > 0.05
+    with pytest.raises(DataError, match="marked by two"):
+        highlight_overlap(marks[:1], label_distance(6))
+
+
+def test_uniform_attention_is_no_better_than_chance_and_perfect_attention_is_perfect():
+    human = np.array([0, 0.6, 0.2, 0, 0])
+    flat = map_scores(np.full(5, 0.2), human)
+    assert (flat.auc, flat.lift) == (0.5, pytest.approx(0))
+    right = map_scores(human, human)
+    assert (right.auc, right.ap, right.iou) == (1, 1, 1)
+    assert right.lift == pytest.approx(0.6)
+    assert np.isnan(map_scores(human, np.zeros(5)).auc)
+
+
+def test_area_and_precision_are_those_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(7)
+    for _ in range(20):
+        attention, human = random.random(12), random.random(12) * (random.random(12) < 0.4)
+        if not 0 < (human > 0).sum() < 12:
+            continue
+        found = map_scores(attention, human)
+        assert found.auc == pytest.approx(metrics.roc_auc_score(human > 0, attention))
+        assert found.ap == pytest.approx(metrics.average_precision_score(human > 0, attention))
+
+
+def test_maps_of_networks_match_people_of_the_same_label():
+    human = np.array([[1, 1, 0, 0], [0, 0, 1, 1]])
+    maps = np.array([[0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]])
+    same, other = matched_auc(maps, np.array([0, 1]), human, np.array([0, 1]))
+    assert (same, other) == (1, 0)
+
+
+def test_networks_that_vote_differently_look_elsewhere_only_if_they_do():
+    random = np.random.default_rng(8)
+    votes = random.integers(2, size=(25, 6))
+    laws = np.array([[5, 5, 1, 1], [1, 1, 5, 5]])
+    looking = [np.stack([random.dirichlet(laws[vote]) for vote in row]) for row in votes]
+    found = pair_test(looking, votes, draws=200)
+    assert found.different > found.equal
+    assert found.p_value < 0.02
+    blind = [random.dirichlet([1, 1, 1, 1], 6) for _ in votes]
+    assert pair_test(blind, votes, draws=200).p_value > 0.05
+    assert np.isnan(pair_test(blind, np.zeros((25, 6)), draws=10).p_value)
+
+
+def test_pieces_add_up_to_words():
+    found = to_words(np.array([0.5, 0.1, 0.2, 0.1, 0.1]), np.array([-1, 0, 1, 1, -1]))
+    np.testing.assert_allclose(found, [0.25, 0.75])
+    maps = tf_idf_maps([["the", "odd", "cat"], ["the", "cat"], ["the"]])
+    assert maps[0][1] > maps[0][2] > maps[0][0]
+    assert all(each.sum() == pytest.approx(1) for each in maps)
