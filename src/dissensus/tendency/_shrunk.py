@@ -34,8 +34,6 @@ from ..annotations import Annotations
 
 __all__ = ["Fit", "Pairs", "ShrunkLinear", "Spreads", "class_basis", "fit_shrunk"]
 
-_START = 0.1  # of embeddings and factors, which would never leave zero: each needs the other
-_LEVEL = 10.0  # spread of the level of a class, which hardly holds it
 _PIECE = 512  # pairs whose own heads are gathered together
 
 
@@ -49,6 +47,7 @@ class Spreads(NamedTuple):
     factor: float = 0.0  # of an entry of F; embeddings e have spread one
     rank: int = 0  # how many factors
     known: float = 0.0  # of an entry of B; of G it is this times `shared`
+    level: float = 10.0  # hardly holds it
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +201,6 @@ def fit_shrunk(
     spreads: Spreads,
     *,
     start: dict[str, Floats] | None = None,
-    seed: int = 0,
     tol: float = 1e-6,
 ) -> Fit:
     """Return the heads of highest posterior.
@@ -215,15 +213,13 @@ def fit_shrunk(
         How far annotators may go.
     start
         Parameters to begin from; those of other shapes are left.
-    seed
-        Decides where embeddings begin.
     tol
         Ends when a step gains less than this, relative to the objective.
     """
     model = _Model(pairs, spreads)
     found = minimize(
         model.objective,
-        model.begin(start, np.random.default_rng([seed, 0xFAC7])),
+        model.begin(start),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 1000, "maxcor": 20, "ftol": tol, "gtol": 1e-4},
@@ -243,7 +239,7 @@ class _Model:
         self.known = pairs.known[:, :known]
         parts: dict[str, tuple[tuple[int, ...], float]] = {
             "weight": ((q, d), spreads.shared),
-            "level": ((c,), _LEVEL),
+            "level": ((c,), spreads.level),
             "bias": ((n, c) if spreads.bias else (0, c), spreads.bias),
             "slope": ((n if spreads.slope else 0,), spreads.slope),
             "own": ((n if spreads.own else 0, q, d), spreads.own),
@@ -262,16 +258,43 @@ class _Model:
         shapes = zip(self.shapes.items(), parts, strict=True)
         return {name: part.reshape(shape) for (name, shape), part in shapes}
 
-    def begin(self, start: dict[str, Floats] | None, random: np.random.Generator) -> Floats:
-        """Return where the search begins."""
+    def begin(self, start: dict[str, Floats] | None) -> Floats:
+        """Return where the search begins.
+
+        Embeddings and factors would never leave zero, each needing the other. They begin where
+        annotators are farthest from what the rest foresees: at the first singular vectors of what
+        heads of their own would be pulled by.
+        """
         flat = np.zeros(self.bounds[-1])
         parts = self.split(flat)
-        for name in ("embedding", "factor"):
-            parts[name][:] = _START * random.normal(size=parts[name].shape)
         for name, value in (start or {}).items():
             if value.size and value.shape == parts[name].shape:
                 parts[name][:] = value / self.units[name]
+        n, rank = parts["embedding"].shape
+        if rank and not parts["embedding"].any():
+            pull = self.pull(self.heads(self.parts(flat))).reshape(n, -1)
+            left, _, right = np.linalg.svd(pull, full_matrices=False)
+            found = min(rank, len(right))
+            parts["embedding"][:, :found] = np.sqrt(n) * left[:, :found]
+            parts["factor"][:found] = right[:found].reshape(found, *parts["factor"].shape[1:])
         return flat
+
+    def pull(self, heads: ShrunkLinear) -> Floats:
+        """Return where heads of their own would go at first: (annotator, direction, component)."""
+        pairs = self.pairs
+        log_chance = log_softmax(heads.logits(pairs.x, pairs.item, pairs.annotator), axis=1)
+        back = (pairs.target - np.exp(log_chance)) @ heads.basis.T
+        if pairs.weight is not None:
+            back = back * pairs.weight[:, None]
+        out = np.zeros((pairs.n_annotators, back.shape[1], pairs.x.shape[1]))
+        return self.by_blocks(back, out)
+
+    def by_blocks(self, back: Floats, out: Floats) -> Floats:
+        """Add up annotations' numbers times their components, by annotator, into `out`."""
+        padded = np.concatenate([back, np.zeros((1, back.shape[1]))])
+        for block in self.pairs.blocks:
+            out[block.annotator] = padded[block.place].swapaxes(1, 2) @ block.x
+        return out
 
     def parts(self, flat: Floats) -> dict[str, Floats]:
         """Return the parameters that a flat vector stands for, in their own units."""
@@ -330,9 +353,7 @@ class _Model:
         by_item = pairs.by_item @ (back * (1 + heads.slope[annotator, None]))
         parts["weight"][:] = by_item.T @ pairs.x
         if len(heads.own):
-            mine = np.concatenate([back, np.zeros((1, back.shape[1]))])
-            for block in pairs.blocks:
-                parts["own"][block.annotator] = mine[block.place].swapaxes(1, 2) @ block.x
+            self.by_blocks(back, parts["own"])
         if len(heads.factor):
             rank = parts["embedding"].shape[1]
             met = np.einsum("nq,nrq->nr", back, seen[:, :rank])
