@@ -304,7 +304,27 @@ policies: Registry[Policy] = Registry(
 tendencies: Registry[TendencyMethod] = Registry(
     "tendency fit",
     {
+        "linear": "dissensus.tendency.linear:Linear",
+        "low-rank": "dissensus.tendency.low_rank:LowRank",
         "own-majority": "dissensus.tendency.own_majority:OwnMajority",
+        "consensus": "dissensus.tendency.consensus:Consensus",
+        "confused-consensus": "dissensus.tendency.confused_consensus:ConfusedConsensus",
+        "independent": "dissensus.tendency.independent:Independent",
+        "multi-task": "dissensus.tendency.multi_task:MultiTask",
+        "annotator-embedding": "dissensus.tendency.annotator_embedding:AnnotatorEmbedding",
+        "hubi-simple": "dissensus.tendency.hubi:HubiSimple",
+        "hubi-medium": "dissensus.tendency.hubi:HubiMedium",
+        "hubi-formula": "dissensus.tendency.hubi:HubiFormula",
+        "d-lema": "dissensus.tendency.d_lema:DLema",
+        "padl": "dissensus.tendency.padl:Padl",
+        "crowd": "dissensus.tendency.crowd:Crowd",
     },
-    {},
+    {
+        "shared": "linear[bias=0,slope=0,own=0,known=0]",
+        "DS-confusion": "confused-consensus",
+        "E_a": "annotator-embedding[annotations=False]",
+        "E_n": "annotator-embedding[annotator=False]",
+        "madl": "crowd[learner=madl]",
+        "doctor-net": "crowd[learner='doctor-net']",
+    },
 )

@@ -261,22 +261,23 @@ class _Model:
     def begin(self, start: dict[str, Floats] | None) -> Floats:
         """Return where the search begins.
 
-        Embeddings and factors would never leave zero, each needing the other. They begin where
-        annotators are farthest from what the rest foresees: at the first singular vectors of what
-        heads of their own would be pulled by.
+        Embeddings and factors would never leave zero, each needing the other. They begin at the
+        first principal axes of what would pull heads of annotators' own.
         """
         flat = np.zeros(self.bounds[-1])
         parts = self.split(flat)
         for name, value in (start or {}).items():
-            if value.size and value.shape == parts[name].shape:
+            if value.size and value.shape == parts[name].shape and self.units[name]:
                 parts[name][:] = value / self.units[name]
         n, rank = parts["embedding"].shape
         if rank and not parts["embedding"].any():
             pull = self.pull(self.heads(self.parts(flat))).reshape(n, -1)
-            left, _, right = np.linalg.svd(pull, full_matrices=False)
-            found = min(rank, len(right))
-            parts["embedding"][:, :found] = np.sqrt(n) * left[:, :found]
-            parts["factor"][:found] = right[:found].reshape(found, *parts["factor"].shape[1:])
+            right = np.linalg.eigh(pull.T @ pull)[1][:, ::-1][:, :rank]
+            left = pull @ right
+            found = right.shape[1]
+            size = np.maximum(np.sqrt((left**2).mean(axis=0)), 1e-12)
+            parts["embedding"][:, :found] = left / size
+            parts["factor"][:found] = right.T.reshape(found, *parts["factor"].shape[1:])
         return flat
 
     def pull(self, heads: ShrunkLinear) -> Floats:
