@@ -96,7 +96,9 @@ class QueryTendency(Tendency):
             more = None if offset is None else torch.as_tensor(offset[here], dtype=torch.float32)
             with torch.inference_mode():
                 logs = [
-                    net.log_given(net.seen(x), torch.from_numpy(row), who, more).double()
+                    net.log_given(net.seen(x), torch.from_numpy(row), who, more)
+                    .double()
+                    .log_softmax(1)
                     for net in self.nets
                 ]
             out[here] = (torch.stack(logs).logsumexp(dim=0) - np.log(len(logs))).numpy()
