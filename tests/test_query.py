@@ -242,7 +242,7 @@ class TestHeads:
 
 
 class TestNetwork:
-    @pytest.mark.parametrize("head", ["own", "shared", "shrunk"])
+    @pytest.mark.parametrize("head", ["own", "shared", "bias", "shrunk"])
     @pytest.mark.parametrize("self_attention", [True, False])
     @torch.no_grad()
     def test_annotators_in_another_order_give_the_same_loss(self, head, self_attention):
@@ -299,7 +299,7 @@ class TestNetwork:
         log = net.log_given(net.seen(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
         assert_allclose(log.detach(), log[:, :1].expand(-1, 4, -1).detach(), atol=1e-5)
 
-    @pytest.mark.parametrize("head", ["own", "shared", "shrunk"])
+    @pytest.mark.parametrize("head", ["own", "shared", "bias", "shrunk"])
     def test_one_more_annotator_adds_a_query_and_a_head_and_nothing_else(self, head):
         method = Query(**TINY, head=head, epochs=1)
         sizes = []
@@ -307,7 +307,7 @@ class TestNetwork:
             views, said, _ = crowd(n_annotators=count)
             net, _ = net_for(method, views, said)
             sizes.append(sum(value.numel() for value in net.parameters()))
-        own = {"own": 8 * 3 + 3, "shared": 0, "shrunk": 8 * 3 + 3}[head]
+        own = {"own": 8 * 3 + 3, "shared": 0, "bias": 3, "shrunk": 8 * 3 + 3}[head]
         assert sizes[1] - sizes[0] == 16 + own
 
     def test_a_step_does_not_cost_what_annotators_who_are_silent_would(self):
