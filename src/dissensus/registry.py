@@ -304,6 +304,7 @@ policies: Registry[Policy] = Registry(
 tendencies: Registry[TendencyMethod] = Registry(
     "tendency fit",
     {
+        "auto": "dissensus.tendency.auto:Auto",
         "linear": "dissensus.tendency.linear:Linear",
         "low-rank": "dissensus.tendency.low_rank:LowRank",
         "own-majority": "dissensus.tendency.own_majority:OwnMajority",

@@ -211,7 +211,10 @@ class Linear(TendencyMethod):
         components = find_components(views.vectors, self.components, trial.space, how.seed)
         known = _scaled(how.metadata)
         pairs = Pairs.of(components.of(views), said, known=known, ordinal=self.ordinal)
-        heads = fit_shrunk(pairs, trial.spreads, tol=1e-8).heads
+        start = None
+        if trial.spreads.rank:  # factors begin where the rest leaves off
+            start = fit_shrunk(pairs, trial.spreads._replace(rank=0)).parts
+        heads = fit_shrunk(pairs, trial.spreads, start=start).heads
         return LinearTendency(components, heads, trial.spreads)
 
     def restore(self, state: State) -> LinearTendency:
