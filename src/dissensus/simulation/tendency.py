@@ -126,11 +126,13 @@ class TendencySimulation:
         return self.chances.argmax(axis=2)
 
     def pointing(self, maps: npt.ArrayLike) -> float:
-        """Return how often the highest place of maps (item, annotator, place) is looked at."""
+        """Return how often the highest place of maps (item, annotator, place) is where they look.
+
+        That is, at least half as much as at any other place.
+        """
         highest = np.asarray(maps).argmax(axis=2)
-        n_places = (self.attention > 0).any(axis=(0, 1)).sum()
-        there = np.take_along_axis(self.attention, highest[:, :, None], axis=2)
-        return float((there > 1 / n_places).mean())
+        there = np.take_along_axis(self.attention, highest[:, :, None], axis=2)[:, :, 0]
+        return float((there >= self.attention.max(axis=2) / 2).mean())
 
     def cosine(self, maps: npt.ArrayLike) -> float:
         """Return the mean cosine between maps (item, annotator, place) and where they look."""

@@ -2,6 +2,7 @@
 
     own      a network per annotator
     shared   one for all; only the queries tell annotators apart
+    bias     what all share, and a bias of one's own
     shrunk   what all share plus a linear part and a bias of one's own, drawn towards zero
 
 Networks have one hidden layer, or none. Weights of annotators are rows of a `Table`: a step costs
@@ -25,7 +26,15 @@ from torch.nn import functional
 from ..nn.tables import Table
 from ._slots import slots
 
-__all__ = ["Heads", "OrdinalHeads", "OwnHeads", "SharedHeads", "ShrunkHeads", "gaps_of"]
+__all__ = [
+    "BiasHeads",
+    "Heads",
+    "OrdinalHeads",
+    "OwnHeads",
+    "SharedHeads",
+    "ShrunkHeads",
+    "gaps_of",
+]
 
 _LEAST = 1e-3  # between two thresholds
 
@@ -83,29 +92,33 @@ class OwnHeads(Heads):
         return laid.pick(x)
 
 
-class ShrunkHeads(Heads):
-    """One network for all, and a linear part and a bias of every annotator's own."""
+class BiasHeads(Heads):
+    """One network for all, and a bias of every annotator's own."""
 
     def __init__(
-        self,
-        n_annotators: int,
-        width: int,
-        hidden: int,
-        out: int,
-        *,
-        zero: bool = False,
-        bias: Tensor | None = None,  # (annotator, out): at the start
+        self, n_annotators: int, width: int, hidden: int, out: int, *, zero: bool = False
     ) -> None:
         super().__init__()
         self.shared = SharedHeads(width, hidden, out, zero=zero)
+        self.bias = Table(torch.zeros(n_annotators, out))
+
+    def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
+        return self.shared(x, annotator) + self.bias(annotator)
+
+
+class ShrunkHeads(BiasHeads):
+    """One network for all, and a linear part and a bias of every annotator's own."""
+
+    def __init__(
+        self, n_annotators: int, width: int, hidden: int, out: int, *, zero: bool = False
+    ) -> None:
+        super().__init__(n_annotators, width, hidden, out, zero=zero)
         self.weight = Table(torch.zeros(n_annotators, width, out))
-        self.bias = Table(torch.zeros(n_annotators, out) if bias is None else bias)
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
         laid = slots(annotator)
-        weight, bias = self.weight(laid.owner), self.bias(laid.owner)
-        own = torch.baddbmm(bias[:, None], laid.lay(x), weight)
-        return self.shared(x, annotator) + laid.pick(own)
+        own = torch.bmm(laid.lay(x), self.weight(laid.owner))
+        return super().forward(x, annotator) + laid.pick(own)
 
     def own(self) -> list[Tensor]:
         return [self.weight.weight]

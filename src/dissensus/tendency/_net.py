@@ -24,7 +24,15 @@ from ..nn.learner import Learner
 from ..nn.tables import Table
 from ._base import Layout, Seen, Views
 from ._entrance import Entrance, FrameEntrance, Scaling
-from ._heads import Heads, OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
+from ._heads import (
+    BiasHeads,
+    Heads,
+    OrdinalHeads,
+    OwnHeads,
+    SharedHeads,
+    ShrunkHeads,
+    gaps_of,
+)
 from ._slots import slots
 from .own_majority import habits
 from .qformer import Asked, QFormer, Shape, load_qformer
@@ -157,7 +165,7 @@ class QueryNet(Learner):
         if metadata is not None and self.asks is not None:
             self.queries.known.copy_(torch.as_tensor(metadata))
             self.queries.scaling.fit(self.queries.known)
-        if isinstance(self.heads, ShrunkHeads) and not self.sizes.corrects:
+        if isinstance(self.heads, BiasHeads) and not self.sizes.corrects:
             habit = torch.from_numpy(np.log(habits(said, 2.0))).float()
             self.heads.bias.weight.data.copy_(habit - habit.mean(dim=1, keepdim=True))
         if isinstance(self.heads, OrdinalHeads):
@@ -292,6 +300,8 @@ def _heads(sizes: Sizes, method: Qumatl, n_annotators: int) -> Heads:
         made = SharedHeads(*wide, zero=sizes.corrects)
     elif method.head == "own":
         made = OwnHeads(n_annotators, *wide, zero=sizes.corrects)
+    elif method.head == "bias":
+        made = BiasHeads(n_annotators, *wide, zero=sizes.corrects)
     else:
         made = ShrunkHeads(n_annotators, *wide, zero=sizes.corrects)
     if method.ordinal:

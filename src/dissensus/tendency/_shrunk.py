@@ -1,23 +1,26 @@
 """Linear heads of annotators, all of them drawn towards one that they share.
 
-With x the components of an item, the logits of annotator k are
+With x the components of an item and m what is known of an annotator, the logits of annotator k are
 
-    z = W x + b                                             what all share
-    logits = z + bias[k] + slope[k] z + own[k] x + Σ_r embedding[k, r] factor[r] x
+    z = W x                                                  what all share
+    own = U[k] x + Σ_r e[k, r] F[r] x + Σ_f m[k, f] G[f] x   what is k's own
+    logits = level + bias[k] + m[k] B + ((1 + slope[k]) z + own) T
 
-and every part but b has a Gaussian prior of mean zero, whose spread decides how far annotators may
-go from what all share; a spread of zero leaves the part out. The fit is the mode of the posterior,
-found by L-BFGS on parameters divided by their spreads, which makes all priors alike.
+and every part but the level has a Gaussian prior of mean zero, whose spread decides how far
+annotators may go from what all share; a spread of zero leaves the part out. T says what a direction
+of z does to the classes: where they stand in an order, z is one number, and T their places in it
+(logits of neighbours then differ by z); otherwise T is the identity.
 
-Nothing here is as large as items × annotators. What items have (z, factor x) is made once per item
-and gathered by the annotations; what annotators get back is a sparse product. Only `own` has to
-meet every annotation with all components: annotators with about as many labels are laid in one
-block, so that a block is one product of matrices, however many annotators it holds.
+The fit is the mode of the posterior, found by L-BFGS on parameters divided by their spreads, which
+makes all priors alike. Nothing here is as large as items × annotators. What items have (z, F x) is
+made once per item and gathered by the annotations; what annotators get back is a sparse product.
+Only U has to meet every annotation with all components: annotators with about as many labels are
+laid in one block, so that a block is one product of matrices, however many annotators it holds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,10 +32,8 @@ from scipy.special import log_softmax
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 
-__all__ = ["Pairs", "ShrunkLinear", "Spreads", "fit_shrunk"]
+__all__ = ["Fit", "Pairs", "ShrunkLinear", "Spreads", "class_basis", "fit_shrunk"]
 
-_START = 0.1  # of embeddings and factors, which would never leave zero: each needs the other
-_LEVEL = 10.0  # spread of the level of a class, which hardly holds it
 _PIECE = 512  # pairs whose own heads are gathered together
 
 
@@ -42,44 +43,59 @@ class Spreads(NamedTuple):
     shared: float  # of an entry of W
     bias: float = 0.0
     slope: float = 0.0
-    own: float = 0.0
-    factor: float = 0.0  # of an entry of a factor; embeddings have spread one
+    own: float = 0.0  # of an entry of U
+    factor: float = 0.0  # of an entry of F; embeddings e have spread one
     rank: int = 0  # how many factors
+    known: float = 0.0  # of an entry of B; of G it is this times `shared`
+    level: float = 10.0  # hardly holds it
 
 
 @dataclass(frozen=True, eq=False)
 class ShrunkLinear:
     """What is learned of all and of each; parts that are left out have no entries."""
 
-    weight: Floats  # (class, component)
+    basis: Floats  # (direction, class)
+    weight: Floats  # (direction, component)
     level: Floats  # (class)
-    bias: Floats  # (annotator, class)
-    slope: Floats  # (annotator) or (0)
-    own: Floats  # (annotator, class, component) or (0, class, component)
-    embedding: Floats  # (annotator, rank)
-    factor: Floats  # (rank, class, component)
+    bias: Floats  # (annotator, class), with what is known of them
+    slope: Floats  # (annotator)
+    own: Floats  # (annotator or 0, direction, component)
+    embedding: Floats  # (annotator, factor), with what is known of them
+    factor: Floats  # (factor, direction, component)
+    known_bias: Floats  # (feature of annotators, class)
+
+    @property
+    def n_known(self) -> int:
+        """How many features of annotators were learned from."""
+        return len(self.known_bias)
 
     def logits(self, x: Floats, item: Integers, annotator: Integers) -> Floats:
         """Return logits of pairs: (pair, class)."""
-        z = x @ self.weight.T + self.level
-        out = z[item] + self.bias[annotator]
-        if len(self.slope):
-            out += self.slope[annotator, None] * z[item]
+        told = (x @ self.weight.T)[item] * (1 + self.slope[annotator, None])  # (pair, direction)
         if len(self.own):
             for at in range(0, len(item), _PIECE):
                 here = slice(at, at + _PIECE)
                 rows = x[item[here], :, None]
-                out[here] += np.matmul(self.own[annotator[here]], rows)[:, :, 0]
+                told[here] += np.matmul(self.own[annotator[here]], rows)[:, :, 0]
         if len(self.factor):
-            seen = (x @ self.factor.reshape(-1, x.shape[1]).T).reshape(
-                len(x), *self.factor.shape[:2]
-            )
-            out += np.einsum("nr,nrc->nc", self.embedding[annotator], seen[item])
-        return out
+            n_factors, n_directions, d = self.factor.shape
+            seen = (x @ self.factor.reshape(-1, d).T).reshape(-1, n_factors, n_directions)
+            told += np.einsum("nr,nrq->nq", self.embedding[annotator], seen[item])
+        return told @ self.basis + self.level + self.bias[annotator]
 
     def arrays(self) -> dict[str, Any]:
         """Return every part by name."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def joined(self, bias: Floats, slope: float, own: Floats, embedding: Floats) -> ShrunkLinear:
+        """Return the same with one annotator more."""
+        return replace(
+            self,
+            bias=np.concatenate([self.bias, bias[None]]),
+            slope=np.append(self.slope, slope),
+            own=np.concatenate([self.own, own[None]]) if len(self.own) else self.own,
+            embedding=np.concatenate([self.embedding, embedding[None]]),
+        )
 
 
 class _Block(NamedTuple):
@@ -98,15 +114,35 @@ class Pairs:
     item: Integers  # (annotation)
     annotator: Integers
     target: Floats  # (annotation, class): what was said, or a belief about it
-    n_annotators: int
+    known: Floats  # (annotator, feature): what is known of annotators
+    basis: Floats  # (direction, class)
     weight: Floats | None = None  # (annotation): how much each counts
 
     @classmethod
-    def of(cls, x: Floats, said: Annotations, weight: Floats | None = None) -> Pairs:
+    def of(
+        cls,
+        x: Floats,
+        said: Annotations,
+        *,
+        known: Floats | None = None,
+        ordinal: bool = False,
+        weight: Floats | None = None,
+    ) -> Pairs:
         """Return annotations on items with these components."""
-        target = np.eye(said.n_classes)[said.label]
-        annotator = said.annotator.astype(np.int64)
-        return cls(x, said.item.astype(np.int64), annotator, target, said.n_annotators, weight)
+        return cls(
+            x,
+            said.item.astype(np.int64),
+            said.annotator.astype(np.int64),
+            np.eye(said.n_classes)[said.label],
+            np.zeros((said.n_annotators, 0)) if known is None else known,
+            class_basis(said.n_classes, ordinal),
+            weight,
+        )
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are."""
+        return len(self.known)
 
     @cached_property
     def by_item(self) -> Any:
@@ -136,19 +172,37 @@ class Pairs:
         return found
 
 
+def class_basis(n_classes: int, ordinal: bool) -> Floats:
+    """Return what directions do to classes: (direction, class).
+
+    >>> class_basis(3, ordinal=True).tolist()
+    [[-1.0, 0.0, 1.0]]
+    """
+    if not ordinal:
+        return np.eye(n_classes)
+    place = np.arange(n_classes, dtype=np.float64)
+    return (place - place.mean())[None]
+
+
 def _adder(code: Integers, size: int) -> Any:
     here = np.arange(len(code))
     return sparse.csr_array((np.ones(len(code)), (code, here)), shape=(size, len(code)))
+
+
+class Fit(NamedTuple):
+    """Heads, and the parameters that another search may begin from."""
+
+    heads: ShrunkLinear
+    parts: dict[str, Floats]
 
 
 def fit_shrunk(
     pairs: Pairs,
     spreads: Spreads,
     *,
-    start: ShrunkLinear | None = None,
-    seed: int = 0,
-    tol: float = 1e-5,
-) -> ShrunkLinear:
+    start: dict[str, Floats] | None = None,
+    tol: float = 1e-6,
+) -> Fit:
     """Return the heads of highest posterior.
 
     Parameters
@@ -158,21 +212,20 @@ def fit_shrunk(
     spreads
         How far annotators may go.
     start
-        Heads to begin from, with the same parts or fewer.
-    seed
-        Decides where embeddings begin.
+        Parameters to begin from; those of other shapes are left.
     tol
         Ends when a step gains less than this, relative to the objective.
     """
     model = _Model(pairs, spreads)
     found = minimize(
         model.objective,
-        model.begin(start, np.random.default_rng([seed, 0xFAC7])),
+        model.begin(start),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 500, "maxcor": 20, "ftol": tol, "gtol": 1e-3},
+        options={"maxiter": 1000, "maxcor": 20, "ftol": tol, "gtol": 1e-4},
     )
-    return model.heads(found.x)
+    parts = model.parts(found.x)
+    return Fit(model.heads(parts), parts)
 
 
 class _Model:
@@ -180,16 +233,20 @@ class _Model:
 
     def __init__(self, pairs: Pairs, spreads: Spreads) -> None:
         self.pairs = pairs
-        n, c, d = pairs.n_annotators, pairs.target.shape[1], pairs.x.shape[1]
+        n, (q, c), d = pairs.n_annotators, pairs.basis.shape, pairs.x.shape[1]
         rank = spreads.rank if spreads.factor else 0
+        known = pairs.known.shape[1] if spreads.known else 0
+        self.known = pairs.known[:, :known]
         parts: dict[str, tuple[tuple[int, ...], float]] = {
-            "weight": ((c, d), spreads.shared),
-            "level": ((c,), _LEVEL),
-            "bias": ((n, c), spreads.bias),
+            "weight": ((q, d), spreads.shared),
+            "level": ((c,), spreads.level),
+            "bias": ((n, c) if spreads.bias else (0, c), spreads.bias),
             "slope": ((n if spreads.slope else 0,), spreads.slope),
-            "own": ((n if spreads.own else 0, c, d), spreads.own),
+            "own": ((n if spreads.own else 0, q, d), spreads.own),
             "embedding": ((n, rank), 1.0),
-            "factor": ((rank, c, d), spreads.factor),
+            "factor": ((rank, q, d), spreads.factor),
+            "known_bias": ((known, c), spreads.known),
+            "known_factor": ((known, q, d), spreads.known * spreads.shared),
         }
         self.shapes = {name: shape for name, (shape, _) in parts.items()}
         self.units = {name: unit for name, (_, unit) in parts.items()}
@@ -201,41 +258,84 @@ class _Model:
         shapes = zip(self.shapes.items(), parts, strict=True)
         return {name: part.reshape(shape) for (name, shape), part in shapes}
 
-    def heads(self, flat: Floats) -> ShrunkLinear:
-        """Return the heads that a flat vector stands for."""
-        parts = self.split(flat)
-        return ShrunkLinear(**{name: self.units[name] * part for name, part in parts.items()})
+    def begin(self, start: dict[str, Floats] | None) -> Floats:
+        """Return where the search begins.
 
-    def begin(self, start: ShrunkLinear | None, random: np.random.Generator) -> Floats:
-        """Return where the search begins."""
+        Embeddings and factors would never leave zero, each needing the other. They begin at the
+        first principal axes of what would pull heads of annotators' own.
+        """
         flat = np.zeros(self.bounds[-1])
         parts = self.split(flat)
-        for name in ("embedding", "factor"):
-            parts[name][:] = _START * random.normal(size=parts[name].shape)
-        if start is not None:
-            for name, value in start.arrays().items():
-                if value.size and value.shape == parts[name].shape and self.units[name]:
-                    parts[name][:] = value / self.units[name]
+        for name, value in (start or {}).items():
+            if value.size and value.shape == parts[name].shape and self.units[name]:
+                parts[name][:] = value / self.units[name]
+        n, rank = parts["embedding"].shape
+        if rank and not parts["embedding"].any():
+            pull = self.pull(self.heads(self.parts(flat))).reshape(n, -1)
+            right = np.linalg.eigh(pull.T @ pull)[1][:, ::-1][:, :rank]
+            left = pull @ right
+            found = right.shape[1]
+            size = np.maximum(np.sqrt((left**2).mean(axis=0)), 1e-12)
+            parts["embedding"][:, :found] = left / size
+            parts["factor"][:found] = right.T.reshape(found, *parts["factor"].shape[1:])
         return flat
+
+    def pull(self, heads: ShrunkLinear) -> Floats:
+        """Return where heads of their own would go at first: (annotator, direction, component)."""
+        pairs = self.pairs
+        log_chance = log_softmax(heads.logits(pairs.x, pairs.item, pairs.annotator), axis=1)
+        back = (pairs.target - np.exp(log_chance)) @ heads.basis.T
+        if pairs.weight is not None:
+            back = back * pairs.weight[:, None]
+        out = np.zeros((pairs.n_annotators, back.shape[1], pairs.x.shape[1]))
+        return self.by_blocks(back, out)
+
+    def by_blocks(self, back: Floats, out: Floats) -> Floats:
+        """Add up annotations' numbers times their components, by annotator, into `out`."""
+        padded = np.concatenate([back, np.zeros((1, back.shape[1]))])
+        for block in self.pairs.blocks:
+            out[block.annotator] = padded[block.place].swapaxes(1, 2) @ block.x
+        return out
+
+    def parts(self, flat: Floats) -> dict[str, Floats]:
+        """Return the parameters that a flat vector stands for, in their own units."""
+        return {name: self.units[name] * part for name, part in self.split(flat).items()}
+
+    def heads(self, parts: dict[str, Floats]) -> ShrunkLinear:
+        """Return the heads that parameters make."""
+        n = self.pairs.n_annotators
+        bias = np.zeros((n, len(parts["level"])))
+        bias += parts["bias"] if len(parts["bias"]) else 0.0
+        return ShrunkLinear(
+            self.pairs.basis,
+            parts["weight"],
+            parts["level"],
+            bias + self.known @ parts["known_bias"],
+            parts["slope"] if len(parts["slope"]) else np.zeros(n),
+            parts["own"],
+            np.concatenate([parts["embedding"], self.known], axis=1),
+            np.concatenate([parts["factor"], parts["known_factor"]]),
+            parts["known_bias"],
+        )
 
     def objective(self, flat: Floats) -> tuple[float, Floats]:
         """Return minus the log posterior, but for a constant, and its gradient."""
-        pairs, heads = self.pairs, self.heads(flat)
+        pairs = self.pairs
+        heads = self.heads(self.parts(flat))
         item, annotator = pairs.item, pairs.annotator
-        z = (pairs.x @ heads.weight.T + heads.level)[item]  # (annotation, class)
-        logits = z + heads.bias[annotator]
-        if len(heads.slope):
-            logits += heads.slope[annotator, None] * z
+        z = (pairs.x @ heads.weight.T)[item]  # (annotation, direction)
+        told = z * (1 + heads.slope[annotator, None])
         if len(heads.own):
-            told = np.empty((len(item) + 1, logits.shape[1]))
+            mine = np.empty((len(item) + 1, told.shape[1]))
             for block in pairs.blocks:
-                told[block.place] = block.x @ heads.own[block.annotator].swapaxes(1, 2)
-            logits += told[:-1]
+                mine[block.place] = block.x @ heads.own[block.annotator].swapaxes(1, 2)
+            told += mine[:-1]
         if len(heads.factor):
-            rank, n_classes, d = heads.factor.shape
-            seen = (pairs.x @ heads.factor.reshape(-1, d).T).reshape(-1, rank, n_classes)[item]
-            mine = heads.embedding[annotator]  # (annotation, rank)
-            logits += np.einsum("nr,nrc->nc", mine, seen)
+            n_factors, n_directions, d = heads.factor.shape
+            seen = pairs.x @ heads.factor.reshape(-1, d).T
+            seen = seen.reshape(-1, n_factors, n_directions)[item]
+            told += np.einsum("nr,nrq->nq", heads.embedding[annotator], seen)
+        logits = told @ heads.basis + heads.level + heads.bias[annotator]
         log_chance = log_softmax(logits, axis=1)
         loss, residual = -pairs.target * log_chance, np.exp(log_chance) - pairs.target
         if pairs.weight is not None:
@@ -243,23 +343,25 @@ class _Model:
 
         grad = np.zeros_like(flat)
         parts = self.split(grad)
-        back = residual
-        if len(heads.slope):
-            parts["slope"][:] = pairs.by_annotator @ (residual * z).sum(axis=1)
-            back = residual * (1 + heads.slope[annotator, None])
-        by_item = pairs.by_item @ back
+        parts["level"][:] = residual.sum(axis=0)
+        by_annotator = pairs.by_annotator @ residual
+        if len(parts["bias"]):
+            parts["bias"][:] = by_annotator
+        parts["known_bias"][:] = self.known.T @ by_annotator
+        back = residual @ heads.basis.T  # (annotation, direction)
+        if len(parts["slope"]):
+            parts["slope"][:] = pairs.by_annotator @ (back * z).sum(axis=1)
+        by_item = pairs.by_item @ (back * (1 + heads.slope[annotator, None]))
         parts["weight"][:] = by_item.T @ pairs.x
-        parts["level"][:] = by_item.sum(axis=0)
-        if self.units["bias"]:
-            parts["bias"][:] = pairs.by_annotator @ residual
         if len(heads.own):
-            told = np.concatenate([residual, np.zeros((1, residual.shape[1]))])
-            for block in pairs.blocks:
-                parts["own"][block.annotator] = told[block.place].swapaxes(1, 2) @ block.x
+            self.by_blocks(back, parts["own"])
         if len(heads.factor):
-            parts["embedding"][:] = pairs.by_annotator @ np.einsum("nc,nrc->nr", residual, seen)
-            outer = (mine[:, :, None] * residual[:, None]).reshape(len(item), -1)
-            parts["factor"][:] = ((pairs.by_item @ outer).T @ pairs.x).reshape(heads.factor.shape)
+            rank = parts["embedding"].shape[1]
+            met = np.einsum("nq,nrq->nr", back, seen[:, :rank])
+            parts["embedding"][:] = pairs.by_annotator @ met
+            outer = (heads.embedding[annotator][:, :, None] * back[:, None]).reshape(len(item), -1)
+            both = ((pairs.by_item @ outer).T @ pairs.x).reshape(heads.factor.shape)
+            parts["factor"][:], parts["known_factor"][:] = both[:rank], both[rank:]
         for name, part in parts.items():
             part *= self.units[name]
         grad += flat

@@ -202,7 +202,7 @@ class Views:
         ----------
         given
             Views, inputs, a list of texts or of paths, an array: (item, feature), or
-            (item, place, feature) for places; four axes are images.
+            (item, place, feature) for places; four axes are images, five are videos.
         encoder
             By name; `auto` takes numbers as they are and finds one that fits texts and images.
         tokens
@@ -221,7 +221,7 @@ class Views:
         from ..nn.inputs import Arrays, as_inputs
 
         inputs = as_inputs(given)
-        if encoder == "auto" and isinstance(inputs, Arrays) and inputs.values.ndim == 4:
+        if encoder == "auto" and isinstance(inputs, Arrays) and inputs.values.ndim in (4, 5):
             encoder = "efficientnet-lite0"
         if isinstance(inputs, Arrays) and encoder in ("auto", "identity"):
             return cls.of(inputs.values.numpy())

@@ -33,7 +33,7 @@ class Query(Qumatl):
     cross_every: Count = 1
     self_attention: bool | None = None
     fc: Count = 128
-    head: Literal["own", "shared", "shrunk"] = "shrunk"
+    head: Literal["own", "shared", "bias", "shrunk"] = "shrunk"
     head_hidden: Annotated[int, Ge(0)] = 0
     positions: bool = True
     scale: Literal["layer", "feature"] = "feature"

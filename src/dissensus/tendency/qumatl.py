@@ -96,7 +96,9 @@ class QueryTendency(Tendency):
             more = None if offset is None else torch.as_tensor(offset[here], dtype=torch.float32)
             with torch.inference_mode():
                 logs = [
-                    net.log_given(net.seen(x), torch.from_numpy(row), who, more).double()
+                    net.log_given(net.seen(x), torch.from_numpy(row), who, more)
+                    .double()
+                    .log_softmax(1)
                     for net in self.nets
                 ]
             out[here] = (torch.stack(logs).logsumexp(dim=0) - np.log(len(logs))).numpy()
@@ -200,7 +202,8 @@ class Qumatl(TendencyMethod):
     fc
         Width of the shared layer.
     head
-        Classifiers: each annotator's own, one shared, or a shared one with a part of their own.
+        Classifiers: each annotator's own, one shared, or a shared one with a bias, or with a bias
+        and a linear part (shrunk), of their own.
     head_hidden
         Width of their hidden layer; 0 for none.
     ordinal
@@ -240,7 +243,7 @@ class Qumatl(TendencyMethod):
     self_attention: bool | None = True
     qformer: bool = True
     fc: Count = 256
-    head: Literal["own", "shared", "shrunk"] = "own"
+    head: Literal["own", "shared", "bias", "shrunk"] = "own"
     head_hidden: Annotated[int, Ge(0)] = 256
     ordinal: bool = False
     votes: Literal["none", "before", "after"] = "none"

@@ -1,0 +1,133 @@
+"""How strongly annotators are drawn together: chosen by annotations on items held out.
+
+Items are cut into folds. Under every trial the heads are fitted without a fold and foresee the
+annotations on it; the trial with the least log-loss wins. Trials go part by part: first the space
+and what all share, then bias, slope, what is known of annotators, heads of their own, and once
+more what all share. "Off" is among the trials of every part. What a trial foresees is kept, so that
+a stack of models can weigh it beside others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax
+
+from .._relation import Floats, Integers
+from ..annotations import Annotations
+from ._base import Tell
+from ._components import Space, find_components
+from ._shrunk import Pairs, Spreads, fit_shrunk
+from ._views import Views
+
+__all__ = ["CrossFit", "Trial", "deal", "log_loss", "search"]
+
+
+class Trial(NamedTuple):
+    """A space, and spreads in it."""
+
+    space: Space
+    spreads: Spreads
+
+
+def deal(said: Annotations, folds: int, seed: int) -> Integers:
+    """Return the fold of every item, at random; as many as there are labelled items at most."""
+    random = np.random.default_rng([seed, 0xF01D])
+    folds = max(min(folds, int(np.count_nonzero(said.labels_per_item))), 2)
+    rank = np.argsort(np.argsort(random.random(said.n_items) - 2.0 * (said.labels_per_item > 0)))
+    return rank % folds
+
+
+def log_loss(said: Annotations, log_chance: Floats) -> float:
+    """Return the mean of −log of the chance of what was said."""
+    return -float(log_chance[np.arange(len(said)), said.label].mean())
+
+
+class _Fold(NamedTuple):
+    pairs: Pairs
+    held: Any  # (annotation): whether held out
+    x: Floats  # (item, component)
+
+
+@dataclass(eq=False)
+class CrossFit:
+    """What trials foresee of annotations that they have not seen.
+
+    Components, pairs and the last fit of every fold are kept: the next trial begins there.
+    """
+
+    views: Views
+    said: Annotations
+    known: Floats | None
+    ordinal: bool
+    most: int  # components
+    folds: int
+    seed: int
+    _folds: dict[Space, list[_Fold]] = field(default_factory=dict)
+    _last: dict[Any, dict[str, Floats]] = field(default_factory=dict)
+    _losses: dict[Trial, float] = field(default_factory=dict)
+
+    def foreseen(self, trial: Trial) -> Floats:
+        """Return log-probabilities out of fold: (annotation, class)."""
+        out = np.empty((len(self.said), self.said.n_classes))
+        for place, (pairs, held, x) in enumerate(self._cut(trial.space)):
+            key = (trial.space, place)
+            fit = fit_shrunk(pairs, trial.spreads, start=self._last.get(key))
+            self._last[key] = fit.parts
+            item, annotator = self.said.item[held], self.said.annotator[held]
+            out[held] = log_softmax(fit.heads.logits(x, item, annotator), axis=1)
+        return out
+
+    def loss(self, trial: Trial) -> float:
+        """Return the mean log-loss out of fold."""
+        if trial not in self._losses:
+            self._losses[trial] = log_loss(self.said, self.foreseen(trial))
+        return self._losses[trial]
+
+    def best(self, trials: Sequence[Trial]) -> Trial:
+        """Return the trial with the least log-loss, the first of several."""
+        return min(trials, key=self.loss)
+
+    def _cut(self, space: Space) -> list[_Fold]:
+        if space not in self._folds:
+            fold = deal(self.said, self.folds, self.seed)
+            self._folds[space] = [self._without(fold == each, space) for each in np.unique(fold)]
+        return self._folds[space]
+
+    def _without(self, left_out: Any, space: Space) -> _Fold:
+        held = left_out[self.said.item]
+        seen = np.flatnonzero(~left_out)
+        found = find_components(self.views.vectors[seen], self.most, space, self.seed)
+        x = found.of(self.views)
+        pairs = Pairs.of(x, self.said.keep(~held), known=self.known, ordinal=self.ordinal)
+        return _Fold(pairs, held, x)
+
+
+def search(cross: CrossFit, start: Trial, grid: dict[str, Sequence[Any]], tell: Tell) -> Trial:
+    """Return the best trial, going through the grid part by part.
+
+    Parameters
+    ----------
+    cross
+        What trials foresee.
+    start
+        Where to begin.
+    grid
+        What to try of every part, in order; of `space` all spaces.
+    tell
+        Called after every part.
+    """
+    now = start
+    for done, (part, values) in enumerate(grid.items()):
+        if part == "space":
+            now = cross.best([Trial(space, now.spreads) for space in values])
+        else:
+            name = part.partition(" ")[0]  # `shared again` is `shared`
+            now = cross.best(
+                [Trial(now.space, now.spreads._replace(**{name: each})) for each in values]
+            )
+        tell(done + 1, len(grid), f"{part}, held-out log-loss {cross.loss(now):.4f}")
+    return now

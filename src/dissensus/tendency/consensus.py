@@ -1,0 +1,143 @@
+"""One opinion for everybody: a classifier of the majority label, whoever is asked.
+
+What most work with annotations does. It cannot tell annotators apart, and it is surer than they
+are: the majority of five is nearly certain where each of the five is not. Ridge and space are
+chosen by the log-loss of majority labels on items held out, as for any classifier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge
+from scipy.special import log_softmax
+
+from .._relation import Floats, Integers
+from ..annotations import Annotations
+from ..params import Count
+from ._base import How, State, Tendency, TendencyMethod, Views
+from ._components import Components, Space, find_components
+from ._shrunk import Pairs, Spreads, fit_shrunk
+from .linear import SPACES
+
+__all__ = ["Consensus", "ConsensusTendency", "Opinion", "believed"]
+
+_SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
+
+
+class Opinion:
+    """A classifier of beliefs about items: components and one linear head."""
+
+    def __init__(self, components: Components, weight: Floats, level: Floats) -> None:
+        self.components, self.weight, self.level = components, weight, level
+
+    def log_belief(self, views: Views) -> Floats:
+        """Return log-probabilities of the classes: (item, class)."""
+        return log_softmax(self.components.of(views) @ self.weight.T + self.level, axis=1)
+
+    def state(self) -> State:
+        """Return what it has learned."""
+        head = State({}, {"weight": self.weight, "level": self.level})
+        return State.of(components=State({}, self.components.arrays()), head=head)
+
+    @classmethod
+    def from_state(cls, state: State) -> Opinion:
+        """Return it again."""
+        components = Components.from_arrays(state.inner("components").arrays)
+        return cls(components, **state.inner("head").arrays)
+
+    @classmethod
+    def learn(
+        cls, views: Views, belief: Floats, spaces: list[Space], most: int, folds: int, seed: int
+    ) -> Opinion:
+        """Learn beliefs (item, class); items whose row is zero are left out."""
+        known = np.flatnonzero(belief.sum(axis=1) > 0)
+        views, belief = views.take(known), belief[known]
+        fold = np.random.default_rng([seed, 0xF01D]).permutation(len(known)) % min(
+            folds, len(known)
+        )
+        trials = [(space, shared) for space in spaces for shared in _SHARED]
+        losses = dict.fromkeys(trials, 0.0)
+        for each in np.unique(fold) if len(known) > 1 else ():
+            held, kept = np.flatnonzero(fold == each), np.flatnonzero(fold != each)
+            for space in spaces:
+                found = find_components(views.vectors[kept], most, space, seed)
+                pairs = _pairs(found.of(views.take(kept)), belief[kept])
+                start = None
+                for shared in _SHARED:
+                    heads, start = fit_shrunk(pairs, Spreads(shared), start=start)
+                    log = cls(found, heads.weight, heads.level).log_belief(views.take(held))
+                    losses[space, shared] -= float((belief[held] * log).sum())
+        space, shared = min(trials, key=losses.__getitem__)
+        found = find_components(views.vectors, most, space, seed)
+        heads = fit_shrunk(_pairs(found.of(views), belief), Spreads(shared), tol=1e-8).heads
+        return cls(found, heads.weight, heads.level)
+
+
+def _pairs(x: Floats, belief: Floats) -> Pairs:
+    """Return items as if one annotator had spoken of them."""
+    item, n_classes = np.arange(len(x)), belief.shape[1]
+    nobody = np.zeros(len(x), dtype=np.int64)
+    return Pairs(x, item, nobody, belief, np.zeros((1, 0)), np.eye(n_classes))
+
+
+def believed(said: Annotations) -> Floats:
+    """Return the majority label of every item, shared where several tie: (item, class)."""
+    votes = said.votes()
+    most = votes.max(axis=1, keepdims=True)
+    ahead = ((votes == most) & (most > 0)).astype(np.float64)
+    return ahead / np.maximum(ahead.sum(axis=1, keepdims=True), 1)
+
+
+class ConsensusTendency(Tendency):
+    """An opinion that everybody has."""
+
+    def __init__(self, opinion: Opinion, n_annotators: int) -> None:
+        self.opinion, self.n_annotators = opinion, n_annotators
+        self.n_classes = len(opinion.level)
+
+    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+        asked, row = np.unique(np.asarray(item), return_inverse=True)
+        return self.opinion.log_belief(views.take(asked))[row]
+
+    def state(self) -> State:
+        told = State.of(opinion=self.opinion.state())
+        return State(told.notes | {"n_annotators": self.n_annotators}, told.arrays)
+
+    def with_annotator(
+        self, views: Views, label: Integers, *, features: Floats | None = None, seed: int = 0
+    ) -> ConsensusTendency:
+        return ConsensusTendency(self.opinion, self.n_annotators + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consensus(TendencyMethod):
+    """One opinion for everybody, learned from majority labels.
+
+    Parameters
+    ----------
+    space
+        What components are taken of, as in `linear`.
+    components
+        How many, at most.
+    folds
+        Parts of the items that are held out in turn to choose.
+    """
+
+    space: Literal["auto", "straight", "curved", "direction"] = "auto"
+    components: Count = 256
+    folds: Annotated[int, Ge(2)] = 3
+
+    def opinion(self, views: Views, belief: Floats, how: How) -> Opinion:
+        """Return a classifier of beliefs."""
+        spaces = list(SPACES.values()) if self.space == "auto" else [SPACES[self.space]]
+        return Opinion.learn(views, belief, spaces, self.components, self.folds, how.seed)
+
+    def learn(self, views: Views, said: Annotations, how: How) -> Tendency:
+        return ConsensusTendency(self.opinion(views, believed(said), how), said.n_annotators)
+
+    def restore(self, state: State) -> Tendency:
+        opinion = Opinion.from_state(state.inner("opinion"))
+        return ConsensusTendency(opinion, state.notes["n_annotators"])

@@ -1,0 +1,97 @@
+"""D-LEMA (2021): one network for every annotator, or for every group of annotators alike.
+
+Nothing is shared but the encoder. Predictions are means over `samples` draws of dropout. With more
+annotators than `bases`, those with similar habits share a network: annotators stand in the order
+of the first principal axis of their habits, and are cut into groups with as many labels each. The
+published method segments images and forms its groups by hand; the order is ours.
+
+    Z. Mirikharaji et al. D-LEMA: deep learning ensembles from multiple annotations, application to
+    skin lesion segmentation. CVPR Workshops 2021. arXiv:2012.07206
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout
+
+from .._relation import Integers
+from ..annotations import Annotations
+from ..nn.tables import Table
+from ..params import Count
+from ._vector_net import NetworkMethod, Sizes, VectorNet
+from .own_majority import habits
+
+__all__ = ["DLema", "DLemaNet", "groups"]
+
+
+def groups(said: Annotations, bases: int) -> Integers:
+    """Return the group of every annotator: their own, or one with others of similar habits."""
+    if said.n_annotators <= bases:
+        return np.arange(said.n_annotators)
+    habit = np.log(habits(said, 2.0))
+    habit = habit - habit.mean(axis=0)
+    axis = np.linalg.svd(habit, full_matrices=False)[2][0]
+    order = np.argsort(habit @ axis, kind="stable")
+    before = np.cumsum(said.labels_per_annotator[order]) - said.labels_per_annotator[order]
+    out = np.empty(said.n_annotators, dtype=np.int64)
+    out[order] = np.minimum(before * bases // max(len(said), 1), bases - 1)
+    return out
+
+
+class DLemaNet(VectorNet):
+    """A whole network for every group."""
+
+    group: Tensor  # (annotator)
+
+    def __init__(self, sizes: Sizes, method: DLema) -> None:
+        super().__init__(sizes)
+        self.dropout, self.samples, self.bases = method.dropout, method.samples, method.bases
+        count = min(sizes.n_annotators, method.bases)
+        first = torch.randn(count, method.hidden, sizes.features + 1) / sizes.features**0.5
+        last = torch.randn(count, sizes.n_classes, method.hidden + 1) / method.hidden**0.5
+        self.first, self.last = Table(first), Table(last)
+        self.register_buffer("group", torch.zeros(sizes.n_annotators, dtype=torch.int64))
+
+    def start(self, said: Annotations) -> None:
+        if not bool(self.group.any()):
+            self.group.copy_(torch.from_numpy(groups(said, self.bases)))
+
+    def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
+        asked, place = torch.unique(self.group[annotator], return_inverse=True)
+        first, last = self.first(asked), self.last(asked)
+        draws = 1 if self.training else self.samples
+        log_chance = [self._drawn(x, first, last)[row, place] for _ in range(draws)]
+        return torch.stack(log_chance).logsumexp(dim=0) - log(draws)
+
+    def _drawn(self, x: Tensor, first: Tensor, last: Tensor) -> Tensor:
+        """Return what every network says of every item, with some of it left out."""
+        x = dropout(x, self.dropout)
+        hidden = torch.einsum("id,ghd->igh", x, first[:, :, :-1]) + first[:, :, -1]
+        hidden = dropout(hidden.relu(), self.dropout)
+        logits = torch.einsum("igh,gch->igc", hidden, last[:, :, :-1]) + last[:, :, -1]
+        return logits.log_softmax(dim=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLema(NetworkMethod):
+    """One network for every annotator, or for every group of annotators alike.
+
+    Parameters
+    ----------
+    bases
+        Networks, at most.
+    samples
+        Draws of dropout that a prediction is the mean of.
+    """
+
+    hidden: Count = 32
+    bases: Count = 16
+    samples: Count = 10
+
+    def build(self, sizes: Sizes) -> DLemaNet:
+        return DLemaNet(sizes, self)

@@ -1,0 +1,44 @@
+"""Davani, Díaz and Prabhakaran (2022): one task per annotator over a body that all share.
+
+    P(k says · of x) = softmax(H_k h(x)),   loss: the sum over labels that were given
+
+The spread of the heads tells how much annotators will disagree; their vote is the consensus.
+
+    A. M. Davani, M. Díaz, V. Prabhakaran. Dealing with disagreements: looking beyond the majority
+    vote in subjective annotations. TACL 10, 2022. doi:10.1162/tacl_a_00449
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..nn.tables import Table
+from ._vector_net import NetworkMethod, Sizes, VectorNet, body
+
+__all__ = ["MultiTask", "MultiTaskNet"]
+
+
+class MultiTaskNet(VectorNet):
+    """A body, and a head for every annotator."""
+
+    def __init__(self, sizes: Sizes, method: MultiTask) -> None:
+        super().__init__(sizes)
+        self.body = body(sizes.features, method.hidden, method.dropout)
+        start = torch.randn(sizes.n_annotators, sizes.n_classes, method.hidden + 1)
+        self.heads = Table(start / method.hidden**0.5)  # the last for the bias
+
+    def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
+        head = self.heads(annotator)  # (pair, class, hidden + 1)
+        hidden = self.body(x)[row]
+        return (torch.einsum("nd,ncd->nc", hidden, head[:, :, :-1]) + head[:, :, -1]).log_softmax(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiTask(NetworkMethod):
+    """A head for every annotator over a hidden layer that all share."""
+
+    def build(self, sizes: Sizes) -> MultiTaskNet:
+        return MultiTaskNet(sizes, self)

@@ -1,0 +1,309 @@
+"""Where annotators look: maps, how far they can be trusted, and the page that shows them."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from safetensors.numpy import load_file
+
+from dissensus import Annotations
+from dissensus._names import as_names
+from dissensus.errors import MethodError, OptionError
+from dissensus.nn import Texts, as_inputs, encoder_for
+from dissensus.simulation.tendency import simulate_tendency
+from dissensus.tendency._base import Views
+from dissensus.tendency._drawn import heat
+from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_agreement
+from dissensus.tendency.map_report import map_report
+from dissensus.tendency.maps import look, queries_of, word_maps, word_spans
+from dissensus.tendency.own_majority import OwnMajority
+from dissensus.tendency.query import Query
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+SMALL = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=2, epochs=15, lr=1e-2)
+NAMES = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "x" * 90, "שלום"]
+CLASSES = ["<b>red</b>", "green", "blue"]
+
+
+@pytest.fixture(scope="module")
+def looked():
+    """Return a fitted model, views, and the simulation of four annotators in two groups."""
+    drawn = simulate_tendency(
+        kind="images", n_items=400, n_annotators=4, groups=2, places=4, seed=3
+    )
+    encoder = "patches[size=16,side=8]"
+    views = Views.of(drawn.inputs, encoder, tokens=True)
+    return SMALL.fit(views, drawn.said), views, drawn
+
+
+@pytest.fixture(scope="module")
+def report(looked):
+    model, views, drawn = looked
+    few = np.arange(len(NAMES))
+    said = Annotations.from_matrix(
+        np.array(CLASSES, dtype=object)[drawn.labels[few]],
+        items=NAMES,
+        annotators=NAMES,
+        classes=CLASSES,
+    )
+    return map_report(
+        model,
+        as_inputs(drawn.inputs[few]),
+        views.take(few),
+        items=said.items,
+        annotators=said.annotators,
+        classes=said.classes,
+        said=said,
+        raw=True,
+    )
+
+
+@pytest.mark.parametrize("over", ["mean", "last", "rollout"])
+def test_maps_sum_to_one(looked, over):
+    model, views, _ = looked
+    found = look(model, views, over=over, raw=True)
+    assert (found.kind, found.shape) == ("patches", (2, 2))
+    assert found.values.shape == (400, 4, 4)
+    assert_allclose(found.values.sum(axis=2), 1)
+    assert [each.shape for each in found.raw] == [(400, 1, 2, 4, 4)] * 2
+    for each in found.raw:
+        assert_allclose(each.sum(axis=4), 1, atol=1e-5)
+
+
+def test_annotators_point_to_the_places_they_look_at(looked):
+    model, views, drawn = looked
+    found = look(model, views).values
+    assert drawn.pointing(found) > 0.9
+    chance = np.random.default_rng(0).random(found.shape)
+    assert drawn.pointing(chance) < 0.6
+    assert drawn.cosine(found) > drawn.cosine(np.ones_like(found)) + 0.1
+
+
+def test_some_annotators_have_the_maps_they_have_among_all(looked):
+    model, views, _ = looked
+    for over in ("mean", "rollout"):
+        every, some = look(model, views, over=over), look(model, views, [3, 1], over=over)
+        assert_allclose(some.values, every.values[:, [3, 1]], atol=1e-6)
+
+
+def test_a_token_for_the_whole_image_is_left_out():
+    views = Views.of(np.random.default_rng(0).normal(size=(20, 10, 6)))
+    said = simulate_tendency(n_items=20, n_annotators=2).said
+    model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(views, said)
+    found = look(model, views)
+    assert (found.kind, found.shape) == ("patches", (3, 3))
+    assert_allclose(found.values.sum(axis=2), 1)
+    assert look(model, views, whole=True).values.shape == (20, 2, 10)
+
+
+def test_models_without_queries_look_nowhere(looked):
+    _, views, drawn = looked
+    with pytest.raises(MethodError, match="fit it with query or qumatl"):
+        look(OwnMajority().fit(views, drawn.said), views)
+    base = Query(qformer=False, fits=1, epochs=1).fit(views, drawn.said)
+    with pytest.raises(MethodError, match="without a Q-Former"):
+        look(base, views)
+
+
+def test_queries_inside_another_model_are_found(looked):
+    model, views, _ = looked
+
+    class Mix(OwnMajority().fit(views, looked[2].said).__class__):
+        def __init__(self):
+            self.parts = [model]
+
+    assert queries_of(Mix()) is model
+
+
+def test_trust_is_high_where_maps_show_what_matters(looked):
+    model, views, _ = looked
+    found = faithfulness(model, views, most=24)
+    assert found.deletion < found.deletion_by_chance - 0.05
+    assert found.insertion > found.insertion_by_chance + 0.05
+    assert found.randomisation > 0.1
+    assert found.stability > 0.6
+    assert found.gradient > 0.3
+    assert found.apart > 0.2
+    assert set(found.as_dict()) == {
+        "deletion", "deletion_by_chance", "insertion", "insertion_by_chance", "randomisation",
+        "stability", "gradient", "apart", "n_items",
+    }  # fmt: skip
+
+
+def test_measuring_trust_leaves_the_model_as_it_was(looked):
+    model, views, _ = looked
+    before = model.log_proba(views)
+    faithfulness(model, views, most=4)
+    assert np.array_equal(model.log_proba(views), before)
+
+
+def test_gradient_maps_are_zero_where_nothing_is():
+    drawn = simulate_tendency(n_items=30, n_annotators=2, groups=2, places=4)
+    mask = np.ones((30, 4), bool)
+    mask[:, 3] = False
+    views = Views.of_tokens(drawn.inputs, mask)
+    model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
+        views, drawn.said
+    )
+    found = gradient_maps(model, views, np.arange(2))
+    assert found.shape == (30, 2, 4)
+    assert not found[:, :, 3].any()
+    assert found[:, :, :3].min() > 0
+    assert rank_agreement(found, -found) == pytest.approx(-1)
+
+
+def test_words_add_up_their_parts():
+    text = "Unbelievably good, so it was"
+    encoder = encoder_for("minilm")
+    source = encoder.prepare(Texts((text,)))
+    n_places = source[[0]].shape[1]
+    assert n_places > len(text.split()) + 2  # a word is in parts, and there are two marks
+
+    class Given:
+        values = np.ones((1, 2, n_places)) / n_places
+
+    found = word_maps(Given(), [text], encoder.tokenizer, 128)[0]
+    assert found.shape == (2, 5)
+    assert_allclose(found.sum(axis=1), 1)
+    assert found[0, 0] > found[0, 2]
+    assert [text[begin:end] for begin, end in word_spans(text)] == text.split()
+
+
+def test_colours_are_stronger_where_more_is():
+    found = heat(np.array([0.0, 0.5, 1.0]), 1.0)
+    assert found[:, 3].tolist() == sorted(found[:, 3].tolist())
+    assert found[0, 3] == 0
+    assert found[2, 1] < found[1, 1]
+
+
+def test_a_report_is_a_folder_of_pictures_a_sheet_a_table_and_a_page(report, tmp_path):
+    from PIL import Image
+
+    report.save(tmp_path / "maps")
+    kept = {path.name for path in (tmp_path / "maps").iterdir()}
+    assert kept == {
+        "index.html",
+        "sheet.png",
+        "pictures",
+        "maps.csv",
+        "trust.json",
+        "raw.safetensors",
+    }
+    assert len(list((tmp_path / "maps" / "pictures").iterdir())) == 16
+    with (tmp_path / "maps" / "maps.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4 * 4 * 4
+    assert rows[0]["item"] == NAMES[0]
+    assert rows[1]["place"] == "row 1, column 2"
+    total = sum(float(row["weight"]) for row in rows)
+    assert total == pytest.approx(16, abs=1e-3)
+    assert json.loads((tmp_path / "maps" / "trust.json").read_text())["n_items"] == 4
+    raw = load_file(tmp_path / "maps" / "raw.safetensors")
+    assert raw["fit 2"].shape == (4, 1, 2, 4, 4)
+    with Image.open(tmp_path / "maps" / "sheet.png") as sheet:
+        assert sheet.width > 5 * 160
+    report.save(tmp_path / "maps")  # maps may take the place of maps
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("years of work")
+    with pytest.raises(OptionError, match="holds no maps"):
+        report.save(tmp_path / "other")
+    assert (tmp_path / "other" / "thesis.txt").exists()
+
+
+def test_a_report_tells_the_same_as_json(report):
+    told = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    first = told["items"][0]["annotators"][0]
+    assert first["annotator"] == NAMES[0]
+    assert first["label"] in CLASSES
+    assert first["said"] in CLASSES
+    assert sum(first["map"]) == pytest.approx(1, abs=1e-4)
+
+
+def test_names_are_data_on_the_page(report):
+    page = report.page()
+    assert "<script>alert" not in page
+    assert "onerror=alert" not in page.replace("onerror=alert(2)&gt;", "")
+    assert "http" not in page.split("<body>")[1].replace("http-equiv", "")
+    assert "default-src 'none'" in page.split("</head>")[0].replace("&#39;", "'")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed")
+def test_the_page_works_in_a_browser(report, tmp_path):
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    (tmp_path / "index.html").write_text(report.page(), encoding="utf-8")
+    with sync.sync_playwright() as running:
+        started = running.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
+        page = started.new_page()
+        wrong = []
+        page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+        page.on("pageerror", lambda told: wrong.append(str(told)))
+        page.goto(f"file://{tmp_path}/index.html")
+        assert page.locator(".item").count() == 4
+        assert page.locator(".item:visible").count() == 4
+        page.fill("#find", "שלום")
+        assert page.locator(".item:visible").count() == 1
+        page.fill("#find", "")
+        page.select_option("#who", index=2)
+        assert page.locator(".card[data-who]:visible").count() == 4
+        page.select_option("#who", "")
+        page.check("#difference")
+        assert page.locator(".heat.map:visible").count() == 0
+        assert page.locator(".heat.change:visible").count() == 16
+        assert wrong == []
+        started.close()
+
+
+def test_maps_of_texts_are_of_words():
+    drawn = simulate_tendency(kind="text", groups=2, n_items=120, n_annotators=2, seed=1)
+    encoder = encoder_for("minilm")
+    texts = Texts(drawn.inputs)
+    views = Views.of(texts, "minilm", tokens=True)
+    model = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=8, lr=5e-3).fit(
+        views, drawn.said
+    )
+    few = np.arange(3)
+    made = map_report(
+        model,
+        texts.take(few),
+        views.take(few),
+        items=as_names(["a", "b", "c"]),
+        annotators=as_names(["x", "y"]),
+        classes=drawn.said.classes,
+        encoder=encoder,
+    )
+    assert [one.kind for one in made.shown] == ["words"] * 3
+    assert made.shown[0].words == drawn.inputs[0].split()
+    assert made.shown[0].maps.shape == (2, len(made.shown[0].words))
+    assert "tint" in made.page()
+    with pytest.raises(OptionError, match="need the encoder"):
+        map_report(
+            model, texts.take(few), views.take(few), items=as_names("abc"),
+            annotators=as_names("xy"), classes=drawn.said.classes,
+        )  # fmt: skip
+
+
+def test_maps_of_videos_are_curves_over_frames():
+    drawn = simulate_tendency(kind="video", n_items=40, n_annotators=2, groups=2, places=4)
+    views = Views.of_tokens(np.random.default_rng(0).normal(size=(40, 4, 3, 6)))
+    method = Query(width=8, layers=2, heads=2, hidden=8, fc=8, fits=1, epochs=1, frame_queries=3)
+    model = method.fit(views, drawn.said)
+    found = look(model, views, raw=True)
+    assert (found.kind, found.shape) == ("frames", (4,))
+    assert_allclose(found.values.sum(axis=2), 1)
+    assert found.raw[0].shape == (40, 2, 2, 2, 12)
+    assert not np.isnan(faithfulness(model, views, most=4).deletion)
+    few = np.arange(2)
+    made = map_report(
+        model, as_inputs(drawn.inputs[few]), views.take(few), items=as_names("ab"),
+        annotators=as_names("xy"), classes=drawn.said.classes,
+    )  # fmt: skip
+    assert len(made.shown[0].pictures) == 4
+    assert "frame 4" in made.page()
+    assert torch.is_tensor(model.nets[0].entrance.times)

@@ -1,0 +1,515 @@
+"""Queries of annotators: the Q-Former, QuMATL and what has to hold of them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from safetensors.torch import save_file
+from torch.nn import functional
+
+from dissensus import Annotations
+from dissensus.errors import DataError, MethodError
+from dissensus.nn import Examples, Training
+from dissensus.simulation.tendency import simulate_tendency, thinned
+from dissensus.tendency._base import How, Views
+from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
+from dissensus.tendency._slots import slots
+from dissensus.tendency.qformer import QFormer, Shape, load_qformer
+from dissensus.tendency.query import Query
+from dissensus.tendency.qumatl import Qumatl, voted
+
+SMALL = Shape(width=24, layers=5, heads=3, hidden=40)
+TINY = {"width": 16, "layers": 2, "heads": 2, "hidden": 16, "fc": 8, "dropout": 0.0, "fits": 1}
+
+
+def filled(network, spread=0.3):
+    """Return a network with weights that are far from their start."""
+    torch.manual_seed(0)
+    for value in network.parameters():
+        torch.nn.init.normal_(value, std=spread)
+    return network.eval()
+
+
+def tokens(n_items=4, n_places=9, width=10, seed=0):
+    made = torch.Generator().manual_seed(seed)
+    mask = torch.rand(n_items, n_places, generator=made) > 0.3
+    mask[:, 0] = True
+    return torch.randn(n_items, n_places, width, generator=made), mask
+
+
+def crowd(n_items=40, n_annotators=4, seed=0, kept=1.0):
+    """Return views and annotations of a small simulated crowd."""
+    drawn = simulate_tendency(
+        n_items=n_items, n_annotators=n_annotators, groups=2, places=4, seed=seed, kept=kept
+    )
+    return Views.of(drawn.inputs), drawn.said, drawn
+
+
+def fitted(method, n_items=40, **more):
+    views, said, _ = crowd(n_items, **more)
+    return method.fit(views, said), views, said
+
+
+def net_for(method, views, said):
+    """Return a network that has hardly been trained, and a batch with everything that was said."""
+    net = replace(method, epochs=1, lr=1e-12).fit(views, said).nets[0]
+    net.zero_grad(set_to_none=True)
+    return net, next(iter(Examples(views.rows, said).batches(10**6, 0, 0, shuffle=False)))
+
+
+class TestQFormer:
+    @pytest.mark.parametrize("kind", ["Blip2QFormer", "InstructBlipQFormer"])
+    def test_it_equals_that_of_transformers_with_equal_weights(self, kind, tmp_path):
+        import transformers
+
+        config = getattr(transformers, f"{kind}Config")(
+            hidden_size=24,
+            num_hidden_layers=5,
+            num_attention_heads=3,
+            intermediate_size=40,
+            encoder_hidden_size=10,
+            vocab_size=7,
+        )
+        theirs = filled(getattr(transformers, f"{kind}Model")(config))
+        state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
+        queries = torch.randn(1, 6, 24)
+        save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
+        told = {"qformer_config": config.to_dict()}
+        (tmp_path / "config.json").write_text(json.dumps(told, default=str))
+        ours, found = load_qformer(tmp_path, 10)
+        assert torch.equal(found, queries)
+        values, mask = tokens()
+        more = {} if kind.startswith("Blip2") else {"input_ids": torch.zeros(4, 0).long()}
+        wanted = theirs(
+            query_embeds=queries.expand(4, -1, -1),
+            encoder_hidden_states=values,
+            encoder_attention_mask=mask.long(),
+            **more,
+        ).last_hidden_state
+        for weights in (False, True):
+            got = ours.eval()(queries, values, mask, weights=weights).values
+            assert_allclose(got.detach(), wanted.detach(), atol=1e-5)
+
+    def test_tokens_of_another_width_get_keys_of_their_own(self, tmp_path):
+        from transformers import Blip2QFormerConfig, Blip2QFormerModel
+
+        sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}
+        config = Blip2QFormerConfig(**sizes, intermediate_size=40, encoder_hidden_size=10)
+        model = filled(Blip2QFormerModel(config))
+        save_file(model.state_dict(), tmp_path / "model.safetensors")
+        (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
+        ours, queries = load_qformer(tmp_path, 7, self_attention=False)
+        assert queries is None
+        assert ours.layers[0].cross.key.weight.shape == (24, 7)
+        assert torch.equal(
+            ours.layers[1].feed.wide.weight, model.encoder.layer[1].intermediate_query.dense.weight
+        )
+
+    def test_a_folder_without_a_qformer_is_refused_in_one_line(self, tmp_path):
+        with pytest.raises(DataError, match="not the settings of a Q-Former"):
+            load_qformer(tmp_path, 7)
+        told = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3}
+        (tmp_path / "config.json").write_text(json.dumps({**told, "intermediate_size": 40}))
+        with pytest.raises(DataError, match="no safetensors"):
+            load_qformer(tmp_path, 7)
+        save_file({"something": torch.zeros(1)}, tmp_path / "model.safetensors")
+        with pytest.raises(DataError, match=r"no weights for norm\.weight, and"):
+            load_qformer(tmp_path, 7)
+
+    def test_queries_in_another_order_find_the_same_in_that_order(self):
+        asks = filled(QFormer(SMALL, 10))
+        values, mask = tokens()
+        queries, order = torch.randn(1, 5, 24), torch.tensor([3, 0, 4, 1, 2])
+        there = asks(queries, values, mask).values[:, order]
+        assert_allclose(
+            there.detach(), asks(queries[:, order], values, mask).values.detach(), atol=1e-5
+        )
+
+    def test_weights_are_distributions_over_places_that_are_there(self):
+        asks = filled(QFormer(SMALL, 10))
+        values, mask = tokens()
+        found = asks(torch.randn(1, 5, 24), values, mask, weights=True)
+        assert [tuple(each.shape) for each in found.cross] == [(4, 3, 5, 9)] * 3
+        assert [tuple(each.shape) for each in found.own] == [(4, 3, 5, 5)] * 5
+        for each in [*found.cross, *found.own]:
+            assert_allclose(each.sum(dim=-1).detach(), 1, atol=1e-6)
+        assert float(found.cross[0].detach().permute(0, 3, 1, 2)[~mask].abs().max()) == 0
+
+    def test_what_is_not_there_changes_nothing(self):
+        asks = filled(QFormer(SMALL, 10))
+        values, mask = tokens()
+        queries = torch.randn(1, 5, 24)
+        other = torch.where(mask[:, :, None], values, torch.full_like(values, 7.0))
+        assert_allclose(
+            asks(queries, values, mask).values.detach(), asks(queries, other, mask).values.detach()
+        )
+
+    @pytest.mark.parametrize("self_attention", [True, False])
+    def test_queries_touch_each_other_by_self_attention_alone(self, self_attention):
+        asks = filled(
+            QFormer(
+                Shape(width=24, layers=3, heads=3, hidden=40, self_attention=self_attention), 10
+            )
+        )
+        queries = torch.randn(1, 4, 24, requires_grad=True)
+        asks(queries, *tokens()).values[:, 1].sum().backward()
+        moved = queries.grad[0].abs().sum(dim=1)
+        assert (moved[[0, 2, 3]] > 0).all() == self_attention
+        if not self_attention:
+            assert moved[[0, 2, 3]].tolist() == [0, 0, 0]
+
+    def test_guests_see_the_others_who_do_not_see_them(self):
+        asks = filled(QFormer(SMALL, 10))
+        values, mask = tokens()
+        queries = torch.randn(1, 6, 24)
+        alone = asks(queries[:, :4], values, mask).values
+        both = asks(queries, values, mask, n_guests=2).values
+        one = asks(queries[:, [0, 1, 2, 3, 5]], values, mask, n_guests=1).values
+        assert_allclose(both[:, :4].detach(), alone.detach(), atol=1e-5)
+        assert_allclose(both[:, 5].detach(), one[:, 4].detach(), atol=1e-5)
+
+    def test_a_single_query_is_an_attention_pool(self):
+        asks = filled(
+            QFormer(Shape(width=8, layers=1, heads=2, hidden=12, self_attention=False), 10)
+        )
+        values, mask = tokens()
+        query = torch.randn(1, 1, 8)
+        got = asks(query, values, mask).values[:, 0]
+        layer = asks.layers[0]
+        start = asks.norm(query)[0, 0]
+        pooled = []
+        for head in range(2):
+            part = slice(4 * head, 4 * head + 4)
+            score = layer.cross.key(values)[:, :, part] @ layer.cross.query(start)[part] / 2
+            share = score.masked_fill(~mask, -torch.inf).softmax(dim=1)
+            pooled.append((share[:, :, None] * layer.cross.value(values)[:, :, part]).sum(dim=1))
+        wanted = layer.feed(layer.cross.norm(start + layer.cross.out(torch.cat(pooled, dim=1))))
+        assert_allclose(got.detach(), wanted.detach(), atol=1e-5)
+
+
+class TestHeads:
+    @pytest.mark.parametrize("hidden", [0, 6])
+    def test_own_heads_are_one_network_each(self, hidden):
+        torch.manual_seed(0)
+        heads = OwnHeads(5, 7, hidden, 3)
+        x, annotator = torch.randn(30, 7), torch.randint(5, (30,))
+        got = heads(x, annotator)
+        for pair in range(30):
+            out = x[pair]
+            for place, (weight, bias) in enumerate(zip(heads.weights, heads.biases, strict=True)):
+                out = functional.gelu(out) if place else out
+                out = out @ weight.all[annotator[pair]] + bias.all[annotator[pair]]
+            assert_allclose(got[pair].detach(), out.detach(), atol=1e-5)
+
+    def test_annotators_that_are_not_there_get_no_gradient(self):
+        torch.manual_seed(0)
+        for heads in (OwnHeads(6, 7, 4, 3), ShrunkHeads(6, 7, 0, 3)):
+            heads(torch.randn(4, 7), torch.tensor([1, 4, 1, 1])).sum().backward()
+            for table in heads.modules():
+                if hasattr(table, "all"):
+                    assert table.weight.grad.coalesce().indices()[0].tolist() == [1, 4]
+
+    def test_shrunk_heads_begin_as_one(self):
+        torch.manual_seed(0)
+        heads = ShrunkHeads(6, 7, 0, 3)
+        x, annotator = torch.randn(4, 7), torch.tensor([1, 4, 0, 2])
+        assert_allclose(heads(x, annotator).detach(), heads.shared(x, annotator).detach())
+
+    def test_rows_of_pairs_are_short_however_unevenly_pairs_are_spread(self):
+        owner = torch.cat([torch.zeros(1000).long(), torch.arange(1, 101)])
+        laid = slots(owner)
+        assert len(laid.owner) * laid.size <= 3 * len(owner) + laid.size
+        x = torch.randn(len(owner), 2)
+        assert torch.equal(laid.pick(laid.lay(x)), x)
+        assert torch.equal(laid.owner[laid.place // laid.size], owner)
+
+    def test_ordinal_heads_give_distributions_that_rise_with_the_score(self):
+        torch.manual_seed(0)
+        heads = OrdinalHeads(
+            SharedHeads(1, 0, 1), gaps_of(torch.tensor([3.0, 5.0, 9.0, 2.0])), 2, own=True
+        )
+        torch.nn.init.ones_(heads.score.body[0].weight)
+        torch.nn.init.zeros_(heads.score.body[0].bias)
+        chance = heads(torch.linspace(-30, 30, 61)[:, None], torch.zeros(61).long()).exp()
+        assert_allclose(chance.sum(dim=1).detach(), 1, atol=1e-5)
+        mean = (chance * torch.arange(4)).sum(dim=1)
+        assert (mean.diff() >= -1e-6).all()
+        middle = heads(torch.zeros(1, 1), torch.zeros(1).long()).exp()[0]
+        assert_allclose(middle.detach(), np.array([3.5, 5, 9, 2.5]) / 20, atol=1e-3)
+
+
+class TestNetwork:
+    @pytest.mark.parametrize("head", ["own", "shared", "bias", "shrunk"])
+    @pytest.mark.parametrize("self_attention", [True, False])
+    @torch.no_grad()
+    def test_annotators_in_another_order_give_the_same_loss(self, head, self_attention):
+        views, said, _ = crowd()
+        method = Query(**TINY, head=head, self_attention=self_attention)
+        with torch.enable_grad():
+            net, batch = net_for(method, views, said)
+        filled(net)
+        before = float(net.loss(batch))
+        order = torch.tensor([2, 0, 3, 1])  # who stands now at a place
+        for table in net.modules():
+            if hasattr(table, "all"):
+                table.weight.data.copy_(table.weight.data[order])
+        there = torch.argsort(order)[batch.annotator]
+        assert float(net.loss(batch._replace(annotator=there))) == pytest.approx(before, rel=1e-5)
+        assert float(net.loss(batch)) != pytest.approx(before, rel=1e-5)
+
+    def test_asking_only_whom_is_wanted_finds_what_asking_all_finds(self):
+        views, said, _ = crowd(kept=0.4)
+        net, batch = net_for(Query(**TINY, self_attention=False), views, said)
+        filled(net)
+        seen = net.seen(batch.x)
+        every = net.looked(seen, torch.arange(4)).values[batch.row, batch.annotator]
+        assert_allclose(
+            net._asked(seen, batch.row, batch.annotator).detach(), every.detach(), atol=1e-5
+        )
+
+    @pytest.mark.parametrize("self_attention", [True, False])
+    def test_a_label_that_was_not_given_is_in_no_gradient(self, self_attention):
+        views, said, _ = crowd()
+        net, batch = net_for(Query(**TINY, head="own", self_attention=self_attention), views, said)
+        filled(net)
+        without = batch.annotator != 2
+        net.loss(
+            type(batch)(
+                batch.x,
+                batch.row[without],
+                batch.annotator[without],
+                batch.label[without],
+                batch.item,
+            )
+        ).backward()
+        queries = net.queries.own.weight.grad
+        queries = queries.to_dense() if queries.is_sparse else queries
+        heads = net.heads.weights[0].weight.grad.to_dense()
+        assert float(heads[2].abs().max()) == 0
+        assert float(heads[1].abs().max()) > 0
+        assert (float(queries[2].abs().max()) == 0) == (not self_attention)
+
+    def test_one_head_and_equal_queries_give_equal_predictions(self):
+        views, said, _ = crowd()
+        net, batch = net_for(Query(**TINY, head="shared"), views, said)
+        filled(net).queries.own.weight.data[:] = 0.5
+        log = net.log_given(net.seen(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
+        assert_allclose(log.detach(), log[:, :1].expand(-1, 4, -1).detach(), atol=1e-5)
+
+    @pytest.mark.parametrize("head", ["own", "shared", "bias", "shrunk"])
+    def test_one_more_annotator_adds_a_query_and_a_head_and_nothing_else(self, head):
+        method = Query(**TINY, head=head, epochs=1)
+        sizes = []
+        for count in (4, 5):
+            views, said, _ = crowd(n_annotators=count)
+            net, _ = net_for(method, views, said)
+            sizes.append(sum(value.numel() for value in net.parameters()))
+        own = {"own": 8 * 3 + 3, "shared": 0, "bias": 3, "shrunk": 8 * 3 + 3}[head]
+        assert sizes[1] - sizes[0] == 16 + own
+
+    def test_a_step_does_not_cost_what_annotators_who_are_silent_would(self):
+        drawn = simulate_tendency(n_items=30, n_annotators=3, groups=2, places=4)
+        said = drawn.said
+        many = Annotations.from_codes(
+            said.item,
+            said.annotator * np.int64(9999),
+            said.label,
+            items=30,
+            annotators=20_000,
+            classes=3,
+        )
+        method = Query(**TINY, head="own", epochs=2)
+        got = method.fit(Views.of(drawn.inputs), many)
+        assert not got.nets[0].sizes.shape.self_attention
+        chance = got.log_chance(Views.of(drawn.inputs), np.array([0, 1]), np.array([19_998, 7]))
+        assert_allclose(np.exp(chance).sum(axis=1), 1)
+
+
+class TestLearning:
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {},
+            {"head": "own", "self_attention": False},
+            {"head": "shared", "cross_every": 2},
+            {"qformer": False},
+            {"ordinal": True},
+            {"ordinal": True, "head": "own", "head_hidden": 5},
+            {"votes": "before"},
+            {"votes": "after"},
+            {"scale": "layer", "positions": False, "reduction": "sum", "choose": "accuracy"},
+        ],
+        ids=str,
+    )
+    def test_it_learns_and_comes_back_from_its_state(self, more):
+        method = Query(**{**TINY, "epochs": 3, **more})
+        got, views, _ = fitted(method, kept=0.7)
+        log = got.log_proba(views)
+        assert log.shape == (40, 4, 3)
+        assert_allclose(np.exp(log).sum(axis=2), 1)
+        state = got.state()
+        again = method.restore(type(state)(json.loads(json.dumps(state.notes)), state.arrays))
+        assert_allclose(again.log_proba(views), log, atol=1e-6)
+
+    def test_the_same_seed_gives_the_same_and_fits_differ(self):
+        method = Query(**{**TINY, "fits": 2, "epochs": 2})
+        views, said, _ = crowd()
+        one, two = (method.fit(views, said, seed=3).log_proba(views) for _ in range(2))
+        other = method.fit(views, said, seed=4)
+        assert np.array_equal(one, two)
+        assert not np.allclose(one, other.log_proba(views))
+        first, second = other.nets
+        assert not torch.equal(first.queries.own.weight, second.queries.own.weight)
+
+    def test_it_learns_who_looks_where(self):
+        drawn = simulate_tendency(n_items=460, n_annotators=4, groups=2, places=4, seed=1)
+        views = Views.of(drawn.inputs)
+        train, test = np.arange(400), np.arange(400, 460)
+        said = drawn.said.keep(drawn.said.item < 400)
+        said = Annotations.from_codes(
+            said.item, said.annotator, said.label, items=400, annotators=4, classes=3
+        )
+        method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
+        got = method.fit(views.take(train), said)
+        right = got.log_proba(views.take(test)).argmax(axis=2) == drawn.labels[test]
+        assert right.mean() > 0.75
+        same = simulate_tendency(n_items=460, n_annotators=4, groups=2, places=4, seed=1)
+        assert np.array_equal(same.labels, drawn.labels)
+
+    def test_votes_after_are_the_vote_of_stored_predictions(self):
+        views, said, _ = crowd(n_annotators=5)
+        after = Query(**{**TINY, "epochs": 2, "votes": "after"}).fit(views, said)
+        plain = Query(**{**TINY, "epochs": 2}).fit(views, said)
+        stored = np.exp(plain.log_proba(views))
+        votes = np.stack([(stored.argmax(axis=2) == each).sum(axis=1) for each in range(3)], axis=1)
+        got = after.log_proba(views)
+        assert_allclose(got[:, 0], np.log(voted(stored)), atol=1e-6)
+        clear = np.sort(votes, axis=1)[:, -1] > np.sort(votes, axis=1)[:, -2]
+        assert clear.any()
+        assert np.array_equal(got[clear, 0].argmax(axis=1), votes[clear].argmax(axis=1))
+
+    def test_votes_before_of_one_annotator_are_ordinary_training(self):
+        views, said, _ = crowd(n_annotators=1)
+        ways = [{"votes": "before"}, {"head": "shared"}]
+        one, two = (Query(**{**TINY, "epochs": 3, **way}).fit(views, said) for way in ways)
+        assert_allclose(one.log_proba(views), two.log_proba(views), atol=1e-6)
+
+    def test_a_correction_begins_at_the_logits_it_is_given_and_gets_better(self):
+        views, said, _ = crowd(n_items=200, kept=0.8)
+        rng = np.random.default_rng(0)
+        offset = rng.normal(size=(len(said), 3))
+        still = Query(**{**TINY, "epochs": 1, "lr": 1e-12}).learn(views, said, How(), offset)
+        got = still.log_chance(views, said.item, said.annotator, offset)
+        plain = offset - np.log(np.exp(offset).sum(axis=1, keepdims=True))
+        assert_allclose(got, plain, atol=1e-5)
+        rows = np.arange(len(said))
+        moved = Query(**{**TINY, "epochs": 15, "lr": 5e-3}).learn(views, said, How(), offset)
+        after = moved.log_chance(views, said.item, said.annotator, offset)
+        assert after[rows, said.label].mean() > plain[rows, said.label].mean() + 0.1
+        with pytest.raises(MethodError, match="asks for offsets"):
+            moved.log_chance(views, said.item, said.annotator)
+        with pytest.raises(MethodError, match="fitted without offsets"):
+            Query(**TINY, epochs=1).fit(views, said).log_chance(
+                views, said.item, said.annotator, offset
+            )
+
+    def test_offsets_follow_annotations_whatever_their_order_in_a_batch(self):
+        views, said, _ = crowd(kept=0.6)
+        offset = np.random.default_rng(0).normal(size=(len(said), 3))
+        net, _ = net_for(Query(**TINY), views, said)
+        net.offset_by(said, offset)
+        batch = Examples(views.rows, said).batch(np.array([7, 2, 30]))
+        wanted = [
+            offset[(said.item == [7, 2, 30][row]) & (said.annotator == who)][0]
+            for row, who in zip(batch.row.tolist(), batch.annotator.tolist(), strict=True)
+        ]
+        assert_allclose(net._offset(batch).numpy(), wanted, atol=1e-6)
+
+    def test_items_of_another_kind_are_refused_in_one_line(self):
+        got, _, _ = fitted(Query(**TINY, epochs=1))
+        with pytest.raises(DataError, match="4 tokens of 16"):
+            got.log_proba(Views.of(np.zeros((3, 16))))
+        with pytest.raises(DataError, match="places"):
+            got.log_proba(Views.of(np.zeros((3, 5, 16))))
+
+    def test_qumatl_is_trained_as_published(self):
+        told = Qumatl().training(3)
+        wanted = Training(
+            epochs=200, batch=32, optimizer="adamw", lr=1e-4, decay=0.01, clip=1.0,
+            scheduler="warmup-cosine", warmup=0.2, patience=25, seed=3,
+        )  # fmt: skip
+        assert told == wanted
+        shape = Qumatl()._shape(10)
+        assert (shape.layers, shape.width, shape.heads, shape.hidden) == (12, 768, 12, 3072)
+        net_sizes = QFormer(Shape(), 1408)
+        assert sum(layer.cross is not None for layer in net_sizes.layers) == 6
+
+
+class TestNewcomers:
+    @pytest.mark.parametrize(
+        "more", [{"self_attention": True}, {"self_attention": False, "head": "own"}], ids=str
+    )
+    def test_only_the_newcomers_row_learns_and_others_stay_as_they_were(self, more):
+        method = Query(**{**TINY, "epochs": 2, **more})
+        got, views, said = fitted(method)
+        before = got.log_proba(views)
+        label = said.label[said.annotator == 1].astype(int)
+        grown = got.with_annotator(views, label)
+        assert grown.n_annotators == 5
+        assert_allclose(grown.log_proba(views)[:, :4], before, atol=1e-6)
+        old, new = got.nets[0].state_dict(), grown.nets[0].state_dict()
+        for name, value in old.items():
+            assert torch.equal(new[name][: len(value)] if value.ndim else new[name], value), name
+        assert not torch.equal(new["queries.own.weight"][4], new["queries.own.weight"][1])
+        again = method.restore(grown.state())
+        assert_allclose(again.log_proba(views), grown.log_proba(views), atol=1e-6)
+        twice = grown.with_annotator(views, label)
+        assert_allclose(twice.log_proba(views)[:, :5], grown.log_proba(views), atol=1e-6)
+
+    def test_a_newcomer_is_taken_for_whom_they_resemble(self):
+        drawn = simulate_tendency(n_items=300, n_annotators=4, groups=2, places=4, seed=2)
+        views = Views.of(drawn.inputs)
+        known = drawn.said.keep(drawn.said.annotator < 3)
+        known = Annotations.from_codes(
+            known.item, known.annotator, known.label, items=300, annotators=3, classes=3
+        )
+        method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
+        got = method.fit(views, known)
+        few = np.arange(20)
+        grown = got.with_annotator(views.take(few), drawn.labels[few, 3])
+        rest = views.take(np.arange(20, 300))
+        right = grown.log_proba(rest, [3])[:, 0].argmax(axis=1) == drawn.labels[20:, 3]
+        assert right.mean() > 0.7  # of group 1; the others are at .33
+
+    def test_what_is_known_of_an_annotator_foresees_one_who_never_spoke(self):
+        drawn = simulate_tendency(n_items=300, n_annotators=9, groups=2, places=4, seed=2)
+        views = Views.of(drawn.inputs)
+        known = drawn.said.keep(drawn.said.annotator < 8)
+        known = Annotations.from_codes(
+            known.item, known.annotator, known.label, items=300, annotators=8, classes=3
+        )
+        side = np.eye(2)[drawn.group]
+        method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
+        got = method.fit(views, known, metadata=side[:8])
+        right = {}
+        for place in range(2):
+            grown = got.with_annotator(views.take([]), np.array([], int), features=np.eye(2)[place])
+            found = grown.log_proba(views, [8])[:, 0].argmax(axis=1)
+            right[place] = (found == drawn.labels[:, 8]).mean()
+        assert right[0] > 0.65 > 0.5 > right[1]
+
+    def test_newcomers_of_whom_nothing_is_known_are_refused_in_one_line(self):
+        got, views, _ = fitted(Query(**TINY, epochs=1))
+        with pytest.raises(MethodError, match="nothing is known; give some labels"):
+            got.with_annotator(views.take([]), np.array([], int))
+        with pytest.raises(DataError, match="0 features of an annotator, but 2 are given"):
+            got.with_annotator(views.take([]), np.array([], int), features=np.zeros(2))
+
+
+def test_thinned_annotations_lose_the_share_they_should():
+    said = simulate_tendency(n_items=100).said
+    assert len(thinned(said, 0.3)) == 420
+    assert thinned(said, 0.3, seed=1) != thinned(said, 0.3, seed=2)
