@@ -21,6 +21,7 @@ VERBS = {
     "agree": ("agree", "Say how much annotators agree, in several measures."),
     "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),
     "next": ("next", "Say what to label next, by whom, and when to stop."),
+    "meta": ("meta", "Learn small tasks from few labels of shaky annotators."),
     "evaluate": ("evaluate", "Score labels against known ones."),
     "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
     "convert": ("convert", "Write annotations in another format."),

@@ -7,17 +7,25 @@ files). A table has a column of texts or of image files. A `.npy` or `.npz` has 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from .._names import as_names
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import Images, Inputs, Texts, as_inputs
 
-__all__ = ["folder_truth", "read_inputs"]
+__all__ = [
+    "INPUT_COLUMNS",
+    "as_texts_or_images",
+    "folder_truth",
+    "image_files",
+    "read_inputs",
+    "read_others",
+]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
@@ -45,18 +53,49 @@ def read_inputs(path: str | Path, items: Names, *, column: str | None = None) ->
     return _from_table(path, items, column)
 
 
+def read_others(
+    path: str | Path, items: Names, *, column: str | None = None
+) -> tuple[list[str], Inputs]:
+    """Return all other items that a file or folder of inputs holds, and their inputs.
+
+    Parameters
+    ----------
+    path, column
+        As for `read_inputs`.
+    items
+        Names of the items to leave out.
+    """
+    path, known = Path(path), set(items.tolist())
+    if path.is_dir():
+        used = {_files(path, items)[name] for name in known}
+        files = [file for file in image_files(path) if file not in used]
+        return [file.relative_to(path).as_posix() for file in files], Images(tuple(files))
+    if path.suffix in (".npy", ".npz"):
+        every = _row_names(path, column)
+    else:
+        every = _table_items(path, column)
+    names = [name for name in every if name not in known]
+    return names, read_inputs(path, as_names(names), column=column)
+
+
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
     return {name: file.parent.name for name, file in _files(Path(path), items).items()}
 
 
-def _files(folder: Path, items: Names) -> dict[str, Path]:
-    """Return item → file, by the first way of naming that knows every item."""
-    images = sorted(
+def image_files(folder: Path) -> list[Path]:
+    """Return the images in a folder, however deep, in order."""
+    found = sorted(
         file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file()
     )
-    if not images:
+    if not found:
         raise DataError(f"{folder}: no images in it; they end in {', '.join(sorted(_ENDINGS))}")
+    return found
+
+
+def _files(folder: Path, items: Names) -> dict[str, Path]:
+    """Return item → file, by the first way of naming that knows every item."""
+    images = image_files(folder)
     fewest: list[str] | None = None
     for told in _WAYS:
         known: dict[str, Path] = {}
@@ -89,13 +128,17 @@ _WAYS: tuple[Callable[[str], str], ...] = (
 )
 
 
-def _rows(path: Path, items: Names, column: str | None) -> Any:
-    """Return the row of every item: by its number, or in order where there are as many."""
+def _arrays(path: Path) -> dict[str, Any]:
     try:
         stored = np.load(path, allow_pickle=False)
-        arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
+        return dict(stored) if path.suffix == ".npz" else {"": stored}
     except (OSError, ValueError, EOFError) as problem:
         raise DataError(f"{path}: not an array of numbers ({problem})") from None
+
+
+def _rows(path: Path, items: Names, column: str | None) -> Any:
+    """Return the row of every item: by its number, or in order where there are as many."""
+    arrays = _arrays(path)
     names = arrays.pop("items", None) if column != "items" else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; say which one is meant")
@@ -119,18 +162,42 @@ def _rows(path: Path, items: Names, column: str | None) -> Any:
     )
 
 
-def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
+def _row_names(path: Path, column: str | None) -> list[str]:
+    """Return the name of every row: what stands in `items`, or its number."""
+    arrays = _arrays(path)
+    if "items" in arrays and column != "items":
+        return [str(name) for name in arrays["items"].tolist()]
+    values = arrays[column] if column in arrays else next(iter(arrays.values()))
+    return [str(row) for row in range(len(values))]
+
+
+def _table_items(path: Path, column: str | None) -> list[str]:
+    from ..io.tables import read_columns
+
+    source, roles = _table_roles(path, column)
+    frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
+    return list(dict.fromkeys(frame[roles["item"]].cast(str).to_list()))
+
+
+def _table_roles(path: Path, column: str | None) -> tuple[Any, dict[str, str]]:
     from ..io.columns import NEEDED, find_columns
     from ..io.sources import open_source
-    from ..io.tables import column_names, read_columns
+    from ..io.tables import column_names
 
     source = open_source(path)
     roles = find_columns(
         column_names(source),
-        {"item": [*NEEDED["item"], "id"], "input": _COLUMNS},
+        {"item": [*NEEDED["item"], "id"], "input": INPUT_COLUMNS},
         None if column is None else {"input": column},
         source.name,
     )
+    return source, roles
+
+
+def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
+    from ..io.tables import read_columns
+
+    source, roles = _table_roles(path, column)
     frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
     known = dict(
         zip(
@@ -143,12 +210,17 @@ def _from_table(path: Path, items: Names, column: str | None) -> Inputs:
         if name not in known:
             raise DataError(f"{path}: no row for item {name!r}")
     found = [known[name] for name in items.tolist()]
+    return as_texts_or_images(path.parent, found)
+
+
+def as_texts_or_images(folder: Path, found: Sequence[str]) -> Inputs:
+    """Return what a column of a table holds: images below its folder, or texts."""
     if found and all(Path(text).suffix.lower() in _ENDINGS and len(text) < 300 for text in found):
-        return Images(tuple(_inside(path.parent, text) for text in found))
+        return Images(tuple(_inside(folder, text) for text in found))
     return Texts(tuple(found))
 
 
-_COLUMNS = [
+INPUT_COLUMNS = [
     *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
     *["image", "image_path", "file", "filename", "file_name", "path"],
 ]
