@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .aggregation._base import Aggregator
     from .estimation._base import Estimator
     from .learning._base import Method
+    from .meta.adapter import Rule
     from .planning._base import Policy
     from .recovery._base import RecoveryMethod
     from .simulation._crowd import Strategy
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Registry",
+    "adapters",
     "aggregators",
     "estimators",
     "learners",
@@ -288,6 +290,33 @@ learners: Registry[Method] = Registry(
         "coupled": "confusion-layer",
         "CCEM": "confusion-layer",
         "goldberger": "global-noise",
+    },
+)
+
+adapters: Registry[Rule] = Registry(
+    "meta",
+    {
+        "em-full": "dissensus.meta.em_full:EmFull",
+        "em-one-coin": "dissensus.meta.em_one_coin:EmOneCoin",
+        "em-shrink": "dissensus.meta.em_shrink:EmShrink",
+        "em-kinds": "dissensus.meta.em_kinds:EmKinds",
+        "em-fooled": "dissensus.meta.em_fooled:EmFooled",
+        "vb-full": "dissensus.meta.vb_full:VbFull",
+        "vb-kinds": "dissensus.meta.vb_kinds:VbKinds",
+        "prototypes": "dissensus.meta.prototypes:Prototypes",
+        "ridge": "dissensus.meta.ridge:Ridge",
+        "cnp": "dissensus.meta.cnp:Cnp",
+        "maml": "dissensus.meta.maml:Maml",
+    },
+    {
+        "em": "em-full",
+        "vb": "vb-full",
+        "soft-votes": "em-full[steps=1]",
+        "protonet": "prototypes",
+        "protonet-mv": "prototypes",
+        "protonet-ds": "prototypes[labels=dawid-skene]",
+        "r2-d2": "ridge",
+        "fomaml": "maml[first_order=True]",
     },
 )
 

@@ -25,6 +25,7 @@ VERBS = {
     "aggregate-deep": ("aggregate_deep", "Learn a classifier from all labels at once."),
     "next": ("next", "Say what to label next, by whom, and when to stop."),
     "recover": ("recover", "Tell how people would have split, from one label per item."),
+    "meta": ("meta", "Learn small tasks from few labels of shaky annotators."),
     "evaluate": ("evaluate", "Score labels against known ones, or shares against people."),
     "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
     "convert": ("convert", "Write annotations in another format."),

@@ -8,9 +8,10 @@ learned with the embedding; at test time nothing is, and adapting takes no gradi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,10 @@ from .items import Items
 if TYPE_CHECKING:
     from .episodes import Episodes
 
-__all__ = ["Adapted", "Adapter", "Rule", "logarithm"]
+__all__ = ["Adapted", "Adapter", "Embed", "Rule", "logarithm"]
+
+
+Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
 
 
 class Adapted(ABC):
@@ -46,6 +50,20 @@ class Adapter(nn.Module, ABC):
     def adapt(self, support: Items) -> Adapted:
         """Return the tasks of all episodes, learned."""
 
+    def learn(self, embedding: Embed, x: Tensor, said: Items) -> tuple[Adapted, Embed]:
+        """Return a single task, learned, and the embedding to look at other items with.
+
+        Parameters
+        ----------
+        embedding
+            What makes embeddings.
+        x
+            Inputs of the support: (item, …).
+        said
+            What was said of them; its own embeddings are not looked at.
+        """
+        return self.adapt(said._replace(u=embedding(x)[None])), embedding
+
     def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, Adapted | None]:
         """Return log-probabilities of the queries' classes, and the tasks that were learned.
 
@@ -63,6 +81,8 @@ class Adapter(nn.Module, ABC):
 @dataclass(frozen=True, kw_only=True)
 class Rule(Settings, ABC):
     """The settings of a way to adapt, as the registry knows it."""
+
+    joint: ClassVar[bool] = False  # whether it has to be trained with the embedding
 
     @abstractmethod
     def build(self, width: int, n_classes: int) -> Adapter:

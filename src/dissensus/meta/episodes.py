@@ -1,9 +1,9 @@
 """Episodes: small tasks cut from large ones, many at a time out of one pool of embedded inputs.
 
-A `Tasks` holds the source: inputs, their classes, and which classes belong together. An episode
-takes some classes of one task, a few items of each as its support and some more as its queries;
-the labels of the support are those of a pseudo-crowd. A batch draws all its episodes from one pool
-of items, each of which is embedded once: eight times as many episodes in the same time.
+An episode takes some classes of one source task, a few items of each as its support and some more
+as its queries; the labels of the support are those of a pseudo-crowd. A batch draws all its
+episodes from one pool of items, each of which is embedded once: eight times as many episodes in the
+same time.
 
 What a batch holds follows from seed, epoch and its number alone.
 """
@@ -22,11 +22,11 @@ from torch import Tensor
 
 from .._relation import Floats, Integers
 from ..errors import DataError, MethodError
-from ..nn.batches import Source, inputs_of
 from ..params import Count, NonNegative, Settings
 from .pseudo import PseudoCrowd, annotate
+from .tasks import Tasks
 
-__all__ = ["EpisodeSource", "Episodes", "Sizes", "Tasks"]
+__all__ = ["EpisodeSource", "Episodes", "Sizes"]
 
 
 class Episodes(NamedTuple):
@@ -40,98 +40,6 @@ class Episodes(NamedTuple):
     truth: Tensor  # (episode, query): true classes
     asked: Tensor  # (episode, query, annotator): what the same annotators say of the queries
     classes: Tensor  # (episode, class): which classes of the source these are
-
-
-@dataclass(frozen=True, eq=False)
-class Tasks:
-    """Source tasks: items of known class.
-
-    Parameters
-    ----------
-    x
-        Inputs: a tensor, or anything that loads them when asked.
-    label
-        Class of every item, as a code.
-    task
-        Task of every class; episodes stay within one. `None`: all classes are of one task.
-    turns
-        With 4, every class of images also stands upside down and on both sides, as a new class.
-    """
-
-    x: Tensor | Source
-    label: Integers  # (item)
-    task: Integers | None = None  # (class)
-    turns: int = 1
-
-    def __post_init__(self) -> None:
-        if len(self.x) != len(self.label):
-            raise DataError(f"{len(self.x)} inputs, but {len(self.label)} labels")
-
-    @cached_property
-    def members(self) -> list[Integers]:
-        """The items of every class."""
-        order = np.argsort(self.label, kind="stable")
-        ends = np.cumsum(np.bincount(self.label))
-        return np.split(order, ends[:-1])
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are, before they are turned."""
-        return len(self.members)
-
-    def usable(self, least: int) -> list[Integers]:
-        """Return the classes of every task that have enough items, turned ones too."""
-        enough = np.array([len(items) >= least for items in self.members])
-        task = np.zeros(len(enough), dtype=int) if self.task is None else self.task
-        found = []
-        for each in np.unique(task):
-            plain = np.flatnonzero(enough & (task == each))
-            turned = [plain + turn * self.n_classes for turn in range(self.turns)]
-            if len(plain) > 1:
-                found.append(np.concatenate(turned))
-        return found
-
-    def inputs(self, items: Integers, turn: Integers) -> Tensor:
-        """Return the inputs of items, turned by so many right angles."""
-        x = inputs_of(self.x, items)
-        for angle in np.unique(turn[turn > 0]).tolist():
-            rows = torch.from_numpy(np.flatnonzero(turn == angle))
-            x = x.index_copy(0, rows, torch.rot90(x[rows], angle, (-2, -1)))
-        return x
-
-    def keep(self, classes: Integers) -> Tasks:
-        """Return the tasks of some classes alone."""
-        place = np.full(self.n_classes, -1)
-        place[classes] = np.arange(len(classes))
-        items = np.flatnonzero(place[self.label] >= 0)
-        x: Any = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else None
-        if x is None:
-            x = _Part(self.x, items)
-        task = None if self.task is None else self.task[classes]
-        return Tasks(x, place[self.label[items]], task, self.turns)
-
-    def digest(self) -> str:
-        """Return a short text that other sources do not have."""
-        digest = blake2b(f"{len(self.x)} {self.turns}".encode(), digest_size=8)
-        for part in (self.label, np.zeros(0) if self.task is None else self.task):
-            digest.update(np.asarray(part).astype("<i8").tobytes())
-        if isinstance(self.x, Tensor):
-            digest.update(self.x.contiguous().view(torch.uint8).numpy().data)
-        return digest.hexdigest()
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some of the inputs that are loaded when asked for."""
-
-    x: Any
-    items: Integers
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, items: Any, /) -> Tensor:
-        return self.x[torch.from_numpy(self.items[np.asarray(items)])]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from ..annotations import Annotations
 
 __all__ = ["Items", "share"]
 
@@ -57,6 +60,22 @@ class Items(NamedTuple):
         n_annotators = label.shape[2]
         said = (episode * n_annotators + annotator) * n_classes + label[episode, item, annotator]
         return cls(u, present.to(u), episode * u.shape[1] + item, said, n_annotators, n_classes)
+
+    @classmethod
+    def of_annotations(cls, said: Annotations, n_items: int) -> Self:
+        """Return the items of one task by what was said of them, without embeddings as yet.
+
+        Items behind those of the annotations are without labels.
+        """
+        n_classes = said.n_classes
+        return cls(
+            torch.zeros(1, n_items, 0),
+            torch.ones(1, n_items),
+            torch.from_numpy(said.item.astype(np.int64)),
+            torch.from_numpy(said.annotator.astype(np.int64) * n_classes + said.label),
+            said.n_annotators,
+            n_classes,
+        )
 
     @property
     def label(self) -> Tensor:

@@ -22,7 +22,7 @@ from .holding import hold_out
 from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
 from .progress import training_bar
-from .reading import folder_truth, read_inputs
+from .reading import folder_truth, read_inputs, read_others
 from .settings import Training
 from .tables import Table
 from .training import History, train
@@ -55,6 +55,7 @@ __all__ = [
     "folder_truth",
     "hold_out",
     "read_inputs",
+    "read_others",
     "train",
     "training_bar",
 ]

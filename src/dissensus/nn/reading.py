@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._names import as_names, numbered
+from .._names import as_names
 from .._relation import Array
 from ..annotations import Names
 from ..errors import DataError
@@ -24,11 +24,15 @@ from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
 from .videos import Videos
 
 __all__ = [
+    "INPUT_COLUMNS",
     "Stock",
+    "as_texts_or_files",
     "class_folders",
     "folder_truth",
+    "input_files",
     "items_of",
     "read_inputs",
+    "read_others",
     "read_stock",
     "stock_of_texts",
 ]
@@ -97,25 +101,26 @@ def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
     return Stock(name, dict(pairs), lambda texts: Texts(tuple(texts)), "no text for item")
 
 
-def items_of(path: str | Path) -> Names:
-    """Return the names of all items that a folder of images, a table or an array has."""
-    from ..io.columns import NEEDED, find_columns
-    from ..io.sources import open_source
-    from ..io.tables import column_names, read_columns
+def items_of(path: str | Path, *, column: str | None = None) -> Names:
+    """Return the names of all items whose inputs a folder, table or array has."""
+    return as_names(read_stock(path, as_names([]), column=column).content)
 
-    path = Path(path)
-    if path.is_dir():
-        return as_names([file.relative_to(path).as_posix() for file in _files(path)])
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
-    if path.suffix in (".npy", ".npz"):
-        arrays = _arrays(path)
-        known = arrays.get("items")
-        return numbered(len(next(iter(arrays.values())))) if known is None else as_names(known)
-    source = open_source(path)
-    wanted = {"item": [*NEEDED["item"], "id"]}
-    column = find_columns(column_names(source), wanted, None, source.name)["item"]
-    return as_names(read_columns(source, [column])[column].drop_nulls().to_list())
+
+def read_others(
+    path: str | Path, items: Names, *, column: str | None = None
+) -> tuple[Names, Inputs]:
+    """Return all other items whose inputs a folder, table or array has, and these inputs."""
+    stock = read_stock(path, items, column=column)
+    known = set(items.tolist())
+    names = as_names([name for name in stock.content if name not in known])
+    return names, stock.take(names)
+
+
+def as_texts_or_files(folder: Path, values: list[str], frames: int = _FRAMES) -> Inputs:
+    """Return the values of a column: images or videos beside it if all name one, else texts."""
+    if _are_files(values):
+        return _beside(folder, frames, values)
+    return Texts(tuple(values))
 
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
@@ -132,7 +137,7 @@ def class_folders(path: str | Path) -> tuple[Stock, dict[str, str]]:
     peerannot does, and otherwise by their paths.
     """
     folder = Path(path)
-    files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
+    files = {file.relative_to(folder).as_posix(): file for file in input_files(folder)}
     numbers = {_number(place): file for place, file in files.items()}
     if len(numbers) < len(files) or not all(name.isdigit() for name in numbers):
         numbers = files
@@ -143,7 +148,7 @@ def class_folders(path: str | Path) -> tuple[Stock, dict[str, str]]:
     return stock, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
 
 
-def _files(folder: Path) -> list[Path]:
+def input_files(folder: Path) -> list[Path]:
     """Return the images below a folder, or its videos if there are no images."""
     every = sorted(file for file in folder.rglob("*") if file.is_file())
     found = [file for file in every if _ends(file, _ENDINGS)]
@@ -156,7 +161,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _named(folder: Path, items: Names, frames: int) -> Stock:
     """Return item → image or video, by the first way of naming that knows most items."""
-    files = _files(folder)
+    files = input_files(folder)
     best: dict[str, Path] = {}
     most = -1
     for told in _WAYS:
@@ -202,7 +207,11 @@ _WAYS: tuple[Callable[[str], str], ...] = (
 
 def _rows(path: Path, items: Names, column: str | None) -> Stock:
     """Return rows of an array: by an array of names, by their numbers, or in order."""
-    arrays = _arrays(path)
+    try:
+        stored = np.load(path, allow_pickle=False)
+        arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
+    except (OSError, ValueError, EOFError) as problem:
+        raise DataError(f"{path}: not an array of numbers ({problem})") from None
     names = arrays.pop("items", None) if column != "items" else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; say which one is meant")
@@ -230,15 +239,6 @@ def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
     )
 
 
-def _arrays(path: Path) -> dict[str, Any]:
-    """Return the arrays of a file by name."""
-    try:
-        stored = np.load(path, allow_pickle=False)
-        return dict(stored) if path.suffix == ".npz" else {"": stored}
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
-
-
 def _table(path: Path, column: str | None, frames: int) -> Stock:
     from ..io.columns import NEEDED, find_columns, plain_name
     from ..io.sources import open_source
@@ -246,7 +246,7 @@ def _table(path: Path, column: str | None, frames: int) -> Stock:
 
     source = open_source(path)
     present = column_names(source)
-    fitting = [name for name in present if plain_name(name) in _COLUMNS]
+    fitting = [name for name in present if plain_name(name) in INPUT_COLUMNS]
     if column is None and len(fitting) != 1:
         told = "several columns" if fitting else "no column"
         among = ", ".join(fitting or present)
@@ -266,9 +266,8 @@ def _table(path: Path, column: str | None, frames: int) -> Stock:
         )
     )
     lost = "no row for item"
-    for endings in (_ENDINGS, VIDEO_ENDINGS):
-        if known and all(_names(text, endings) for text in known.values()):
-            return Stock(str(path), known, partial(_beside, path.parent, frames), lost)
+    if _are_files(list(known.values())):
+        return Stock(str(path), known, partial(_beside, path.parent, frames), lost)
     return Stock(str(path), known, lambda texts: Texts(tuple(texts)), lost)
 
 
@@ -276,14 +275,18 @@ def _beside(folder: Path, frames: int, names: list[str]) -> Inputs:
     return _seen([_inside(folder, name) for name in names], frames)
 
 
-_COLUMNS = [
+INPUT_COLUMNS = [
     *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
     *["image", "image_path", "file", "filename", "file_name", "path"],
 ]
 
 
-def _names(text: str, endings: set[str]) -> bool:
-    return len(text) < 300 and _ends(Path(text), endings)
+def _are_files(values: list[str]) -> bool:
+    """Return whether all values name images, or all of them videos."""
+    return bool(values) and any(
+        all(len(text) < 300 and _ends(Path(text), endings) for text in values)
+        for endings in (_ENDINGS, VIDEO_ENDINGS)
+    )
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -1,0 +1,95 @@
+"""How good an adapter is on episodes: accuracy with its interval, log-loss and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .._relation import Floats
+from ..nn.batches import inputs_of
+from .adapter import Adapter
+from .episodes import Episodes
+from .tasks import Tasks
+
+__all__ = ["Scores", "embedded", "score"]
+
+_BINS = 15
+_PIECE = 512  # inputs that are embedded at once
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What became of the queries of every episode."""
+
+    accuracy: Floats  # (episode): share of queries that are right
+    log_loss: Floats  # (episode)
+    confidence: Floats  # (query of all episodes): of the class that was chosen
+    right: Floats  # (query of all episodes): 1, or 0 where it is wrong
+
+    @property
+    def mean(self) -> float:
+        """The mean accuracy."""
+        return float(self.accuracy.mean())
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval of the mean accuracy, over episodes."""
+        return float(1.96 * self.accuracy.std(ddof=1) / len(self.accuracy) ** 0.5)
+
+    @property
+    def ece(self) -> float:
+        """The expected calibration error, over all queries."""
+        bins = np.clip(np.ceil(self.confidence * _BINS).astype(int), 1, _BINS) - 1
+        gap = np.bincount(bins, self.right - self.confidence, minlength=_BINS)
+        return float(np.abs(gap).sum() / len(bins))
+
+    def __add__(self, other: Scores) -> Scores:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Scores(*(np.concatenate(pair) for pair in pairs))
+
+
+@torch.no_grad()
+def score(
+    adapter: Adapter, batches: Iterable[Episodes], embedding: nn.Module | None = None
+) -> Scores:
+    """Return what becomes of the queries of episodes.
+
+    Parameters
+    ----------
+    adapter
+        How tasks are learned.
+    batches
+        Episodes; those of one pool at a time.
+    embedding
+        What makes embeddings; without it the pools hold them already.
+    """
+    network = nn.Identity() if embedding is None else embedding
+    found = [_scored(adapter.classify(network, batch)[0], batch.truth) for batch in batches]
+    return sum(found[1:], start=found[0])
+
+
+def _scored(log_truth: Tensor, truth: Tensor) -> Scores:
+    log_loss = -log_truth.gather(2, truth[:, :, None])[:, :, 0].double()
+    best = log_truth.max(dim=2)
+    right = (best.indices == truth).double()
+    return Scores(
+        right.mean(dim=1).numpy(),
+        log_loss.mean(dim=1).numpy(),
+        best.values.double().exp().flatten().numpy(),
+        right.flatten().numpy(),
+    )
+
+
+@torch.no_grad()
+def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
+    """Return the same tasks with embeddings as inputs, made once."""
+    embedding.eval()
+    vectors = [
+        embedding(inputs_of(tasks.x, np.arange(at, min(at + _PIECE, len(tasks.x))))).float()
+        for at in range(0, len(tasks.x), _PIECE)
+    ]
+    return Tasks(torch.cat(vectors), tasks.label, tasks.task)

@@ -1,0 +1,200 @@
+"""Source tasks from files: folders of images by class, arrays of features, tables of texts.
+
+folder      every image is of the class that its folder is named by; with folders in folders, as
+Omniglot has them, the outermost is the task
+.npz        `x` and `y`, and `task` where there are several
+table       a column of texts or image files, one of classes, and one of tasks if there is one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .._names import as_names
+from .._relation import places
+from ..annotations import Annotations
+from ..errors import DataError
+from ..nn.batches import Examples, Source, inputs_of
+from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
+from .tasks import Tasks
+
+__all__ = ["Labelled", "as_tasks", "in_memory", "labelled", "read_source", "together"]
+
+_PIECE = 4096  # inputs that are loaded at once
+_IN_MEMORY = 2**28  # numbers of inputs that are held in memory rather than loaded by batch
+
+
+class Labelled(NamedTuple):
+    """Items of known class, as files give them."""
+
+    inputs: Inputs
+    label: list[str]  # (item)
+    task: list[str]  # (item)
+
+
+def read_source(
+    path: str | Path,
+    *,
+    column: str | None = None,
+    label: str | None = None,
+    task: str | None = None,
+) -> Labelled:
+    """Return source tasks from a file or folder.
+
+    Parameters
+    ----------
+    path
+        A folder of images, a `.npz`, or a table.
+    column, label, task
+        Of a table, the columns of inputs, classes and tasks, where their names do not tell.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if path.is_dir():
+        return _folder(path)
+    if path.suffix == ".npz":
+        return _arrays(path)
+    return _table(path, column, label, task)
+
+
+def together(sources: Sequence[Labelled]) -> Labelled:
+    """Return several sources as one, whose tasks are those of each."""
+    if len(sources) == 1:
+        return sources[0]
+    kinds = {source.inputs.kind for source in sources}
+    if len(kinds) > 1:
+        raise DataError(f"sources of {' and '.join(sorted(kinds))}; all have to be of one kind")
+    label = [name for source in sources for name in source.label]
+    task = [f"{n}:{name}" for n, source in enumerate(sources) for name in source.task]
+    first = sources[0].inputs
+    inputs: Inputs
+    if isinstance(first, Texts):
+        inputs = Texts(tuple(t for source in sources for t in source.inputs.texts))  # type: ignore[attr-defined]
+    elif isinstance(first, Images):
+        inputs = Images(tuple(p for source in sources for p in source.inputs.paths))  # type: ignore[attr-defined]
+    else:
+        values = [source.inputs.values for source in sources]  # type: ignore[attr-defined]
+        sizes = {tuple(value.shape[1:]) for value in values}
+        if len(sizes) > 1:
+            raise DataError(f"features of {len(sizes)} sizes; all sources have to have the same")
+        inputs = Arrays(torch.cat(values))
+    return Labelled(inputs, label, task)
+
+
+def _folder(folder: Path) -> Labelled:
+    from ..nn.reading import input_files
+
+    files = input_files(folder)
+    parents = [file.relative_to(folder).parent for file in files]
+    if any(not parent.parts for parent in parents):
+        raise DataError(f"{folder}: images beside the folders; each has to be in that of its class")
+    task = [parent.parts[0] if len(parent.parts) > 1 else "" for parent in parents]
+    return Labelled(Images(tuple(files)), [parent.as_posix() for parent in parents], task)
+
+
+def _arrays(path: Path) -> Labelled:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in ("x", "y", "task") if name in stored}
+    except (OSError, ValueError, EOFError) as problem:
+        raise DataError(f"{path}: not an archive of arrays ({problem})") from None
+    if "x" not in arrays or "y" not in arrays:
+        raise DataError(f"{path}: arrays x (item, feature) and y (item) are needed")
+    task = arrays.get("task", np.zeros(len(arrays["y"]), dtype=int))
+    if not len(arrays["x"]) == len(arrays["y"]) == len(task):
+        raise DataError(f"{path}: x, y and task have different lengths")
+    return Labelled(as_inputs(arrays["x"]), _texts(arrays["y"]), _texts(task))
+
+
+def _texts(values: Any) -> list[str]:
+    return as_names(values).tolist()
+
+
+def _table(path: Path, column: str | None, label: str | None, task: str | None) -> Labelled:
+    from ..io.columns import TRUTH, find_columns
+    from ..io.sources import open_source
+    from ..io.tables import column_names, read_columns
+    from ..nn.reading import INPUT_COLUMNS, as_texts_or_files
+
+    source = open_source(path)
+    present = column_names(source)
+    wanted = {"input": INPUT_COLUMNS, "label": TRUTH["label"]}
+    told = {k: v for k, v in {"input": column, "label": label}.items() if v is not None}
+    roles = find_columns(present, wanted, told, source.name)
+    if task is not None and task not in present:
+        raise source.fail(f"no column {task!r}; there are {', '.join(present)}")
+    group = task or next((name for name in present if name.casefold() == "task"), None)
+    group = None if group in roles.values() else group
+    columns = list(dict.fromkeys([*roles.values(), *([group] if group else [])]))
+    frame = read_columns(source, columns).drop_nulls()
+    inputs = as_texts_or_files(path.parent, frame[roles["input"]].cast(str).to_list())
+    tasks = frame[group].cast(str).to_list() if group else [""] * len(frame)
+    return Labelled(inputs, frame[roles["label"]].cast(str).to_list(), tasks)
+
+
+def as_tasks(x: Tensor | Source, y: ArrayLike, task: ArrayLike | None, turns: int) -> Tasks:
+    """Return source tasks by the names of classes and tasks."""
+    label = as_names(np.asarray(y))
+    if len(label) != len(x):
+        raise DataError(f"{len(x)} inputs, but {len(label)} classes")
+    if task is None:
+        names = as_names(sorted(set(label.tolist())))
+        return Tasks(x, places(label, names), None, turns)
+    group = as_names(np.asarray(task))
+    if len(group) != len(x):
+        raise DataError(f"{len(x)} inputs, but {len(group)} tasks")
+    pairs = list(zip(group.tolist(), label.tolist(), strict=True))
+    known = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
+    groups = {name: code for code, name in enumerate(sorted({name for name, _ in known}))}
+    of_class = np.array([groups[name] for name, _ in known])
+    return Tasks(x, np.array([known[pair] for pair in pairs]), of_class, turns)
+
+
+def labelled(tasks: Tasks) -> Examples:
+    """Return all items of the source, turned ones too, with their classes, for a classifier."""
+    n_items, turns = len(tasks.label), tasks.turns
+    label = np.concatenate([tasks.label + turn * tasks.n_classes for turn in range(turns)])
+    said = Annotations.from_codes(
+        np.arange(n_items * turns),
+        np.zeros(n_items * turns, dtype=int),
+        label,
+        items=n_items * turns,
+        annotators=1,
+        classes=tasks.n_classes * turns,
+    )
+    return Examples(_Turned(tasks), said)
+
+
+class _Turned:
+    """The inputs of a source, once for every turn."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self.tasks.label) * self.tasks.turns
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        turn, item = np.divmod(np.asarray(items), len(self.tasks.label))
+        return self.tasks.inputs(item, turn)
+
+
+def in_memory(x: Tensor | Source) -> Tensor | Source:
+    """Return inputs in memory, where there is room for them."""
+    if isinstance(x, Tensor) or not len(x):
+        return x
+    first = inputs_of(x, np.arange(1))
+    if not first.is_floating_point() or first.numel() * len(x) > _IN_MEMORY:
+        return x
+    found = [
+        inputs_of(x, np.arange(at, min(at + _PIECE, len(x)))) for at in range(0, len(x), _PIECE)
+    ]
+    return torch.cat(found)

@@ -1,0 +1,111 @@
+"""The numbers of an adapter, fitted to embeddings that stand fast; and which adapter is the best.
+
+An adapter has few numbers (priors, scale, temperature), so a few hundred batches of episodes are
+enough. They are fitted on classes that the embedding has not learned from: on others it is surer
+than it will be. What matters most is the scale of distances, so that is sought over its whole
+range first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from ..nn.settings import Training
+from ..nn.training import train
+from .adapter import Adapter
+from .em import Em
+from .embedding import Embedding
+from .episodes import Episodes, EpisodeSource
+from .evaluation import Scores, score
+from .learner import EpisodeLearner
+
+__all__ = ["Choice", "choose", "tune"]
+
+_SCALES = [0.02 * 1.5**power for power in range(20)]  # 0.02 to 44
+_BATCH, _LR = 64, 0.01
+
+
+class Choice(NamedTuple):
+    """Adapters that were fitted, and how good each is on episodes of validation classes."""
+
+    best: str  # as the registry writes it
+    adapters: dict[str, Adapter]
+    scores: dict[str, Scores]
+
+
+def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int = 0) -> None:
+    """Fit an adapter's numbers, in place.
+
+    Parameters
+    ----------
+    adapter
+        What to fit.
+    source
+        Episodes whose inputs are embeddings.
+    steps
+        Batches of 64 episodes to learn from.
+    seed
+        Decides what is random.
+    """
+    if not list(adapter.parameters()):
+        return
+    if isinstance(adapter, Em):
+        _seek_scale(adapter, list(source.batches(_BATCH, seed, 10**6))[:4])
+    width = source.tasks.x.shape[1]  # type: ignore[union-attr]
+    learner = EpisodeLearner(Embedding(nn.Identity(), width), adapter, lr=_LR)
+    settings = Training(
+        epochs=1, batch=_BATCH, lr=_LR, scheduler="cosine", held_out=0.0, clip=5.0, seed=seed
+    )
+    train(learner, _some(source, steps * _BATCH), settings)
+
+
+def _some(source: EpisodeSource, n_episodes: int) -> EpisodeSource:
+    return EpisodeSource(source.tasks, source.sizes, source.crowd, n_episodes)
+
+
+@torch.no_grad()
+def _seek_scale(adapter: Em, batches: list[Episodes]) -> None:
+    """Take the scale under which queries are most likely."""
+    loss = {}
+    for scale in _SCALES:
+        adapter.log_scale.fill_(log(scale))
+        loss[scale] = float(score(adapter, batches).log_loss.mean())
+    adapter.log_scale.fill_(log(min(loss, key=lambda scale: loss[scale])))
+
+
+def choose(
+    rules: Mapping[str, Adapter],
+    source: EpisodeSource,
+    *,
+    steps: int = 300,
+    episodes: int = 1280,
+    seed: int = 0,
+) -> Choice:
+    """Fit several adapters and say which is right most often, on other episodes of the same source.
+
+    Parameters
+    ----------
+    rules
+        Adapters by name.
+    source
+        Episodes whose inputs are embeddings, of classes that these were not learned from.
+    steps
+        Batches of 64 episodes that every adapter is fitted to.
+    episodes
+        By how many to choose.
+    seed
+        Decides what is random.
+    """
+    judged = list(_some(source, episodes).batches(_BATCH, seed, 10**6 + 1))
+    scores = {}
+    for name, adapter in rules.items():
+        tune(adapter, source, steps=steps, seed=seed)
+        adapter.eval()
+        scores[name] = score(adapter, judged)
+    best = max(scores, key=lambda name: scores[name].mean)
+    return Choice(best, dict(rules), scores)
