@@ -523,6 +523,22 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
     assert not any((features / name).exists() for name in ("runs", "results", "best_models"))
 
 
+def test_without_torch_one_line_says_what_is_missing_and_methods_are_still_listed(features):
+    def without(*words):
+        code = "import sys; sys.modules['torch'] = None; from dissensus.cli import main; main()"
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(
+            command, cwd=features, env=surroundings(), capture_output=True, timeout=60, check=False
+        )
+
+    for words in (["aggregate-deep", "answers.csv"], ["train", "x.npz", "--labels", "test.csv"]):
+        done = without(*words)
+        assert done.returncode == 2
+        told = b"dissensus: networks need torch: pip install 'dissensus[deep]'\n"
+        assert done.stderr == told
+    assert b"crowd-layer" in without("methods").stdout
+
+
 def test_encoders_and_learners_are_listed(tmp_path):
     told = ok("modelinfo", cwd=tmp_path).stdout.decode()
     assert all(name in told for name in ("efficientnet-lite0", "minilm", "resnet18", "conv4"))
