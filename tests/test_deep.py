@@ -345,6 +345,20 @@ def test_what_annotators_do_is_counted_over_their_own_labels(features):
         assert table["log_likelihood"][who] == pytest.approx(log, abs=1e-4)
 
 
+def test_the_log_tells_the_loss_on_what_the_epoch_is_chosen_by(features):
+    said = read(features / "answers.csv")
+    x = read_inputs(features / "x.npz", said.items)
+    made = CrowdClassifier("global-noise", epochs=4, hidden=8, lr=0.01)
+    for row in made.fit(x, said).history_.rows:
+        assert row.valid_loss == -row.score
+    truth = said.classes[np.arange(80) % 8]
+    made.fit(x, said, valid=(x, truth))
+    best = made.history_.rows[made.history_.best - 1]
+    chance = made.predict_proba(x)[np.arange(80), np.arange(80) % 8]
+    assert best.valid_loss == pytest.approx(-np.log(chance).mean(), abs=1e-5)
+    assert best.score == pytest.approx(made.score(x, truth))
+
+
 def test_aggregating_on_the_way_is_aggregating_before(features, tmp_path):
     ok("aggregate", features / "answers.csv", "-s", "DS", "-o", tmp_path / "ds.csv", cwd=features)
     common = (*SMALL, "--folder", tmp_path)
