@@ -345,6 +345,20 @@ def test_what_annotators_do_is_counted_over_their_own_labels(features):
         assert table["log_likelihood"][who] == pytest.approx(log, abs=1e-4)
 
 
+def test_the_log_tells_the_loss_on_what_the_epoch_is_chosen_by(features):
+    said = read(features / "answers.csv")
+    x = read_inputs(features / "x.npz", said.items)
+    made = CrowdClassifier("global-noise", epochs=4, hidden=8, lr=0.01)
+    for row in made.fit(x, said).history_.rows:
+        assert row.valid_loss == -row.score
+    truth = said.classes[np.arange(80) % 8]
+    made.fit(x, said, valid=(x, truth))
+    best = made.history_.rows[made.history_.best - 1]
+    chance = made.predict_proba(x)[np.arange(80), np.arange(80) % 8]
+    assert best.valid_loss == pytest.approx(-np.log(chance).mean(), abs=1e-5)
+    assert best.score == pytest.approx(made.score(x, truth))
+
+
 def test_aggregating_on_the_way_is_aggregating_before(features, tmp_path):
     ok("aggregate", features / "answers.csv", "-s", "DS", "-o", tmp_path / "ds.csv", cwd=features)
     common = (*SMALL, "--folder", tmp_path)
@@ -426,6 +440,7 @@ def test_an_interrupted_training_says_how_to_go_on(features, tmp_path, monkeypat
     done = run(*asked, cwd=features)
     assert done.returncode == 130
     assert b"with --resume goes on in" in done.stderr
+    assert b"nothing was written" not in done.stderr
 
 
 def test_two_processes_of_torchrun_learn_what_one_does(features, tmp_path):
@@ -522,6 +537,22 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
     assert not any((features / name).exists() for name in ("runs", "results", "best_models"))
 
 
+def test_without_torch_one_line_says_what_is_missing_and_methods_are_still_listed(features):
+    def without(*words):
+        code = "import sys; sys.modules['torch'] = None; from dissensus.cli import main; main()"
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(
+            command, cwd=features, env=surroundings(), capture_output=True, timeout=60, check=False
+        )
+
+    for words in (["aggregate-deep", "answers.csv"], ["train", "x.npz", "--labels", "test.csv"]):
+        done = without(*words)
+        assert done.returncode == 2
+        told = b"dissensus: networks need torch: pip install 'dissensus[deep]'\n"
+        assert done.stderr == told
+    assert b"crowd-layer" in without("methods").stdout
+
+
 def test_encoders_and_learners_are_listed(tmp_path):
     told = ok("modelinfo", cwd=tmp_path).stdout.decode()
     assert all(name in told for name in ("efficientnet-lite0", "minilm", "resnet18", "conv4"))
@@ -572,10 +603,10 @@ def test_images_of_a_class_folder_are_named_by_their_numbers_or_paths(shapes, tm
     assert sorted(stock.content, key=int) == [str(number) for number in range(9)]
     assert truth["4"] == "square"
     rng = np.random.default_rng(0)
-    for name in ("a/one.png", "b/one.png"):
+    for name in ("a/one-1.png", "b/two-1.png"):
         draw("circle", tmp_path / name, rng)
     stock, truth = class_folders(tmp_path)
-    assert truth == {"a/one.png": "a", "b/one.png": "b"}
+    assert truth == {"a/one-1.png": "a", "b/two-1.png": "b"}
 
 
 def test_texts_come_from_an_export_or_a_table_beside_it(tmp_path):

@@ -28,7 +28,12 @@ __all__ = [
     "without_removed",
 ]
 
-_SHOWN = ("accuracy", "macro_f1", "log_loss", "ece")
+_SHOWN = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "log_loss": "log loss",
+    "ece": "calibration error",
+}
 _WORST = 5  # annotators that are named
 _ENOUGH = 5  # labels before somebody is
 
@@ -218,10 +223,10 @@ def show(outcome: Outcome, places: Places, *, crowd: bool, as_json: bool) -> Non
         table = Table(title=f"{found.n_scored} {part} items of known truth")
         for column in ("score", "value", "95 % interval"):
             table.add_column(column)
-        for name in _SHOWN:
+        for name, words in _SHOWN.items():
             score = found.scores[name]
             assert score is not None
-            table.add_row(name, f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
+            table.add_row(words, f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
         console.print(table)
     for sentence in _told(outcome, places, crowd):
         console.print(escape(sentence), soft_wrap=True)
@@ -231,9 +236,10 @@ def _told(outcome: Outcome, places: Places, crowd: bool) -> list[str]:
     made, said = outcome.made, outcome.data.said
     history = made.history_
     what = f"{len(said)} labels" + (f" by {said.n_annotators} annotators" if crowd else "")
+    how = f"by {made.method} " if crowd else ""
+    encoder = getattr(made.encoding_.encoder, "name", "given")
     out = [
-        f"Learned from {what} on {said.n_items} items, by {made.method} with the encoder "
-        f"{getattr(made.encoding_.encoder, 'name', 'given')}.",
+        f"Learned from {what} on {said.n_items} items, {how}with the encoder {encoder}.",
         f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}.",
     ]
     if crowd and said.n_annotators > 1:
