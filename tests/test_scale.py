@@ -161,6 +161,17 @@ def test_names_may_be_texts_and_gold_is_kept(tmp_path):
     assert (found["photo 7"], found["photo 11"], found["photo 12"]) == ("2", "0", "1")
 
 
+def test_declared_classes_need_not_look_like_those_that_were_used(tmp_path):
+    rows = {"item": [1, 1, 2], "annotator": [-7, 3, 3], "label": [2, 1, 1]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
+    said, _ = code(tmp_path, tmp_path / "work", classes=["none", "2", "1"])
+    assert said.annotators.tolist() == ["-7", "3"]
+    assert said.labels_per_class.tolist() == [0, 1, 2]
+    assert said.labels_per_annotator.tolist() == [1, 2]
+    with pytest.raises(DataError, match="label '1' is not among the classes none, 2"):
+        code(tmp_path, tmp_path / "other", classes=["none", "2"])
+
+
 def test_random_starts_do_not_depend_on_the_shards(files, tmp_path):
     spec = "dawid-skene[restarts=3]"
     traces = [
