@@ -217,6 +217,17 @@ def test_a_folder_a_pattern_and_several_files_are_one_table(files, tmp_path):
     assert labels(tmp_path / "a.parquet").equals(labels(tmp_path / "c.parquet"))
 
 
+def test_files_are_read_through_fsspec(files, tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    for file in files.iterdir():
+        store.pipe(f"/answers/{file.name}", file.read_bytes())
+    aggregate_files(["memory://answers/*.parquet"], output=str(tmp_path / "out.parquet"))
+    assert_same(labels(tmp_path / "out.parquet"), aggregate(in_memory(files), "dawid-skene"))
+    with pytest.raises(DataError, match="memory://nothing/: no Parquet file there"):
+        find_files(["memory://nothing/"])
+
+
 def test_folders_named_by_what_they_hold_are_read(tmp_path):
     rows = [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
     for who in "xy":

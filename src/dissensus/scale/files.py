@@ -108,7 +108,7 @@ def aggregate_files(
     n_shards = max(-(-total // sizes.shard), cores if total > _SMALL else 1)
     chunk = min(sizes.chunk, max(-(-total // cores), 2**9))
     rows = chunks_of(files, columns, rows=chunk, missing=missing)
-    asked |= {"shards": n_shards}
+    asked |= {"shards": n_shards if engine is None else 0}  # a cluster makes them anew
     with working(work or work_folder(output), fingerprint(files, **asked), resume=resume) as place:
         folder = place[0]
         here = engine or Disk(threads=threads, folder=str(folder))
