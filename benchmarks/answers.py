@@ -61,6 +61,4 @@ if __name__ == "__main__":
     parser.add_argument("--annotators", type=float, default=1e5)
     parser.add_argument("--text", action="store_true")
     told = parser.parse_args()
-    write_answers(
-        told.folder, int(told.number), annotators=int(told.annotators), text=told.text
-    )
+    write_answers(told.folder, int(told.number), annotators=int(told.annotators), text=told.text)

@@ -161,6 +161,17 @@ def test_names_may_be_texts_and_gold_is_kept(tmp_path):
     assert (found["photo 7"], found["photo 11"], found["photo 12"]) == ("2", "0", "1")
 
 
+def test_declared_classes_need_not_look_like_those_that_were_used(tmp_path):
+    rows = {"item": [1, 1, 2], "annotator": [-7, 3, 3], "label": [2, 1, 1]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
+    said, _ = code(tmp_path, tmp_path / "work", classes=["none", "2", "1"])
+    assert said.annotators.tolist() == ["-7", "3"]
+    assert said.labels_per_class.tolist() == [0, 1, 2]
+    assert said.labels_per_annotator.tolist() == [1, 2]
+    with pytest.raises(DataError, match="label '1' is not among the classes none, 2"):
+        code(tmp_path, tmp_path / "other", classes=["none", "2"])
+
+
 def test_random_starts_do_not_depend_on_the_shards(files, tmp_path):
     spec = "dawid-skene[restarts=3]"
     traces = [
@@ -204,6 +215,17 @@ def test_a_folder_a_pattern_and_several_files_are_one_table(files, tmp_path):
     assert done.returncode == 0, done.stderr
     assert labels(tmp_path / "a.parquet").equals(labels(tmp_path / "b.parquet"))
     assert labels(tmp_path / "a.parquet").equals(labels(tmp_path / "c.parquet"))
+
+
+def test_files_are_read_through_fsspec(files, tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    for file in files.iterdir():
+        store.pipe(f"/answers/{file.name}", file.read_bytes())
+    aggregate_files(["memory://answers/*.parquet"], output=str(tmp_path / "out.parquet"))
+    assert_same(labels(tmp_path / "out.parquet"), aggregate(in_memory(files), "dawid-skene"))
+    with pytest.raises(DataError, match="memory://nothing/: no Parquet file there"):
+        find_files(["memory://nothing/"])
 
 
 def test_folders_named_by_what_they_hold_are_read(tmp_path):

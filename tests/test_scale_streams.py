@@ -42,7 +42,7 @@ def by_item(result):
     return {name: result.posterior[place] for name, place in order.items()}
 
 
-@pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "hierarchical", "two-level"])
+@pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "hierarchical", "bcc"])
 def test_a_stream_ends_near_the_batch_fit(method, monkeypatch):
     monkeypatch.setattr(running, "_SMALL", 500)
     made = simulate("one-coin", n_items=1200, n_annotators=40, n_classes=4, feedback=5, seed=1)

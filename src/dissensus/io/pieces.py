@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import move, rmtree
 
 import numpy as np
 import polars as pl
@@ -58,18 +59,19 @@ def gathering(output: str | None, work: Path) -> Iterator[str]:
         yield output.rstrip("/")
         _mark(output)
         return
-    kind = one_file(output)
-    if kind is None and output is not None and output != "-":
-        with replacing_folder(output) as draft:
-            yield str(draft)
-        return
-    pieces = work / "pieces"
-    pieces.mkdir(exist_ok=True)
+    kind, pieces = one_file(output), work / "pieces"
+    rmtree(pieces, ignore_errors=True)
+    pieces.mkdir()
     yield str(pieces)
     files = sorted(pieces.glob("part-*.parquet"))
     if kind is not None and output is not None:
         with replacing(output) as draft:
             _SINKS[kind](pl.scan_parquet(files), draft)
+        return
+    if output is not None and output != "-":
+        with replacing_folder(output) as draft:
+            for file in files:
+                move(file, draft / file.name)
         return
     for place, file in enumerate(files):
         pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not place)

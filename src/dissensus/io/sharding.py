@@ -85,9 +85,10 @@ class Dictionary:
         made = {}
         for role, names in (("annotator", self.annotators), ("label", self.classes)):
             if self.whole[role]:
-                values = np.array([int(name) for name in names.tolist()], dtype=np.int64)
+                place = np.flatnonzero(np.strings.isdecimal(np.strings.lstrip(names, "-")))
+                values = names[place].astype(np.int64)
                 order = np.argsort(values)
-                values, place = values[order], order
+                values, place = values[order], place[order]
                 if len(values) and values[-1] - values[0] < _DENSE:
                     dense = np.zeros(values[-1] - values[0] + 1, dtype=np.int64)
                     dense[values - values[0]] = place
@@ -114,8 +115,7 @@ def dictionary_of(
     source: str = "",
 ) -> Dictionary:
     """Return the codes for what was found, with classes as declared and gold coded."""
-    annotators = code(found.annotators.to_list())[1]
-    labels = code(found.labels.to_list())[1]
+    annotators, labels = (_names(values) for values in (found.annotators, found.labels))
     names = labels if classes is None else as_names(classes)
     places = {name: place for place, name in enumerate(names.tolist())}
     for label in labels.tolist():
@@ -129,6 +129,10 @@ def dictionary_of(
             )
     known = {item: places[label] for item, label in (gold or {}).items()}
     return Dictionary(annotators, names, dict(whole), known)
+
+
+def _names(values: pl.Series) -> Names:
+    return code(values.to_list() if values.dtype == pl.String else values.to_numpy())[1]
 
 
 def split(chunk: Chunk, dictionary: Dictionary, n_shards: int) -> list[pl.DataFrame]:

@@ -13,7 +13,7 @@ from .._files import replacing_folder
 from ..aggregation._base import machine_memory
 from ..engine import Local
 from ..engine.disk import Disk
-from ..io.chunks import chunks_of, find_files
+from ..io.chunks import chunks_of, find_files, rows_in
 from ..io.pieces import gathering, is_address, one_file, write_columns
 from ..io.shard_files import room
 from ..result import Table, pack_params
@@ -27,6 +27,7 @@ _ROW = 120  # bytes that reading and coding a row takes where all are in memory
 _SORTED = 320  # bytes that a row takes while its shard is sorted
 _LARGEST = 8_000_000  # rows of a shard: more win no time
 _CHUNK = 2**21
+_SMALL = 150_000  # rows that are not worth a second shard
 
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
@@ -102,10 +103,12 @@ def aggregate_files(
     }
     asked |= {"gold": dict(gold or {}), "missing": missing, "method": method, "seed": seed}
     cores = Local(threads).cores if engine is None else engine.cores
+    total = rows_in(files)
     sizes = _sizes(memory, Local(threads).cores)
-    rows = chunks_of(files, columns, rows=sizes.chunk, missing=missing)
-    n_shards = max(-(-rows.rows // sizes.shard), cores if rows.rows > _CHUNK else 1)
-    asked |= {"shards": n_shards}
+    n_shards = max(-(-total // sizes.shard), cores if total > _SMALL else 1)
+    chunk = min(sizes.chunk, max(-(-total // cores), 2**9))
+    rows = chunks_of(files, columns, rows=chunk, missing=missing)
+    asked |= {"shards": n_shards if engine is None else 0}  # a cluster makes them anew
     with working(work or work_folder(output), fingerprint(files, **asked), resume=resume) as place:
         folder = place[0]
         here = engine or Disk(threads=threads, folder=str(folder))

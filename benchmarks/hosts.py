@@ -1,0 +1,134 @@
+"""Two hosts on one machine: this one and a network namespace, with a link between, perhaps slow.
+
+    with Hosts(rate=100e6) as hosts:            # bits a second
+        hosts.start(1, ["python", "-c", "…"])   # on the other host
+        with hosts.cluster() as address: …      # a Dask scheduler here, and a worker on each
+
+Needs root and iproute2. The other host goes when the block ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Hosts", "can_make_hosts", "train_on_two_hosts"]
+
+ROOT = Path(__file__).parents[1]
+
+
+def can_make_hosts() -> bool:
+    """Return whether this process may make network namespaces."""
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        return False
+    name = f"try{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+    return made.returncode == 0
+
+
+class Hosts:
+    """Two hosts with a link between them.
+
+    Parameters
+    ----------
+    rate
+        Bits a second; as fast as it goes if not given.
+    """
+
+    def __init__(self, rate: float | None = None) -> None:
+        self.rate = rate
+        self.name = f"ds{os.getpid()}"
+        self.addresses = ["10.83.7.1", "10.83.7.2"]
+        self.links = [f"v{os.getpid() % 10**6}-{place}" for place in range(2)]
+
+    def __enter__(self) -> Hosts:
+        _do("ip", "netns", "add", self.name)
+        here, there = self.links
+        _do("ip", "link", "add", here, "type", "veth", "peer", "name", there)
+        _do("ip", "link", "set", there, "netns", self.name)
+        for place, (link, address) in enumerate(zip(self.links, self.addresses, strict=True)):
+            _do(*self._on(place), "ip", "addr", "add", f"{address}/24", "dev", link)
+            _do(*self._on(place), "ip", "link", "set", link, "up")
+            if self.rate:
+                slow = ["tbf", "rate", f"{self.rate / 1e6:g}mbit", "burst", "256kb"]
+                slow = ["tc", "qdisc", "add", "dev", link, "root", *slow, "latency", "50ms"]
+                _do(*self._on(place), *slow)
+        _do(*self._on(1), "ip", "link", "set", "lo", "up")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _do("ip", "netns", "del", self.name)  # and with it the link
+
+    def _on(self, place: int) -> list[str]:
+        return ["ip", "netns", "exec", self.name] if place else []
+
+    def start(self, place: int, command: list[str], **given: Any) -> subprocess.Popen[bytes]:
+        """Start a command on a host."""
+        return subprocess.Popen([*self._on(place), *command], **given)
+
+    @contextmanager
+    def cluster(self) -> Iterator[str]:
+        """Yield the address of a Dask scheduler, which has a worker on each host."""
+        address = f"tcp://{self.addresses[0]}:8786"
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        python = [sys.executable, "-m"]
+        scheduler = [*python, "distributed.cli.dask_scheduler", "--host", self.addresses[0]]
+        running = [self.start(0, [*scheduler, "--port", "8786", "--no-dashboard"], **quiet)]
+        for place in range(2):
+            worker = [*python, "distributed.cli.dask_worker", address, "--nthreads", "1"]
+            running.append(self.start(place, [*worker, "--no-dashboard"], **quiet))
+
+        try:
+            yield address
+        finally:
+            for one in running[::-1]:
+                one.terminate()
+            for one in running:
+                one.wait()
+
+
+def train_on_two_hosts(folder: Path) -> dict[str, Any]:
+    """Train the small network of the tests with torchrun on two hosts, and on one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    script = [str(ROOT / "tests" / "crowd_net.py"), str(folder / "run"), "--dropout", "0"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+    began = time.monotonic()
+    with Hosts() as hosts:
+        running = []
+        for place in range(2):
+            command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
+            command += ["--node-rank", str(place), "--nproc-per-node", "1"]
+            command += ["--master-addr", hosts.addresses[0], "--master-port", "29511"]
+            told = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[place]}
+            command += [*script, "--out", str(folder / "two.json")]
+            running.append(hosts.start(place, command, env=told, stderr=subprocess.PIPE))
+        ended = [one.communicate(timeout=300)[1] for one in running]
+    if any(one.returncode for one in running):
+        return {"failed": ended[0].decode()[-500:] + ended[1].decode()[-500:]}
+    seconds = time.monotonic() - began
+    checkpoint = (folder / "run" / "checkpoint.safetensors").exists()
+    command = [sys.executable, script[0], str(folder / "one"), *script[2:]]
+    command += ["--out", str(folder / "one.json"), "--two", str(folder / "here.json")]
+    subprocess.run(command, env=environment, check=True, capture_output=True, cwd=ROOT)
+    two, here = (json.loads((folder / f"{name}.json").read_text()) for name in ("two", "here"))
+    return {
+        "seconds on two hosts": round(seconds, 1),
+        "checkpoint there": checkpoint,
+        "loss on two hosts": two["loss"],
+        "loss of two processes on one": here["loss"],
+        "weights bit for bit the same": two["weights"] == here["weights"],
+    }
+
+
+def _do(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True)

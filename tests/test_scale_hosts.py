@@ -1,0 +1,26 @@
+"""Training on two hosts leads to the weights of two processes on one, bit for bit."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("lightning_fabric")
+
+
+def hosts():
+    path = Path(__file__).parents[1] / "benchmarks" / "hosts.py"
+    spec = importlib.util.spec_from_file_location("hosts", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_two_hosts_train_as_two_processes_do(tmp_path):
+    if not hosts().can_make_hosts():
+        pytest.skip("network namespaces need root and iproute2")
+    found = hosts().train_on_two_hosts(tmp_path)
+    assert "failed" not in found, found
+    assert found["weights bit for bit the same"]
+    assert found["checkpoint there"]
