@@ -64,7 +64,7 @@ def tuning() -> None:
             f"Means of {splits} splits. seedbert: five copies of MiniLM, all layers but the "
             "embeddings of words, Adam 5e-6, 3 epochs, batch 16, the mean of words as vector, "
             f"bf16, texts cut to {LENGTH} pieces, strict: only the start of heads differs. The "
-            "last rows tune the last two layers over what the others make, at a rate ten times higher. "
+            "last rows tune the last two layers over what the others make, at ten times that rate. "
         )
         section.add(Table(f"SeedBERT on {name}", ["method", *HEADS, "CPU s"], rows, note + KEPT))
     section.write()

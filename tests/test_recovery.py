@@ -429,6 +429,18 @@ def test_the_estimator_is_found_again_in_its_folder(tmp_path, crowd):
         made.save(tmp_path / "other")
 
 
+def test_some_items_with_all_labels_set_the_temperature(crowd):
+    made = DistributionRecovery("kernel-ridge").fit(crowd.x[:75], crowd.label[:75])
+    rest = np.arange(75, 150)
+    before = soft_scores(made.predict_proba(crowd.x[75:]), crowd.votes[75:])["cross_entropy"]
+    made.calibrate(crowd.x[75:], crowd.said.take(rest))
+    after = soft_scores(made.predict_proba(crowd.x[75:]), crowd.votes[75:])["cross_entropy"]
+    assert after < before
+    assert made.recovery_.temperature != 1
+    with pytest.raises(DataError, match="75 inputs"):
+        made.calibrate(crowd.x[75:], crowd.said)
+
+
 def test_members_can_be_counted(crowd):
     made = DistributionRecovery("heads[epochs=1,steps=1]", n_members=3).fit(crowd.x, crowd.label)
     assert made.members_predict_proba(crowd.x).shape == (3, 150, 3)

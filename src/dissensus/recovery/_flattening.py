@@ -21,7 +21,7 @@ from scipy.special import gammaln
 
 from .._relation import Floats, Integers
 from ..errors import OptionError
-from .measures import entropy
+from .measures import cross_entropy, entropy
 
 __all__ = ["flattened", "likeliest_temperature", "vote_slope", "with_entropy"]
 
@@ -53,12 +53,17 @@ def flattened(p: Floats, temperature: float) -> Floats:
     return flat / flat.sum(axis=-1, keepdims=True)
 
 
-def likeliest_temperature(p: Floats, label: Integers) -> float:
-    """Return the temperature under which labels are likeliest, from a fifth to five."""
+def likeliest_temperature(p: Floats, label: Integers | Floats) -> float:
+    """Return the temperature under which labels are likeliest, from a fifth to five.
+
+    Labels are codes (item), or how many people gave each: (item, class).
+    """
+    said = np.asarray(label)
+    votes = np.eye(p.shape[1])[said] if said.ndim == 1 else said
+    share = votes / votes.sum(axis=1, keepdims=True)
 
     def loss(log: float) -> float:
-        told = flattened(p, float(np.exp(log)))[np.arange(len(label)), label]
-        return -float(np.log(np.maximum(told, _LEAST)).mean())
+        return float(cross_entropy(share, flattened(p, float(np.exp(log))), _LEAST).mean())
 
     found = minimize_scalar(loss, bounds=(-np.log(5), np.log(5)), method="bounded")
     return float(np.exp(found.x))

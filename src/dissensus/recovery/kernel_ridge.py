@@ -99,23 +99,15 @@ class KernelRidge(RecoveryMethod):
         target = np.eye(shown.n_classes)[label] - mean
         tried: list[tuple[Any, ...]] = []
         for width in _WIDTHS if self.width is None else (self.width,):
-            own = _kernel(landmarks @ landmarks.T, width)
-            spectrum, turn = np.linalg.eigh(own)
-            kept = spectrum > _TINY * spectrum[-1]
-            root = turn[:, kept] / np.sqrt(spectrum[kept])  # (landmark, direction)
-            if len(few) == len(x):
-                size, left = spectrum[kept], turn[:, kept]
-            else:
-                parts = [_kernel(cosine, width) @ root for cosine in in_pieces(x, landmarks)]
-                left, singular, right = np.linalg.svd(np.concatenate(parts), full_matrices=False)
-                size, root = singular**2, root @ right.T
+            size, left, root = _directions(x, landmarks, width)
+            along = left.T @ target  # (direction, class)
             for noise in _NOISES if self.noise is None else (self.noise,):
                 shrink = size / (size + noise)
-                fitted = left @ (shrink[:, None] * (left.T @ target))
+                fitted = left @ (shrink[:, None] * along)
                 lever = np.minimum((left**2) @ shrink, 1 - 1e-6)[:, None]
                 out = _clipped((fitted - lever * target) / (1 - lever) + mean, self.least)
                 good = np.log(out[np.arange(len(label)), label]).mean()
-                weight = root @ ((np.sqrt(size) / (size + noise))[:, None] * (left.T @ target))
+                weight = root @ ((np.sqrt(size) / (size + noise))[:, None] * along)
                 tried.append((good, len(tried), width, weight, out))
         _, _, width, weight, out = max(tried, key=lambda one: one[:2])
         found = Smooth(landmarks, weight, mean, center, width, self.least)
@@ -125,6 +117,28 @@ class KernelRidge(RecoveryMethod):
     def restore(self, kept: Kept) -> Smooth:
         arrays: dict[str, Any] = kept.arrays
         return Smooth(**arrays, **kept.notes)
+
+
+def _directions(x: Floats, landmarks: Floats, width: float) -> tuple[Floats, Floats, Floats]:
+    """Return the kernel of items as directions.
+
+    These are its spectrum (direction), where items lie along it (item, direction), and what leads
+    from the kernel with the landmarks to it, each of length one: (landmark, direction).
+    """
+    spectrum, turn = _positive(_kernel(landmarks @ landmarks.T, width))
+    root = turn / np.sqrt(spectrum)
+    if len(landmarks) == len(x):
+        return spectrum, turn, root
+    every = np.concatenate([_kernel(part, width) @ root for part in in_pieces(x, landmarks)])
+    size, right = _positive(every.T @ every)
+    return size, every @ right / np.sqrt(size), root @ right
+
+
+def _positive(kernel: Floats) -> tuple[Floats, Floats]:
+    """Return eigenvalues and eigenvectors, without those that are nothing but rounding."""
+    size, turn = np.linalg.eigh(kernel)
+    kept = size > _TINY * size[-1]
+    return size[kept], turn[:, kept]
 
 
 def centred(vectors: Floats, center: Floats) -> Floats:

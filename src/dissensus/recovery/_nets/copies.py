@@ -83,7 +83,7 @@ def copies(
 
 def copy_of(body: Encoder, n_classes: int, settings: SeedBert, seed: int, member: int) -> Copy:
     """Return a member as it begins: the same encoder for all, a head by the member's own seed."""
-    head = nn.Linear(body.width, n_classes)
+    head: nn.Linear = nn.utils.skip_init(nn.Linear, body.width, n_classes)
     bound = body.width**-0.5
     drawn = np.random.default_rng([seed, member]).uniform(-bound, bound, head.weight.shape)
     with torch.no_grad():
@@ -93,18 +93,19 @@ def copy_of(body: Encoder, n_classes: int, settings: SeedBert, seed: int, member
 
 
 @torch.no_grad()
-def believed(settings: SeedBert, raw: Raw, weights: dict[str, Any]) -> Floats:
-    """Return what a member believes: (item, class)."""
+def believed(settings: SeedBert, raw: Raw, learned: list[dict[str, Any]]) -> Floats:
+    """Return what every member believes: (member, item, class)."""
     body, x = _ground(settings, raw)
-    n_classes = len(weights["head.bias"])
+    n_classes = len(learned[0]["head.bias"])
+    found = np.zeros((len(learned), len(x), n_classes))
     copy = copy_of(body, n_classes, settings, 0, 0)
-    copy.load_state_dict(weights, strict=False)
-    copy.eval()
-    found = [
-        copy.log_truth(x[torch.arange(at, min(at + _PIECE, len(x)))]).double().exp()
-        for at in range(0, len(x), _PIECE)
-    ]
-    return torch.cat(found).numpy() if found else np.zeros((0, n_classes))
+    for member, weights in enumerate(learned):
+        copy.load_state_dict(weights, strict=False)
+        copy.eval()
+        for at in range(0, len(x), _PIECE):
+            items = torch.arange(at, min(at + _PIECE, len(x)))
+            found[member, items] = copy.log_truth(x[items]).double().exp().numpy()
+    return found
 
 
 def _ground(settings: SeedBert, raw: Raw) -> tuple[Encoder, Tensor | Source]:
