@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from .._names import as_names
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
 from .videos import Videos
 
-__all__ = ["folder_truth", "read_inputs"]
+__all__ = ["folder_truth", "item_names", "read_inputs"]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
@@ -51,6 +52,27 @@ def read_inputs(
     return _from_table(path, items, column, frames)
 
 
+def item_names(path: str | Path) -> Names:
+    """Return the names of all items in a folder, a table or an array, where nobody names them.
+
+    Files are named by their path below the folder, without its ending where that names no two
+    alike; rows of an array by their numbers.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = [file.relative_to(path) for file in _media(path)]
+        short = [file.with_suffix("").as_posix() for file in files]
+        alike = len(set(short)) < len(short)
+        return as_names([file.as_posix() for file in files] if alike else short)
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if path.suffix in (".npy", ".npz"):
+        values, names = _arrays(path, None)
+        return as_names(range(len(values)) if names is None else names.tolist())
+    frame, roles = _table(path, None)
+    return as_names(list(dict.fromkeys(frame[roles["item"]].cast(str).to_list())))
+
+
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
     return {name: file.parent.name for name, file in _files(Path(path), items).items()}
@@ -58,12 +80,7 @@ def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
 
 def _files(folder: Path, items: Names) -> dict[str, Path]:
     """Return item → file, by the first way of naming that knows every item."""
-    every = sorted(file for file in folder.rglob("*") if file.is_file())
-    images = [file for file in every if file.suffix.lower() in _ENDINGS]
-    images = images or [file for file in every if file.suffix.lower() in VIDEO_ENDINGS]
-    if not images:
-        endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
-        raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
+    images = _media(folder)
     fewest: list[str] | None = None
     for told in _WAYS:
         known: dict[str, Path] = {}
@@ -82,6 +99,17 @@ def _files(folder: Path, items: Names) -> dict[str, Path]:
     raise DataError(f"{folder}: not exactly one image for item {fewest[0]!r}{more}")
 
 
+def _media(folder: Path) -> list[Path]:
+    """Return the images below a folder, or the videos where there are none."""
+    every = sorted(file for file in folder.rglob("*") if file.is_file())
+    found = [file for file in every if file.suffix.lower() in _ENDINGS]
+    found = found or [file for file in every if file.suffix.lower() in VIDEO_ENDINGS]
+    if not found:
+        endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
+        raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
+    return found
+
+
 def _number(path: str) -> str:
     """Return the number at the end of a name, as peerannot writes it."""
     number = PurePosixPath(path).stem.rpartition("-")[2]
@@ -90,14 +118,15 @@ def _number(path: str) -> str:
 
 _WAYS: tuple[Callable[[str], str], ...] = (
     lambda path: path,
+    lambda path: PurePosixPath(path).with_suffix("").as_posix(),
     lambda path: PurePosixPath(path).name,
     lambda path: PurePosixPath(path).stem,
     _number,
 )
 
 
-def _rows(path: Path, items: Names, column: str | None) -> Any:
-    """Return the row of every item: by its number, or in order where there are as many."""
+def _arrays(path: Path, column: str | None) -> tuple[Any, Any]:
+    """Return an array, and the names of its rows where they are told."""
     try:
         stored = np.load(path, allow_pickle=False)
         arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
@@ -108,7 +137,12 @@ def _rows(path: Path, items: Names, column: str | None) -> Any:
         raise DataError(f"{path}: holds {', '.join(arrays)}; say which one is meant")
     if column is not None and column not in arrays:
         raise DataError(f"{path}: holds no {column!r}; there are {', '.join(arrays)}")
-    values = arrays[column] if column is not None else next(iter(arrays.values()))
+    return arrays[column] if column is not None else next(iter(arrays.values())), names
+
+
+def _rows(path: Path, items: Names, column: str | None) -> Any:
+    """Return the row of every item: by its number, or in order where there are as many."""
+    values, names = _arrays(path, column)
     wanted = items.tolist()
     if names is not None:
         known = {str(name): row for row, name in enumerate(names.tolist())}
@@ -133,7 +167,8 @@ def _of_files(files: list[Path], frames: int) -> Inputs:
     return Images(tuple(files))
 
 
-def _from_table(path: Path, items: Names, column: str | None, frames: int) -> Inputs:
+def _table(path: Path, column: str | None) -> tuple[Any, dict[str, str]]:
+    """Return a table of items and inputs, and which column is which."""
     from ..io.columns import NEEDED, find_columns
     from ..io.sources import open_source
     from ..io.tables import column_names, read_columns
@@ -145,7 +180,11 @@ def _from_table(path: Path, items: Names, column: str | None, frames: int) -> In
         None if column is None else {"input": column},
         source.name,
     )
-    frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
+    return read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls(), roles
+
+
+def _from_table(path: Path, items: Names, column: str | None, frames: int) -> Inputs:
+    frame, roles = _table(path, column)
     known = dict(
         zip(
             frame[roles["item"]].cast(str).to_list(),
