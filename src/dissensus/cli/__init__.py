@@ -20,6 +20,7 @@ VERBS = {
     "compare": ("compare", "Lay methods side by side, with or without truth."),
     "agree": ("agree", "Say how much annotators agree, in several measures."),
     "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),
+    "tendency": ("tendency", "Foresee what each annotator would say."),
     "next": ("next", "Say what to label next, by whom, and when to stop."),
     "evaluate": ("evaluate", "Score labels against known ones."),
     "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
