@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from PIL import Image
 
 from dissensus import Annotations
 from dissensus._names import as_names
@@ -23,6 +24,7 @@ from dissensus.nn import (
     train,
 )
 from dissensus.nn.optimizers import optimizers_for
+from dissensus.nn.reading import items_of
 from dissensus.nn.videos import Clips, frames_of
 
 av = pytest.importorskip("av", reason="PyAV is not installed: pip install 'dissensus[video]'")
@@ -82,6 +84,25 @@ def test_a_folder_and_a_table_of_videos_are_read(tmp_path):
     assert as_inputs([tmp_path / "one.mp4"]).kind == "videos"
     assert found.take(np.array([1])).digest() != found.digest()
     assert Videos(found.paths, 4).digest() != found.digest()
+
+
+def test_items_that_nobody_names_are_named_by_their_files_or_rows(tmp_path):
+    (tmp_path / "deep").mkdir()
+    for name in ("deep/b.png", "a.png"):
+        Image.new("RGB", (2, 2)).save(tmp_path / name)
+    assert items_of(tmp_path).tolist() == ["a", "deep/b"]
+    found = read_inputs(tmp_path, items_of(tmp_path))
+    assert [path.name for path in found.paths] == ["a.png", "b.png"]
+    Image.new("RGB", (2, 2)).save(tmp_path / "a.jpg")
+    assert items_of(tmp_path).tolist() == ["a.jpg", "a.png", "deep/b.png"]
+    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
+    assert items_of(tmp_path / "x.npy").tolist() == ["0", "1", "2"]
+    np.savez(tmp_path / "x.npz", x=np.zeros((2, 2)), items=np.array(["u", "v"]))
+    assert items_of(tmp_path / "x.npz").tolist() == ["u", "v"]
+    (tmp_path / "x.csv").write_text("item,text\n7,so\n9,it is\n")
+    assert items_of(tmp_path / "x.csv").tolist() == ["7", "9"]
+    with pytest.raises(DataError, match="no such file"):
+        items_of(tmp_path / "y.csv")
 
 
 def test_image_encoders_take_videos_frame_by_frame(tmp_path):

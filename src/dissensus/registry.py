@@ -378,6 +378,8 @@ tendencies: Registry[TendencyMethod] = Registry(
         "d-lema": "dissensus.tendency.d_lema:DLema",
         "padl": "dissensus.tendency.padl:Padl",
         "crowd": "dissensus.tendency.crowd:Crowd",
+        "query": "dissensus.tendency.query:Query",
+        "qumatl": "dissensus.tendency.qumatl:Qumatl",
     },
     {
         "shared": "linear[bias=0,slope=0,own=0,known=0]",
@@ -386,5 +388,10 @@ tendencies: Registry[TendencyMethod] = Registry(
         "E_n": "annotator-embedding[annotator=False]",
         "madl": "crowd[learner=madl]",
         "doctor-net": "crowd[learner='doctor-net']",
+        # The ablations of the paper.
+        "qumatl-base": "qumatl[qformer=False]",
+        "U-cls": "qumatl[head=shared]",
+        "pre-mv": "qumatl[votes=before]",
+        "post-mv": "qumatl[votes=after]",
     },
 )

@@ -23,6 +23,7 @@ VERBS = {
     "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),
     "train": ("train", "Train a classifier on one label per item, hard or soft."),
     "aggregate-deep": ("aggregate_deep", "Learn a classifier from all labels at once."),
+    "tendency": ("tendency", "Foresee what each annotator would say."),
     "next": ("next", "Say what to label next, by whom, and when to stop."),
     "recover": ("recover", "Tell how people would have split, from one label per item."),
     "meta": ("meta", "Learn small tasks from few labels of shaky annotators."),

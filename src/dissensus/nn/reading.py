@@ -1,7 +1,7 @@
 """Inputs from files, in the order of the items that were labelled.
 
 A folder holds images or videos, however deep; an item is found by its path below the folder, its
-file name, the name without its ending, or the number at its end (`cat-17.png` is item 17, as
+file name, either without its ending, or the number at its end (`cat-17.png` is item 17, as
 peerannot names files). A table has a column of texts or of such files. A `.npy` or `.npz` has rows
 of features.
 """
@@ -102,8 +102,14 @@ def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
 
 
 def items_of(path: str | Path, *, column: str | None = None) -> Names:
-    """Return the names of all items whose inputs a folder, table or array has."""
-    return as_names(read_stock(path, as_names([]), column=column).content)
+    """Return the names of all items whose inputs a folder, table or array has.
+
+    Files are named by their paths below the folder, without endings where that names no two alike;
+    rows of an array without names by their numbers.
+    """
+    names = [*read_stock(path, as_names([]), column=column).content]
+    short = [_without_ending(name) for name in names] if Path(path).is_dir() else names
+    return as_names(short if len(set(short)) == len(short) else names)
 
 
 def read_others(
@@ -197,8 +203,13 @@ def _number(path: str) -> str:
     return str(int(number)) if number.isascii() and number.isdigit() else path
 
 
+def _without_ending(path: str) -> str:
+    return PurePosixPath(path).with_suffix("").as_posix()
+
+
 _WAYS: tuple[Callable[[str], str], ...] = (
     lambda path: path,
+    _without_ending,
     lambda path: PurePosixPath(path).name,
     lambda path: PurePosixPath(path).stem,
     _number,

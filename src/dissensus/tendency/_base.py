@@ -204,6 +204,10 @@ class TendencyMethod(Settings, ABC):
         )
         return self.learn(views, said, how)
 
+    def looks_at_tokens(self, said: Annotations) -> bool:
+        """Return whether places of the items are of use for these annotations."""
+        return self.wants_tokens
+
     @abstractmethod
     def learn(self, views: Views, said: Annotations, how: How) -> Tendency:
         """Return the fitted model; `fit` has looked at the data."""

@@ -66,12 +66,12 @@ class Components:
 
     def arrays(self) -> dict[str, Any]:
         """Return every part by name."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
+        return {name: np.atleast_1d(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Components:
         """Return them again."""
-        numbers = {name: float(arrays[name]) for name in ("curve", "apart")}
+        numbers = {name: arrays[name].item() for name in ("curve", "apart")}
         return cls(**(arrays | numbers))
 
 

@@ -19,6 +19,7 @@ from .qformer import QFormer, Shape
 __all__ = ["Entrance", "FrameEntrance", "Scaling"]
 
 _START = 0.02
+_APART = 0.3  # spread of vectors that tell places and frames apart, at the start
 _TINY = 1e-6
 
 
@@ -50,7 +51,7 @@ class Entrance(nn.Module):
         super().__init__()
         self.width = features
         self.scaling: nn.Module = nn.LayerNorm(features) if scale == "layer" else Scaling(features)
-        start = _START * torch.randn(n_places, features)
+        start = _APART * torch.randn(n_places, features)
         self.positions = nn.Parameter(start) if positions else None
 
     def fit(self, tokens: Tensor) -> None:
@@ -78,7 +79,7 @@ class FrameEntrance(nn.Module):
         self.places = Entrance(layout.token_features, n_places, scale, positions)
         self.queries = nn.Parameter(_START * torch.randn(1, n_queries, shape.width))
         self.asks = QFormer(shape, layout.token_features)
-        self.times = nn.Parameter(_START * torch.randn(n_frames, 1, shape.width))
+        self.times = nn.Parameter(_APART * torch.randn(n_frames, 1, shape.width))
 
     def fit(self, tokens: Tensor) -> None:
         """Scale by these tokens: (token, feature)."""

@@ -122,7 +122,7 @@ class Auto(TendencyMethod):
             for place in kept
         ]
         shares = weight[kept]
-        if self._asks(views, said):
+        if self.looks_at_tokens(said) and (views.tokens is not None or self.queries == "always"):
             share = self._query_weight(views, said, pool(foreseen, weight), how)
             if share >= _LEAST:
                 asked = self._query(self.fits).learn(views, said, how.inside("queries"))
@@ -138,13 +138,12 @@ class Auto(TendencyMethod):
 
         return Query(fits=fits)
 
-    def _asks(self, views: Views, said: Annotations) -> bool:
+    def looks_at_tokens(self, said: Annotations) -> bool:
         """Return whether a query model is to be tried."""
         if self.queries != "auto":
             return self.queries == "always"
-        labels = said.labels_per_annotator
-        few = said.n_annotators <= _FEW and float(np.median(labels)) >= _ENOUGH
-        return few and views.tokens is not None
+        enough = float(np.median(said.labels_per_annotator)) >= _ENOUGH
+        return said.n_annotators <= _FEW and enough
 
     def _query_weight(self, views: Views, said: Annotations, rest: Floats, how: How) -> float:
         """Return what a query model counts beside the rest, by annotations on one fold."""

@@ -24,9 +24,10 @@ from .._relation import Array, Floats, Integers, places
 from ..annotations import Annotations
 from ..errors import DataError
 from ..registry import tendencies
-from ._base import State, Tell, Tendency, TendencyMethod, Views
+from ._base import State, Tell, Tendency, Views
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
+from .own_majority import habits
 from .scores import TendencyScores, score, vote
 
 __all__ = ["TendencyClassifier"]
@@ -101,7 +102,8 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         """
         method = tendencies.create(self.method)
         said = self._said(annotations)
-        views = self._views(X, method, encoding)
+        self.tokens_ = method.looks_at_tokens(said)
+        views = self._views(X, encoding)
         self.metadata_ = None if metadata is None else Metadata.learn(metadata)
         self.known_: Table = {} if metadata is None else metadata
         known = None
@@ -118,6 +120,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         )
         self.classes_, self.annotators_ = said.classes, said.annotators
         self.n_features_ = views.vectors.shape[1]
+        self.habits_ = habits(said, 2.0)  # (annotator, class)
         return self
 
     def _said(self, annotations: Annotations | ArrayLike) -> Annotations:
@@ -125,15 +128,9 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             return annotations if self.classes is None else annotations.recode(self.classes)
         return Annotations.from_matrix(annotations, classes=self.classes)
 
-    def _views(
-        self,
-        given: Any,
-        method: TendencyMethod | None = None,
-        encoding: Callable[[int, int], None] | None = None,
-    ) -> Views:
-        method = method or tendencies.create(self.method)
+    def _views(self, given: Any, encoding: Callable[[int, int], None] | None = None) -> Views:
         given = np.asarray(given) if _is_rows(given) else given
-        return Views.of(given, self.encoder, tokens=method.wants_tokens, progress=encoding)
+        return Views.of(given, self.encoder, tokens=self.tokens_, progress=encoding)
 
     def _codes(self, annotators: ArrayLike | None) -> Integers:
         check_is_fitted(self, "tendency_")
@@ -148,10 +145,16 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             )
         return codes
 
-    def predict_annotator_proba(self, X: Any, annotators: ArrayLike | None = None) -> Floats:  # noqa: N803
+    def predict_annotator_proba(
+        self,
+        X: Any,  # noqa: N803
+        annotators: ArrayLike | None = None,
+        *,
+        encoding: Callable[[int, int], None] | None = None,
+    ) -> Floats:
         """Return what annotators, all by default, would say: (item, annotator, class)."""
         codes = self._codes(annotators)
-        return np.exp(self.tendency_.log_proba(self._views(X), codes))
+        return np.exp(self.tendency_.log_proba(self._views(X, encoding), codes))
 
     def predict_annotators(self, X: Any, annotators: ArrayLike | None = None) -> Array:  # noqa: N803
         """Return the most probable label of annotators, all by default: (item, annotator)."""
@@ -221,18 +224,23 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
 
         Annotators that the model does not know are left out; options are those of `score`.
         """
-        said, log_chance = self._foreseen(X, annotations)
+        said, log_chance = self.foreseen(X, annotations)
         return score(said, log_chance, **{"seed": self.seed, **options})
 
     def score(self, X: Any, annotations: Annotations | ArrayLike) -> float:  # noqa: N803
         """Return the mean log-likelihood of annotations."""
-        said, log_chance = self._foreseen(X, annotations)
+        said, log_chance = self.foreseen(X, annotations)
         return float(log_chance[np.arange(len(said)), said.label].mean())
 
-    def _foreseen(
-        self, given: Any, annotations: Annotations | ArrayLike
+    def foreseen(
+        self,
+        X: Any,  # noqa: N803
+        annotations: Annotations | ArrayLike,
     ) -> tuple[Annotations, Floats]:
-        """Return annotations by annotators that are known, in our codes, and their chances."""
+        """Return annotations by annotators that are known, and the chances they were given.
+
+        The annotations are in the codes of this model, the chances are logs: (annotation, class).
+        """
         check_is_fitted(self, "tendency_")
         if not isinstance(annotations, Annotations):
             annotations = Annotations.from_matrix(
@@ -251,7 +259,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             annotators=self.annotators_,
             classes=self.classes_,
         )
-        views = self._views(given)
+        views = self._views(X)
         if len(views) != said.n_items:
             raise DataError(f"{len(views)} inputs, but annotations on {said.n_items} items")
         item, annotator = said.item.astype(np.int64), said.annotator.astype(np.int64)
@@ -294,6 +302,8 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             known = self.metadata_.features({"": metadata}, [""])[0]
         self.tendency_ = self.tendency_.with_annotator(views, codes, features=known, seed=self.seed)
         self.annotators_ = as_names([*self.annotators_.tolist(), text(name)])
+        counts = np.bincount(codes, minlength=len(self.classes_)) + 2 * self.habits_.mean(axis=0)
+        self.habits_ = np.vstack([self.habits_, counts / counts.sum()])
         if metadata is not None:
             self.known_ = {**self.known_, text(name): metadata}
         return self
@@ -320,6 +330,8 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
                 name: {k: text(v) for k, v in row.items()} for name, row in self.known_.items()
             },
             "features": self.n_features_,
+            "tokens": self.tokens_,
+            "habits": self.habits_.tolist(),
             "notes": state.notes,
         }
         arrays = {name: np.ascontiguousarray(value) for name, value in state.arrays.items()}
@@ -347,6 +359,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             kept = told["metadata"]
             made.metadata_ = None if kept is None else _metadata(kept)
             made.known_, made.n_features_ = told["known"], told["features"]
+            made.tokens_, made.habits_ = told["tokens"], np.array(told["habits"])
             made.tendency_ = tendencies.create(made.method).restore(state)
         except DataError:
             raise

@@ -101,7 +101,7 @@ class ImageEncoder(Encoder):
         if isinstance(inputs, Arrays) and inputs.values.ndim == 5:
             flat = _sized(inputs.values.flatten(0, 1), self.size, len(self.mean))
             return flat.reshape(*inputs.values.shape[:2], *flat.shape[1:])
-        raise OptionError(f"{self.name} takes images or videos, but these are {_told(inputs)}")
+        raise OptionError(f"{self.name} takes images, but these are {_told(inputs)}")
 
     @abstractmethod
     def patches(self, x: Tensor) -> Tensor:

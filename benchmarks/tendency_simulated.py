@@ -1,0 +1,483 @@
+"""Annotators who look at different places, simulated: `python benchmarks/tendency_simulated.py`.
+
+The law of every label and the places that every annotator looks at are known, so that there is a
+ceiling (the Bayes rule, which knows the law) and a truth for maps. A seed decides items,
+annotators, labels and weights. Settings were chosen on seeds 0, 100 and 101; those shown begin
+at 1. Every run is kept in `out/`, and taken from there when the script runs again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter, process_time
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from crowds import OUT
+from dissensus import Annotations
+from dissensus.nn.encoders import encoder_for
+from dissensus.nn.inputs import Texts
+from dissensus.registry import tendencies
+from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
+from dissensus.tendency._base import Views
+from dissensus.tendency.dic import dic, redrawn, said_as
+from dissensus.tendency.faithfulness import deletion
+from dissensus.tendency.maps import Maps, look, word_maps
+from dissensus.tendency.qumatl import QueryTendency
+from pages import Section, Table
+
+QUERY = "query[layers=1,lr=0.003,epochs=15,patience=0,fits=1"
+OURS = QUERY.replace("fits=1", "fits=3") + "]"
+ONE = QUERY + "]"
+SMALL = QUERY + ",width=32,hidden=64,fc=32,head=bias,heads=4]"
+TRAIN, TEST = 1200, 1500
+_STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776}  # 95 % of means of so many
+_KEPT = OUT / "tendency_simulated_runs.json"
+
+
+class Drawn:
+    """A simulation, cut into items to learn from and items to foresee."""
+
+    def __init__(self, seed: int, **settings: Any) -> None:
+        n_test = settings.pop("n_test", TEST)
+        drawn = simulate_tendency(seed=seed, n_items=TRAIN + n_test, **settings)
+        self.whole = drawn
+        self.views = _views(drawn, settings.get("kind", "patches"))
+        self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
+        self.said = _first(drawn.said, TRAIN)
+        self.labels, self.chances = drawn.labels[self.test], drawn.chances[self.test]
+        self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
+
+    def side_by_side(self) -> Views:
+        """Return views whose vectors hold all places, one after the other."""
+        assert self.views.tokens is not None
+        values, _ = self.views.tokens.load(np.arange(len(self.views)))
+        return Views(values.reshape(len(values), -1))
+
+
+def _views(drawn: TendencySimulation, kind: str) -> Views:
+    if kind == "text":
+        return Views.of(Texts(drawn.inputs), "minilm", tokens=True)
+    if kind == "patches":
+        return Views.of(drawn.inputs)
+    size = drawn.inputs.shape[-1]
+    return Views.of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
+
+
+def _first(said: Annotations, n_items: int) -> Annotations:
+    kept = said.item < n_items
+    return Annotations.from_codes(
+        said.item[kept],
+        said.annotator[kept],
+        said.label[kept],
+        items=n_items,
+        annotators=said.annotators,
+        classes=said.classes,
+    )
+
+
+def scored(drawn: Drawn, log: Any) -> dict[str, float]:
+    """Return how well labels on test items are foreseen, and the floor of DIC."""
+    n_items, n_annotators = drawn.labels.shape
+    said = Annotations.from_matrix(drawn.labels, classes=range(drawn.chances.shape[2]))
+    flat = log.reshape(n_items * n_annotators, -1)
+    law = np.log(np.maximum(drawn.chances, 1e-12)).reshape(flat.shape)
+    chance = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
+    return {
+        "accuracy": float((log.argmax(axis=2) == drawn.labels).mean()),
+        "bayes": float((drawn.chances.argmax(axis=2) == drawn.labels).mean()),
+        "log_loss": float(-np.maximum(chance, np.log(1e-12)).mean()),
+        "dic": dic(said, said_as(said, flat.argmax(axis=1))).dic,
+        "floor": redrawn(said, law, repeats=10)[0],
+    }
+
+
+def measured(drawn: Drawn, spec: str, seed: int, views: Views | None = None) -> dict[str, float]:
+    """Fit once, and look at the test items once."""
+    views = drawn.views if views is None else views
+    if spec == "the Bayes rule":
+        return scored(drawn, np.log(np.maximum(drawn.chances, 1e-12)))
+    began = process_time()
+    made = tendencies.create(spec).fit(views.take(drawn.train), drawn.said, seed=seed)
+    taken = process_time() - began
+    test = views.take(drawn.test)
+    found = scored(drawn, made.log_proba(test)) | {"seconds": taken}
+    if isinstance(made, QueryTendency) and made.nets[0].asks is not None:
+        found |= looked(drawn, made, test)
+    return found
+
+
+def looked(drawn: Drawn, made: QueryTendency, test: Views) -> dict[str, float]:
+    """Return how well maps find where annotators look."""
+    maps = look(made, test)
+    values = maps.values
+    if maps.kind == "places":
+        values = _by_word(drawn, maps)
+    few = np.arange(min(len(test), 60))
+    codes = np.arange(made.n_annotators)
+    order = look(made, test.take(few), whole=True).values
+    random = np.random.default_rng(0).random(order.shape)
+    fits = [look(made, test, fits=[place]).values for place in range(len(made.nets))]
+    across = [_apart(fits[0], each) for each in fits[1:]]
+    pairs = [(one, two) for one in codes for two in codes if one < two]
+    return {
+        "pointing": drawn.truth.pointing(values),
+        "cosine": drawn.truth.cosine(values),
+        "deleted": deletion(made, test.take(few), codes, order)[0],
+        "deleted at random": deletion(made, test.take(few), codes, random)[0],
+        "annotators apart": float(np.mean([_apart(values[:, a], values[:, b]) for a, b in pairs])),
+        "fits apart": float(np.mean(across)) if across else float("nan"),
+    }
+
+
+def _by_word(drawn: Drawn, maps: Maps) -> Any:
+    encoder: Any = encoder_for("minilm")
+    texts = [drawn.whole.inputs[item] for item in drawn.test]
+    found = word_maps(maps, texts, encoder.tokenizer, encoder.length)
+    out = np.zeros((len(texts), maps.values.shape[1], drawn.truth.attention.shape[2]))
+    for item, each in enumerate(found):
+        out[item, :, : each.shape[1]] = each
+    return out
+
+
+def _apart(one: Any, two: Any) -> float:
+    return float(np.abs(one - two).sum(axis=-1).mean() / 2)
+
+
+class Runs:
+    """Runs that are kept, by name and seed."""
+
+    def __init__(self, seeds: int, again: bool) -> None:
+        self.seeds = seeds
+        self.kept: dict[str, dict[str, float]] = {}
+        if _KEPT.exists() and not again:
+            self.kept = json.loads(_KEPT.read_text(encoding="utf-8"))
+
+    def over_seeds(self, name: str, work: Callable[[int], dict[str, float]]) -> dict[str, Any]:
+        """Return means and half widths of 95 % intervals, `name` and `± name`."""
+        runs = []
+        for seed in range(1, self.seeds + 1):
+            key = f"{name} | {seed}"
+            if key not in self.kept:
+                self.kept[key] = work(seed)
+                OUT.mkdir(exist_ok=True)
+                _KEPT.write_text(json.dumps(self.kept, indent=1), encoding="utf-8")
+                print(key, {k: round(v, 3) for k, v in self.kept[key].items()}, flush=True)
+            runs.append(self.kept[key])
+        told: dict[str, Any] = {}
+        for column in runs[0]:
+            values = [run[column] for run in runs]
+            spread = np.std(values, ddof=1) if len(values) > 1 else float("nan")
+            told[column] = float(np.mean(values))
+            told[f"± {column}"] = float(_STUDENT.get(len(values), 2) * spread / len(values) ** 0.5)
+        return told
+
+
+def with_interval(row: dict[str, Any], column: str) -> str:
+    """Return a mean and its interval in one cell."""
+    if column not in row or np.isnan(row[column]):
+        return "–"
+    return f"{row[column]:.3f} ± {row[f'± {column}']:.3f}"
+
+
+LOOKS = [
+    ("the Bayes rule", "the Bayes rule", False),
+    ("query, 3 fits", OURS, False),
+    ("query", ONE, False),
+    ("query, one head (U-cls)", ONE.replace("]", ",head=shared]"), False),
+    ("query, no self-attention", ONE.replace("]", ",self_attention=False]"), False),
+    ("query, narrow", SMALL, False),
+    ("base: no queries", ONE.replace("]", ",qformer=False]"), False),
+    ("consensus", "consensus", True),
+    ("linear", "linear", True),
+    ("padl", "padl", False),
+    ("padl, places side by side", "padl", True),
+    ("madl, places side by side", "madl", True),
+    ("own majority", "own-majority", False),
+]
+_COLUMNS = ["accuracy", "log_loss", "dic", "pointing", "cosine", "deleted", "deleted at random"]
+_TITLES = ["accuracy", "log loss", "DIC", "pointing", "cosine", "deletion", "at random"]
+
+
+def table_of(
+    runs: Runs,
+    title: str,
+    rows: list[tuple[str, str, bool]],
+    note: str,
+    **settings: Any,
+) -> Table:
+    """Return the scores of some methods on one simulation."""
+    kept: dict[int, Drawn] = {}
+
+    def drawn(seed: int) -> Drawn:
+        if seed not in kept:
+            kept.clear()
+            kept[seed] = Drawn(seed, **settings)
+        return kept[seed]
+
+    def run(seed: int, spec: str, beside: bool) -> dict[str, float]:
+        one = drawn(seed)
+        return measured(one, spec, seed, one.side_by_side() if beside else None)
+
+    cells, found = [], {}
+    for name, spec, beside in rows:
+        found[name] = runs.over_seeds(
+            f"{title} | {name}", lambda seed, s=spec, b=beside: run(seed, s, b)
+        )
+        seconds = found[name].get("seconds")
+        cells.append([name, *(with_interval(found[name], column) for column in _COLUMNS), seconds])
+    ceiling = found["the Bayes rule"]
+    floor = f"DIC of labels drawn a second time from the law (the floor): {ceiling['floor']:.3f}."
+    return Table(title, ["method", *_TITLES, "CPU s"], cells, f"{note} {floor}")
+
+
+def control(runs: Runs) -> Table:
+    """Return what is found where there is nothing to find: all annotators look alike."""
+
+    def run(seed: int) -> dict[str, float]:
+        drawn = Drawn(seed, kind="images", profile="same")
+        made = tendencies.create(OURS).fit(drawn.views.take(drawn.train), drawn.said, seed=seed)
+        test = drawn.views.take(drawn.test)
+        best = made.log_proba(test).argmax(axis=2)
+        said = [drawn.labels[:, a] != drawn.labels[:, b] for a in range(6) for b in range(a)]
+        differ = [best[:, a] != best[:, b] for a in range(6) for b in range(a)]
+        return (
+            scored(drawn, made.log_proba(test))
+            | looked(drawn, made, test)
+            | {"labels differ": float(np.mean(said)), "foreseen differ": float(np.mean(differ))}
+        )
+
+    row = runs.over_seeds("control", run)
+    wanted = [
+        ("accuracy", "accuracy"),
+        ("bayes", "accuracy of the Bayes rule"),
+        ("labels differ", "labels of two annotators differ"),
+        ("foreseen differ", "foreseen labels of two annotators differ (Bayes rule: never)"),
+        ("annotators apart", "maps of two annotators lie apart"),
+        ("fits apart", "maps of two fits lie apart"),
+        ("pointing", "pointing"),
+    ]
+    return Table(
+        "Control: six annotators who look at the same place",
+        ["", "mean"],
+        [[words, with_interval(row, column)] for column, words in wanted],
+        "Maps may differ between annotators no more than between fits of the same annotator.",
+    )
+
+
+def deleted(runs: Runs) -> Table:
+    """Return what is lost when training labels are deleted."""
+    shares = (0.0, 0.2, 0.3, 0.4)
+    rows = [
+        ("query", ONE, False),
+        ("padl", "padl", False),
+        ("padl, places side by side", "padl", True),
+        ("linear, places side by side", "linear", True),
+    ]
+    kept: dict[int, Drawn] = {}
+    cells = []
+    for name, spec, beside in rows:
+        found = []
+        for share in shares:
+
+            def run(seed: int, s: str = spec, b: bool = beside, gone: float = share) -> Any:
+                if seed not in kept:
+                    kept.clear()
+                    kept[seed] = Drawn(seed, kind="images")
+                drawn = kept[seed]
+                whole, drawn.said = drawn.said, thinned(drawn.said, gone, seed)
+                found = measured(drawn, s, seed, drawn.side_by_side() if b else None)
+                drawn.said = whole
+                return found
+
+            found.append(runs.over_seeds(f"deletion {share} | {name}", run))
+        lost = 1 - found[-1]["accuracy"] / found[0]["accuracy"]
+        cells.append([name, *(with_interval(each, "accuracy") for each in found), f"{lost:.1%}"])
+    return Table(
+        "Accuracy when labels to learn from are deleted at random",
+        ["method", *(f"{share:.0%} deleted" for share in shares), "lost at 40 %"],
+        cells,
+        "Images, groups; test labels are untouched.",
+    )
+
+
+def newcomers(runs: Runs) -> Table:
+    """Return how well somebody new is foreseen from a few labels."""
+    counts = (5, 10, 20, 50, 100)
+
+    def run(seed: int) -> dict[str, float]:
+        drawn = Drawn(seed, kind="images")
+        known = drawn.said.keep(drawn.said.annotator < 5)
+        known = Annotations.from_codes(
+            known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
+        )
+        made = tendencies.create(ONE).fit(drawn.views.take(drawn.train), known, seed=seed)
+        test, out = drawn.views.take(drawn.test), {}
+        order = np.random.default_rng(seed).permutation(TRAIN)
+        for count in counts:
+            few = np.sort(order[:count])
+            label = drawn.whole.labels[few, 5]
+            grown = made.with_annotator(drawn.views.take(few), label, seed=seed)
+            best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
+            out[str(count)] = float((best == drawn.labels[:, 5]).mean())
+        whole = tendencies.create(ONE).fit(drawn.views.take(drawn.train), drawn.said, seed=seed)
+        best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
+        out["all"] = float((best == drawn.labels[:, 5]).mean())
+        out["bayes"] = float((drawn.chances[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean())
+        return out
+
+    row = runs.over_seeds("newcomers", run)
+    columns = [*map(str, counts), "all", "bayes"]
+    return Table(
+        "A new annotator, of whom a few labels are known",
+        ["labels", *columns[:-2], "1200, fitted with the others", "the Bayes rule"],
+        [["accuracy", *(with_interval(row, column) for column in columns)]],
+        "Images, groups. Only the query and the head of the new annotator move.",
+    )
+
+
+def efficiency() -> Table:
+    """Return parameters and time by the number of annotators, with an image network below all."""
+    import torch
+
+    encoder = encoder_for("resnet34[size=224]").freeze()
+    n_items, n_classes = 16, 6
+    images = torch.rand(n_items, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        encoder.tokens(images[:2])
+        began = perf_counter()
+        tokens = torch.cat([encoder.tokens(images[at : at + 4]).values for at in range(0, 16, 4)])
+        below = (perf_counter() - began) / n_items
+    views = Views.of_tokens(tokens.numpy())
+    size = sum(value.numel() for value in encoder.parameters())
+    specs = {
+        "query, narrow": SMALL.replace("]", ",positions=False]").replace("epochs=15", "epochs=1"),
+        "query": ONE.replace("]", ",positions=False]").replace("epochs=15", "epochs=1"),
+        "d-lema": "d-lema[epochs=1]",
+        "padl": "padl[epochs=1]",
+        "madl": "crowd[learner=madl,epochs=1]",
+    }
+    rows = []
+    rng = np.random.default_rng(0)
+    for n_annotators in (10, 100, 1000):
+        said = Annotations.from_codes(
+            np.repeat(np.arange(n_items), 10),
+            rng.integers(n_annotators, size=10 * n_items),
+            rng.integers(n_classes, size=10 * n_items),
+            items=n_items,
+            annotators=n_annotators,
+            classes=n_classes,
+        )
+        for name, spec in specs.items():
+            made = tendencies.create(spec).fit(views, said)
+            count = sum(value.size for value in made.state().arrays.values())
+            times = []
+            for _ in range(5):
+                began = perf_counter()
+                made.log_proba(views)
+                times.append((perf_counter() - began) / n_items)
+            above = min(times)
+            rows.append(
+                [
+                    n_annotators,
+                    name,
+                    (size + count) / 1e6,
+                    count / 1e6,
+                    1e3 * (below + above),
+                    1e3 * above,
+                ]
+            )
+            print(rows[-1], flush=True)
+    return Table(
+        "Parameters and time per item, all annotators foreseen",
+        [
+            "annotators",
+            "method",
+            "parameters, millions",
+            "of them above the image network",
+            "ms per item",
+            "of them above the image network",
+        ],
+        rows,
+        "Items are images of 224 pixels through a network of 34 layers (7 × 7 places of 512), six "
+        "classes. Methods other than query look at the mean of the places.",
+    )
+
+
+def main() -> None:
+    """Run what is not kept, and write the page."""
+    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    told.add_argument("--seeds", type=int, default=3)
+    told.add_argument("--only", help="parts, with commas between; default: all")
+    told.add_argument("--again", action="store_true", help="forget runs that are kept")
+    given = told.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    runs = Runs(given.seeds, given.again)
+    few = [row for row in LOOKS if row[0] in ("the Bayes rule", "query", "base: no queries")]
+    seeds = f"Means of {given.seeds} seeds and 95 % intervals of the means."
+    groups = "Six annotators in three groups, each of which looks at a region of its own."
+    parts: dict[str, tuple[str, Callable[[], Table]]] = {
+        "images": (
+            "tendency simulated: images",
+            lambda: table_of(
+                runs, "Images of nine patches", LOOKS, f"{groups} {seeds}", kind="images"
+            ),
+        ),
+        "control": ("tendency simulated: control", lambda: control(runs)),
+        "video": (
+            "tendency simulated: videos",
+            lambda: table_of(
+                runs, "Videos of nine frames", few, f"{groups} {seeds}", kind="video", n_test=500
+            ),
+        ),
+        "text": (
+            "tendency simulated: texts",
+            lambda: table_of(
+                runs,
+                "Texts of two spans",
+                few,
+                "Six annotators read one of two spans of words, their own with a chance of .95. "
+                + seeds,
+                kind="text",
+                groups=2,
+                n_test=500,
+            ),
+        ),
+        **{
+            profile: (
+                f"tendency simulated: {profile}",
+                lambda p=profile: table_of(
+                    runs, f"Patches, {p}", few, seeds, profile=p, sharpness=4.0
+                ),
+            )
+            for profile in ("soft", "content", "mix")
+        },
+        "taste": (
+            "tendency simulated: taste",
+            lambda: table_of(
+                runs, "Patches, groups, and a taste of everybody's own", few, seeds, taste=1.0
+            ),
+        ),
+        "deletion": ("tendency simulated: deletion", lambda: deleted(runs)),
+        "newcomers": ("tendency simulated: newcomers", lambda: newcomers(runs)),
+        "efficiency": ("tendency simulated: efficiency", efficiency),
+    }
+    for name, (title, work) in parts.items():
+        if given.only and name not in given.only.split(","):
+            continue
+        section = Section(title, "TENDENCY.md")
+        section.add(work())
+        section.write()
+
+
+if __name__ == "__main__":
+    main()

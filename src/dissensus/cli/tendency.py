@@ -1,0 +1,378 @@
+"""`dissensus tendency`: fit, predict, evaluate, map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._shared import (
+    json_option,
+    note,
+    progress_bar,
+    read_annotations,
+    reading_options,
+    seed_option,
+    show_json,
+)
+
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..tendency.classifier import TendencyClassifier
+
+__all__ = ["tendency"]
+
+_COLUMN = click.option(
+    "--column", help="Of the inputs: the column of texts or files, or the array."
+)
+_ENCODER = click.option(
+    "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
+)
+_METADATA = click.option("--metadata", help="Table of annotators, a column for everything known.")
+_INPUTS = click.option("--inputs", required=True, help="Table of texts, folder of images, array.")
+
+# What a table shows: of the summary, and in words.
+_SHOWN = {
+    "log_loss": "log loss",
+    "accuracy": "accuracy",
+    "accuracy_worst_decile": "worst tenth",
+    "macro_f1": "macro F1",
+    "ece": "ECE",
+    "dic": "DIC",
+    "dic_rms": "DIC rms",
+    "kappa_correlation": "r of_kappas",
+}
+
+
+@click.group()
+def tendency() -> None:
+    """Foresee what each annotator would say.
+
+    \b
+    Example:
+      dissensus tendency evaluate answers.csv --inputs texts.csv
+      dissensus tendency fit answers.csv --inputs texts.csv -o model
+      dissensus tendency predict model more.csv -o foreseen.csv
+    """
+
+
+@tendency.command()
+@click.argument("path")
+@click.option("--output", "-o", required=True, help="Folder for what was learned.")
+@_INPUTS
+@_COLUMN
+@click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
+@_ENCODER
+@_METADATA
+@click.option("--checkpoints", help="Folder for checkpoints; an interrupted run goes on from it.")
+@reading_options
+@json_option
+@seed_option
+def fit(
+    path: str,
+    output: str,
+    inputs: str,
+    column: str | None,
+    strategy: str,
+    encoder: str,
+    metadata: str | None,
+    checkpoints: str | None,
+    as_json: bool,
+    seed: int,
+    **reading: Any,
+) -> None:
+    """Learn what each annotator says, from annotations in PATH and the inputs of their items.
+
+    \b
+    Example:
+      dissensus tendency fit answers.csv --inputs texts.csv -o model
+    """
+    from ..registry import tendencies
+
+    tendencies.create(strategy)  # before anything is read
+    said = read_annotations(path, **reading)
+    known = _metadata(metadata)
+    x = _inputs(inputs, said.items, column)
+    made = _fitted(said, x, strategy, encoder, known, seed, checkpoints)
+    made.save(output)
+    told = {
+        "strategy": strategy,
+        "n_items": said.n_items,
+        "n_annotators": said.n_annotators,
+        "n_labels": len(said),
+        "classes": said.classes.tolist(),
+        "parts": _parts(made),
+        "folder": output,
+    }
+    if as_json:
+        show_json(told)
+    else:
+        words = ", ".join(f"{name} {share:.2f}" for name, share in _parts(made).items())
+        note(
+            f"{strategy} learned from {len(said)} labels by {said.n_annotators} annotators on "
+            f"{said.n_items} items{': ' + words if words else ''}; it is in {output}"
+        )
+
+
+@tendency.command()
+@click.argument("model")
+@click.argument("inputs")
+@click.option("--output", "-o", default="-", show_default=True, help="Where the table goes.")
+@_COLUMN
+@click.option("--annotators", help="Whom to ask, with commas.  [default: all]")
+def predict(
+    model: str, inputs: str, output: str, column: str | None, annotators: str | None
+) -> None:
+    """Foresee what annotators would say of INPUTS, by a MODEL that `fit` has written.
+
+    The table has a row for every item and annotator.
+
+    \b
+    Example:
+      dissensus tendency predict model more.csv -o foreseen.csv
+    """
+    import numpy as np
+
+    from ..io.score_tables import write_columns
+    from ..io.sources import format_for
+    from ..nn.reading import items_of
+    from ..tendency.classifier import TendencyClassifier
+
+    if output != "-":
+        format_for(output)  # before anything is computed
+    made = TendencyClassifier.load(model)
+    names = None if annotators is None else [name.strip() for name in annotators.split(",")]
+    items = items_of(inputs)
+    with progress_bar("reading inputs", len(items)) as tell:
+        chance = made.predict_annotator_proba(
+            _inputs(inputs, items, column), names, encoding=lambda done, _total: tell(done)
+        )  # (item, annotator, class)
+    who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
+    columns: dict[str, Any] = {
+        "item": np.repeat(items, len(who)),
+        "annotator": np.tile(who, len(items)),
+        "label": made.classes_[chance.argmax(axis=2)].ravel(),
+        "confidence": chance.max(axis=2).ravel(),
+    }
+    for place, name in enumerate(made.classes_.tolist()):
+        columns[f"p:{name}"] = chance[:, :, place].ravel()
+    write_columns(columns, output)
+
+
+@tendency.command()
+@click.argument("path")
+@_INPUTS
+@_COLUMN
+@click.option("--model", help="Score this on all of PATH; otherwise items are held out.")
+@click.option(
+    "--strategy",
+    "-s",
+    "strategies",
+    multiple=True,
+    help="name[setting=value,…]; again for every method.  [default: auto]",
+)
+@_ENCODER
+@_METADATA
+@click.option(
+    "--held-out",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.2,
+    show_default=True,
+    help="Share of items that are foreseen from the others.",
+)
+@click.option(
+    "--min-labels",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Foreseen labels below which an annotator is not in means over annotators.",
+)
+@click.option(
+    "--min-overlap",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Common items below which a pair of annotators is not in DIC.",
+)
+@click.option("--weights", default="identity", show_default=True, help="Of kappas, for scales.")
+@reading_options
+@json_option
+@seed_option
+def evaluate(
+    path: str,
+    inputs: str,
+    column: str | None,
+    model: str | None,
+    strategies: tuple[str, ...],
+    encoder: str,
+    metadata: str | None,
+    held_out: float,
+    min_labels: int,
+    min_overlap: int,
+    weights: str,
+    as_json: bool,
+    seed: int,
+    **reading: Any,
+) -> None:
+    """Score how well each annotator is foreseen, beside what needs no model of annotators.
+
+    Methods learn from a part of the items in PATH and foresee the labels on the rest; two that
+    stand beside them always are everybody's own habits (own-majority) and one opinion for all
+    (consensus). With --model, PATH should hold items that it has not learned from; beside it stand
+    the habits it knows, and the mean of what its annotators say, taken for everybody.
+
+    \b
+    Example:
+      dissensus tendency evaluate answers.csv --inputs texts.csv -s auto -s linear
+    """
+    from ..errors import OptionError
+    from ..registry import tendencies
+
+    if model and strategies:
+        raise OptionError("--model is scored as it is; leave out -s, or --model")
+    specs = list(dict.fromkeys(["own-majority", "consensus", *(strategies or ("auto",))]))
+    for spec in specs:
+        tendencies.create(spec)  # before anything is read
+    said = read_annotations(path, **reading)
+    x = _inputs(inputs, said.items, column)
+    options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
+    if model:
+        found = _scored_model(model, said, x, options)
+        title = f"{model} on {len(said)} labels, {said.n_items} items"
+    else:
+        split = _split(said, held_out, seed)
+        known = _metadata(metadata)
+        found = {
+            spec: _scored(split, said, x, spec, encoder, known, seed, options) for spec in specs
+        }
+        title = f"{len(said.take(split[1]))} labels on {len(split[1])} of {said.n_items} items"
+    if as_json:
+        show_json({name: each.as_dict() for name, each in found.items()})
+    else:
+        _print(found, title)
+
+
+def _inputs(path: str, items: Any, column: str | None) -> Any:
+    from ..nn.reading import read_inputs
+
+    return read_inputs(path, items, column=column)
+
+
+def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:
+    from ..io.annotator_tables import read_annotators
+
+    return None if path is None else read_annotators(path)
+
+
+def _fitted(
+    said: Annotations,
+    x: Any,
+    strategy: str,
+    encoder: str,
+    known: Any,
+    seed: int,
+    checkpoints: str | None = None,
+) -> TendencyClassifier:
+    from ..nn.progress import training_bar
+    from ..tendency.classifier import TendencyClassifier
+
+    made = TendencyClassifier(strategy, encoder=encoder, seed=seed)
+    with (
+        training_bar(strategy.partition("[")[0]) as tell,
+        progress_bar("reading inputs", said.n_items) as read,
+    ):
+        return made.fit(
+            x,
+            said,
+            known,
+            folder=checkpoints,
+            resume=checkpoints is not None,
+            progress=tell,
+            encoding=lambda done, _total: read(done),
+        )
+
+
+def _parts(made: TendencyClassifier) -> dict[str, float]:
+    """Return what the default is made of, with weights."""
+    members = getattr(made.tendency_, "members", ())
+    weight = getattr(made.tendency_, "weight", ())
+    return {name: float(share) for (name, _), share in zip(members, weight, strict=True)}
+
+
+def _split(said: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:
+    """Return items to learn from and items to foresee, by code."""
+    import numpy as np
+
+    from ..errors import DataError
+
+    labelled = np.flatnonzero(said.labels_per_item)
+    order = np.random.default_rng([seed, 0x7E57]).permutation(labelled)
+    count = round(held_out * len(order))
+    if not 0 < count < len(order):
+        raise DataError(f"{len(order)} labelled items are too few to hold out {held_out:g} of them")
+    return np.sort(order[count:]), np.sort(order[:count])
+
+
+def _scored(
+    split: tuple[Any, Any],
+    said: Annotations,
+    x: Any,
+    spec: str,
+    encoder: str,
+    known: Any,
+    seed: int,
+    options: dict[str, Any],
+) -> Any:
+    learned, held = split
+    made = _fitted(said.take(learned), x.take(learned), spec, encoder, known, seed)
+    return made.evaluate(x.take(held), said.take(held), **options)
+
+
+def _scored_model(
+    folder: str, said: Annotations, x: Any, options: dict[str, Any]
+) -> dict[str, Any]:
+    import numpy as np
+
+    from ..tendency.classifier import TendencyClassifier
+    from ..tendency.scores import score
+
+    made = TendencyClassifier.load(folder)
+    there, log_chance = made.foreseen(x, said)
+    belief = np.log(np.maximum(made.predict_consensus_proba(x, "sum"), 1e-15))
+    told = {
+        "own-majority": np.log(made.habits_)[there.annotator],
+        "consensus": belief[there.item],
+        made.method: log_chance,
+    }
+    return {name: score(there, each, seed=made.seed, **options) for name, each in told.items()}
+
+
+def _print(found: dict[str, Any], title: str) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("method", no_wrap=True)
+    for words in _SHOWN.values():
+        table.add_column(words.replace(" ", "\n").replace("_", " "), justify="right")
+    summary: dict[str, float] = {}
+    for name, scores in found.items():
+        summary = scores.summary()
+        table.add_row(escape(name), *(_cell(summary[key]) for key in _SHOWN))
+    console = Console(highlight=False)
+    console.print(table)
+    floor = summary.get("dic_rms_floor", float("nan"))
+    pairs, people = int(summary["n_pairs_used"]), int(summary["n_annotators"])
+    console.print(f"means over {people} annotators with enough labels, {pairs} pairs of them")
+    if floor == floor:
+        console.print(
+            f"noise of the labels themselves: DIC {summary['dic_floor']:.2f}, rms {floor:.3f}"
+        )
+    elif pairs:
+        console.print("too few common items to tell the noise of DIC: judge nothing by it")
+
+
+def _cell(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}"
