@@ -520,7 +520,7 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
     empty.mkdir()
     (empty / "answers.json").write_text('{"0": {"0": 1}}')
     told = {
-        ("aggregate-deep", "answers.csv"): "no column of texts or image files among",
+        ("aggregate-deep", "answers.csv"): "no column of texts or files among",
         ("aggregate-deep", "answers.csv", "-s", "crowd"): "did you mean",
         ("aggregate-deep", "answers.csv", *SMALL, "-o", "a/b"): "cannot name files",
         ("aggregate-deep", "answers.csv", *SMALL, "--data-augmentation"): "but not arrays",

@@ -732,7 +732,7 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
 def test_unknown_encoders_and_unfitting_inputs_are_told():
     with pytest.raises(DissensusError, match="did you mean resnet"):
         encoder_for("resnt")
-    with pytest.raises(OptionError, match=r"conv4.* takes images or videos, but these are texts"):
+    with pytest.raises(OptionError, match=r"conv4.* takes images, but these are texts"):
         encoder_for("conv4").prepare(as_inputs(["a"]))
     with pytest.raises(OptionError, match="images of 2 channels"):
         encoder_for("conv4").prepare(as_inputs(torch.rand(1, 2, 9, 9)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ class Standing(NamedTuple):
     """How good a learner is; the epoch of the highest score is chosen."""
 
     score: float
-    loss: float  # mean surprise at the truth, or at annotations held out
+    loss: float | None  # mean surprise at the truth, or at annotations held out, where it is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Choice:
         else:
             sums = _likelihood(learner, self.valid, devices, size)
         good, log, count = map(devices.add_up, sums)
-        return Standing(good / max(count, 1.0), -log / max(count, 1.0))
+        return Standing(good / max(count, 1.0), None if isnan(log) else -log / max(count, 1.0))
 
 
 def choice_of(valid: Batches | Known | None, learner: Learner) -> Choice:
@@ -84,20 +85,19 @@ def _accuracy(
 def _by_annotator(
     learner: Learner, valid: Batches, devices: Devices, size: int
 ) -> tuple[float, float, float]:
-    """Return sums over annotators: of their accuracies, of mean log-likelihoods, and of ones."""
+    """Return the accuracies of annotators added up, and how many there are; no likelihood."""
     assert isinstance(valid, Examples)  # of nothing else it is known who speaks
     labels = torch.from_numpy(valid.said.labels_per_annotator).clamp(min=1).double()
     share = (1 / labels).to(devices.device)  # (annotator): what one of their labels counts
-    good = log = count = 0.0
+    good = count = 0.0
     for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
         if place % devices.ranks != devices.rank:
             continue
         here = devices.move(batch)
         mine = share[here.annotator]
         good += float((mine * (learner.foreseen(here) == here.label)).sum())
-        log += float((mine * learner.log_chance(here).double()).sum())
         count += float(mine.sum())
-    return good, log, count
+    return good, nan, count
 
 
 def _likelihood(

@@ -261,7 +261,7 @@ def _table(path: Path, column: str | None, frames: int) -> Stock:
     if column is None and len(fitting) != 1:
         told = "several columns" if fitting else "no column"
         among = ", ".join(fitting or present)
-        raise source.fail(f"{told} of texts or image files among {among}; name the column")
+        raise source.fail(f"{told} of texts or files among {among}; name the column")
     roles = find_columns(
         present,
         {"item": [*NEEDED["item"], "id"]},
@@ -288,7 +288,7 @@ def _beside(folder: Path, frames: int, names: list[str]) -> Inputs:
 
 INPUT_COLUMNS = [
     *["text", "content", "sentence", "tweet", "comment", "message", "body", "post", "title"],
-    *["image", "image_path", "file", "filename", "file_name", "path"],
+    *["image", "image_path", "video", "video_path", "file", "filename", "file_name", "path"],
 ]
 
 
