@@ -150,7 +150,8 @@ def _processor() -> str:
 
 def _refresh(page: Path, name: str, text: str) -> None:
     """Put a section in its place on a page, or at its end."""
-    title = f"# {page.stem.title()}\n\nWritten by the scripts in this folder; not by hand.\n"
+    words = page.stem.replace("_", " ").capitalize()
+    title = f"# {words}\n\nWritten by the scripts in this folder; not by hand.\n"
     whole = (page.read_text(encoding="utf-8") if page.exists() else "") or title
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
     section = f"{begin}{text}{end}"

@@ -763,7 +763,6 @@ def test_a_folder_gets_the_files_that_peerannot_names(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-s", "waum"], "give --inputs"),
         (["-s", "spamscor"], "did you mean spam_score?"),
         (["--drop", "spam_score ~ 1"], "cannot read"),
         (["--items", "-s", "entropy"], "without -s"),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ._deep import Network, network_options
+from ._hard import Wanted, find_hard, hard_options
 from ._identified import (
     give,
     item_table,
@@ -18,10 +20,10 @@ from ._identified import (
     rows_of,
 )
 from ._shared import (
+    examine_annotations,
     json_option,
     note,
     progress_bar,
-    read_annotations,
     reading_options,
     seed_option,
     show_json,
@@ -30,35 +32,11 @@ from ._shared import (
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..identification.scores import Asked, Scored
+    from ..io import Reading
 
 __all__ = ["identificationinfo", "identify"]
 
 _STEPS = 6  # of `identify`
-
-# peerannot's options for AUM and WAUM: taken, so that its scripts run, and not needed without them.
-_DEEP: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
-    (("--hard-labels",), {}),
-    (("--use-pleiss",), {"is_flag": True}),
-    (("--model",), {"default": "resnet18"}),
-    (("--n-epochs",), {"type": int, "default": 50}),
-    (("--alpha",), {"type": float, "default": 0.01}),
-    (("--topk",), {"type": int, "default": 0}),
-    (("--n-params",), {"type": int, "default": 3072}),
-    (("--lr",), {"type": float, "default": 0.1}),
-    (("--pretrained",), {"is_flag": True}),
-    (("--momentum",), {"type": float, "default": 0.9}),
-    (("--decay",), {"type": float, "default": 5e-4}),
-    (("--img-size",), {"type": int, "default": 224}),
-    (("--optimizer", "-optim"), {"default": "SGD"}),
-    (("--data-augmentation",), {"is_flag": True}),
-    (("--freeze",), {"is_flag": True}),
-)
-
-
-def _deep_options(command: Any) -> Any:
-    for names, settings in reversed(_DEEP):
-        command = click.option(*names, **settings, hidden=True, expose_value=False)(command)
-    return command
 
 
 @click.command()
@@ -108,7 +86,8 @@ def _deep_options(command: Any) -> Any:
     type=click.IntRange(min=1),
     help="Rounds of Dawid and Skene behind spam_score and trace.  [default in a folder: 50]",
 )
-@_deep_options
+@hard_options
+@network_options(epochs=50)
 @reading_options
 @json_option
 @seed_option
@@ -130,6 +109,12 @@ def identify(
     metadata: str | None,
     matrix_file: str | None,
     rounds: int | None,
+    hard_labels: str | None,
+    use_pleiss: bool,
+    alpha: float,
+    topk: int,
+    held_out: float,
+    network: Network,
     as_json: bool,
     seed: int,
     **reading: Any,
@@ -138,12 +123,14 @@ def identify(
 
     Every annotator is compared with the consensus of the others. Without -s all scores are shown,
     the worst annotators first, with a verdict; --items shows the items. In a peerannot folder, -s
-    also writes identification/… as peerannot names it.
+    also writes identification/… as peerannot names it. aum, aumc, waum and waum_perworker train a
+    network on what the items are, and find those that it cannot learn.
 
     \b
     Examples:
       dissensus identify answers.csv
       dissensus identify answers.csv --drop "verdict == spammer" -o kept.csv
+      dissensus identify answers.csv -s waum --inputs texts.csv
     """
     from ..identification.scores import Asked, find_score, score
     from ..io import read_truth
@@ -152,7 +139,8 @@ def identify(
     if items and name:
         raise click.UsageError("--items shows all scores of items; give it without -s")
     folder = _is_folder(path, labels)
-    said = _read(path, folder, labels, metadata, n_classes, reading)
+    read = _read(path, folder, labels, metadata, n_classes, reading)
+    said = read.said
     asked = Asked(
         said,
         consensus,
@@ -165,6 +153,12 @@ def identify(
     )
     if rules:
         _clean(asked, rules, output, as_json)
+        return
+    if found and found.trains:
+        wanted = Wanted(
+            found, path, folder, metadata, hard_labels, use_pleiss, alpha, topk, held_out, network
+        )
+        find_hard(wanted, read, asked, output=output, most=most, as_json=as_json)
         return
     if found:
         scored = score(asked, found.name)
@@ -233,20 +227,22 @@ def _read(
     metadata: str | None,
     n_classes: int | None,
     reading: dict[str, Any],
-) -> Annotations:
+) -> Reading:
     from .._names import numbered
+    from ..io import Reading
     from ..io.folders import read_folder
 
     classes = None if n_classes is None else numbered(n_classes).tolist()
     if not folder:
         if classes and not reading["classes"]:
             reading["classes"] = ",".join(classes)
-        return read_annotations(path, **reading)
+        return examine_annotations(path, **reading)
     answers = Path(labels or "answers.json")
     # As peerannot has it, a path counts from here; a name counts from the folder.
     if labels and answers.exists():
         answers = answers.resolve()
-    return read_folder(path, answers=answers, metadata=metadata, classes=classes)
+    said = read_folder(path, answers=answers, metadata=metadata, classes=classes)
+    return Reading(said, "folder")
 
 
 def _matrices(file: str | None) -> Any:

@@ -356,7 +356,7 @@ SCORES = (
     Score(
         "aumc",
         "item",
-        "The same of the label that most annotators gave.",
+        "Mean margin of the label that most annotators gave, while a network learns it.",
         lambda asked: asked.hardness("aumc").score,
         file="<model>/aumc/aum_values.csv",
         trains=True,
@@ -364,7 +364,7 @@ SCORES = (
     Score(
         "waum",
         "item",
-        "Mean margin of all its labels, weighed by how far annotators are trusted.",
+        "Mean margin of all its labels, weighed by how far their annotators are trusted.",
         lambda asked: asked.hardness("waum").score,
         aliases=("waum_stacked",),
         file="<model>/waum_<alpha>_<yang or pleiss>/waum.csv",
@@ -373,7 +373,7 @@ SCORES = (
     Score(
         "waum_perworker",
         "item",
-        "The same with a network for every annotator.",
+        "The same as waum, with a network for every annotator.",
         lambda asked: asked.hardness("waum_perworker").score,
         aliases=("waum_per_annotator",),
         file="<model>/waum_perworker_<alpha>_<yang or pleiss>/waum.csv",

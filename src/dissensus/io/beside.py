@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,20 @@ def read_authors(file: str) -> dict[str, str]:
 
 
 def read_removed(file: str | Path) -> set[str]:
-    """Return the items to leave out, from a text whose last column names them."""
+    """Return the items to leave out, from a text whose last column names them.
+
+    Columns stand apart by tabs where there are any, else by spaces. Whole numbers may be written
+    as NumPy writes floats.
+    """
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         raise DataError(f"{file}: {problem}") from None
-    return {line.split()[-1] for line in lines if line.strip()}
+    names = (line.split("\t" if "\t" in line else None)[-1] for line in lines if line.strip())
+    return {str(int(float(name))) if _FLOAT.match(name) else name for name in names}
+
+
+_FLOAT = re.compile(r"^-?\d\.\d{18}e[+-]\d\d$")
 
 
 def _pairs(source: Source, roles: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -12,14 +12,14 @@ import numpy.typing as npt
 from annotated_types import Interval
 
 from .._names import Names
-from .._relation import Floats, Integers, frozen
+from .._relation import Array, Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import MethodError
 from ..params import Count, Settings
 from ..result import Table
 from ._margins import Kind, Scale
 
-__all__ = ["Hardness", "Margins", "below", "settings_of"]
+__all__ = ["Hardness", "Margins", "below", "settings_of", "share_learned"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -65,7 +65,9 @@ class Hardness(ABC):
         Which items are too hard to learn from; never one without a score.
     learned
         Share of the labels that are the network's best class at the end. Where it is no larger
-        than the share of the most frequent label, nothing was learned, and scores mean nothing.
+        than `common`, nothing was learned, and scores mean nothing.
+    common
+        Share of the most frequent label.
     epochs
         How many epochs the network was trained.
     """
@@ -73,6 +75,7 @@ class Hardness(ABC):
     said: Annotations
     pruned: Flags  # (item)
     learned: float
+    common: float
     epochs: int
 
     def __post_init__(self) -> None:
@@ -108,6 +111,14 @@ class Hardness(ABC):
     @abstractmethod
     def table(self) -> Table:
         """Return a row per item."""
+
+
+def share_learned(probability: Floats, label: Array) -> tuple[float, float]:
+    """Return how many labels are the best class, and how many are of the commonest one."""
+    if not len(label):
+        return np.nan, np.nan
+    known = float((probability.argmax(axis=1) == label).mean())
+    return known, float(np.bincount(label).max() / len(label))
 
 
 def below(score: Floats, alpha: float) -> tuple[float, Flags]:

@@ -116,6 +116,8 @@ class Trainee:
         Changes the inputs of a training batch.
     name
         What the inputs go through, in words.
+    quick
+        Whether the inputs are vectors already: a small network learns from them in no time.
     """
 
     x: Tensor | Source
@@ -125,6 +127,7 @@ class Trainee:
     training: Training
     augment: Callable[[Tensor], Tensor] | None = None
     name: str = "a network"
+    quick: bool = False
 
     @classmethod
     def of(
@@ -147,7 +150,7 @@ class Trainee:
             raise DataError(f"{len(x)} inputs, but annotations on {said.n_items} items")
         vectors = encoding.vectors(x)
         name = getattr(encoding.encoder, "name", "a network")
-        return cls(x, encoding.network, vectors, network, training, changed, name)
+        return cls(x, encoding.network, vectors, network, training, changed, name, encoding.before)
 
     def some(self, items: Integers) -> Trainee:
         """Return the same on some items alone; vectors are scaled as before."""

@@ -40,7 +40,7 @@ from ..errors import DataError
 from ..nn.settings import Training
 from ..params import Probability
 from ..result import Table
-from ._hardness import Hardness, Margins, below, settings_of
+from ._hardness import Hardness, Margins, below, settings_of, share_learned
 from ._margins import Kind, Scale
 from ._watching import ALONE, Network, Run, Trainee
 
@@ -85,12 +85,13 @@ class Aum(Margins):
             seen = trainee.watch(one, epochs, run, top=self.top, scale=self.scale, keep=keep)
             values = {kind: _spread(found, label) for kind, found in seen.aum.items()}
             cut = np.full(len(label), below(values[self.margin], self.alpha)[0])
-            scores, learned = seen.scores, _learned(seen.probability, label)
+            scores = seen.scores
+            learned = share_learned(seen.probability[label >= 0], label[label >= 0])
         chosen = values[self.margin]
         return AumScores(
             said,
             chosen <= cut,
-            learned,
+            *learned,
             epochs,
             label,
             chosen,
@@ -107,17 +108,17 @@ class Aum(Margins):
         n_classes: int,
         epochs: int,
         run: Run,
-    ) -> tuple[dict[str, Floats], Floats, float]:
+    ) -> tuple[dict[str, Floats], Floats, tuple[float, float]]:
         """Return AUM by kind and cut, of every item from a training where it is real; and more.
 
-        The last is how many labels the networks know.
+        The last is how much the first network has learned.
         """
         heard = np.flatnonzero(label >= 0)
         size = max(round(len(heard) / (n_classes + 1)), 1)
         drawn = np.random.default_rng([trainee.training.seed, 0xFA4E]).permutation(heard)
         values = {kind: np.full(len(label), np.nan) for kind in ("top2", "pleiss")}
         cut = np.full(len(label), np.nan)
-        learned = 0.0
+        learned = np.nan, np.nan
         for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
             moved = label.copy()
             moved[fakes] = n_classes
@@ -129,7 +130,8 @@ class Aum(Margins):
                 scale=self.scale,
             )
             found = {kind: _spread(each, moved) for kind, each in seen.aum.items()}
-            learned += _learned(seen.probability, moved) / 2
+            if number == 0:
+                learned = share_learned(seen.probability[heard], moved[heard])
             level = np.quantile(found[self.margin][fakes], self.percentile)
             mine = np.setdiff1d(heard, fakes) if number == 0 else drawn[:size]
             cut[mine] = level
@@ -285,12 +287,6 @@ def _labelled(label: Integers, classes: Names | int) -> Annotations:
     return Annotations.from_codes(
         heard, np.zeros_like(heard), label[heard], items=len(label), annotators=1, classes=classes
     )
-
-
-def _learned(probability: Floats, label: Integers) -> float:
-    """Return the share of labels that are the best class."""
-    known = label >= 0
-    return float((probability[known].argmax(axis=1) == label[known]).mean())
 
 
 def _spread(found: Array, label: Integers) -> Floats:

@@ -45,7 +45,7 @@ from ..identification._tally import by_item
 from ..nn.settings import Training
 from ..params import Count, NonNegative
 from ..result import Table
-from ._hardness import Flags, Hardness, Margins, below, settings_of
+from ._hardness import Flags, Hardness, Margins, below, settings_of, share_learned
 from ._watching import ALONE, Network, Run, Trainee, longest
 
 __all__ = ["Waum", "WaumScores", "trust", "waum", "weighted"]
@@ -98,9 +98,18 @@ class Waum(Margins):
         score = weighted(said, aum, weight, self.normalize)
         quantile, pruned = below(score, self.alpha)
         posterior, label = _labels(said, pruned, Wds(**model))
-        learned = float((probability.argmax(axis=1) == said.label).mean())
         return WaumScores(
-            said, pruned, learned, epochs, score, aum, weight, quantile, matrices, posterior, label
+            said,
+            pruned,
+            *share_learned(probability, said.label),
+            epochs,
+            score,
+            aum,
+            weight,
+            quantile,
+            matrices,
+            posterior,
+            label,
         )
 
     def _stacked(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
@@ -113,6 +122,7 @@ class Waum(Margins):
         """Return areas and probabilities of a network for every annotator, all trained as long."""
         crowd = list(_by_annotator(said))
         training, done = trainee.training, 0
+        each = ALONE if trainee.quick else run  # checkpoints would take longer than the networks
 
         def tell(alone: _Alone) -> None:
             nonlocal done
@@ -125,7 +135,7 @@ class Waum(Margins):
         if training.held_out:
             foreseen = np.zeros(epochs)
             for alone in crowd:
-                own = run.below(f"length-{alone.number}")
+                own = each.below(f"length-{alone.number}")
                 foreseen += trainee.some(alone.items).foreseen(alone.said, own)
                 tell(alone)
             epochs = longest(foreseen)
@@ -135,7 +145,7 @@ class Waum(Margins):
             seen = trainee.some(alone.items).watch(
                 alone.said,
                 epochs,
-                run.below(f"annotator-{alone.number}"),
+                each.below(f"annotator-{alone.number}"),
                 top=self.top,
                 scale=self.scale,
             )
