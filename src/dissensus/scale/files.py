@@ -106,7 +106,8 @@ def aggregate_files(
     total = rows_in(files)
     sizes = _sizes(memory, Local(threads).cores)
     n_shards = max(-(-total // sizes.shard), cores if total > _SMALL else 1)
-    chunk = min(sizes.chunk, max(-(-total // cores), 2**9))
+    most = sizes.chunk if engine is None else _LARGEST  # fewer chunks are fewer tasks
+    chunk = min(most, max(-(-total // cores), 2**9))
     rows = chunks_of(files, columns, rows=chunk, missing=missing)
     asked |= {"shards": n_shards if engine is None else 0}  # a cluster makes them anew
     with working(work or work_folder(output), fingerprint(files, **asked), resume=resume) as place:

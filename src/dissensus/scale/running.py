@@ -111,8 +111,7 @@ class Running:
             item, annotator, label = self._new(item, annotator, label, ids)
         if not len(item):
             return 0
-        before = self.said.n_items
-        self._take(item, annotator, label, before)
+        self._take(item, annotator, label)
         return len(item)
 
     def result(self) -> Aggregation:
@@ -161,25 +160,22 @@ class Running:
                     column.append(value)
         return kept
 
-    def _take(
-        self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any], before: int
-    ) -> None:
+    def _take(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> None:
         more = len(self) + len(item)
         if more <= _SMALL or more > (1 + self.refit) * self.fitted or self.params is None:
             self.said.add(item, annotator, label)
             self.fit()
             return
-        touched = self._touched(item)
-        old = touched[touched < before]
+        old = self._touched(item)
         told = self.method.counts(self.said.part(old), self._belief[old])
-        strangers = len(self.said.annotators)
+        before, known = self.said.n_items, len(self.said.annotators)
         if self.said.add(item, annotator, label):
             self.fit()  # other classes, or no room for so many annotators
             return
         self._belief = widened(self._belief, self.said.n_items)
-        now = np.union1d(touched, np.arange(before, self.said.n_items))
+        now = np.union1d(old, np.arange(before, self.said.n_items))
         part = self.said.part(now)
-        self._belief[now] = self._believe(part, self._seated(strangers))
+        self._belief[now] = self._believe(part, self._seated(known))
         more = self.method.counts(part, self._belief[now])
         self._counts = _minus(_minus(self._counts, told), more, -1.0)
         self.params = self.method.update(self._counts, self.params)

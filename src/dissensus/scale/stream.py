@@ -80,6 +80,8 @@ class Stream:
 
         `seen` says how many rows of which file have been read with them.
         """
+        if not len(item) == len(annotator) == len(label):
+            raise DataError("columns of different length")  # before it is kept
         batch = Batch(
             [text(name) for name in item],
             [text(name) for name in annotator],

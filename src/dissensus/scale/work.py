@@ -23,7 +23,7 @@ import numpy as np
 
 from .._files import replacing
 from ..aggregation._base import Found
-from ..errors import OptionError
+from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
 
 __all__ = ["Rounds", "fingerprint", "locked", "working"]
@@ -93,11 +93,13 @@ def working(
             _empty(path)
             with replacing(note) as draft:
                 draft.write_text(json.dumps(what), encoding="utf-8")
-        yield path, resume and earlier is not None
-        _empty(path)
-    with suppress(OSError):
-        (path / "run.lock").unlink()
-        path.rmdir()
+        try:
+            yield path, resume and earlier is not None
+        except DissensusError:
+            if not any(path.glob("rounds-*")):  # nothing that would be worth its room
+                _remove(path)
+            raise
+        _remove(path)
 
 
 @contextmanager
@@ -122,6 +124,13 @@ def _read(note: Path) -> Any:
         return json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def _remove(folder: Path) -> None:
+    _empty(folder)
+    with suppress(OSError):
+        (folder / "run.lock").unlink()
+        folder.rmdir()
 
 
 def _empty(folder: Path) -> None:
