@@ -366,6 +366,7 @@ tendencies: Registry[TendencyMethod] = Registry(
         "auto": "dissensus.tendency.auto:Auto",
         "linear": "dissensus.tendency.linear:Linear",
         "low-rank": "dissensus.tendency.low_rank:LowRank",
+        "sim-label": "dissensus.tendency.sim_label:SimLabel",
         "own-majority": "dissensus.tendency.own_majority:OwnMajority",
         "consensus": "dissensus.tendency.consensus:Consensus",
         "confused-consensus": "dissensus.tendency.confused_consensus:ConfusedConsensus",

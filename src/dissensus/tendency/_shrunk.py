@@ -14,8 +14,8 @@ of z does to the classes: where they stand in an order, z is one number, and T t
 The fit is the mode of the posterior, found by L-BFGS on parameters divided by their spreads, which
 makes all priors alike. Nothing here is as large as items × annotators. What items have (z, F x) is
 made once per item and gathered by the annotations; what annotators get back is a sparse product.
-Only U has to meet every annotation with all components: annotators with about as many labels are
-laid in one block, so that a block is one product of matrices, however many annotators it holds.
+Only U has to meet every annotation, with the first 128 components: annotators with about as many
+labels are laid in one block, so that a block is one product of matrices, however many it holds.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ..annotations import Annotations
 __all__ = ["Fit", "Pairs", "ShrunkLinear", "Spreads", "class_basis", "fit_shrunk"]
 
 _PIECE = 512  # pairs whose own heads are gathered together
+OWN = 128  # components that heads of annotators' own look at: the first ones
 
 
 class Spreads(NamedTuple):
@@ -59,7 +60,7 @@ class ShrunkLinear:
     level: Floats  # (class)
     bias: Floats  # (annotator, class), with what is known of them
     slope: Floats  # (annotator)
-    own: Floats  # (annotator or 0, direction, component)
+    own: Floats  # (annotator or 0, direction, component): of the first components
     embedding: Floats  # (annotator, factor), with what is known of them
     factor: Floats  # (factor, direction, component)
     known_bias: Floats  # (feature of annotators, class)
@@ -75,7 +76,7 @@ class ShrunkLinear:
         if len(self.own):
             for at in range(0, len(item), _PIECE):
                 here = slice(at, at + _PIECE)
-                rows = x[item[here], :, None]
+                rows = x[item[here], : self.own.shape[2], None]
                 told[here] += np.matmul(self.own[annotator[here]], rows)[:, :, 0]
         if len(self.factor):
             n_factors, n_directions, d = self.factor.shape
@@ -161,7 +162,8 @@ class Pairs:
         order = np.argsort(self.annotator, kind="stable")
         first = np.concatenate([[0], np.cumsum(count)[:-1]])
         size = np.ceil(2 * np.log2(np.maximum(count, 1))).astype(int)
-        padded = np.concatenate([self.x[self.item], np.zeros((1, self.x.shape[1]))])
+        first_few = self.x[:, :OWN]
+        padded = np.concatenate([first_few[self.item], np.zeros((1, first_few.shape[1]))])
         found = []
         for each in np.unique(size[count > 0]):
             who = np.flatnonzero((size == each) & (count > 0))
@@ -201,7 +203,7 @@ def fit_shrunk(
     spreads: Spreads,
     *,
     start: dict[str, Floats] | None = None,
-    tol: float = 1e-6,
+    tol: float = 1e-7,
 ) -> Fit:
     """Return the heads of highest posterior.
 
@@ -242,7 +244,7 @@ class _Model:
             "level": ((c,), spreads.level),
             "bias": ((n, c) if spreads.bias else (0, c), spreads.bias),
             "slope": ((n if spreads.slope else 0,), spreads.slope),
-            "own": ((n if spreads.own else 0, q, d), spreads.own),
+            "own": ((n if spreads.own else 0, q, min(d, OWN)), spreads.own),
             "embedding": ((n, rank), 1.0),
             "factor": ((rank, q, d), spreads.factor),
             "known_bias": ((known, c), spreads.known),
@@ -271,13 +273,13 @@ class _Model:
                 parts[name][:] = value / self.units[name]
         n, rank = parts["embedding"].shape
         if rank and not parts["embedding"].any():
-            pull = self.pull(self.heads(self.parts(flat))).reshape(n, -1)
-            right = np.linalg.eigh(pull.T @ pull)[1][:, ::-1][:, :rank]
-            left = pull @ right
-            found = right.shape[1]
-            size = np.maximum(np.sqrt((left**2).mean(axis=0)), 1e-12)
-            parts["embedding"][:, :found] = left / size
-            parts["factor"][:found] = right.T.reshape(found, *parts["factor"].shape[1:])
+            pull = self.pull(self.heads(self.parts(flat)))  # (annotator, direction, component)
+            flat_pull = pull.reshape(n, -1)
+            axes = np.linalg.eigh(flat_pull.T @ flat_pull)[1][:, ::-1][:, :rank]
+            place, found = flat_pull @ axes, axes.shape[1]
+            size = np.maximum(np.sqrt((place**2).mean(axis=0)), 1e-12)
+            parts["embedding"][:, :found] = place / size
+            parts["factor"][:found, :, : pull.shape[2]] = axes.T.reshape(found, *pull.shape[1:])
         return flat
 
     def pull(self, heads: ShrunkLinear) -> Floats:
@@ -287,7 +289,7 @@ class _Model:
         back = (pairs.target - np.exp(log_chance)) @ heads.basis.T
         if pairs.weight is not None:
             back = back * pairs.weight[:, None]
-        out = np.zeros((pairs.n_annotators, back.shape[1], pairs.x.shape[1]))
+        out = np.zeros((pairs.n_annotators, back.shape[1], min(pairs.x.shape[1], OWN)))
         return self.by_blocks(back, out)
 
     def by_blocks(self, back: Floats, out: Floats) -> Floats:

@@ -100,14 +100,15 @@ def _newcomer(
 ) -> ShrunkLinear:
     """Return the heads with one annotator more, the mode of what is theirs alone."""
     q, c = heads.basis.shape
-    d, rank = x.shape[1], heads.embedding.shape[1] - len(known)
+    rank = heads.embedding.shape[1] - len(known)
     fixed, free = heads.factor[rank:], heads.factor[:rank]
     base = known @ heads.known_bias
     z = x @ heads.weight.T  # (item, direction)
     given = heads.level + base + (z + np.einsum("f,fqd,id->iq", known, fixed, x)) @ heads.basis
     seen = np.einsum("rqd,id->irq", free, x)
     own = spreads.own if len(heads.own) else 0.0
-    sizes = [c, 1, rank, q * d if own else 0]
+    few = x[:, : heads.own.shape[2]]
+    sizes = [c, 1, rank, q * few.shape[1] if own else 0]
     units = np.repeat([spreads.bias, spreads.slope, 1.0, own], sizes)
     target = np.eye(c)[np.asarray(label, dtype=np.int64)]
 
@@ -115,12 +116,12 @@ def _newcomer(
         bias, slope, embedding, mine = np.split(flat * units, np.cumsum(sizes)[:-1])
         told = slope * z + np.einsum("r,irq->iq", embedding, seen)
         if own:
-            told = told + x @ mine.reshape(q, d).T
+            told = told + few @ mine.reshape(q, -1).T
         log = log_softmax(given + bias + told @ heads.basis, axis=1)
         residual = np.exp(log) - target
         back = residual @ heads.basis.T
         grad = [residual.sum(axis=0), [(back * z).sum()], np.einsum("iq,irq->r", back, seen)]
-        grad.append((back.T @ x).ravel() if own else np.zeros(0))
+        grad.append((back.T @ few).ravel() if own else np.zeros(0))
         loss = -float((target * log).sum()) + 0.5 * float(flat @ flat)
         return loss, np.concatenate(grad) * units + flat
 
@@ -129,7 +130,7 @@ def _newcomer(
     return heads.joined(
         bias + base,
         float(slope[0]),
-        mine.reshape(q, d) if own else np.zeros((q, d)),
+        mine.reshape(q, -1) if own else np.zeros(heads.own.shape[1:]),
         np.concatenate([embedding, known]),
     )
 
