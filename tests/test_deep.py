@@ -448,7 +448,7 @@ def test_two_processes_of_torchrun_learn_what_one_does(features, tmp_path):
     asked += ["--dropout", "0", "--input-dropout", "0", "--n-epochs", "7", "--folder"]
     ok(*asked, tmp_path / "one", cwd=features)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    launcher += ["--master-port", "29517", "-m", "dissensus"]
+    launcher += ["--standalone", "-m", "dissensus"]
     done = subprocess.run(
         [*launcher, *asked, str(tmp_path / "two"), "--devices", "2"],
         cwd=features,

@@ -79,12 +79,13 @@ _STEPS = 6  # of `identify`
 )
 @click.option("--labels", help="Answers of a folder.  [default: answers.json]")
 @click.option("--metadata_path", "--metadata-path", "metadata", help="Instead of the folder's own.")
-@click.option("--matrix-file", help="Confusion matrices (.npy) for spam_score and trace.")
+@click.option("--matrix-file", help="Confusion matrices (.npy) for spam_score, trace and waum.")
 @click.option(
     "--maxiter-dawid-skene",
+    "--maxiter-DS",
     "rounds",
     type=click.IntRange(min=1),
-    help="Rounds of Dawid and Skene behind spam_score and trace.  [default in a folder: 50]",
+    help="Rounds of Dawid and Skene behind spam_score, trace and waum.  [default in a folder: 50]",
 )
 @hard_options
 @network_options(epochs=50)
