@@ -90,15 +90,16 @@ class Pools(Members):
         some = x[torch.arange(min(len(x), _LOOK))]
         self.mean, self.scale = scaling(some[..., :-1][some[..., -1] > 0])
 
-    def attend(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scaled places (item, place, feature), and attention (member, item, place)."""
-        found = (x[..., :-1] - self.mean) * self.scale
-        score = torch.einsum("itf,mf->mit", found, self.query[:, :, 0])
-        return found, score.masked_fill(x[..., -1] == 0, _FAR).softmax(dim=-1)
+    def attend(self, x: Tensor) -> Tensor:
+        """Return what members look at: (member, item, place)."""
+        # Scaled places times a query are places times a scaled query, but for a constant.
+        query = self.query[:, :, 0] * self.scale
+        score = torch.einsum("itf,mf->mit", x[..., :-1], query)
+        return score.masked_fill(x[..., -1] == 0, _FAR).softmax(dim=-1)
 
     def log_members(self, x: Tensor) -> Tensor:
-        found, attention = self.attend(x)
-        pooled = self.without(torch.einsum("mit,itf->mif", attention, found))
+        found = torch.einsum("mit,itf->mif", self.attend(x), x[..., :-1])
+        pooled = self.without((found - self.mean) * self.scale)
         hidden = self.without(torch.relu(torch.baddbmm(self.shift, pooled, self.first)))
         return torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
 
@@ -109,7 +110,7 @@ class Pools(Members):
     def extra(self, batch: Batch) -> Tensor | float:
         if not self.diverse or self.n < 2:
             return 0.0
-        _, attention = self.attend(batch.x)
+        attention = self.attend(batch.x)
         apart = _entropy(attention.mean(dim=0)) - _entropy(attention).mean(dim=0)  # (item)
         return -self.diverse * self.n * apart.mean()
 
@@ -120,7 +121,7 @@ class Pools(Members):
         n_places = source.places.mask.shape[1]
         found = []
         for at in range(0, len(source), 256):
-            _, looked = self.attend(source[torch.arange(at, min(at + 256, len(source)))])
+            looked = self.attend(source[torch.arange(at, min(at + 256, len(source)))])
             found.append(nn.functional.pad(looked, (0, n_places - looked.shape[2])))
         return torch.cat(found, dim=1).double().numpy()
 
