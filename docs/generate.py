@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import inspect
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from dissensus.catalogue import Entry, catalogue
+from dissensus.catalogue import Entry, catalogue, entry_of
 from dissensus.cli import VERBS, cli
 from dissensus.identification.scores import SCORES
 from dissensus.io.exports import TOOLS, tool
+from dissensus.registry import adapters
 
 DOCS = Path(__file__).parent
 BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
+BEGIN_ADAPTERS, END_ADAPTERS = "<!-- adapters: generated -->", "<!-- /adapters -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
 TITLES |= {"next": "Planning"}
@@ -87,19 +90,39 @@ def scores_table() -> str:
 
 
 def options_of(verb: str) -> str:
-    """Return a verb's usage and options, as a table."""
+    """Return a verb's usage and options, as a table; of a group, those of all its verbs."""
     command = cli.get_command(click.Context(cli), verb)
     if command is None:
         raise KeyError(verb)
-    context = click.Context(command, info_name=f"dissensus {verb}")
-    lines = [BEGIN, f"`{command.get_usage(context).removeprefix('Usage: ')}`", ""]
+    group = command.commands if isinstance(command, click.Group) else {"": command}
+    tables = [_table(f"dissensus {verb} {name}".strip(), one) for name, one in group.items()]
+    return "\n".join([BEGIN, "\n\n".join(tables), END])
+
+
+def _table(name: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=name)
+    lines = [f"`{command.get_usage(context).removeprefix('Usage: ')}`", ""]
     lines += ["| option | meaning |", "|---|---|"]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record:
             name, text = (part.replace("|", "\\|") for part in record)
             lines.append(f"| `{name}` | {text} |")
-    return "\n".join([*lines, END])
+    return "\n".join(lines)
+
+
+def adapters_table(before: str) -> str:
+    """Return every adapter of `meta`, or what stands there already where torch is missing."""
+    if find_spec("torch") is None:
+        return before
+    lines = [BEGIN_ADAPTERS, "| adapter | what it does | also called |", "|---|---|---|"]
+    every = [entry_of(adapters, name) for name in adapters]
+    for entry in every:
+        aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)
+        lines.append(f"| [`{entry.name}`](#{entry.name}) | {entry.summary} | {aliases} |")
+    for entry in every:
+        lines += method_section(entry)
+    return "\n".join([*lines, "", END_ADAPTERS])
 
 
 def pages() -> dict[Path, str]:
@@ -113,6 +136,10 @@ def pages() -> dict[Path, str]:
     path = DOCS / "formats.md"
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN_FORMATS)
     out[path] = before + formats_table() + rest.partition(END_FORMATS)[2]
+    path = DOCS / "meta.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN_ADAPTERS)
+    between, _, after = rest.partition(END_ADAPTERS)
+    out[path] = before + adapters_table(BEGIN_ADAPTERS + between + END_ADAPTERS) + after
     path = DOCS / "commands" / "identify.md"
     before, _, rest = out[path].partition(BEGIN_SCORES)
     out[path] = before + scores_table() + rest.partition(END_SCORES)[2]

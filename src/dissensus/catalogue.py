@@ -10,7 +10,7 @@ from typing import Any
 from .params import describe_fields, spoken
 from .registry import Registry, aggregators, estimators, policies, simulators
 
-__all__ = ["Entry", "Setting", "catalogue", "entries"]
+__all__ = ["Entry", "Setting", "catalogue", "entries", "entry_of"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Entry:
 def catalogue() -> list[Entry]:
     """Return all methods of all families."""
     registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
-    return [_entry(registry, name) for registry in registries for name in registry]
+    return [entry_of(registry, name) for registry in registries for name in registry]
 
 
 def entries(name: str) -> list[Entry]:
@@ -61,7 +61,7 @@ def entries(name: str) -> list[Entry]:
     found, problem = [], None
     for registry in registries:
         try:
-            found.append(_entry(registry, registry.resolve(name)[0]))
+            found.append(entry_of(registry, registry.resolve(name)[0]))
         except MethodError as unknown:
             problem = problem or unknown
     if not found and problem:
@@ -69,7 +69,8 @@ def entries(name: str) -> list[Entry]:
     return found
 
 
-def _entry(registry: Registry[Any], name: str) -> Entry:
+def entry_of(registry: Registry[Any], name: str) -> Entry:
+    """Return a method of a family, in words."""
     cls = registry.find(name)
     settings = tuple(
         Setting(
