@@ -23,6 +23,7 @@ BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
 TITLES |= {"aggregate-deep": "Learning", "next": "Planning", "recover fit": "Recovering"}
+TITLES |= {"tendency fit": "Foreseeing annotators", "meta": "Adapting to small tasks"}
 
 
 def methods_page() -> str:
@@ -87,7 +88,7 @@ def scores_table() -> str:
 
 
 def options_of(verb: str) -> str:
-    """Return a verb's usage and options, as a table."""
+    """Return a verb's usage and options, as a table; of a group, those of all its verbs."""
     command = cli.get_command(click.Context(cli), verb)
     if command is None:
         raise KeyError(verb)

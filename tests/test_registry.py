@@ -8,7 +8,7 @@ from dissensus import MethodError, aggregators, estimators, policies, simulators
 from dissensus.aggregation import DawidSkene, Majority
 from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
-from dissensus.registry import learners, recoverers, split_spec
+from dissensus.registry import adapters, learners, recoverers, split_spec, tendencies
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_names_of_one_family_do_not_clash():
 
 def test_the_catalogue_tells_every_method_and_setting():
     told = catalogue()
-    deep = [*learners] if find_spec("torch") else []
-    names = [*aggregators, *estimators, *deep, *recoverers, *simulators, *policies]
+    deep = ([*learners, *tendencies], [*adapters]) if find_spec("torch") else ([], [])
+    names = [*aggregators, *estimators, *deep[0], *recoverers, *deep[1], *simulators, *policies]
     assert [entry.name for entry in told] == names
     for entry in told:
         assert entry.summary.endswith(".")

@@ -13,12 +13,14 @@ from typing import Any
 from .params import describe_fields, spoken
 from .registry import (
     Registry,
+    adapters,
     aggregators,
     estimators,
     learners,
     policies,
     recoverers,
     simulators,
+    tendencies,
 )
 
 __all__ = ["Entry", "Setting", "catalogue", "entries", "entries_of", "glances"]
@@ -27,10 +29,13 @@ _REGISTRIES: list[Registry[Any]] = [
     aggregators,
     estimators,
     learners,
+    tendencies,
     recoverers,
+    adapters,
     simulators,
     policies,
 ]
+_ON_TORCH = (learners, tendencies, adapters)
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,8 @@ class Entry:
 
 def catalogue() -> list[Entry]:
     """Return all methods of all families; those that learn networks only where torch is there."""
-    known = [one for one in _REGISTRIES if one is not learners or find_spec("torch")]
+    torch = find_spec("torch") is not None
+    known = [one for one in _REGISTRIES if torch or not any(one is deep for deep in _ON_TORCH)]
     return [entry for registry in known for entry in entries_of(registry)]
 
 
@@ -99,6 +105,7 @@ def entries(name: str) -> list[Entry]:
 
 
 def _entry(registry: Registry[Any], name: str) -> Entry:
+    """Return a method of a family, in words."""
     cls = registry.find(name)
     settings = tuple(
         Setting(

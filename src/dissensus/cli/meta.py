@@ -127,6 +127,13 @@ def meta() -> None:
 @click.option(
     "--precision", type=click.Choice(["32", "bf16"]), default="32", show_default=True, help="Bits."
 )
+@click.option(
+    "--tuning",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="Batches that the numbers of an adapter are fitted to.",
+)
 @click.option("--checkpoints", help="Folder for checkpoints; a broken run goes on from there.")
 @json_option
 @seed_option
@@ -151,14 +158,15 @@ def fit(
     episodes: int,
     lr: float,
     precision: Any,
+    tuning: int,
     checkpoints: str | None,
     as_json: bool,
     seed: int,
 ) -> None:
     """Learn from source tasks how small tasks are learned.
 
-    Source tasks have clean labels. Some classes are held out. On these the numbers of every adapter are fitted, and the adapter
-    is chosen that is right most often with pseudo-annotators as described.
+    Source tasks have clean labels. Some classes are held out. On these the numbers of every adapter
+    are fitted, and the adapter is chosen that is right most often with the pseudo-annotators told.
 
     \b
     Example:
@@ -183,6 +191,7 @@ def fit(
         training=replace(TRAINING, epochs=epochs, lr=lr, precision=precision),
         episodes=episodes,
         turns=4 if turns else 1,
+        tuning=tuning,
         seed=seed,
     )
     many = len(set(given.task)) > 1

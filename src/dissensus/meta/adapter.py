@@ -22,7 +22,7 @@ from .items import Items
 if TYPE_CHECKING:
     from .episodes import Episodes
 
-__all__ = ["Adapted", "Adapter", "Embed", "Rule", "logarithm"]
+__all__ = ["Adapted", "Adapter", "Embed", "Rule", "logarithm", "whole"]
 
 
 Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
@@ -62,7 +62,7 @@ class Adapter(nn.Module, ABC):
         said
             What was said of them; its own embeddings are not looked at.
         """
-        return self.adapt(said._replace(u=embedding(x)[None])), embedding
+        return self.adapt(said._replace(u=whole(embedding(x))[None])), embedding
 
     def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, Adapted | None]:
         """Return log-probabilities of the queries' classes, and the tasks that were learned.
@@ -71,7 +71,7 @@ class Adapter(nn.Module, ABC):
         """
         u = embedding(episodes.x)
         with torch.autocast(u.device.type, enabled=False):
-            u = u.to(torch.promote_types(u.dtype, torch.float32))
+            u = whole(u)
             n_classes = episodes.classes.shape[1]
             support = Items.of(u[episodes.support], episodes.label, n_classes=n_classes)
             task = self.adapt(support)
@@ -87,6 +87,11 @@ class Rule(Settings, ABC):
     @abstractmethod
     def build(self, width: int, n_classes: int) -> Adapter:
         """Return the adapter of embeddings of some width, trained on tasks of so many classes."""
+
+
+def whole(values: Tensor) -> Tensor:
+    """Return floats of 32 bits or more, as EM needs them."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def logarithm(value: float) -> nn.Parameter:

@@ -26,7 +26,7 @@ from torch.func import functional_call
 
 from ..errors import OptionError
 from ..params import Count, Positive
-from .adapter import Adapted, Adapter, Embed, Rule, logarithm
+from .adapter import Adapted, Adapter, Embed, Rule, logarithm, whole
 from .items import Items, share
 
 if TYPE_CHECKING:
@@ -84,12 +84,13 @@ class MamlAdapter(Adapter):
         votes = said.votes()[0]
         heard = votes.sum(dim=1) > 0
         x, shares = x[heard], share(votes[heard])
+        kept = {name: value.clone() for name, value in network.named_buffers()}  # stay as they are
         head: dict[str, Tensor] = dict(self.head.named_parameters())
         lr = self.log_lr.exp()
         with torch.enable_grad():
             for _ in range(self.steps):
-                u = functional_call(network, fast, (x,))
-                log = functional_call(self.head, head, (u,)).float().log_softmax(dim=1)
+                u = functional_call(network, fast | kept, (x,))
+                log = whole(functional_call(self.head, head, (u,))).log_softmax(dim=1)
                 loss = -(shares * log).sum(dim=1).mean()
                 every = [*fast.values(), *head.values()]
                 found = iter(
@@ -98,7 +99,7 @@ class MamlAdapter(Adapter):
                 fast = {name: _moved(value, next(found), lr) for name, value in fast.items()}
                 head = {name: _moved(value, next(found), lr) for name, value in head.items()}
         task = HeadTask(said.shares(), head["weight"].T[None], head["bias"][None, None])
-        return task, lambda new: functional_call(network, fast, (new,))
+        return task, lambda new: functional_call(network, fast | kept, (new,))
 
     def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, Adapted | None]:
         if not any(each.requires_grad for each in embedding.parameters()):
@@ -112,7 +113,7 @@ class MamlAdapter(Adapter):
                 blank = torch.zeros(1, len(support), 0, device=episodes.x.device)
                 said = Items.of(blank, label[None], n_classes=n_classes)
                 task, embed = self.learn(embedding, episodes.x[support], said)
-                new = embed(episodes.x[query]).float()[None]
+                new = whole(embed(episodes.x[query]))[None]
                 found.append(task.log_truth(Items.of(new, n_classes=n_classes)))
         return torch.cat(found), None
 
@@ -131,16 +132,12 @@ class MamlAdapter(Adapter):
 
 @contextmanager
 def _own_statistics(network: nn.Module) -> Iterator[None]:
-    """Let batch normalisation take the statistics of what it sees, and forget them."""
+    """Let batch normalisation take the statistics of what it sees."""
     learning = network.training
-    kept = {name: value.clone() for name, value in network.named_buffers()}
     network.train()
     try:
         yield
     finally:
-        with torch.no_grad():
-            for name, value in network.named_buffers():
-                value.copy_(kept[name])
         network.train(learning)
 
 

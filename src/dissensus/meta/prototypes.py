@@ -5,7 +5,7 @@
     P(t = k | u) ∝ exp(−scale² ‖u − mean[k]‖² / 2)
 
 What two steps lose against `em-full`: embeddings have no say in what the labels are. A majority
-that is tied shares its item among the tied classes.
+that is tied shares its item among the tied classes; items without labels are left out.
 
     J. Snell, K. Swersky, R. Zemel. Prototypical networks for few-shot learning. NeurIPS 2017.
     arXiv:1703.05175
@@ -53,7 +53,8 @@ class PrototypeAdapter(Adapter):
 
     def adapt(self, support: Items) -> PrototypeTask:
         posterior = self.decide(support)
-        seen = posterior * support.present[:, :, None]
+        heard = support.votes().sum(dim=2, keepdim=True) > 0  # others have no say
+        seen = posterior * heard * support.present[:, :, None]
         total = torch.einsum("enk,enm->ekm", seen, support.u)
         count = seen.sum(dim=1)[:, :, None]
         # A class that no item was given to stands where all items are.

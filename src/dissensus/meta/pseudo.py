@@ -123,17 +123,17 @@ def annotate(
     -------
     (episode, item, annotator), -1 where nobody was asked.
     """
-    n_episodes, n_annotators = confusion.shape[:2]
-    episode = np.arange(n_episodes)[:, None, None]
-    rows = confusion[episode, np.arange(n_annotators), truth[:, :, None]]
-    steps = rows.cumsum(axis=3)[..., :-1]  # (episode, item, annotator, given)
-    draw = rng.random(steps.shape[:3])
-    said = (draw[..., None] > steps).sum(axis=3)
+    n_annotators = confusion.shape[1]
+    said = np.full((*truth.shape, n_annotators), -1)
+    asked = np.ones(said.shape, dtype=bool)
     if per_item is not None and per_item < n_annotators:
-        asked = rng.random(said.shape)
-        chosen = asked < per_item / n_annotators
-        chosen |= asked == asked.min(axis=2, keepdims=True)  # at least one
-        said = np.where(chosen, said, -1)
+        lot = np.asarray(rng.random(said.shape))
+        asked = lot < per_item / n_annotators
+        asked |= lot == lot.min(axis=2, keepdims=True)  # at least one
+    episode, item, annotator = np.nonzero(asked)
+    rows = confusion[episode, annotator, truth[episode, item]]  # (annotation, given)
+    steps = rows.cumsum(axis=1)[:, :-1]
+    said[asked] = (rng.random((len(rows), 1)) > steps).sum(axis=1)
     return said
 
 

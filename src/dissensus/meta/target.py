@@ -11,7 +11,7 @@ from torch import Tensor
 from .._relation import Array, Floats, places
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
-from .adapter import Adapted, Embed
+from .adapter import Adapted, Embed, whole
 from .items import Items
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class FewShotTask:
         x = self.model.prepare(X)
         found = []
         for at in range(0, len(x), _PIECE):
-            u = self.embed(x[at : at + _PIECE]).float()[None]
+            u = whole(self.embed(x[at : at + _PIECE]))[None]
             items = Items.of(u, n_classes=self.said.n_classes)
             if annotations is not None:
                 items = self._heard(items, annotations, at)

@@ -26,8 +26,9 @@ from .learner import EpisodeLearner
 
 __all__ = ["Choice", "choose", "tune"]
 
-_SCALES = [0.02 * 1.5**power for power in range(20)]  # 0.02 to 44
+_SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
 _BATCH, _LR = 64, 0.01
+_ITEMS = 3200  # in the supports of a batch, at most
 
 
 class Choice(NamedTuple):
@@ -48,20 +49,27 @@ def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int
     source
         Episodes whose inputs are embeddings.
     steps
-        Batches of 64 episodes to learn from.
+        Batches of episodes to learn from: 64 each, or fewer where supports are large.
     seed
         Decides what is random.
     """
     if not list(adapter.parameters()):
         return
+    size = _size(source)
     if isinstance(adapter, Em):
-        _seek_scale(adapter, list(source.batches(_BATCH, seed, 10**6))[:4])
+        _seek_scale(adapter, list(_some(source, 2 * size).batches(size, seed, 10**6)))
     width = source.tasks.x.shape[1]  # type: ignore[union-attr]
     learner = EpisodeLearner(Embedding(nn.Identity(), width), adapter, lr=_LR)
     settings = Training(
-        epochs=1, batch=_BATCH, lr=_LR, scheduler="cosine", held_out=0.0, clip=5.0, seed=seed
+        epochs=1, batch=size, lr=_LR, scheduler="cosine", held_out=0.0, clip=5.0, seed=seed
     )
-    train(learner, _some(source, steps * _BATCH), settings)
+    train(learner, _some(source, steps * size), settings)
+
+
+def _size(source: EpisodeSource) -> int:
+    """Return how many episodes a batch has."""
+    largest = max(source.sizes.ways) * (max(source.sizes.shots) + source.sizes.unlabelled)
+    return min(max(_ITEMS // largest, 4), _BATCH)
 
 
 def _some(source: EpisodeSource, n_episodes: int) -> EpisodeSource:
@@ -95,13 +103,13 @@ def choose(
     source
         Episodes whose inputs are embeddings, of classes that these were not learned from.
     steps
-        Batches of 64 episodes that every adapter is fitted to.
+        Batches of episodes that every adapter is fitted to.
     episodes
         By how many to choose.
     seed
         Decides what is random.
     """
-    judged = list(_some(source, episodes).batches(_BATCH, seed, 10**6 + 1))
+    judged = list(_some(source, episodes).batches(_size(source), seed, 10**6 + 1))
     scores = {}
     for name, adapter in rules.items():
         tune(adapter, source, steps=steps, seed=seed)

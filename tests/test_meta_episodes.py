@@ -1,0 +1,217 @@
+"""Source tasks, episodes and pseudo-annotators: what a batch holds."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'dissensus[deep]'")
+
+from dissensus.errors import DataError, MethodError
+from dissensus.meta.episodes import EpisodeSource, Sizes
+from dissensus.meta.pseudo import PseudoCrowd, annotate
+from dissensus.meta.splitting import split
+from dissensus.meta.tasks import Tasks
+
+
+def tasks_of(n_classes=12, per_class=15, n_tasks=None, seed=0):
+    """Return items whose single feature is their class."""
+    label = np.random.default_rng(seed).permutation(np.repeat(np.arange(n_classes), per_class))
+    task = None if n_tasks is None else np.arange(n_classes) % n_tasks
+    return Tasks(torch.from_numpy(label[:, None].astype(np.float32)), label, task)
+
+
+def drawn(tasks=None, crowd=None, n=8, seed=0, **sizes):
+    source = EpisodeSource(tasks or tasks_of(), Sizes(**sizes), crowd or PseudoCrowd(), n)
+    return next(iter(source.batches(n, seed, 0)))
+
+
+# Episodes
+
+
+def test_an_episode_holds_the_classes_it_names():
+    batch = drawn(shots=(3,), annotators=(4,), queries=2)
+    assert batch.support.shape == (8, 15)
+    assert batch.label.shape == (8, 15, 4)
+    assert batch.query.shape == (8, 10)
+    episode = torch.arange(8)[:, None]
+    for place, code in ((batch.support, batch.clean), (batch.query, batch.truth)):
+        named = batch.classes[episode, code]
+        assert torch.equal(batch.x[place][:, :, 0].long(), named)
+    assert (batch.clean.sort(dim=1).values == torch.arange(5).repeat_interleave(3)).all()
+
+
+def test_no_item_is_twice_in_an_episode():
+    batch = drawn(shots=(5,), queries=5, unlabelled=3, pool_items=15)
+    for support, query in zip(batch.support, batch.query, strict=True):
+        every = torch.cat([support, query])
+        assert len(every.unique()) == len(every)
+
+
+def test_unlabelled_items_are_in_the_support_without_labels():
+    batch = drawn(shots=(2,), unlabelled=3, pool_items=15)
+    silent = (batch.label < 0).all(dim=2)
+    assert batch.support.shape == (8, 25)
+    assert (silent.sum(dim=1) == 15).all()
+
+
+def test_uneven_classes_have_the_same_sum_and_at_least_one_item_each():
+    batch = drawn(shots=(4,), uneven=1.0, pool_items=15, n=50)
+    counts = torch.stack([torch.bincount(one, minlength=5) for one in batch.clean])
+    assert (counts.sum(dim=1) == 20).all()
+    assert int(counts.min()) == 1
+    assert int(counts.max()) > 4
+
+
+def test_episodes_stay_within_a_task():
+    tasks = tasks_of(n_tasks=3)
+    for seed in range(6):
+        batch = drawn(tasks, seed=seed, ways=(4,))
+        assert len(np.unique(tasks.task[batch.classes.numpy()])) == 1
+
+
+def test_a_batch_follows_from_seed_epoch_and_number_alone():
+    source = EpisodeSource(tasks_of(), Sizes(), PseudoCrowd(), 30)
+    whole = list(source.batches(10, 3, 2))
+    rest = list(source.batches(10, 3, 2, start=1))
+    assert len(whole) == 3
+    for one, other in zip(whole[1:], rest, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    other = next(iter(source.batches(10, 3, 1)))
+    assert not torch.equal(whole[0].x, other.x)
+
+
+def test_processes_share_the_episodes_of_a_batch():
+    source = EpisodeSource(tasks_of(), Sizes(), PseudoCrowd(), 10)
+    whole = next(iter(source.batches(10, 0, 0)))
+    parts = [next(iter(source.batches(10, 0, 0, rank=rank, ranks=3))) for rank in range(3)]
+    found = torch.zeros_like(whole.query)
+    for rank, part in enumerate(parts):
+        found[rank::3] = part.query
+    assert torch.equal(found, whole.query)
+
+
+def test_turned_classes_are_new_classes_of_turned_images():
+    label = np.repeat(np.arange(3), 8)
+    x = torch.zeros(24, 1, 4, 4)
+    x[:, :, 0, :] = 1.0  # a line along the top
+    batch = drawn(Tasks(x, label, None, turns=4), ways=(5,), shots=(1,), n=40)
+    sides = torch.stack([torch.rot90(x[0], turn, (-2, -1)) for turn in range(4)])
+    episode = torch.arange(40)[:, None]
+    turn = batch.classes[episode, batch.truth] // 3
+    assert torch.equal(batch.x[batch.query], sides[turn])
+    assert len(turn.unique()) == 4
+
+
+def test_smaller_tasks_have_fewer_ways():
+    assert drawn(tasks_of(n_classes=3), ways=(5,)).classes.shape == (8, 3)
+
+
+def test_a_source_without_two_usable_classes_is_told():
+    with pytest.raises(DataError, match="two classes of 6 items"):
+        drawn(tasks_of(per_class=3))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"ways": (1,)}, {"shots": ()}, {"annotators": (0,)}, {"unlabelled": -1}]
+)
+def test_sizes_keep_their_limits(wrong):
+    with pytest.raises(MethodError, match=next(iter(wrong))):
+        Sizes(**wrong)
+
+
+# What is held out
+
+
+def test_whole_tasks_are_held_out_where_there_are_several():
+    tasks = tasks_of(n_classes=20, n_tasks=5)
+    found = split(tasks, 0.2, Sizes(ways=(2,)), 0)
+    assert found.told == "1 of 5 tasks"
+    assert not set(found.learned.task) & set(found.held.task)
+
+
+def test_whole_classes_are_held_out_of_a_single_task():
+    found = split(replace(tasks_of(n_classes=30), turns=4), 0.2, Sizes(), 0)
+    assert found.told == "6 of 30 classes"
+    assert not set(found.learned.x[:, 0].tolist()) & set(found.held.x[:, 0].tolist())
+    assert (found.learned.turns, found.held.turns) == (4, 1)
+
+
+def test_items_are_held_out_where_classes_are_few():
+    tasks = Tasks(torch.arange(60.0)[:, None], np.repeat(np.arange(2), 30))
+    found = split(tasks, 0.2, Sizes(ways=(2,)), 0)
+    assert found.told == "12 of 60 items"
+    assert not set(found.learned.x[:, 0].tolist()) & set(found.held.x[:, 0].tolist())
+    assert np.bincount(found.held.label).tolist() == [6, 6]
+
+
+# Pseudo-annotators
+
+
+def test_matrices_are_those_of_their_types():
+    rng = np.random.default_rng(0)
+    hammers = PseudoCrowd(spammers=(0, 0), accuracy=(0.8, 1)).draw(rng, 50, 6, 4)
+    np.testing.assert_allclose(hammers.sum(axis=3), 1)
+    right = hammers.diagonal(axis1=2, axis2=3)
+    assert right.min() >= 0.8
+    assert np.ptp(right, axis=2).max() < 1e-12
+    spammers = PseudoCrowd(spammers=(1, 1)).draw(rng, 50, 6, 4)
+    np.testing.assert_allclose(spammers, 0.25)
+    picky = PseudoCrowd(spammers=(1, 1), class_spammers=1.0).draw(rng, 50, 6, 4)
+    np.testing.assert_allclose(np.ptp(picky, axis=2), 0, atol=1e-12)
+    assert picky.std() > 0.1
+    against = PseudoCrowd(spammers=(1, 1), adversaries=1.0).draw(rng, 50, 6, 4)
+    assert against.diagonal(axis1=2, axis2=3).max() < 0.25
+    flippers = PseudoCrowd(spammers=(0, 0), flippers=1.0, accuracy=(0.7, 0.7)).draw(rng, 50, 6, 4)
+    np.testing.assert_allclose(
+        np.sort(flippers, axis=3)[..., -2:], [[[[0.3, 0.7]]]] + 0 * flippers[..., -2:]
+    )
+    np.testing.assert_allclose(flippers.sum(axis=2), 1)  # no label is the error of two classes
+
+
+def test_a_fixed_number_of_spammers_leaves_somebody_who_knows():
+    crowd = PseudoCrowd(spammers=(0.5, 1.0), fixed=True)
+    matrix = crowd.draw(np.random.default_rng(0), 200, 3, 5)
+    guesses = matrix[:, :, 0, 0] < 0.21
+    assert set(guesses.sum(axis=1)) == {2}
+
+
+def test_the_share_of_spammers_is_drawn_for_every_episode():
+    matrix = PseudoCrowd(spammers=(0.0, 1.0)).draw(np.random.default_rng(0), 400, 50, 5)
+    share = (matrix[:, :, 0, 0] < 0.21).mean(axis=1)
+    assert share.std() > 0.2
+    assert share.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_labels_follow_the_matrices():
+    rng = np.random.default_rng(0)
+    confusion = rng.dirichlet(np.ones(3), size=(1, 2, 3))
+    truth = rng.integers(3, size=(1, 60_000))
+    said = annotate(rng, confusion, truth)
+    for annotator in range(2):
+        for true in range(3):
+            given = np.bincount(said[0, truth[0] == true, annotator], minlength=3)
+            np.testing.assert_allclose(
+                given / given.sum(), confusion[0, annotator, true], atol=0.015
+            )
+
+
+def test_every_item_has_a_label_and_as_many_as_told_in_the_mean():
+    rng = np.random.default_rng(0)
+    confusion = PseudoCrowd().draw(rng, 20, 10, 5)
+    said = annotate(rng, confusion, rng.integers(5, size=(20, 100)), per_item=4.0)
+    per_item = (said >= 0).sum(axis=2)
+    assert per_item.min() >= 1
+    assert per_item.mean() == pytest.approx(4.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"spammers": (0.5, 0.1)}, {"accuracy": (0.5,)}, {"class_spammers": 0.6, "adversaries": 0.6}],
+)
+def test_crowds_keep_their_limits(wrong):
+    with pytest.raises(MethodError, match=next(iter(wrong))):
+        PseudoCrowd(**wrong)
