@@ -118,10 +118,9 @@ def measured(drawn: Drawn, spec: str, seed: int, views: Views | None = None) -> 
 
 def looked(drawn: Drawn, made: QueryTendency, test: Views) -> dict[str, float]:
     """Return how well maps find where annotators look."""
-    maps = look(made, test)
-    values = maps.values
-    if maps.kind == "places":
-        values = _by_word(drawn, maps)
+    texts = isinstance(drawn.whole.inputs, tuple)
+    maps = look(made, test, whole=texts)
+    values = _by_word(drawn, maps) if texts else maps.values
     few = np.arange(min(len(test), 60))
     codes = np.arange(made.n_annotators)
     order = look(made, test.take(few), whole=True).values

@@ -114,7 +114,7 @@ def test_queries_inside_another_model_are_found(looked):
 
     class Mix(OwnMajority().fit(views, looked[2].said).__class__):
         def __init__(self):
-            self.parts = [model]
+            self.parts = [("first", None), ("second", model)]
 
     assert queries_of(Mix()) is model
 
