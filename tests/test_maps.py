@@ -114,7 +114,7 @@ def test_queries_inside_another_model_are_found(looked):
 
     class Mix(OwnMajority().fit(views, looked[2].said).__class__):
         def __init__(self):
-            self.parts = [model]
+            self.parts = [("first", None), ("second", model)]
 
     assert queries_of(Mix()) is model
 
@@ -307,3 +307,59 @@ def test_maps_of_videos_are_curves_over_frames():
     assert len(made.shown[0].pictures) == 4
     assert "frame 4" in made.page()
     assert torch.is_tensor(model.nets[0].entrance.times)
+
+
+def test_videos_go_from_files_to_maps(tmp_path):
+    from click.testing import CliRunner
+
+    from dissensus.cli._tendency_map import map_
+    from dissensus.nn import read_inputs
+    from dissensus.tendency.classifier import TendencyClassifier
+
+    from .test_videos import BLUE, GREEN, RED, write_video
+
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    rows = []  # ann says what colour comes first, bob what comes last
+    for number, drawn in enumerate(np.random.default_rng(0).integers(3, size=(18, 3))):
+        parts = [(RED, GREEN, BLUE)[each] for each in drawn]
+        write_video(folder / f"clip{number}.mp4", parts, each=12)  # three seconds
+        words = [("red", "green", "blue")[each] for each in drawn]
+        rows += [(f"clip{number}", "ann", words[0]), (f"clip{number}", "bob", words[2])]
+    said = Annotations.from_columns(*zip(*rows, strict=True))
+    with (tmp_path / "answers.csv").open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows([("item", "annotator", "label"), *rows])
+    videos = read_inputs(folder, said.items, frames=6)
+    spec = (
+        "query[width=16,layers=1,heads=2,hidden=16,fc=16,fits=1,dropout=0,frame_queries=2,"
+        "epochs=25,batch=4,lr=0.01,held_out=0]"
+    )
+    made = TendencyClassifier(spec, encoder="patches[size=16,side=8]").fit(videos, said)
+    found = made.predict_annotators(videos)
+    right = [
+        found[said.items.tolist().index(item), ["ann", "bob"].index(who)] == label
+        for item, who, label in rows
+    ]
+    assert np.mean(right) > 0.55  # a third by chance
+    made.save(tmp_path / "model")
+    arguments = [str(tmp_path / "model"), str(folder), "--frames", "6", "--most", "3", "--raw"]
+    arguments += ["--answers", str(tmp_path / "answers.csv"), "-o", str(tmp_path / "maps")]
+    told = CliRunner().invoke(map_, arguments, catch_exceptions=False)
+    assert told.exit_code == 0
+    assert "looked at a frame" in told.output
+    with (tmp_path / "maps" / "maps.csv").open(encoding="utf-8", newline="") as file:
+        weights = list(csv.DictReader(file))
+    assert len(weights) == 3 * 2 * 6
+    assert weights[0]["item"] == "clip0"
+    assert weights[5]["place"] == "frame 6"
+    assert load_file(tmp_path / "maps" / "raw.safetensors")["fit 1"].shape == (3, 2, 2, 2, 12)
+    page = (tmp_path / "maps" / "index.html").read_text(encoding="utf-8")
+    assert "said <b" in page
+    some = CliRunner().invoke(
+        map_,
+        [*arguments, "--annotators", "bob", "--items", "clip4", "--json"],
+        catch_exceptions=False,
+    )
+    told = json.loads(some.stdout)
+    assert [one["annotator"] for one in told["items"][0]["annotators"]] == ["bob"]
+    assert told["items"][0]["item"] == "clip4"

@@ -171,7 +171,7 @@ def map_report(
         Decides on which items trust is measured.
     """
     codes = np.arange(len(annotators)) if chosen is None else np.asarray(chosen)
-    maps = look(tendency, views, codes, over=over, raw=raw)
+    maps = look(tendency, views, codes, over=over, raw=raw, whole=isinstance(inputs, Texts))
     log = tendency.log_proba(views, codes)  # (item, annotator, class)
     known = {} if said is None else said.to_dict()
     by_words: list[Floats] = []

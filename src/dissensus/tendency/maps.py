@@ -50,16 +50,22 @@ class Maps:
 
 def queries_of(tendency: Tendency) -> QueryTendency:
     """Return the query model that a fitted model is or holds."""
-    if isinstance(tendency, QueryTendency):
-        return tendency
-    for held in vars(tendency).values():
-        for one in held if isinstance(held, (list, tuple)) else [held]:
-            if isinstance(one, Tendency):
-                try:
-                    return queries_of(one)
-                except MethodError:
-                    continue
-    raise MethodError("a model without queries looks nowhere; fit it with query or qumatl")
+    found = _queries_in(tendency)
+    if found is None:
+        raise MethodError("a model without queries looks nowhere; fit it with query or qumatl")
+    return found
+
+
+def _queries_in(held: Any) -> QueryTendency | None:
+    """Return the first query model in a model, or in what it holds."""
+    if isinstance(held, QueryTendency):
+        return held
+    inside: Any = ()
+    if isinstance(held, Tendency):
+        inside = vars(held).values()
+    elif isinstance(held, (list, tuple, dict)):
+        inside = held.values() if isinstance(held, dict) else held
+    return next(filter(None, map(_queries_in, inside)), None)
 
 
 def look(

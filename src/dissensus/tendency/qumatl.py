@@ -80,7 +80,8 @@ class QueryTendency(Tendency):
         """
         self._check(views, offset)
         if self.method.votes == "after":
-            return self._voted(views)[np.asarray(item)]
+            items, place = np.unique(item, return_inverse=True)
+            return self._voted(views.take(items))[place]
         return self._log_chance(views, item, annotator, offset)
 
     def _log_chance(
