@@ -142,11 +142,11 @@ def _codes(annotators: str | None, known: Names) -> Integers | None:
 def _names(path: str, items: str | None, most: int) -> Names:
     """Return the items that were named, or the first."""
     from .._names import as_names
-    from ..nn.reading import item_names
+    from ..nn.reading import items_of
 
     if items is not None:
         return as_names([name.strip() for name in items.split(",")])
-    return item_names(path)[:most]
+    return items_of(path)[:most]
 
 
 def _same(said: Annotations | None, names: Names) -> Annotations | None:
