@@ -127,7 +127,8 @@ def test_margins_of_logits_do_not_depend_on_a_constant(kind):
     )
 
 
-def test_margins_are_added_up_epoch_by_epoch_for_every_label():
+def test_margins_are_added_up_epoch_by_epoch_for_every_label(monkeypatch):
+    monkeypatch.setattr("dissensus.learning._margins._LOOK", 7)  # several batches
     rng = np.random.default_rng(0)
     x, said, *_ = gaussians(n_items=30)
     said = said.keep(said.item != 4)  # nobody is left on one item
