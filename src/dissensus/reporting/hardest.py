@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HardItem", "contact_sheet", "hard_page", "is_picture"]
 
-_SIDE, _GAP, _LINE, _TEXT = 168, 14, 18, 13  # pixels
+_SIDE, _GAP, _LINE, _TEXT, _TITLE = 168, 14, 18, 13, 16  # pixels
 _COLUMNS = 6
 _INK, _DIM, _PAPER, _WARN, _EMPTY = "#1b2330", "#5c6675", "#ffffff", "#a33a2c", "#f4f6f9"
 _MOST_LABELS = 3  # classes named below a picture
@@ -37,22 +37,22 @@ class HardItem(NamedTuple):
 
     def told(self, most: int | None = None) -> str:
         """Return what was said of it, in words."""
-        words = [f"{name} ×{count}" for name, count in self.labels[:most]]
+        words = [f"{name}: {count}" for name, count in self.labels[:most]]
         return ", ".join(words + ["…"] * (len(words) < len(self.labels))) or "no label"
 
 
 def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
     """Return the images of items side by side as PNG, with scores and labels below each."""
     try:
-        from PIL import Image, ImageDraw, ImageFont
+        from PIL import Image, ImageDraw
     except ImportError:
         raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
     columns = max(min(len(items), _COLUMNS), 1)
     rows = -(-len(items) // columns)
     wide, high = _SIDE + _GAP, _SIDE + 3 * _LINE + _GAP
     sheet = Image.new("RGB", (columns * wide + _GAP, rows * high + 3 * _LINE), _PAPER)
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(_TEXT)
-    draw.text((_GAP, _GAP), _fitting(title, font, columns * wide), _INK, ImageFont.load_default(16))
+    draw, font, large = ImageDraw.Draw(sheet), _font(_TEXT), _font(_TITLE)
+    draw.text((_GAP, _GAP), _fitting(title, large, columns * wide), _INK, large)
     for place, item in enumerate(items):
         x = _GAP + place % columns * wide
         y = 2 * _LINE + _GAP // 2 + place // columns * high
@@ -123,6 +123,18 @@ def _thumbnail(shown: Any) -> Image:
         return small.resize((small.width * factor, small.height * factor), Image.Resampling.NEAREST)
     small.thumbnail((_SIDE, _SIDE))
     return small
+
+
+def _font(size: int) -> Any:
+    """Return a font with many scripts if the machine has one, else Pillow's own, which is Latin."""
+    from PIL import ImageFont
+
+    for name in ("NotoSans-Regular.ttf", "DejaVuSans.ttf", "arial.ttf", "Arial Unicode.ttf"):
+        try:
+            return ImageFont.truetype(name, size)
+        except OSError:
+            continue
+    return ImageFont.load_default(size)
 
 
 def _fitting(words: str, font: Any, width: float) -> str:
