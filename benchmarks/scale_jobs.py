@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from pathlib import Path
 from time import perf_counter, sleep
@@ -34,6 +35,11 @@ class _Clock:
     @property
     def per_round(self) -> float:
         return float(np.median(np.diff(self.rounds)))
+
+
+def _processor_time() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def accuracy(path: Path | str) -> float:
@@ -69,6 +75,7 @@ def beyond_memory(folder: str, output: str, memory: int, rounds: int = 5) -> dic
         "items": done.outcome.said.n_items,
         "seconds": seconds,
         "ns": 1e9 * seconds / number,
+        "cpu": 1e9 * _processor_time() / number,
         "round": clock.per_round,
         "steps": clock.steps,
         "trace": done.outcome.trace[-1],
@@ -91,6 +98,7 @@ def in_memory(folder: str, output: str, rounds: int = 5) -> dict[str, Any]:
         "answers": len(said),
         "seconds": seconds,
         "ns": 1e9 * seconds / len(said),
+        "cpu": 1e9 * _processor_time() / len(said),
         "read": read,
         "round": clock.per_round,
         "trace": result.trace[-1],

@@ -79,7 +79,7 @@ class Dask:
         shards = []
         for place in range(n_shards):
             mine = [self._submit(itemgetter(place), one) for one in pieces]
-            shards.append(self._submit(_apply, how, mine))
+            shards.append(self._submit(_apply, how, mine, turn=place))
         for done, one in enumerate(pieces, 1):
             wait(one)
             tell(done)
@@ -115,11 +115,15 @@ class Dask:
         if isinstance(part, Future) or not isinstance(part, Part):
             return part
         if part not in self._held:
-            self._held[part] = self._submit(_same, part)
+            self._held[part] = self._submit(_same, part, turn=len(self._held))
         return self._held[part]
 
-    def _submit(self, work: Callable[..., Any], *given: Any) -> Future:
-        return self.client.submit(work, *given, pure=False, retries=2)
+    def _submit(self, work: Callable[..., Any], *given: Any, turn: int | None = None) -> Future:
+        """Return what will be; what is to stay goes to the workers in turn, if they are there."""
+        told: dict[str, Any] = {"pure": False, "retries": 2}
+        if turn is not None and (workers := sorted(self.client.nthreads())):
+            told |= {"workers": [workers[turn % len(workers)]], "allow_other_workers": True}
+        return self.client.submit(work, *given, **told)
 
 
 def _same(value: Any) -> Any:

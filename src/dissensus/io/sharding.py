@@ -204,9 +204,10 @@ _ONES: list[Floats] = [np.ones(0)]
 
 def ones(size: int) -> Floats:
     """Return so many ones, over memory that all shards of a process share."""
-    if len(_ONES[0]) < size:
-        _ONES[0] = np.ones(size)
-    return _ONES[0][:size]
+    held = _ONES[0]  # another thread may change it meanwhile
+    if len(held) < size:
+        held = _ONES[0] = np.ones(size)
+    return held[:size]
 
 
 def _keys(items: pl.Series) -> tuple[Codes, int, Callable[[Codes], pl.Series]]:

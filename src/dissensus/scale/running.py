@@ -161,8 +161,8 @@ class Running:
         return kept
 
     def _take(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> None:
-        more = len(self) + len(item)
-        if more <= _SMALL or more > (1 + self.refit) * self.fitted or self.params is None:
+        size = len(self) + len(item)
+        if size <= _SMALL or size > (1 + self.refit) * self.fitted or self.params is None:
             self.said.add(item, annotator, label)
             self.fit()
             return
@@ -182,10 +182,9 @@ class Running:
 
     def _touched(self, item: Sequence[Any]) -> Integers:
         """Return the items of a batch that are known, and some others whose turn it is."""
-        known = self.said.items
-        mine = {known[name] for name in map(text, item) if name in known}
-        n_items = self.said.n_items
-        count = min(self.refresh * len(mine), n_items)
+        names, known, n_items = set(map(text, item)), self.said.items, self.said.n_items
+        mine = {known[name] for name in names if name in known}
+        count = min(self.refresh * len(names), n_items)
         others = (self.turn + np.arange(count)) % n_items
         self.turn = (self.turn + count) % n_items
         return np.union1d(np.fromiter(mine, np.int64, len(mine)), others)
