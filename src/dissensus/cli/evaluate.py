@@ -26,7 +26,17 @@ _WORDS = {
 
 @click.command()
 @click.argument("pred")
-@click.option("--truth", required=True, help="Known labels: table, .npy, or a simulated folder.")
+@click.option("--truth", help="Known labels: table, .npy, or a simulated folder.")
+@click.option("--dic", is_flag=True, help="Score predictions of single annotators.")
+@click.option("--annotations", help="What everybody said, for --dic.")
+@click.option(
+    "--min-overlap",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="For --dic: common items below which a pair of annotators is left out.",
+)
+@click.option("--weights", default="identity", show_default=True, help="For --dic: of kappas.")
 @click.option(
     "--resamples",
     type=click.IntRange(min=0),
@@ -46,7 +56,11 @@ _WORDS = {
 @seed_option
 def evaluate(
     pred: str,
-    truth: str,
+    truth: str | None,
+    dic: bool,
+    annotations: str | None,
+    min_overlap: int,
+    weights: str,
     resamples: int,
     kind: Literal["auto", "nominal", "numeric"],
     as_json: bool,
@@ -56,18 +70,30 @@ def evaluate(
 
     PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
     cover a part of the items. Classes are scored by accuracy, F1 and beliefs, numbers by errors
-    and correlations. Intervals are bootstrap intervals over items, 95 %.
+    and correlations. With --dic, PRED is what `tendency predict` wrote, scored against what every
+    annotator said. Intervals are bootstrap intervals over items, 95 %.
 
     \b
     Example:
       dissensus evaluate labels.csv --truth truth.csv
+      dissensus evaluate foreseen.csv --dic --annotations answers.csv
     """
     from rich.console import Console
     from rich.table import Table
 
     from .. import metrics
+    from ..errors import OptionError
     from ..io import read_predictions, read_truth
 
+    if dic:
+        from ._dic import evaluate_annotators
+
+        if annotations is None:
+            raise OptionError("--dic compares with what everybody said: give --annotations FILE")
+        evaluate_annotators(pred, annotations, min_overlap, weights, resamples, as_json, seed)
+        return
+    if truth is None:
+        raise OptionError("score against what? --truth FILE, or --dic --annotations FILE")
     given = read_predictions(pred, labels=kind)
     found = metrics.evaluate(given, read_truth(truth), resamples=resamples, seed=seed)
     if as_json:
