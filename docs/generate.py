@@ -22,7 +22,7 @@ BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"
 BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
-TITLES |= {"next": "Planning"}
+TITLES |= {"next": "Planning", "tendency fit": "Foreseeing annotators"}
 
 
 def methods_page() -> str:
@@ -91,15 +91,24 @@ def options_of(verb: str) -> str:
     command = cli.get_command(click.Context(cli), verb)
     if command is None:
         raise KeyError(verb)
-    context = click.Context(command, info_name=f"dissensus {verb}")
-    lines = [BEGIN, f"`{command.get_usage(context).removeprefix('Usage: ')}`", ""]
+    below = command.commands if isinstance(command, click.Group) else {"": command}
+    lines = [BEGIN]
+    for name, one in below.items():
+        lines += [*usage_of(one, f"dissensus {verb} {name}".rstrip()), ""]
+    return "\n".join([*lines[:-1], END])
+
+
+def usage_of(command: click.Command, called: str) -> list[str]:
+    """Return how a command is called, and its options as a table."""
+    context = click.Context(command, info_name=called)
+    lines = [f"`{command.get_usage(context).removeprefix('Usage: ')}`", ""]
     lines += ["| option | meaning |", "|---|---|"]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record:
             name, text = (part.replace("|", "\\|") for part in record)
             lines.append(f"| `{name}` | {text} |")
-    return "\n".join([*lines, END])
+    return lines
 
 
 def pages() -> dict[Path, str]:

@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
 import pytest
@@ -7,7 +8,7 @@ from dissensus import MethodError, aggregators, estimators, policies, simulators
 from dissensus.aggregation import DawidSkene, Majority
 from dissensus.catalogue import catalogue, entries
 from dissensus.params import Count, Positive, Probability, Settings, describe_fields
-from dissensus.registry import split_spec
+from dissensus.registry import split_spec, tendencies
 
 
 @pytest.mark.parametrize(
@@ -78,14 +79,16 @@ def test_every_name_that_peerannot_used_for_these_methods_is_known():
 
 
 def test_names_of_one_family_do_not_clash():
-    for registry in (aggregators, estimators, simulators, policies):
+    for registry in (aggregators, estimators, simulators, policies, tendencies):
         plain = [name.casefold().replace("-", "") for name in [*registry, *registry.aliases]]
         assert len(plain) == len(set(plain))
 
 
 def test_the_catalogue_tells_every_method_and_setting():
     told = catalogue()
-    assert [entry.name for entry in told] == [*aggregators, *estimators, *simulators, *policies]
+    deep = [*tendencies] if find_spec("torch") else []
+    names = [*aggregators, *estimators, *deep, *simulators, *policies]
+    assert [entry.name for entry in told] == names
     for entry in told:
         assert entry.summary.endswith(".")
         assert entry.text

@@ -102,10 +102,8 @@ def test_what_is_kept_gives_the_same_chances(name, fitted):
 def test_every_setting_is_described(name):
     from dissensus.params import describe_fields
 
-    shared = {"epochs", "batch", "lr", "decay", "warmup", "clip", "patience", "held_out"}
-    shared |= {"precision"}  # told together, where a network has them all
     for field in describe_fields(tendencies.find(name)):
-        assert field.doc or (name in ("query", "qumatl") and field.name in shared), field.name
+        assert field.doc, field.name
 
 
 @pytest.mark.parametrize("name", ["linear[own=0]", "consensus", "multi-task", "padl", "crowd"])

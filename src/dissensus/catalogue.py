@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from dataclasses import MISSING, asdict, dataclass
+from importlib.util import find_spec
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 from .params import describe_fields, spoken
-from .registry import Registry, aggregators, estimators, policies, simulators
+from .registry import Registry, aggregators, estimators, policies, simulators, tendencies
 
-__all__ = ["Entry", "Setting", "catalogue", "entries"]
+__all__ = ["Entry", "Setting", "catalogue", "entries", "entries_of", "glances"]
+
+_REGISTRIES: list[Registry[Any]] = [aggregators, estimators, tendencies, simulators, policies]
 
 
 @dataclass(frozen=True)
@@ -48,18 +53,27 @@ class Entry:
 
 
 def catalogue() -> list[Entry]:
-    """Return all methods of all families."""
-    registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
-    return [_entry(registry, name) for registry in registries for name in registry]
+    """Return all methods of all families; those that learn networks only where torch is there."""
+    known = [one for one in _REGISTRIES if one is not tendencies or find_spec("torch")]
+    return [entry for registry in known for entry in entries_of(registry)]
+
+
+def glances() -> list[Entry]:
+    """Return all methods without their settings: nothing is imported, their files are looked at."""
+    return [_glance(registry, name) for registry in _REGISTRIES for name in registry]
+
+
+def entries_of(registry: Registry[Any]) -> list[Entry]:
+    """Return the methods of one family."""
+    return [_entry(registry, name) for name in registry]
 
 
 def entries(name: str) -> list[Entry]:
     """Return the methods of that name or alias, in whatever family."""
     from .errors import MethodError
 
-    registries: list[Registry[Any]] = [aggregators, estimators, simulators, policies]
     found, problem = [], None
-    for registry in registries:
+    for registry in _REGISTRIES:
         try:
             found.append(_entry(registry, registry.resolve(name)[0]))
         except MethodError as unknown:
@@ -80,10 +94,30 @@ def _entry(registry: Registry[Any], name: str) -> Entry:
         )
         for field in describe_fields(cls)
     )
+    text = sys.modules[cls.__module__].__doc__
+    return _told(registry, name, cls.__doc__, text, settings)
+
+
+def _glance(registry: Registry[Any], name: str) -> Entry:
+    module, _, attribute = registry.table[name].partition(":")
+    file = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    cls = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == attribute
+    )
+    return _told(registry, name, ast.get_docstring(cls), ast.get_docstring(tree), ())
+
+
+def _told(
+    registry: Registry[Any],
+    name: str,
+    doc: str | None,
+    text: str | None,
+    settings: tuple[Setting, ...],
+) -> Entry:
     aliases = tuple(
         alias if target == name else f"{alias} (= {target})"
         for alias, target in registry.other_names(name).items()
     )
-    summary = cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("\n", " ")
-    text = cleandoc(sys.modules[cls.__module__].__doc__ or "")
-    return Entry(registry.family, name, aliases, summary, text, settings)
+    summary = cleandoc(doc or "").split("\n\n")[0].replace("\n", " ")
+    return Entry(registry.family, name, aliases, summary, cleandoc(text or ""), settings)

@@ -8,7 +8,7 @@ import click
 
 from ._shared import json_option, show_json
 
-__all__ = ["agginfo", "methods"]
+__all__ = ["agginfo", "methods", "print_entries"]
 
 
 @click.command()
@@ -21,36 +21,39 @@ def methods(name: str | None, as_json: bool) -> None:
     Example:
       dissensus methods dawid-skene
     """
-    from ..catalogue import catalogue, entries
+    from ..catalogue import catalogue, entries, glances
 
-    found = entries(name) if name else catalogue()
     if as_json:
-        show_json([entry.as_dict() for entry in found])
+        show_json([entry.as_dict() for entry in (entries(name) if name else catalogue())])
     else:
-        _print(found, settings=name is not None)
+        print_entries(entries(name) if name else glances(), settings=name is not None)
 
 
 @click.command()
 @json_option
 def agginfo(as_json: bool) -> None:
     """List the ways to aggregate."""
-    from ..catalogue import catalogue
+    from ..catalogue import entries_of
+    from ..registry import aggregators
 
-    found = [entry for entry in catalogue() if entry.family == "aggregate"]
+    found = entries_of(aggregators)
     if as_json:
         show_json([entry.as_dict() for entry in found])
     else:
-        _print(found, settings=False)
+        print_entries(found)
 
 
-def _print(found: list[Any], *, settings: bool) -> None:
+def print_entries(found: list[Any], *, settings: bool = False, title: str | None = None) -> None:
+    """Print a table of methods for every family, and all about each if settings are wanted."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     console = Console()
     for family in dict.fromkeys(entry.family for entry in found):
-        table = Table("method", "what it does", "also called", title=f"dissensus {family} -s …")
+        table = Table(
+            "method", "what it does", "also called", title=title or f"dissensus {family} -s …"
+        )
         for entry in found:
             if entry.family == family:
                 aliases = ", ".join(entry.aliases)
