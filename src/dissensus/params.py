@@ -126,16 +126,17 @@ def _documented(cls: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         _, _, section = cleandoc(base.__doc__ or "").partition("Parameters\n----------\n")
-        name = ""
+        names: list[str] = []  # of the paragraph; several are told together with commas
         for line in section.splitlines():
             if line.startswith("---"):
-                docs.pop(name, None)
+                for name in names:
+                    docs.pop(name, None)
                 break
             if line and not line.startswith(" "):
-                name = line.strip()
-                docs[name] = ""
+                names = [name.strip() for name in line.split(",")]
+                docs |= dict.fromkeys(names, "")
             elif line:
-                docs[name] = f"{docs[name]} {line.strip()}".strip()
+                docs |= {name: f"{docs[name]} {line.strip()}".strip() for name in names}
     return docs
 
 

@@ -28,8 +28,17 @@ _WORDS = {
 @click.argument("pred")
 @click.option("--truth", help="Known labels: table, .npy, or a simulated folder.")
 @click.option("--soft", is_flag=True, help="Score p:<class> against the shares of people.")
-@click.option("--annotations", help="What everybody said, for --soft.")
+@click.option("--dic", is_flag=True, help="Score predictions of single annotators.")
+@click.option("--annotations", help="What everybody said, for --soft and --dic.")
 @click.option("--ordered", is_flag=True, help="Classes stand in order, for --soft.")
+@click.option(
+    "--min-overlap",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="For --dic: common items below which a pair of annotators is left out.",
+)
+@click.option("--weights", default="identity", show_default=True, help="For --dic: of kappas.")
 @click.option(
     "--resamples",
     type=click.IntRange(min=0),
@@ -51,8 +60,11 @@ def evaluate(
     pred: str,
     truth: str | None,
     soft: bool,
+    dic: bool,
     annotations: str | None,
     ordered: bool,
+    min_overlap: int,
+    weights: str,
     resamples: int,
     kind: Literal["auto", "nominal", "numeric"],
     as_json: bool,
@@ -63,13 +75,15 @@ def evaluate(
     PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
     cover a part of the items. Classes are scored by accuracy, F1 and beliefs, numbers by errors
     and correlations. With --soft, probabilities are scored against the shares of the annotators,
-    beside one distribution for all items and the same people asked again. Intervals are bootstrap
+    beside one distribution for all items and the same people asked again. With --dic, PRED is what
+    `tendency predict` wrote, scored against what every annotator said. Intervals are bootstrap
     intervals over items, 95 %.
 
     \b
     Example:
       dissensus evaluate labels.csv --truth truth.csv
       dissensus evaluate shares.csv --soft --annotations answers.csv
+      dissensus evaluate foreseen.csv --dic --annotations answers.csv
     """
     from rich.console import Console
     from rich.table import Table
@@ -78,11 +92,18 @@ def evaluate(
     from ..errors import OptionError
     from ..io import read_predictions, read_truth
 
+    if (soft or dic) and annotations is None:
+        raise OptionError("to compare with what everybody said, give --annotations FILE")
+    if dic:
+        from ._dic import evaluate_annotators
+
+        evaluate_annotators(pred, str(annotations), min_overlap, weights, resamples, as_json, seed)
+        return
     if soft or annotations:
         _soft(pred, annotations, ordered, resamples, as_json, seed)
         return
     if truth is None:
-        raise OptionError("score against what? --truth FILE, or --soft --annotations FILE")
+        raise OptionError("score against what? --truth FILE, or --annotations FILE")
     given = read_predictions(pred, labels=kind)
     found = metrics.evaluate(given, read_truth(truth), resamples=resamples, seed=seed)
     if as_json:

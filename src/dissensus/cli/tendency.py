@@ -15,6 +15,7 @@ from ._shared import (
     seed_option,
     show_json,
 )
+from ._tendency_map import map_
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -24,6 +25,13 @@ __all__ = ["tendency"]
 
 _COLUMN = click.option(
     "--column", help="Of the inputs: the column of texts or files, or the array."
+)
+_FRAMES = click.option(
+    "--frames",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Of videos: frames that are looked at.",
 )
 _ENCODER = click.option(
     "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
@@ -56,11 +64,15 @@ def tendency() -> None:
     """
 
 
+tendency.add_command(map_)
+
+
 @tendency.command()
 @click.argument("path")
 @click.option("--output", "-o", required=True, help="Folder for what was learned.")
 @_INPUTS
 @_COLUMN
+@_FRAMES
 @click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
 @_ENCODER
 @_METADATA
@@ -73,6 +85,7 @@ def fit(
     output: str,
     inputs: str,
     column: str | None,
+    frames: int,
     strategy: str,
     encoder: str,
     metadata: str | None,
@@ -92,7 +105,7 @@ def fit(
     tendencies.create(strategy)  # before anything is read
     said = read_annotations(path, **reading)
     known = _metadata(metadata)
-    x = _inputs(inputs, said.items, column)
+    x = _inputs(inputs, said.items, column, frames)
     made = _fitted(said, x, strategy, encoder, known, seed, checkpoints)
     made.save(output)
     told = {
@@ -119,9 +132,15 @@ def fit(
 @click.argument("inputs")
 @click.option("--output", "-o", default="-", show_default=True, help="Where the table goes.")
 @_COLUMN
+@_FRAMES
 @click.option("--annotators", help="Whom to ask, with commas.  [default: all]")
 def predict(
-    model: str, inputs: str, output: str, column: str | None, annotators: str | None
+    model: str,
+    inputs: str,
+    output: str,
+    column: str | None,
+    frames: int,
+    annotators: str | None,
 ) -> None:
     """Foresee what annotators would say of INPUTS, by a MODEL that `fit` has written.
 
@@ -145,7 +164,7 @@ def predict(
     items = items_of(inputs)
     with progress_bar("reading inputs", len(items)) as tell:
         chance = made.predict_annotator_proba(
-            _inputs(inputs, items, column), names, encoding=lambda done, _total: tell(done)
+            _inputs(inputs, items, column, frames), names, encoding=lambda done, _total: tell(done)
         )  # (item, annotator, class)
     who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
     columns: dict[str, Any] = {
@@ -163,6 +182,7 @@ def predict(
 @click.argument("path")
 @_INPUTS
 @_COLUMN
+@_FRAMES
 @click.option("--model", help="Score this on all of PATH; otherwise items are held out.")
 @click.option(
     "--strategy",
@@ -202,6 +222,7 @@ def evaluate(
     path: str,
     inputs: str,
     column: str | None,
+    frames: int,
     model: str | None,
     strategies: tuple[str, ...],
     encoder: str,
@@ -234,7 +255,7 @@ def evaluate(
     for spec in specs:
         tendencies.create(spec)  # before anything is read
     said = read_annotations(path, **reading)
-    x = _inputs(inputs, said.items, column)
+    x = _inputs(inputs, said.items, column, frames)
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
     if model:
         found = _scored_model(model, said, x, options)
@@ -252,10 +273,10 @@ def evaluate(
         _print(found, title)
 
 
-def _inputs(path: str, items: Any, column: str | None) -> Any:
+def _inputs(path: str, items: Any, column: str | None, frames: int) -> Any:
     from ..nn.reading import read_inputs
 
-    return read_inputs(path, items, column=column)
+    return read_inputs(path, items, column=column, frames=frames)
 
 
 def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:

@@ -116,8 +116,8 @@ def _scaled(vectors: Array, mean: Floats, scale: Floats) -> Floats:
     """Return features of mean zero and spread one, or, where nothing tells these, directions."""
     if scale.any():
         return (vectors - mean) * scale
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(length, _TINY)
+    wide = vectors.astype(np.float64)
+    return wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), _TINY)
 
 
 def _squares(one: Floats, other: Floats) -> Floats:

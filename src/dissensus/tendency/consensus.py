@@ -7,6 +7,7 @@ chosen by the log-loss of majority labels on items held out, as for any classifi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -25,6 +26,7 @@ from .linear import SPACES
 __all__ = ["Consensus", "ConsensusTendency", "Opinion", "believed"]
 
 _SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
+_USUAL = 0.5  # by which spaces are compared
 
 
 class Opinion:
@@ -55,22 +57,26 @@ class Opinion:
         """Learn beliefs (item, class); items whose row is zero are left out."""
         known = np.flatnonzero(belief.sum(axis=1) > 0)
         views, belief = views.take(known), belief[known]
-        fold = np.random.default_rng([seed, 0xF01D]).permutation(len(known)) % min(
-            folds, len(known)
-        )
-        trials = [(space, shared) for space in spaces for shared in _SHARED]
-        losses = dict.fromkeys(trials, 0.0)
-        for each in np.unique(fold) if len(known) > 1 else ():
-            held, kept = np.flatnonzero(fold == each), np.flatnonzero(fold != each)
-            for space in spaces:
-                found = find_components(views.vectors[kept], most, space, seed)
-                pairs = _pairs(found.of(views.take(kept)), belief[kept])
-                start = None
-                for shared in _SHARED:
-                    heads, start = fit_shrunk(pairs, Spreads(shared), start=start)
-                    log = cls(found, heads.weight, heads.level).log_belief(views.take(held))
-                    losses[space, shared] -= float((belief[held] * log).sum())
-        space, shared = min(trials, key=losses.__getitem__)
+        folds = min(folds, len(known))
+        fold = np.random.default_rng([seed, 0xF01D]).permutation(len(known)) % folds
+        parts = [(fold == each) for each in range(folds)] if folds > 1 else []
+
+        def losses(space: Space, spreads: Sequence[float]) -> Floats:
+            """Return the log-loss of beliefs held out, under every spread."""
+            out = np.zeros(len(spreads))
+            for held in parts:
+                found = find_components(views.vectors[~held], most, space, seed)
+                x, start = found.of(views), None
+                for place, shared in enumerate(spreads):
+                    heads, start = fit_shrunk(
+                        _pairs(x[~held], belief[~held]), Spreads(shared), start=start
+                    )
+                    log = log_softmax(x[held] @ heads.weight.T + heads.level, axis=1)
+                    out[place] -= float((belief[held] * log).sum())
+            return out
+
+        space = min(spaces, key=lambda each: float(losses(each, [_USUAL])[0]))
+        shared = _SHARED[int(losses(space, _SHARED).argmin())]
         found = find_components(views.vectors, most, space, seed)
         heads = fit_shrunk(_pairs(found.of(views), belief), Spreads(shared), tol=1e-8).heads
         return cls(found, heads.weight, heads.level)
