@@ -94,12 +94,12 @@ def evaluate(
 
     if (soft or dic) and annotations is None:
         raise OptionError("to compare with what everybody said, give --annotations FILE")
-    if dic:
+    if dic and annotations is not None:
         from ._dic import evaluate_annotators
 
-        evaluate_annotators(pred, str(annotations), min_overlap, weights, resamples, as_json, seed)
+        evaluate_annotators(pred, annotations, min_overlap, weights, resamples, as_json, seed)
         return
-    if soft or annotations:
+    if annotations is not None:
         _soft(pred, annotations, ordered, resamples, as_json, seed)
         return
     if truth is None:
@@ -125,16 +125,13 @@ def evaluate(
 
 
 def _soft(
-    pred: str, annotations: str | None, ordered: bool, resamples: int, as_json: bool, seed: int
+    pred: str, annotations: str, ordered: bool, resamples: int, as_json: bool, seed: int
 ) -> None:
     """Score shares against what everybody said."""
-    from ..errors import OptionError
     from ..io import read, read_predictions
     from ..recovery.evaluating import evaluate_named
     from ._soft import print_soft
 
-    if annotations is None:
-        raise OptionError("shares are scored against people: give --annotations FILE")
     given = read_predictions(pred, labels="nominal")
     found = evaluate_named(
         given, read(annotations), ordered=ordered, resamples=resamples, seed=seed
