@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 
+import click
 import numpy as np
 import pytest
 
 from dissensus import __version__
-from dissensus.cli import OTHER_NAMES, VERBS, _shared
+from dissensus.cli import OTHER_NAMES, VERBS, _shared, cli
 from tests.support import run, run_process
 
 ANSWERS = "task,worker,label\n" + "".join(
@@ -51,9 +52,13 @@ def test_version_and_help():
 def test_every_verb_explains_itself_with_an_example(verb):
     told = out(run(verb, "--help"))
     assert "Usage: dissensus " + verb in told
-    assert "--json" in told
     example = re.search(rf"Examples?:\n    dissensus {verb}", told)
     assert verb in OTHER_NAMES or example
+    command = cli.get_command(click.Context(cli), verb)
+    for name in command.commands if isinstance(command, click.Group) else [""]:
+        below = out(run(*filter(None, (verb, name)), "--help"))
+        assert f"Usage: dissensus {verb} {name}".rstrip() in below
+        assert "--json" in below or name == "predict"  # a table, which machines can read
 
 
 def test_starting_imports_nothing_heavy():

@@ -128,7 +128,7 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
     from ..io.score_tables import write_columns
     from ..nn.reading import items_of, read_inputs
 
-    made, items = _model(model), items_of(inputs)
+    made, items = _model(model), items_of(inputs, column=column)
     x = read_inputs(inputs, items, column=column)
     p, label = made.predict_proba(x), made.predict(x)
     columns: dict[str, Any] = {

@@ -161,7 +161,7 @@ def predict(
         format_for(output)  # before anything is computed
     made = TendencyClassifier.load(model)
     names = None if annotators is None else [name.strip() for name in annotators.split(",")]
-    items = items_of(inputs)
+    items = items_of(inputs, column=column)
     with progress_bar("reading inputs", len(items)) as tell:
         chance = made.predict_annotator_proba(
             _inputs(inputs, items, column, frames), names, encoding=lambda done, _total: tell(done)
