@@ -451,23 +451,32 @@ def learned(spec, seed=0, **settings):
     return made, made.score(x_test, truth), np.abs(made.confusion_ - confusion).mean()
 
 
+SEEDS = range(5)
+
+
 @pytest.fixture(scope="module")
 def majority():
-    with_float32 = learned("two-stage")
-    return with_float32[1]
+    return np.array([learned("two-stage", seed)[1] for seed in SEEDS])
 
 
 @pytest.mark.parametrize("spec", [s for s in METHODS if s != "two-stage"] + EXTRA[:1])
 def test_t5_t6_half_a_crowd_of_spammers_is_seen_through(spec, majority):
-    _, accuracy, error = learned(spec)
-    assert accuracy > majority + GAIN.get(spec, 0.0)
-    assert error < ERROR.get(spec, 0.16)
+    found = np.array([learned(spec, seed)[1:] for seed in SEEDS])  # (seed, accuracy and error)
+    assert (found[:, 0] - majority).mean() > GAIN.get(spec, 0.01)
+    assert found[:, 1].max() < ERROR.get(spec, 0.08)
 
 
-# These two fell below majority labels on some seeds (−.024 to +.04 over five), so they get room.
-# The others are held to this one seed only; gains over majority labels are not promised.
-GAIN = {"doctor-net": -0.03, "annot-mix": -0.03}
-ERROR = {"annot-mix": 0.25}
+# Measured: gains of .014 to .024 in the mean of five seeds for all but these; .003 for doctor-net.
+GAIN = {"annot-mix": 0.005, "global-noise": 0.005, "doctor-net": -0.005, EXTRA[0]: 0.0}
+# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot tell
+# spammers (.15 is the error of knowing nothing of who is one); heads are read by counting.
+ERROR = {
+    "crowd-layer-vb": 0.16,
+    "global-noise": 0.16,
+    "doctor-net": 0.145,
+    "madl": 0.12,
+    "annot-mix": 0.11,
+}
 
 
 def test_the_same_seed_learns_the_same():
