@@ -11,12 +11,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="learning needs torch: pip install 'dissensus[deep]'")
 pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
-from dissensus import Annotations, MethodError
+from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
 from dissensus.learning._base import Crowd, picked
 from dissensus.learning._confusion import count_confusion, trusting
 from dissensus.learning._network import Classifier
 from dissensus.learning._volume import log_volume
+from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.madl import weights
 from dissensus.learning.raykar import expect
@@ -29,9 +30,13 @@ torch.set_num_threads(1)
 METHODS = list(learners)
 EXTRA = [
     "two-stage[labels=dawid-skene,soft=True]",
-    "raykar[folds=0]",
-    "madl[errors=diagonal]",
-    "madl[errors=scalar,instance=False]",
+    "raykar[folds=3,volume=0.1]",
+    "confusion-layer[joint=False]",
+    "madl[instance=True]",
+    "madl[errors=diagonal,instance=True]",
+    "madl[errors=scalar]",
+    "annot-mix[instance=True]",
+    "max-mig[divergence=reverse-kl]",
     "max-mig[divergence=jensen]",
     "max-mig[divergence=hellinger]",
     "max-mig[divergence=pearson]",
@@ -115,8 +120,6 @@ def test_t1_the_warm_up_is_ordinary_training(spec):
     model = built(spec, crowd, examples)
     if spec != "two-stage":  # has no warm-up: its one annotator is its majority
         model.begin(examples, -1)
-    if spec == "raykar":
-        model.others = torch.nn.ModuleList()
     batch = whole(examples)
     plain = torch.nn.functional.cross_entropy(model.classifier(batch.x)[batch.row], batch.label)
     torch.testing.assert_close(loss_of(model, batch), plain, atol=1e-9, rtol=0)
@@ -142,11 +145,30 @@ def test_t2_other_names_of_annotators_only_move_their_parameters(spec):
     order = torch.from_numpy(np.random.default_rng(3).permutation(7))
     place = torch.argsort(order)
     batch = whole(examples)
-    before = loss_of(model, batch)
+    before, confusion = loss_of(model, batch), model.confusion()
     state = {k: v[order] if v.shape[:1] == (7,) else v for k, v in model.state_dict().items()}
     model.load_state_dict(state)
     after = loss_of(model, batch._replace(annotator=place[batch.annotator]))
     torch.testing.assert_close(before, after)
+    torch.testing.assert_close(model.confusion(), confusion[order])
+
+
+@pytest.mark.parametrize("spec", [*METHODS, *EXTRA])
+def test_t3_labels_that_are_left_out_change_nothing_whatever_they_were(spec):
+    crowd, examples = crowd_of()
+    said = crowd.said
+    rng = np.random.default_rng(7)
+    kept = rng.random(len(said)) < 0.6
+    found = []
+    for other in (said.label, np.where(kept, said.label, (said.label + 1) % 3)):
+        less = Annotations.from_codes(
+            said.item, said.annotator, other, items=12, annotators=7, classes=3
+        ).keep(kept)
+        part = Examples(examples.x, less)
+        model = built(spec, Crowd(less, crowd.classifier), part)
+        found.append((loss_of(model, whole(part)), model.confusion()))
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
 
 
 @pytest.mark.parametrize("spec", [*METHODS, *EXTRA])
@@ -277,6 +299,88 @@ def test_weights_against_copies_sum_to_the_annotators_and_halve_a_clone():
     torch.testing.assert_close(apart[0] * 2, apart[2])
 
 
+def test_copies_share_the_weight_of_one_annotator_in_the_loss():
+    crowd, examples = crowd_of()
+    model = built("madl", crowd, examples)
+    batch = whole(examples)
+    with torch.no_grad():
+        model.gamma.fill_(1.0)
+        model.table.weight.copy_(50 * torch.eye(7, 16))  # far apart: all weights are one
+    apart = loss_of(model, batch)
+    plain = built("madl[weights=False]", crowd, examples)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    torch.testing.assert_close(apart, loss_of(plain, batch))
+    with torch.no_grad():  # all alike: again all weights are one, and no gradient comes from them
+        model.table.weight.copy_(torch.ones(7, 16))
+        plain.table.weight.copy_(torch.ones(7, 16))
+    torch.testing.assert_close(loss_of(model, batch), loss_of(plain, batch))
+    with torch.no_grad():  # 0 and 1 are copies: each counts half of an annotator alone
+        model.table.weight.copy_(50 * torch.eye(7, 16))
+        model.table.weight[1] = model.table.weight[0]
+    surprise = -model.log_chance(batch)
+    count = torch.where(batch.annotator < 2, 0.5, 1.0) * 7 / 6
+    torch.testing.assert_close(
+        loss_of(model, batch), (count * surprise).mean() + model.penalty(batch.annotator)
+    )
+
+
+@pytest.mark.parametrize("errors", ["full", "diagonal", "scalar"])
+@pytest.mark.parametrize("instance", [False, True])
+def test_kinds_of_errors_are_as_free_as_they_say(errors, instance):
+    crowd, examples = crowd_of()
+    spec = f"madl[errors={errors},instance={instance},trust=0.7]"
+    start = built(spec, crowd, examples, scatter=False)
+    with torch.no_grad():
+        start.output.weight.zero_()
+    right = start.confusion().diagonal(dim1=1, dim2=2)
+    torch.testing.assert_close(right, torch.full_like(right, 0.7))
+    model = built(spec, crowd, examples)
+    confusion = model.log_confusion(torch.arange(7), examples.x[:7]).exp()  # of seven items
+    right = confusion.diagonal(dim1=1, dim2=2)
+    wrong = confusion[:, ~torch.eye(3, dtype=torch.bool)].reshape(7, 3, 2)
+    assert torch.allclose(wrong[..., 0], wrong[..., 1]) == (errors != "full")
+    assert torch.allclose(right, right[:, :1].expand(-1, 3)) == (errors == "scalar")
+    same = model.log_confusion(torch.zeros(7, dtype=torch.long), examples.x[:7])
+    assert torch.allclose(same, same[:1].expand(7, -1, -1)) == (not instance)
+
+
+def test_labels_foreseen_in_turn_are_those_foreseen_together():
+    crowd, examples = crowd_of()
+    model, batch = built("confusion-layer", crowd, examples), whole(examples)
+    vector = model.classifier.encode(batch.x)
+    together = model.log_together(model.log_class(vector), vector, batch)
+    turns = torch.zeros(len(batch.item)).index_add(0, batch.row, model.log_chance(batch))
+    torch.testing.assert_close(turns, together)
+    # By hand, for one item with labels of two annotators.
+    p, c = model.log_truth(examples.x[:1]).exp()[0], model.confusion()
+    two = batch._replace(
+        x=examples.x[:1], item=torch.tensor([0]), row=torch.tensor([0, 0]),
+        annotator=torch.tensor([2, 5]), label=torch.tensor([1, 0]),
+    )  # fmt: skip
+    chance = (p * c[2, :, 1] * c[5, :, 0]).sum()
+    torch.testing.assert_close(model.log_chance(two).sum().exp(), chance)
+
+
+def test_one_label_per_item_is_the_same_together_and_alone():
+    crowd, examples = crowd_of(n_annotators=1)
+    together, alone = (
+        built(f"confusion-layer[joint={joint}]", crowd, examples) for joint in (True, False)
+    )
+    torch.testing.assert_close(loss_of(together, whole(examples)), loss_of(alone, whole(examples)))
+
+
+def test_gradients_of_the_joint_likelihood_are_the_beliefs_of_em():
+    crowd, examples = crowd_of()
+    model, batch = built("confusion-layer", crowd, examples), whole(examples)
+    log_truth = model.log_truth(batch.x).detach().requires_grad_()
+    model.crowd_loss(log_truth, model.classifier.encode(batch.x), batch).backward()
+    belief = expect(
+        crowd.said, model.log_truth(examples.x).detach().numpy(), model.confusion().detach().numpy()
+    )
+    wanted = -torch.from_numpy(belief)[batch.item] / len(batch.label)
+    torch.testing.assert_close(log_truth.grad, wanted)
+
+
 def test_annot_mix_with_a_share_of_one_does_not_mix():
     crowd, examples = crowd_of()
     model = built("annot-mix", crowd, examples)
@@ -347,23 +451,32 @@ def learned(spec, seed=0, **settings):
     return made, made.score(x_test, truth), np.abs(made.confusion_ - confusion).mean()
 
 
+SEEDS = range(5)
+
+
 @pytest.fixture(scope="module")
 def majority():
-    with_float32 = learned("two-stage")
-    return with_float32[1]
+    return np.array([learned("two-stage", seed)[1] for seed in SEEDS])
 
 
 @pytest.mark.parametrize("spec", [s for s in METHODS if s != "two-stage"] + EXTRA[:1])
 def test_t5_t6_half_a_crowd_of_spammers_is_seen_through(spec, majority):
-    _, accuracy, error = learned(spec)
-    assert accuracy > majority + GAIN.get(spec, 0.0)
-    assert error < ERROR.get(spec, 0.16)
+    found = np.array([learned(spec, seed)[1:] for seed in SEEDS])  # (seed, accuracy and error)
+    assert (found[:, 0] - majority).mean() > GAIN.get(spec, 0.01)
+    assert found[:, 1].max() < ERROR.get(spec, 0.08)
 
 
-# These two fell below majority labels on some seeds (−.024 to +.04 over five), so they get room.
-# The others are held to this one seed only; gains over majority labels are not promised.
-GAIN = {"doctor-net": -0.03, "annot-mix": -0.03}
-ERROR = {"annot-mix": 0.25}
+# Measured: gains of .014 to .024 in the mean of five seeds for all but these; .003 for doctor-net.
+GAIN = {"annot-mix": 0.005, "global-noise": 0.005, "doctor-net": -0.005, EXTRA[0]: 0.0}
+# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot tell
+# spammers (.15 is the error of knowing nothing of who is one); heads are read by counting.
+ERROR = {
+    "crowd-layer-vb": 0.16,
+    "global-noise": 0.16,
+    "doctor-net": 0.145,
+    "madl": 0.12,
+    "annot-mix": 0.11,
+}
 
 
 def test_the_same_seed_learns_the_same():
@@ -429,3 +542,26 @@ def test_trust_is_the_chance_of_being_right_at_the_start():
     for spec in ("confusion-layer[trust=0.7]", "crowd-layer[trust=0.7]"):
         confusion = built(spec, crowd, examples, scatter=False).confusion()
         torch.testing.assert_close(confusion.diagonal(dim1=1, dim2=2), torch.full((7, 3), 0.7))
+
+
+# --- choosing by annotations -------------------------------------------------------------------
+
+
+def test_a_method_that_foresees_labels_better_is_chosen_and_ties_go_to_the_last():
+    torch.set_default_dtype(torch.float32)
+    x, said, *_ = blobs(n=200)
+    settings = {"epochs": 6, "hidden": 8, "lr": 1e-2}
+    found = choose(["confusion-layer", "confusion-layer[warm_up=6]"], x, said, folds=2, **settings)
+    assert found.spec == "confusion-layer"  # the other never learns of annotators
+    assert found.candidates[1].behind > found.candidates[1].error
+    same = choose(["global-noise", "global-noise[warm_up=5]"], x, said, folds=2, **settings)
+    assert same.spec == "global-noise[warm_up=5]"
+    assert [each.behind for each in same.candidates] == [0, 0]
+
+
+def test_choosing_wants_methods_and_parts():
+    x, said, *_ = blobs(n=20)
+    with pytest.raises(OptionError, match="folds = 1, but it must be 2 to 20"):
+        choose(["raykar"], x, said, folds=1)
+    with pytest.raises(DataError, match="no methods to choose from"):
+        choose([], x, said)

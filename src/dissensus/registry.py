@@ -285,7 +285,7 @@ learners: Registry[Method] = Registry(
     },
     {
         # As published: the classifier judges the items that it has learned.
-        "aggnet": "raykar[folds=0,volume=0]",
+        "aggnet": "raykar",
         "crowd-layer-mw": "crowd-layer",
         "coupled": "confusion-layer",
         "CCEM": "confusion-layer",

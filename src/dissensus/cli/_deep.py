@@ -133,7 +133,7 @@ _OPTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
         ("--data-augmentation",),
         {"is_flag": True, "help": "Change images at random while training."},
     ),
-    ("epochs", ("--n-epochs", "--epochs"), {"type": _COUNT, "default": 40, "help": "At most."}),
+    ("epochs", ("--n-epochs", "--epochs"), {"type": _COUNT, "default": 100, "help": "At most."}),
     ("batch", ("--batch-size",), {"type": _COUNT, "default": 64, "help": "Items per step."}),
     (
         "optimizer",
@@ -178,7 +178,7 @@ _OPTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
         ("--patience",),
         {
             "type": click.IntRange(min=0),
-            "default": 0,
+            "default": 20,
             "help": "Epochs without a better one before it ends; 0 goes on to the last.",
         },
     ),

@@ -9,6 +9,14 @@ annotators that turns it into the log-probability of every label that annotator 
 The loss is the mean of −log_given at the labels that were given, over the annotations of a batch;
 a label that nobody gave is in no sum. For prediction the annotators are left out.
 
+Some methods (`joint`) foresee the labels of an item together instead,
+
+    log Σ_k exp(log_truth[i, k] + Σ_n log_confusion[n, k, label n]),    n on item i,
+
+and are judged by held-out labels in the same way. One by one labels cannot tell why annotators
+disagree; together they can. Where the input leaves the class open, labels of one item agree with
+each other more than with the classifier; where annotators err, they do not.
+
 The first epochs (`warm_up`) teach the classifier the labels as they are, every label with the same
 weight. The annotators stay at their start, so class k of the network is class k of the crowd.
 """
@@ -30,7 +38,7 @@ from ..nn.training import Learner
 from ..params import Positive, Settings
 from ._network import Classifier
 
-__all__ = ["Crowd", "CrowdModel", "Epochs", "Method", "Seen", "heard", "picked"]
+__all__ = ["Crowd", "CrowdModel", "Epochs", "Method", "Seen", "heard", "in_turn", "picked"]
 
 Epochs = Annotated[int, Ge(0)]
 
@@ -78,6 +86,7 @@ class CrowdModel(Learner):
     """A classifier and what its annotators make of it."""
 
     per_item: ClassVar[tuple[str, ...]] = ()  # buffers with a row per item: of training alone
+    joint: ClassVar[bool] = False  # whether the labels of an item are foreseen together
     warming: Tensor  # whether the classifier still learns the labels as they are
     count: Tensor  # (annotator): how many labels each gave, at least one
 
@@ -133,6 +142,16 @@ class CrowdModel(Learner):
         """Return the loss after the warm-up, without the penalty."""
         return -picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label).mean()
 
+    def log_label(self, vector: Tensor, batch: Batch) -> Tensor:
+        """Return the log-probability of every label under every class: (annotation, true)."""
+        confusion = self.log_confusion(batch.annotator, vector.detach()[batch.row])
+        label = batch.label[:, None, None].expand(-1, self.n_classes, 1)
+        return confusion.gather(2, label)[:, :, 0]
+
+    def log_together(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        """Return the log-probability of all labels of an item together: (item)."""
+        return log_truth.index_add(0, batch.row, self.log_label(vector, batch)).logsumexp(dim=1)
+
     def seen(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Seen:
         """Return the batch as its annotations see it."""
         return Seen(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
@@ -158,10 +177,15 @@ class CrowdModel(Learner):
         return self.log_class(self.classifier.encode(x))
 
     def log_chance(self, batch: Batch) -> Tensor:
-        """Return the log-probability of every label in the batch: (annotation)."""
+        """Return the log-probability of every label in the batch: (annotation).
+
+        Where labels are foreseen together, that of each given those before it on its item.
+        """
         vector = self.classifier.encode(batch.x)
-        seen = self.seen(self.log_class(vector), vector, batch)
-        return picked(self.log_given(seen), batch.label)
+        log_truth = self.log_class(vector)
+        if self.joint:
+            return in_turn(log_truth[batch.row], self.log_label(vector, batch), batch.row)
+        return picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label)
 
     def log_classes(self, examples: Examples) -> Tensor:
         """Return log-probabilities of the classes of all items with labels: (item, class)."""
@@ -199,6 +223,18 @@ class CrowdModel(Learner):
 def picked(log: Tensor, label: Tensor) -> Tensor:
     """Return the entry of every row that its label names."""
     return log.gather(1, label[:, None])[:, 0]
+
+
+def in_turn(log_truth: Tensor, told: Tensor, row: Tensor) -> Tensor:
+    """Return the log-probability of every label given those before it on its item: (annotation).
+
+    Labels of one item stand one after another, as in every batch.
+    """
+    total = told.double().cumsum(dim=0)
+    before = total - told
+    log_truth = log_truth - before[torch.searchsorted(row, row)]  # less what other items were told
+    found = torch.logsumexp(log_truth + total, 1) - torch.logsumexp(log_truth + before, 1)
+    return found.to(told.dtype)
 
 
 def heard(batch: Batch) -> Batch:

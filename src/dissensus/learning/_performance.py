@@ -86,7 +86,7 @@ class PerformanceModel(CrowdModel):
         prior = self.over_all(squares(self.embedding(annotator)), annotator)
         prior = prior + self.output.weight.square().sum()
         if self.sight is not None:
-            prior = prior + self.sight.weight.square().sum() * self.settings.width
+            prior = prior + self.sight.weight.square().sum() * self.classifier.width
         return prior / variance / self.n_annotations
 
 
@@ -99,17 +99,20 @@ class PerformanceMethod(Method):
     errors
         Which errors an annotator may have of their own: full, diagonal or scalar.
     instance
-        Whether errors depend on the item too.
+        Whether errors depend on the item too. An annotator network that sees the item can do the
+        classifier's work, so this needs many labels of each annotator.
     width
         Length of the embeddings.
     trust
         How often every annotator is right at the start.
     spread
-        Standard deviation of the Gaussian prior on embeddings and weights; `None` for no prior.
+        Standard deviation of the Gaussian prior on embeddings, weights and what is seen of an
+        item; `None` for no prior.
     """
 
+    crowd_lr: Positive = 0.01  # the network is in every batch, unlike rows of a table
     errors: Literal["full", "diagonal", "scalar"] = "full"
-    instance: bool = True
+    instance: bool = False
     width: Count = 16
     trust: Chance = 0.6
     spread: Positive | None = 2.0

@@ -2,8 +2,13 @@
 
     P(j says l of x) = Σ_k p_k(x) confusion[j, k, l]
 
-Called coupled cross-entropy by those who add something to it: trace-reg, geo-crowdnet-f and
-geo-crowdnet-w are this model with one more term in the loss.
+By default it learns from the labels of an item together, by gradients of the likelihood that EM
+climbs in `raykar`:
+
+    loss = −(1/annotations) Σ_i log Σ_k p_k(x_i) Π_j confusion[j, k, label of j on i]
+
+With `joint=False` it learns from every label on its own. Called coupled cross-entropy by those who
+add something to it: trace-reg, geo-crowdnet-f and geo-crowdnet-w are that with one more term.
 """
 
 from __future__ import annotations
@@ -14,19 +19,20 @@ from typing import Annotated
 from annotated_types import Interval
 from torch import Tensor
 
+from ..nn.batches import Batch
 from ..params import Positive
 from ._base import Crowd, CrowdModel, Method
 from ._confusion import AnnotatorMatrices, trusting
 
-__all__ = ["Chance", "ConfusionLayer", "ConfusionLayerModel"]
+__all__ = ["Chance", "ConfusionLayer", "ConfusionMethod", "ConfusionModel", "JointConfusionModel"]
 
 Chance = Annotated[float, Interval(gt=0, lt=1)]
 
 
-class ConfusionLayerModel(CrowdModel):
+class ConfusionModel(CrowdModel):
     """A classifier and a confusion matrix for every annotator."""
 
-    def __init__(self, crowd: Crowd, settings: ConfusionLayer) -> None:
+    def __init__(self, crowd: Crowd, settings: ConfusionMethod) -> None:
         super().__init__(crowd, settings)
         start = trusting(settings.trust, self.n_classes)
         self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
@@ -38,9 +44,18 @@ class ConfusionLayerModel(CrowdModel):
         return self.over_all(self.matrices.surprise(annotator), annotator) / self.n_annotations
 
 
+class JointConfusionModel(ConfusionModel):
+    """The same, of all labels on an item together."""
+
+    joint = True
+
+    def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
+        return -self.log_together(log_truth, vector, batch).sum() / len(batch.label)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ConfusionLayer(Method):
-    """One confusion matrix per annotator on top of the classifier.
+class ConfusionMethod(Method):
+    """What methods with a confusion matrix per annotator have in common.
 
     Parameters
     ----------
@@ -54,5 +69,19 @@ class ConfusionLayer(Method):
     trust: Chance = 0.6
     spread: Positive | None = 2.0
 
-    def build(self, crowd: Crowd) -> ConfusionLayerModel:
-        return ConfusionLayerModel(crowd, self)
+
+@dataclass(frozen=True, kw_only=True)
+class ConfusionLayer(ConfusionMethod):
+    """One confusion matrix per annotator on top of the classifier.
+
+    Parameters
+    ----------
+    joint
+        Whether to learn from the labels of an item together, or from every label on its own.
+    """
+
+    spread: Positive | None = 1.0
+    joint: bool = True
+
+    def build(self, crowd: Crowd) -> ConfusionModel:
+        return (JointConfusionModel if self.joint else ConfusionModel)(crowd, self)

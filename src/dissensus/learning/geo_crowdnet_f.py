@@ -19,12 +19,12 @@ from ..nn.batches import Batch
 from ..params import NonNegative
 from ._base import Crowd
 from ._volume import log_volume
-from .confusion_layer import ConfusionLayer, ConfusionLayerModel
+from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["GeoCrowdnetF", "GeoCrowdnetFModel"]
 
 
-class GeoCrowdnetFModel(ConfusionLayerModel):
+class GeoCrowdnetFModel(ConfusionModel):
     """Confusion matrices under a classifier of large volume."""
 
     def __init__(self, crowd: Crowd, settings: GeoCrowdnetF) -> None:
@@ -37,7 +37,7 @@ class GeoCrowdnetFModel(ConfusionLayerModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeoCrowdnetF(ConfusionLayer):
+class GeoCrowdnetF(ConfusionMethod):
     """Confusion matrices, and predictions that spread over the classes.
 
     Parameters
@@ -46,7 +46,7 @@ class GeoCrowdnetF(ConfusionLayer):
         What a log-volume of one is worth.
     """
 
-    weight: NonNegative = 0.03
+    weight: NonNegative = 0.001
 
     def build(self, crowd: Crowd) -> GeoCrowdnetFModel:
         return GeoCrowdnetFModel(crowd, self)

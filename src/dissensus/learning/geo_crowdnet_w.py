@@ -19,12 +19,12 @@ from torch import Tensor
 from ..params import NonNegative
 from ._base import Crowd
 from ._volume import log_volume
-from .confusion_layer import ConfusionLayer, ConfusionLayerModel
+from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["GeoCrowdnetW", "GeoCrowdnetWModel"]
 
 
-class GeoCrowdnetWModel(ConfusionLayerModel):
+class GeoCrowdnetWModel(ConfusionModel):
     """Confusion matrices of large volume."""
 
     def __init__(self, crowd: Crowd, settings: GeoCrowdnetW) -> None:
@@ -40,7 +40,7 @@ class GeoCrowdnetWModel(ConfusionLayerModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeoCrowdnetW(ConfusionLayer):
+class GeoCrowdnetW(ConfusionMethod):
     """Confusion matrices that tell the classes apart.
 
     Parameters
@@ -49,7 +49,7 @@ class GeoCrowdnetW(ConfusionLayer):
         What a log-volume of one is worth.
     """
 
-    weight: NonNegative = 0.01
+    weight: NonNegative = 0.001
 
     def build(self, crowd: Crowd) -> GeoCrowdnetWModel:
         return GeoCrowdnetWModel(crowd, self)

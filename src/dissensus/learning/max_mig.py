@@ -42,6 +42,7 @@ _DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Ten
         lambda s: np.log(2) + s - torch.nn.functional.softplus(s),
         lambda s: torch.nn.functional.softplus(s) - np.log(2),
     ),
+    "reverse-kl": (lambda s: -(-s).exp(), lambda s: s - 1),
     "hellinger": (lambda s: 1 - (-s / 2).exp(), lambda s: (s / 2).exp() - 1),
 }
 
@@ -99,7 +100,8 @@ class MaxMig(Method):
     Parameters
     ----------
     divergence
-        Which f-divergence measures information.
+        Which f-divergence measures information. Total variation is not among them: its ∂f is a
+        sign, which has no gradient.
     pooled
         Weight of what all annotators do in each row of an annotator's matrix at the start.
     spread
@@ -107,7 +109,7 @@ class MaxMig(Method):
         labels take them.
     """
 
-    divergence: Literal["kl", "pearson", "jensen", "hellinger"] = "kl"
+    divergence: Literal["kl", "reverse-kl", "pearson", "jensen", "hellinger"] = "kl"
     pooled: NonNegative = 5.0
     spread: Positive | None = 2.0
 

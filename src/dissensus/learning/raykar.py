@@ -3,13 +3,14 @@
     E   q[i, k] ∝ p_k(x_i) Π_j confusion[j, k, label of j on i]
     M   confusion by counting under q; the classifier by an epoch of training on q
 
-With a classifier that says the same of every item this is Dawid and Skene's model. A network that
-has learned an item by heart confirms itself in the E step. Out of fold it cannot: besides the
-classifier there are `folds` more, each trained without one part of the items, and the prior of an
-item comes from the one that has not seen it. Of new items all of them speak, with equal weight.
+With a classifier that says the same of every item this is Dawid and Skene's model.
 
-Beyond the papers, `volume` rewards predictions that spread over classes, as geo-crowdnet-f does:
-labels that annotators get wrong together pull classes into one, and EM alone lets them.
+Beyond the papers: a network that has learned an item by heart confirms itself in the E step. Out of
+fold it cannot: besides the classifier there are `folds` more, each trained without one part of the
+items, and the prior of an item comes from the one that has not seen it. Of new items all of them
+speak, with equal weight. And `volume` rewards predictions that spread over classes, as
+geo-crowdnet-f does. It helps where inputs tell the class and annotators err together, and harms
+where inputs tell it badly; `choose` finds out by the annotations.
 
     V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
     S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast cancer
@@ -56,6 +57,7 @@ class RaykarModel(CrowdModel):
     """A classifier trained on beliefs that it helps to form."""
 
     per_item = ("target", "fold")
+    joint = True
     target: Tensor  # (item, class): the belief of the last E step
     log_counted: Tensor  # (annotator, true, given)
     fold: Tensor  # (item)
@@ -161,13 +163,13 @@ class Raykar(Method):
         classes.
     """
 
-    folds: Annotated[int, Ge(0)] = 5
+    folds: Annotated[int, Ge(0)] = 0
     rounds: Annotated[int, Ge(1)] = 1
     smoothing: Positive = 0.01
     pooled: NonNegative = 5.0
     least: Positive = 1e-3
     damping: NonNegative = 1.0
-    volume: NonNegative = 0.1
+    volume: NonNegative = 0.0
 
     def build(self, crowd: Crowd) -> RaykarModel:
         return RaykarModel(crowd, self)

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from ..params import NonNegative
 from ._base import Crowd
-from .confusion_layer import ConfusionLayer, ConfusionLayerModel
+from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["TraceReg", "TraceRegModel"]
 
 
-class TraceRegModel(ConfusionLayerModel):
+class TraceRegModel(ConfusionModel):
     """Confusion matrices whose trace costs something."""
 
     def __init__(self, crowd: Crowd, settings: TraceReg) -> None:
@@ -37,7 +37,7 @@ class TraceRegModel(ConfusionLayerModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceReg(ConfusionLayer):
+class TraceReg(ConfusionMethod):
     """Confusion matrices of least trace.
 
     Parameters

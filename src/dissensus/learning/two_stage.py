@@ -32,6 +32,7 @@ class TwoStageModel(CrowdModel):
     """A classifier of labels that stand fast."""
 
     per_item = ("target",)
+    joint = True
     target: Tensor  # (item, class): what to learn; rows of zeros are left out
     log_counted: Tensor  # (annotator, true, given)
 

@@ -19,12 +19,12 @@ from torch import Tensor
 
 from ..nn.batches import Batch
 from ._base import Crowd, Seen, picked
-from .confusion_layer import ConfusionLayer, ConfusionLayerModel
+from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["UnionNet", "UnionNetModel"]
 
 
-class UnionNetModel(ConfusionLayerModel):
+class UnionNetModel(ConfusionModel):
     """A classifier and one distribution over annotators and labels for every class."""
 
     rate: Tensor  # (annotator): log share of all labels
@@ -59,8 +59,8 @@ class UnionNetModel(ConfusionLayerModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnionNet(ConfusionLayer):
-    """All annotators as one who says who speaks and what; settings as of `confusion-layer`."""
+class UnionNet(ConfusionMethod):
+    """All annotators as one who says who speaks and what; settings as of `trace-reg`."""
 
     def build(self, crowd: Crowd) -> UnionNetModel:
         return UnionNetModel(crowd, self)
