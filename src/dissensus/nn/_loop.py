@@ -112,6 +112,7 @@ class Loop:
         """Return whether all epochs are over, or none has been better for too long."""
         state, patience = self.state, self.settings.patience
         tired = patience > 0 and state.epoch - state.best >= patience
+        tired = tired or self.learner.tired()
         return state.epoch >= self.settings.epochs or (tired and state.step == 0)
 
     def batches(self) -> Iterator[Batch]:

@@ -35,6 +35,10 @@ class Learner(nn.Module, ABC):
     def stepped(self) -> None:
         """Do what comes after every step: keep a parameter within its limits."""
 
+    def tired(self) -> bool:
+        """Return whether to end before all epochs are over, by what the learner itself knows."""
+        return False
+
     def groups(self) -> list[dict[str, Any]]:
         """Return groups of parameters, each with settings of its own (`lr`, `weight_decay`)."""
         return [{"params": list(self.parameters())}]

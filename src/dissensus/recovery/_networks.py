@@ -58,6 +58,8 @@ class OnVectors(RecoveryMethod):
         foresees them best.
     steps
         Fewest steps: few items are seen more often.
+    patience
+        Epochs in which no member foresees better, after which training ends.
     batch
         Items per step.
     lr
@@ -69,6 +71,7 @@ class OnVectors(RecoveryMethod):
     input_dropout: Share = 0.3
     epochs: Count = 30
     steps: Count = 600
+    patience: Count = 8
     batch: Count = 64
     lr: Positive = 1e-3
 
@@ -104,7 +107,8 @@ class OnVectors(RecoveryMethod):
     def training(self, n_items: int) -> dict[str, Any]:
         """Return how to train."""
         epochs = enough_epochs(self.epochs, self.steps, n_items, self.batch)
-        return {"epochs": epochs, "batch": self.batch, "lr": self.lr}
+        patience = -(-self.patience * epochs // self.epochs)  # as long where epochs are short
+        return {"epochs": epochs, "batch": self.batch, "lr": self.lr, "patience": patience}
 
     def restore(self, kept: Kept) -> Recovery:
         from ._nets.heads import Heads

@@ -47,6 +47,8 @@ class AttentionHeads(RecoveryMethod):
         How often every item is seen.
     steps
         Fewest steps: few items are seen more often.
+    patience
+        Epochs in which no head foresees better, after which training ends.
     batch
         Items per step.
     lr
@@ -61,6 +63,7 @@ class AttentionHeads(RecoveryMethod):
     diverse: NonNegative = 0.0
     epochs: Count = 12
     steps: Count = 300
+    patience: Count = 4
     batch: Count = 64
     lr: Positive = 1e-3
 
@@ -84,6 +87,7 @@ class AttentionHeads(RecoveryMethod):
             seed=shown.seed,
             tell=shown.tell,
             epochs=epochs,
+            patience=-(-self.patience * epochs // self.epochs),
             batch=self.batch,
             lr=self.lr,
         )

@@ -41,10 +41,11 @@ class Members(Learner):
     count: Tensor  # (item): labels on it
     score: Tensor  # (member): of the best epoch so far
     epoch: Tensor  # (member): which that is
+    seen: Tensor  # (): the epoch at which members were looked at last
 
     def __init__(self, n: int, width: int, **shape: Any) -> None:
         super().__init__()
-        self.n, self.smoothing = n, 0.0
+        self.n, self.smoothing, self.patience = n, 0.0, 0
         self.shape = {"n": n, "width": width, **shape}
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
@@ -72,6 +73,7 @@ class Members(Learner):
         self.register_buffer("count", count)
         self.register_buffer("score", torch.full((self.n,), -torch.inf))
         self.register_buffer("epoch", torch.zeros(self.n, dtype=torch.long))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.long))
         for name, value in list(self.named_parameters()):
             self.register_buffer(f"best_{name}", value.detach().clone())
 
@@ -94,6 +96,10 @@ class Members(Learner):
     def begin(self, examples: Examples, epoch: int) -> None:
         self.look(examples, epoch)
 
+    def tired(self) -> bool:
+        """Return whether no member has foreseen better for too many epochs."""
+        return self.patience > 0 and int((self.seen - self.epoch).min()) >= self.patience
+
     @torch.no_grad()
     def look(self, examples: Examples, epoch: int) -> None:
         """Keep the weights of members that foresee the items they hold out better than before.
@@ -110,6 +116,7 @@ class Members(Learner):
         good = torch.where(size > 0, good / size.clamp(min=1), float(epoch))
         better = good > self.score
         self.score[better], self.epoch[better] = good[better], epoch
+        self.seen.fill_(epoch)
         kept = dict(self.named_buffers())
         for name, value in self.named_parameters():
             kept[f"best_{name}"][better] = value[better]
@@ -187,15 +194,17 @@ def taught(
     *,
     seed: int,
     smoothing: float = 0.0,
+    patience: int = 0,
     tell: Tell | None = None,
     **settings: Any,
 ) -> Members:
     """Train members, and leave each with the weights of its best epoch."""
     count = torch.from_numpy(said.labels_per_item).clamp(min=1).to(members.mean)
     members.fit_scale(x)
+    members.patience = patience
     members.ready(share.to(members.mean), count, smoothing)
     examples = Examples(x, said)
     made = Training(held_out=0.0, seed=seed, **settings)
-    train(members, examples, made, progress=tell)
-    members.finish(examples, made.epochs)
+    history = train(members, examples, made, progress=tell)
+    members.finish(examples, len(history.rows))
     return members
