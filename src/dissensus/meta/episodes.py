@@ -40,6 +40,7 @@ class Episodes(NamedTuple):
     truth: Tensor  # (episode, query): true classes
     asked: Tensor  # (episode, query, annotator): what the same annotators say of the queries
     classes: Tensor  # (episode, class): which classes of the source these are
+    confusion: Tensor  # (episode, annotator, true, given): of the annotators, known to nobody
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +184,7 @@ class EpisodeSource:
             picked.truth,
             asked,
             pool[among],
+            confusion.astype(np.float32),
         )
         return Episodes(x, *(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
 
