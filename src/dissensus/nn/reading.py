@@ -8,6 +8,7 @@ features.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -56,11 +57,13 @@ def item_names(path: str | Path) -> Names:
     """Return the names of all items in a folder, a table or an array, where nobody names them.
 
     Files are named by their path below the folder, without its ending where that names no two
-    alike; rows of an array by their numbers.
+    alike, and stand in the order of the numbers in their names; rows of an array are named by
+    their numbers.
     """
     path = Path(path)
     if path.is_dir():
         files = [file.relative_to(path) for file in _media(path)]
+        files.sort(key=lambda file: _natural(file.as_posix()))
         short = [file.with_suffix("").as_posix() for file in files]
         alike = len(set(short)) < len(short)
         return as_names([file.as_posix() for file in files] if alike else short)
@@ -108,6 +111,12 @@ def _media(folder: Path) -> list[Path]:
         endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
         raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
     return found
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return what sorts names as people do: 2 before 10."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part) if part.isdigit() else -1, part) for part in parts]
 
 
 def _number(path: str) -> str:
