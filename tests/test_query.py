@@ -108,6 +108,32 @@ class TestQFormer:
             ours.layers[1].feed.wide.weight, model.encoder.layer[1].intermediate_query.dense.weight
         )
 
+    @pytest.mark.parametrize("places", [(4,), (3, 4)], ids=["images", "videos"])
+    def test_training_begins_with_the_weights_of_a_folder(self, places, tmp_path):
+        from transformers import Blip2QFormerConfig, Blip2QFormerModel
+
+        sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+        config = Blip2QFormerConfig(**sizes, intermediate_size=40, encoder_hidden_size=16)
+        theirs = filled(Blip2QFormerModel(config))
+        queries = torch.randn(1, 3, 24)
+        state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
+        save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
+        (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
+        said = simulate_tendency(n_items=20, n_annotators=5).said
+        views = Views.of_tokens(np.random.default_rng(0).normal(size=(20, *places, 16)))
+        method = Qumatl(pretrained=str(tmp_path), epochs=1, lr=1e-12, frame_queries=3, fc=8)
+        net = method.fit(views, said).nets[0]
+        asks = net.asks if len(places) == 1 else net.entrance.asks
+        wanted, _ = load_qformer(tmp_path, 16)
+        for name, value in wanted.state_dict().items():
+            assert_allclose(asks.state_dict()[name], value, atol=1e-6, err_msg=name)
+        if len(places) == 2:
+            assert_allclose(net.entrance.queries.detach(), queries, atol=1e-6)
+        else:
+            own = net.queries.own.all.detach()
+            assert_allclose(own[3:], queries[0, :2], atol=0.2)
+            assert not torch.equal(own[3], own[0])
+
     def test_a_folder_without_a_qformer_is_refused_in_one_line(self, tmp_path):
         with pytest.raises(DataError, match="not the settings of a Q-Former"):
             load_qformer(tmp_path, 7)

@@ -1,6 +1,7 @@
 """What every method that foresees single annotators promises, and what the linear ones compute."""
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -191,9 +192,22 @@ def test_logits_are_the_formula():
     for item, k in ((0, 1), (3, 2)):
         x = pairs.x[item]
         own = heads.own[k] @ x + np.einsum("r,rqd,d->q", heads.embedding[k], heads.factor, x)
-        told = (1 + heads.slope[k]) * (heads.weight @ x) + own + heads.level + heads.bias[k]
+        told = ((1 + heads.slope[k]) * (heads.weight @ x) + own) @ heads.basis
+        told = told + heads.level + heads.bias[k]
         found = heads.logits(pairs.x, np.array([item]), np.array([k]))[0]
         np.testing.assert_allclose(found, told)
+
+
+def test_contrasts_find_what_a_direction_for_every_class_would():
+    pairs, spreads = pairs_of(n_items=60), Spreads(0.5, 1, 0.0, 0.4)
+    every = replace(pairs, basis=np.eye(3))
+    here, there = (
+        log_softmax(
+            fit_shrunk(each, spreads, tol=1e-12).heads.logits(each.x, each.item, each.annotator), 1
+        )
+        for each in (pairs, every)
+    )
+    np.testing.assert_allclose(here, there, atol=1e-3)
 
 
 def test_blocks_hold_every_annotation_once():

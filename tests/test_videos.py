@@ -95,6 +95,9 @@ def test_items_that_nobody_names_are_named_by_their_files_or_rows(tmp_path):
     assert [path.name for path in found.paths] == ["a.png", "b.png"]
     Image.new("RGB", (2, 2)).save(tmp_path / "a.jpg")
     assert items_of(tmp_path).tolist() == ["a.jpg", "a.png", "deep/b.png"]
+    for name in ("10.png", "2.png"):
+        Image.new("RGB", (2, 2)).save(tmp_path / "deep" / name)
+    assert items_of(tmp_path / "deep").tolist() == ["2", "10", "b"]
     np.save(tmp_path / "x.npy", np.zeros((3, 2)))
     assert items_of(tmp_path / "x.npy").tolist() == ["0", "1", "2"]
     np.savez(tmp_path / "x.npz", x=np.zeros((2, 2)), items=np.array(["u", "v"]))

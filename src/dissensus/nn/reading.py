@@ -8,6 +8,7 @@ of features.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -104,11 +105,15 @@ def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
 def items_of(path: str | Path, *, column: str | None = None) -> Names:
     """Return the names of all items whose inputs a folder, table or array has.
 
-    Files are named by their paths below the folder, without endings where that names no two alike;
-    rows of an array without names by their numbers.
+    Files are named by their paths below the folder, without endings where that names no two alike,
+    and stand in the order of the numbers in their names; rows of an array without names are named
+    by their numbers.
     """
     names = [*read_stock(path, as_names([]), column=column).content]
-    short = [_without_ending(name) for name in names] if Path(path).is_dir() else names
+    if not Path(path).is_dir():
+        return as_names(names)
+    names.sort(key=_natural)
+    short = [_without_ending(name) for name in names]
     return as_names(short if len(set(short)) == len(short) else names)
 
 
@@ -201,6 +206,12 @@ def _number(path: str) -> str:
     """Return the number at the end of a name, as peerannot writes it."""
     number = PurePosixPath(path).stem.rpartition("-")[2]
     return str(int(number)) if number.isascii() and number.isdigit() else path
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return what sorts names as people do: 2 before 10."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(int(part) if part.isdigit() else -1, part) for part in parts]
 
 
 def _without_ending(path: str) -> str:

@@ -27,7 +27,8 @@ _MOST_COLUMNS = 24  # annotators on a sheet
 _RAMP = np.array([[255, 237, 160], [254, 178, 76], [240, 59, 32], [128, 0, 38]], dtype=float)
 _INK, _DIM, _PAPER = (27, 35, 48), (92, 102, 117), (255, 255, 255)
 _KEY = (
-    "Red: where the model looked when it foresaw this annotator's label; faint: everywhere alike."
+    "Red: where the model looked when it foresaw this annotator's label; faint: everywhere alike.",
+    "Beside or below: the label that it foresees, how probable it is, and what they said.",
 )
 Pixels = npt.NDArray[np.uint8]
 
@@ -90,10 +91,12 @@ def sheet(items: Sequence[Shown], annotators: Sequence[str]) -> Any:
         for picture, one, row in zip(plain, items, rows, strict=True)
     ]
     wide = max(block.width for block in blocks) + 2 * _GAP
-    top = _GAP + _TEXT + 12 + (0 if down else _TEXT + 8)
+    top = _GAP + 2 * _TEXT + 18 + (0 if down else _TEXT + 8)
     out = image.new("RGB", (wide, sum(b.height + _GAP for b in blocks) + top + _GAP), _PAPER)
     pen = draw.Draw(out)
-    pen.text((_GAP, _GAP), _cut(_KEY, wide - 2 * _GAP, font), fill=_DIM, font=font)
+    for line, words in enumerate(_KEY):
+        down_by = _GAP + line * (_TEXT + 4)
+        pen.text((_GAP, down_by), _cut(words, wide - 2 * _GAP, font), fill=_DIM, font=font)
     if not down:
         for place, name in enumerate(["item", *annotators[:_MOST_COLUMNS]]):
             at = _GAP + place * (_SIDE + _GAP)

@@ -174,19 +174,18 @@ class QueryNet(Learner):
 
     def _load(self, folder: str) -> None:
         """Take the weights of a trained Q-Former, and its queries in turn."""
-        video = isinstance(self.entrance, FrameEntrance)
-        asks = self.entrance.asks if isinstance(self.entrance, FrameEntrance) else self.asks
+        asks, mine = self.asks, self.queries.own.weight.data  # (query, width)
+        if isinstance(self.entrance, FrameEntrance):  # frames are images, annotators come after
+            asks, mine = self.entrance.asks, self.entrance.queries.data[0]
         assert asks is not None
         own = asks.shape.self_attention
         made, queries = load_qformer(folder, asks.key_width, self_attention=own)
         asks.load_state_dict(made.state_dict())
         if queries is None:
             return
-        given = queries[0]  # (query, width)
-        mine = self.entrance.queries[0] if video else self.queries.own.weight  # type: ignore[union-attr, index]
-        mine.data.copy_(given[torch.arange(len(mine)) % len(given)])
-        if not video and len(mine) > len(given):  # no two begin alike
-            mine.data.add_(_START * given.std() * torch.randn_like(mine))
+        mine.copy_(queries[0][torch.arange(len(mine)) % queries.shape[1]])
+        if len(mine) > queries.shape[1]:  # no two begin alike
+            mine.add_(_START * queries.std() * torch.randn_like(mine))
 
     def offset_by(self, said: Annotations, offset: Floats) -> None:
         """Be added to logits: (annotation, class), in the order of `said`."""

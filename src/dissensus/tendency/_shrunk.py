@@ -9,12 +9,12 @@ With x the components of an item and m what is known of an annotator, the logits
 and every part but the level has a Gaussian prior of mean zero, whose spread decides how far
 annotators may go from what all share; a spread of zero leaves the part out. T says what a direction
 of z does to the classes: where they stand in an order, z is one number, and T their places in it
-(logits of neighbours then differ by z); otherwise T is the identity.
+(logits of neighbours then differ by z); otherwise T are contrasts.
 
 The fit is the mode of the posterior, found by L-BFGS on parameters divided by their spreads, which
 makes all priors alike. Nothing here is as large as items × annotators. What items have (z, F x) is
 made once per item and gathered by the annotations; what annotators get back is a sparse product.
-Only U has to meet every annotation, with the first 128 components: annotators with about as many
+Only U has to meet every annotation, with the first 64 components: annotators with about as many
 labels are laid in one block, so that a block is one product of matrices, however many it holds.
 """
 
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import helmert
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
@@ -35,7 +36,7 @@ from ..annotations import Annotations
 __all__ = ["Fit", "Pairs", "ShrunkLinear", "Spreads", "class_basis", "fit_shrunk"]
 
 _PIECE = 512  # pairs whose own heads are gathered together
-OWN = 128  # components that heads of annotators' own look at: the first ones
+OWN = 64  # components that heads of annotators' own look at: the first ones
 
 
 class Spreads(NamedTuple):
@@ -177,11 +178,16 @@ class Pairs:
 def class_basis(n_classes: int, ordinal: bool) -> Floats:
     """Return what directions do to classes: (direction, class).
 
+    Without an order they are contrasts of length one: what all classes have in common changes no
+    chance, and its prior would keep it at zero.
+
     >>> class_basis(3, ordinal=True).tolist()
     [[-1.0, 0.0, 1.0]]
+    >>> class_basis(2, ordinal=False).round(2).tolist()
+    [[0.71, -0.71]]
     """
     if not ordinal:
-        return np.eye(n_classes)
+        return helmert(n_classes) if n_classes > 1 else np.zeros((1, 1))
     place = np.arange(n_classes, dtype=np.float64)
     return (place - place.mean())[None]
 
@@ -224,7 +230,7 @@ def fit_shrunk(
         model.begin(start),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 1000, "maxcor": 20, "ftol": tol, "gtol": 1e-4},
+        options={"maxiter": 1000, "maxcor": 10, "ftol": tol, "gtol": 1e-4},
     )
     parts = model.parts(found.x)
     return Fit(model.heads(parts), parts)

@@ -2,9 +2,10 @@
 
 Items are cut into folds. Under every trial the heads are fitted without a fold and foresee the
 annotations on it; the trial with the least log-loss wins. Trials go part by part: first the space
-and what all share, then bias, slope, what is known of annotators, heads of their own, and once
-more what all share. "Off" is among the trials of every part. What a trial foresees is kept, so that
-a stack of models can weigh it beside others.
+and what all share, then bias, slope, what is known of annotators and heads of their own. "Off" is
+among the trials of every part but the first, and a spread that wins at the end of its grid is
+doubled while that helps. What the best trial foresees is kept, so that a pool of models can weigh
+it beside others.
 """
 
 from __future__ import annotations
@@ -25,12 +26,19 @@ from ._views import Views
 
 __all__ = ["CrossFit", "Trial", "deal", "log_loss", "search"]
 
+_MOST = 32.0  # the largest spread that is tried
+
 
 class Trial(NamedTuple):
     """A space, and spreads in it."""
 
     space: Space
     spreads: Spreads
+
+    def to(self, part: str, spread: float) -> Trial:
+        """Return the trial with another spread of a part."""
+        changed: dict[str, Any] = {part: spread}
+        return Trial(self.space, self.spreads._replace(**changed))
 
 
 def deal(said: Annotations, folds: int, seed: int) -> Integers:
@@ -69,9 +77,12 @@ class CrossFit:
     _folds: dict[Space, list[_Fold]] = field(default_factory=dict)
     _last: dict[Any, dict[str, Floats]] = field(default_factory=dict)
     _losses: dict[Trial, float] = field(default_factory=dict)
+    _kept: dict[Trial, Floats] = field(default_factory=dict)
 
     def foreseen(self, trial: Trial) -> Floats:
         """Return log-probabilities out of fold: (annotation, class)."""
+        if trial in self._kept:
+            return self._kept[trial]
         out = np.empty((len(self.said), self.said.n_classes))
         for place, (pairs, held, x) in enumerate(self._cut(trial.space)):
             key = (trial.space, place)
@@ -84,12 +95,16 @@ class CrossFit:
     def loss(self, trial: Trial) -> float:
         """Return the mean log-loss out of fold."""
         if trial not in self._losses:
-            self._losses[trial] = log_loss(self.said, self.foreseen(trial))
+            self._kept[trial] = self.foreseen(trial)
+            self._losses[trial] = log_loss(self.said, self._kept[trial])
         return self._losses[trial]
 
     def best(self, trials: Sequence[Trial]) -> Trial:
-        """Return the trial with the least log-loss, the first of several."""
-        return min(trials, key=self.loss)
+        """Return the trial with the least log-loss; what the others foresaw is forgotten."""
+        found = min(trials, key=self.loss)
+        for lost in set(trials) - {found}:
+            self._kept.pop(lost, None)
+        return found
 
     def _cut(self, space: Space) -> list[_Fold]:
         if space not in self._folds:
@@ -125,9 +140,11 @@ def search(cross: CrossFit, start: Trial, grid: dict[str, Sequence[Any]], tell: 
         if part == "space":
             now = cross.best([Trial(space, now.spreads) for space in values])
         else:
-            name = part.partition(" ")[0]  # `shared again` is `shared`
-            now = cross.best(
-                [Trial(now.space, now.spreads._replace(**{name: each})) for each in values]
-            )
+            now = cross.best([now.to(part, each) for each in values])
+            while getattr(now.spreads, part) >= max(values):  # at the end of the grid: go on
+                more = now.to(part, 2 * getattr(now.spreads, part))
+                if getattr(more.spreads, part) > _MOST or cross.best([now, more]) == now:
+                    break
+                now = more
         tell(done + 1, len(grid), f"{part}, held-out log-loss {cross.loss(now):.4f}")
     return now

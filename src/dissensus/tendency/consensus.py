@@ -20,7 +20,7 @@ from ..annotations import Annotations
 from ..params import Count
 from ._base import How, State, Tendency, TendencyMethod, Views
 from ._components import Components, Space, find_components
-from ._shrunk import Pairs, Spreads, fit_shrunk
+from ._shrunk import Pairs, ShrunkLinear, Spreads, class_basis, fit_shrunk
 from .linear import SPACES
 
 __all__ = ["Consensus", "ConsensusTendency", "Opinion", "believed"]
@@ -71,7 +71,7 @@ class Opinion:
                     heads, start = fit_shrunk(
                         _pairs(x[~held], belief[~held]), Spreads(shared), start=start
                     )
-                    log = log_softmax(x[held] @ heads.weight.T + heads.level, axis=1)
+                    log = log_softmax(x[held] @ _weight(heads).T + heads.level, axis=1)
                     out[place] -= float((belief[held] * log).sum())
             return out
 
@@ -79,14 +79,20 @@ class Opinion:
         shared = _SHARED[int(losses(space, _SHARED).argmin())]
         found = find_components(views.vectors, most, space, seed)
         heads = fit_shrunk(_pairs(found.of(views), belief), Spreads(shared), tol=1e-8).heads
-        return cls(found, heads.weight, heads.level)
+        return cls(found, _weight(heads), heads.level)
+
+
+def _weight(heads: ShrunkLinear) -> Floats:
+    """Return the shared head, class by class: (class, component)."""
+    return heads.basis.T @ heads.weight
 
 
 def _pairs(x: Floats, belief: Floats) -> Pairs:
     """Return items as if one annotator had spoken of them."""
     item, n_classes = np.arange(len(x)), belief.shape[1]
     nobody = np.zeros(len(x), dtype=np.int64)
-    return Pairs(x, item, nobody, belief, np.zeros((1, 0)), np.eye(n_classes))
+    basis = class_basis(n_classes, ordinal=False)
+    return Pairs(x, item, nobody, belief, np.zeros((1, 0)), basis)
 
 
 def believed(said: Annotations) -> Floats:

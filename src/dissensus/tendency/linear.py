@@ -200,7 +200,7 @@ class Linear(TendencyMethod):
             "shared": (0.12, 0.25, 0.5, 1.0),
             "bias": (0.0, 0.3, 0.6, 1.0, 2.0),
             "slope": (0.0, 0.15, 0.3, 0.6),
-            "known": (0.0, 0.03, 0.1, 0.3) if known else (),
+            "known": (0.0, 0.1, 0.3, 1.0) if known else (),
             "own": (0.0, 0.1, 0.2, 0.4, 0.8),
         }
         return {

@@ -89,7 +89,7 @@ class QueryTendency(Tendency):
     ) -> Floats:
         out = np.empty((len(item), self.n_classes))
         order = np.argsort(item, kind="stable")
-        for pairs in _pieces(np.asarray(item)[order]):
+        for pairs in _pieces(np.asarray(item)[order]) if len(item) else ():
             here = order[pairs]
             items, row = np.unique(np.asarray(item)[here], return_inverse=True)
             x = views.rows[items]
