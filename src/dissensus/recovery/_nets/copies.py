@@ -83,7 +83,7 @@ def copies(
 
 def copy_of(body: Encoder, n_classes: int, settings: SeedBert, seed: int, member: int) -> Copy:
     """Return a member as it begins: the same encoder for all, a head by the member's own seed."""
-    head: nn.Linear = nn.utils.skip_init(nn.Linear, body.width, n_classes)
+    head = nn.Linear(body.width, n_classes)
     bound = body.width**-0.5
     drawn = np.random.default_rng([seed, member]).uniform(-bound, bound, head.weight.shape)
     with torch.no_grad():
