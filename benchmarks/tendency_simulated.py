@@ -157,9 +157,16 @@ class Runs:
 
     def __init__(self, seeds: int, again: bool) -> None:
         self.seeds = seeds
-        self.kept: dict[str, dict[str, float]] = {}
-        if _KEPT.exists() and not again:
-            self.kept = json.loads(_KEPT.read_text(encoding="utf-8"))
+        self.kept = {} if again else self._stored()
+
+    def _stored(self) -> dict[str, dict[str, float]]:
+        return json.loads(_KEPT.read_text(encoding="utf-8")) if _KEPT.exists() else {}
+
+    def _keep(self, key: str, found: dict[str, float]) -> None:
+        """Store a run beside those of other parts, which may be at work as well."""
+        OUT.mkdir(exist_ok=True)
+        self.kept[key] = found
+        _KEPT.write_text(json.dumps(self._stored() | self.kept, indent=1), encoding="utf-8")
 
     def over_seeds(self, name: str, work: Callable[[int], dict[str, float]]) -> dict[str, Any]:
         """Return means and half widths of 95 % intervals, `name` and `± name`."""
@@ -167,9 +174,7 @@ class Runs:
         for seed in range(1, self.seeds + 1):
             key = f"{name} | {seed}"
             if key not in self.kept:
-                self.kept[key] = work(seed)
-                OUT.mkdir(exist_ok=True)
-                _KEPT.write_text(json.dumps(self.kept, indent=1), encoding="utf-8")
+                self._keep(key, work(seed))
                 print(key, {k: round(v, 3) for k, v in self.kept[key].items()}, flush=True)
             runs.append(self.kept[key])
         told: dict[str, Any] = {}

@@ -14,8 +14,9 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
 from dissensus.simulation.tendency import simulate_tendency, thinned
-from dissensus.tendency._base import How, Views
+from dissensus.tendency._base import How, Layout, Views
 from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
+from dissensus.tendency._net import QueryNet, Sizes
 from dissensus.tendency._slots import slots
 from dissensus.tendency.qformer import QFormer, Shape, load_qformer
 from dissensus.tendency.query import Query
@@ -472,6 +473,13 @@ class TestLearning:
         assert (shape.layers, shape.width, shape.heads, shape.hidden) == (12, 768, 12, 3072)
         net_sizes = QFormer(Shape(), 1408)
         assert sum(layer.cross is not None for layer in net_sizes.layers) == 6
+
+    def test_it_has_as_many_parameters_as_published(self):
+        """106.02 million, for ten annotators, six classes and the tokens of ViT-G."""
+        with torch.device("meta"):
+            layout = Layout(1408, (257,), 1408)
+            net = QueryNet(Sizes(layout, Qumatl()._shape(10), 10, 6), Qumatl())
+        assert round(sum(value.numel() for value in net.parameters()) / 1e6, 2) == 106.02
 
 
 class TestNewcomers:

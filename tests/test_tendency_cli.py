@@ -1,0 +1,172 @@
+"""`dissensus tendency` and `dissensus evaluate --dic`."""
+
+import csv
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from .support import run
+
+if find_spec("torch") is None:
+    pytest.skip("networks need torch", allow_module_level=True)
+
+PLAIN = "linear[space=straight,shared=1,bias=1,slope=0,own=1]"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with answers, features and metadata of two groups who look at different things."""
+    folder = tmp_path_factory.mktemp("tendency")
+    random = np.random.default_rng(0)
+    x = random.normal(size=(120, 2)).astype(np.float32)
+    rows = [["item", "annotator", "label"]]
+    for item, values in enumerate(x):
+        for who, name in enumerate(("ann", "bob", "cy", "dee")):
+            yes = 3 * values[who % 2] + random.logistic() > 0
+            rows.append([f"i{item}", name, "yes" if yes else "no"])
+    with (folder / "answers.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    np.savez(folder / "x.npz", x=x, items=[f"i{item}" for item in range(120)])
+    (folder / "people.csv").write_text("annotator,side\nann,a\nbob,b\ncy,a\ndee,b\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(place):
+    done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "-o", "model",
+               "--metadata", "people.csv", cwd=place)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return place / "model"
+
+
+def table(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_help_does_not_import_torch():
+    import subprocess
+    import sys
+
+    code = "import sys; from dissensus.cli import main\ntry: main(['tendency', 'fit', '--help'])\n"
+    code += "except SystemExit: pass\nassert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_predictions_have_a_row_for_every_item_and_annotator(place, model):
+    done = run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=place)
+    assert done.returncode == 0, done.stderr
+    rows = table(place / "foreseen.csv")
+    assert len(rows) == 120 * 4
+    assert list(rows[0]) == ["item", "annotator", "label", "confidence", "p:no", "p:yes"]
+    for row in rows[:20]:
+        chances = {"no": float(row["p:no"]), "yes": float(row["p:yes"])}
+        assert sum(chances.values()) == pytest.approx(1)
+        assert chances[row["label"]] == max(chances.values()) == float(row["confidence"])
+
+
+def test_predictions_can_be_asked_of_some(place, model):
+    done = run("tendency", "predict", model, "x.npz", "--annotators", "dee, ann", cwd=place)
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == 1 + 120 * 2
+    assert lines[1].startswith("i0,dee,")
+    done = run("tendency", "predict", model, "x.npz", "--annotators", "zoe", cwd=place)
+    assert done.returncode == 2
+    assert b"annotator 'zoe' gave no labels" in done.stderr
+
+
+def test_what_was_predicted_is_scored(place, model):
+    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=place)
+    done = run("evaluate", "foreseen.csv", "--dic", "--annotations", "answers.csv",
+               "--resamples", "50", "--json", cwd=place)  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["summary"]["accuracy"] > 0.8
+    low, high = found["intervals"]["dic"]
+    assert low <= found["summary"]["dic"] * 1.5
+    assert low < high
+    assert found["summary"]["n_pairs_used"] == 6
+
+
+def test_labels_without_chances_have_no_log_loss(place, model):
+    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=place)
+    rows = table(place / "foreseen.csv")
+    with (place / "bare.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["item", "annotator", "label"])
+        writer.writerows([row["item"], row["annotator"], row["label"]] for row in rows[:200])
+    done = run("evaluate", "bare.csv", "--dic", "--annotations", "answers.csv", cwd=place)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.decode()
+    assert "DIC rms" in shown
+    assert "log loss" not in shown
+    assert b"280 labels were not predicted" in done.stderr
+
+
+def test_methods_stand_beside_habits_and_the_consensus(place):
+    done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
+               cwd=place)  # fmt: skip
+    found = json.loads(done.stdout)
+    assert list(found) == ["own-majority", "consensus", PLAIN]
+    loss = {name: each["summary"]["log_loss"] for name, each in found.items()}
+    assert loss[PLAIN] < min(loss["own-majority"], loss["consensus"])
+    assert found[PLAIN]["summary"]["dic"] < found["consensus"]["summary"]["dic"]
+
+
+def test_a_saved_model_is_scored_as_it_is(place, model):
+    done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "--model", model,
+               cwd=place)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.decode()
+    assert "own-majority" in shown
+    assert "means over 4 annotators with enough labels, 6 pairs of them" in shown
+    assert "noise of the labels themselves" in shown
+
+
+def test_the_fit_tells_what_it_learned(place):
+    done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", "own-majority",
+               "-o", "habits", "--json", cwd=place)  # fmt: skip
+    told = json.loads(done.stdout)
+    assert told["n_labels"] == 480
+    assert told["classes"] == ["no", "yes"]
+    assert (place / "habits" / "tendency.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["fit", "answers.csv", "--inputs", "x.npz", "-s", "linaer", "-o", "m"], "did you mean"),
+        (["fit", "answers.csv", "--inputs", "none.npz", "-o", "m"], "no such file"),
+        (["fit", "none.csv", "--inputs", "x.npz", "-o", "m"], "none.csv"),
+        (["predict", "nothing", "x.npz"], "not a saved model of annotators"),
+        (["predict", "model", "x.npz", "-o", "x.docx"], "x.docx"),
+        (
+            ["evaluate", "answers.csv", "--inputs", "x.npz", "--model", "m", "-s", "auto"],
+            "leave out",
+        ),
+    ],
+)
+def test_what_cannot_be_ends_in_one_line(place, model, arguments, told):
+    done = run("tendency", *arguments, cwd=place)
+    assert done.returncode == 2
+    assert told in done.stderr.decode()
+    assert len(done.stderr.decode().strip().splitlines()) == 1
+    assert not (place / "m").exists()
+
+
+def test_evaluate_asks_for_something_to_compare_with(place):
+    done = run("evaluate", "answers.csv", cwd=place)
+    assert done.returncode == 2
+    assert b"score against what?" in done.stderr
+    done = run("evaluate", "answers.csv", "--dic", cwd=place)
+    assert b"give --annotations FILE" in done.stderr
+
+
+def test_metadata_with_an_annotator_twice_are_refused(place):
+    (place / "twice.csv").write_text("annotator,side\nann,a\nann,b\n")
+    done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "m", "--metadata",
+               "twice.csv", "-s", "own-majority", cwd=place)  # fmt: skip
+    assert done.returncode == 2
+    assert b"annotator 'ann' has two rows" in done.stderr
