@@ -228,6 +228,13 @@ def test_a_member_ends_at_the_epoch_at_which_it_foresees_best(crowd):
         assert likelihood == pytest.approx(float(network.score[member]), abs=1e-5)
 
 
+def test_training_ends_when_no_member_foresees_better(crowd):
+    _, found = crowd.fit("bagged-heads[n=2,epochs=300,steps=1,patience=3,lr=0.03]")
+    network = found.network
+    assert int(network.seen) < 300
+    assert int((network.seen - network.epoch).min()) >= 3
+
+
 def test_what_is_left_out_is_foreseen_by_those_who_did_not_learn_it(crowd):
     assert ((folded(10, 50, 0) == 0).sum(dim=0) == 1).all()
     assert alike(3, 50, 0.2, 0).sum() == 3 * 40
