@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'dissensus[deep]'")
 
+from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.meta.episodes import EpisodeSource, Sizes
 from dissensus.meta.pseudo import PseudoCrowd, annotate
@@ -215,3 +216,70 @@ def test_every_item_has_a_label_and_as_many_as_told_in_the_mean():
 def test_crowds_keep_their_limits(wrong):
     with pytest.raises(MethodError, match=next(iter(wrong))):
         PseudoCrowd(**wrong)
+
+
+# Annotators of the source
+
+
+def annotated(n_classes=6, per_class=10, seed=0):
+    """Return tasks with annotators of their own, some of whose labels are wrong."""
+    rng = np.random.default_rng(seed)
+    tasks = tasks_of(n_classes, per_class)
+    item, annotator = np.nonzero(rng.random((len(tasks.label), 8)) < 0.4)
+    wrong = rng.integers(n_classes, size=len(item))
+    label = np.where(rng.random(len(item)) < 0.7, tasks.label[item], wrong)
+    said = Annotations.from_codes(
+        item, annotator, label, items=len(tasks.label), annotators=8, classes=n_classes
+    )
+    return replace(tasks, said=said)
+
+
+def test_labels_of_the_sources_annotators_are_theirs_without_other_classes():
+    tasks = annotated()
+    items = np.random.default_rng(0).integers(60, size=(4, 12))
+    classes = np.array([[0, 2, 4]] * 4)
+    found = tasks.heard(items, classes)
+    for episode in range(4):
+        for place, item in enumerate(items[episode]):
+            mine = tasks.said.label[tasks.said.item == item]
+            wanted = sorted(
+                np.flatnonzero(classes[0] == label)[0] for label in mine if label % 2 == 0
+            )
+            given = found[episode, place]
+            assert sorted(given[given >= 0].tolist()) == wanted
+
+
+def test_an_annotator_has_one_place_in_an_episode():
+    tasks = annotated()
+    items = np.arange(60)[None]
+    found = tasks.heard(items, np.arange(6)[None])
+    assert found.shape == (1, 60, 8)
+    dense = np.full((60, 8), -1)
+    dense[tasks.said.item, tasks.said.annotator] = tasks.said.label
+    assert np.array_equal(found[0], dense)
+
+
+def test_episodes_may_be_labelled_by_the_sources_own_annotators():
+    tasks = annotated()
+    source = EpisodeSource(tasks, Sizes(ways=(3,), shots=(3,)), None, 8)
+    batch = next(iter(source.batches(8, 0, 0)))
+    heard = batch.label >= 0
+    right = (batch.label == batch.clean[:, :, None])[heard].float().mean()
+    assert batch.label.shape[:2] == (8, 9)
+    assert 0.6 < float(right) < 1
+    assert torch.isnan(batch.confusion).all()
+    with pytest.raises(DataError, match="no annotators of its own"):
+        EpisodeSource(tasks_of(), Sizes(), None, 8)
+
+
+def test_annotations_go_along_when_classes_or_items_are_kept():
+    tasks = annotated()
+    some = tasks.keep(np.array([1, 3]))
+    assert some.said.n_items == len(some.label) == 20
+    dense = np.full((60, 8), -1)
+    dense[tasks.said.item, tasks.said.annotator] = tasks.said.label
+    rows = np.flatnonzero(np.isin(tasks.label, [1, 3]))
+    wanted = np.select([dense[rows] == 1, dense[rows] == 3], [0, 1], -1)
+    found = np.full((20, 8), -1)
+    found[some.said.item, some.said.annotator] = some.said.label
+    assert np.array_equal(found, wanted)

@@ -106,18 +106,20 @@ class EpisodeSource:
     sizes
         How large episodes are.
     crowd
-        Who labels their supports.
+        Who labels their supports; `None` for the annotators of the source itself.
     per_epoch
         Episodes in an epoch.
     """
 
     tasks: Tasks
     sizes: Sizes
-    crowd: PseudoCrowd
+    crowd: PseudoCrowd | None
     per_epoch: int = 3200
     augment: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
+        if self.crowd is None and (self.tasks.said is None or self.tasks.turns > 1):
+            raise DataError("the source has no annotators of its own for items as they are")
         if not self._choices:
             raise DataError(
                 f"no task has two classes of {self.sizes.least} items or more; give more items, or "
@@ -169,12 +171,18 @@ class EpisodeSource:
         ways = min(int(rng.choice(sizes.ways)), len(classes))
         shots, n_annotators = int(rng.choice(sizes.shots)), int(rng.choice(sizes.annotators))
         pool = rng.permutation(classes)[: max(sizes.pool_classes, ways)]
-        places, x = self._pool(rng, pool)  # (class of the pool, item): places, -1 for none
+        places, items, x = self._pool(rng, pool)  # (class of the pool, item): places, or -1
         among = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]
         picked = _Picked(rng, places[among], shots, sizes)
-        confusion = self.crowd.draw(rng, n_episodes, n_annotators, ways)
-        label = annotate(rng, confusion, picked.clean, self.crowd.per_item)
-        asked = annotate(rng, confusion, picked.truth, self.crowd.per_item)
+        if self.crowd is None:
+            every = items[np.concatenate([picked.support, picked.query], axis=1)]
+            said = self.tasks.heard(every, pool[among])
+            label, asked = np.split(said, [picked.support.shape[1]], axis=1)
+            confusion = np.full((n_episodes, said.shape[2], ways, ways), np.nan)
+        else:
+            confusion = self.crowd.draw(rng, n_episodes, n_annotators, ways)
+            label = annotate(rng, confusion, picked.clean, self.crowd.per_item)
+            asked = annotate(rng, confusion, picked.truth, self.crowd.per_item)
         label = np.where(picked.silent[:, :, None], -1, label)
         parts = (
             picked.support,
@@ -188,8 +196,8 @@ class EpisodeSource:
         )
         return Episodes(x, *(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
 
-    def _pool(self, rng: np.random.Generator, pool: Integers) -> tuple[Integers, Tensor]:
-        """Return the places of the pool's items, and their inputs."""
+    def _pool(self, rng: np.random.Generator, pool: Integers) -> tuple[Integers, Integers, Tensor]:
+        """Return the places of the pool's items, which items these are, and their inputs."""
         tasks, wanted = self.tasks, self.sizes.wanted
         turn, plain = np.divmod(pool, tasks.n_classes)
         places = np.full((len(pool), wanted), -1)
@@ -200,7 +208,8 @@ class EpisodeSource:
             places[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
             items.append(some)
             turns.append(np.full(len(some), turn[row]))
-        return places, tasks.inputs(np.concatenate(items), np.concatenate(turns))
+        chosen = np.concatenate(items)
+        return places, chosen, tasks.inputs(chosen, np.concatenate(turns))
 
 
 class _Picked:

@@ -41,11 +41,15 @@ class Scores:
         return float(1.96 * self.accuracy.std(ddof=1) / len(self.accuracy) ** 0.5)
 
     @property
+    def gaps(self) -> Floats:
+        """How often queries are right beyond their confidence, added up by bins of that: (bin)."""
+        bins = np.clip(np.ceil(self.confidence * _BINS).astype(int), 1, _BINS) - 1
+        return np.bincount(bins, self.right - self.confidence, minlength=_BINS)
+
+    @property
     def ece(self) -> float:
         """The expected calibration error, over all queries."""
-        bins = np.clip(np.ceil(self.confidence * _BINS).astype(int), 1, _BINS) - 1
-        gap = np.bincount(bins, self.right - self.confidence, minlength=_BINS)
-        return float(np.abs(gap).sum() / len(bins))
+        return float(np.abs(self.gaps).sum() / len(self.confidence))
 
     def __add__(self, other: Scores) -> Scores:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -92,4 +96,4 @@ def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
         embedding(inputs_of(tasks.x, np.arange(at, min(at + _PIECE, len(tasks.x))))).float()
         for at in range(0, len(tasks.x), _PIECE)
     ]
-    return Tasks(torch.cat(vectors), tasks.label, tasks.task)
+    return Tasks(torch.cat(vectors), tasks.label, tasks.task, said=tasks.said)

@@ -139,6 +139,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         y: ArrayLike,
         *,
         task: ArrayLike | None = None,
+        annotations: Annotations | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
         progress: Any = None,
@@ -153,6 +154,9 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
             Their classes.
         task
             Which task every item is of; episodes stay within one. By default all are of one.
+        annotations
+            What annotators of the source said of its items, in the same order and with the same
+            names of classes: they then label the episodes in the place of pseudo-annotators.
         folder, resume, progress
             Where to keep checkpoints of the training, whether to go on from them, whom to tell.
         """
@@ -162,7 +166,9 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
         x = in_memory(self.encoding_.prepare(inputs))
         sizes = self.sizes or Sizes()
-        parts = split(as_tasks(x, y, task, self.turns), self.held_out, sizes, self.seed)
+        parts = split(
+            as_tasks(x, y, task, self.turns, annotations), self.held_out, sizes, self.seed
+        )
         self.split_ = parts.told
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -193,8 +199,14 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         ways = max((self.sizes or Sizes()).ways)
         return adapters.create(name).build(self.embedding_.width, ways)
 
-    def _source(self, tasks: Tasks, crowd: PseudoCrowd, per_epoch: int, **sizes: Any) -> Any:
+    def _source(
+        self, tasks: Tasks, crowd: PseudoCrowd | None, per_epoch: int, **sizes: Any
+    ) -> EpisodeSource:
         return EpisodeSource(tasks, replace(self.sizes or Sizes(), **sizes), crowd, per_epoch)
+
+    def _labellers(self, tasks: Tasks) -> PseudoCrowd | None:
+        """Return who labels the episodes: the source's own annotators, or pseudo-annotators."""
+        return (self.crowd or PseudoCrowd()) if tasks.said is None else None
 
     def _teach(
         self,
@@ -217,7 +229,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
             self.history_ = train(learner, source, settings, **shared)
         else:
             clean = joint is None and self.teach == "clean"
-            crowd = _FAULTLESS if clean else self.crowd or PseudoCrowd()
+            crowd = _FAULTLESS if clean else self._labellers(parts.learned)
             one = {"annotators": (1,)} if clean else {}
             taught = joint or self.built("em-full[steps=1,scale=0.3]" if clean else self.teach)
             learner = EpisodeLearner(self.embedding_, taught, settings.lr)
@@ -242,7 +254,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
             self.validation_: dict[str, tuple[float, float]] = {}
             return
         held = embedded(self.embedding_, parts.held)
-        source = self._source(held, self.crowd or PseudoCrowd(), _JUDGED)
+        source = self._source(held, self._labellers(held), _JUDGED)
         found = choose(made, source, steps=self.tuning, seed=self.seed)
         self.rule_, self.adapter_ = found.best, found.adapters[found.best]
         self.validation_ = {name: (one.mean, one.half) for name, one in found.scores.items()}

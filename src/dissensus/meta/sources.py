@@ -140,14 +140,23 @@ def _table(path: Path, column: str | None, label: str | None, task: str | None) 
     return Labelled(inputs, frame[roles["label"]].cast(str).to_list(), tasks)
 
 
-def as_tasks(x: Tensor | Source, y: ArrayLike, task: ArrayLike | None, turns: int) -> Tasks:
+def as_tasks(
+    x: Tensor | Source,
+    y: ArrayLike,
+    task: ArrayLike | None = None,
+    turns: int = 1,
+    said: Annotations | None = None,
+) -> Tasks:
     """Return source tasks by the names of classes and tasks."""
     label = as_names(np.asarray(y))
     if len(label) != len(x):
         raise DataError(f"{len(x)} inputs, but {len(label)} classes")
     if task is None:
         names = as_names(sorted(set(label.tolist())))
-        return Tasks(x, places(label, names), None, turns)
+        said = None if said is None else said.recode(names)
+        return Tasks(x, places(label, names), None, turns, said)
+    if said is not None:
+        raise DataError("annotators of a source are for one task; leave out task, or annotations")
     group = as_names(np.asarray(task))
     if len(group) != len(x):
         raise DataError(f"{len(x)} inputs, but {len(group)} tasks")

@@ -59,7 +59,7 @@ def split(tasks: Tasks, share: float, sizes: Sizes, seed: int) -> Split:
 def _by_class(tasks: Tasks, held: Array, told: str) -> Split:
     learned = tasks.keep(np.flatnonzero(~held))
     other = tasks.keep(np.flatnonzero(held))
-    return Split(learned, Tasks(other.x, other.label, other.task), told)
+    return Split(learned, other.plain(), told)
 
 
 def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -> Split:
@@ -71,4 +71,4 @@ def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -
         held[rng.permutation(items)[:count]] = True
     told = f"{held.sum()} of {len(held)} items"
     learned, other = tasks.items(np.flatnonzero(~held)), tasks.items(np.flatnonzero(held))
-    return Split(learned, Tasks(other.x, other.label, other.task), told)
+    return Split(learned, other.plain(), told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .._relation import Integers
+from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.batches import Source, inputs_of
 
@@ -32,16 +33,22 @@ class Tasks:
         Task of every class; episodes stay within one. `None`: all classes are of one task.
     turns
         With 4, every class of images also stands upside down and on both sides, as a new class.
+    said
+        What annotators of the source said of its items, classes by the same codes, if there are
+        any: then these can label the episodes in the place of pseudo-annotators.
     """
 
     x: Tensor | Source
     label: Integers  # (item)
     task: Integers | None = None  # (class)
     turns: int = 1
+    said: Annotations | None = None
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.label):
             raise DataError(f"{len(self.x)} inputs, but {len(self.label)} labels")
+        if self.said is not None and self.said.n_items != len(self.x):
+            raise DataError(f"{len(self.x)} inputs, but annotations on {self.said.n_items} items")
 
     @cached_property
     def members(self) -> list[Integers]:
@@ -76,18 +83,58 @@ class Tasks:
             x = x.index_copy(0, rows, torch.rot90(x[rows], angle, (-2, -1)))
         return x
 
+    def heard(self, items: Integers, classes: Integers) -> Integers:
+        """Return what annotators of the source said of items of episodes.
+
+        Labels that are no class of the episode are left out. Annotators are numbered anew in every
+        episode, those alone who said something.
+
+        Parameters
+        ----------
+        items
+            Codes: (episode, item).
+        classes
+            Which classes an episode has: (episode, class).
+
+        Returns
+        -------
+        (episode, item, annotator), -1 for nothing.
+        """
+        assert self.said is not None
+        n_episodes, n_items = items.shape
+        said = self.said.take(items.ravel())
+        episode, item = np.divmod(said.item, n_items)
+        code = np.full((n_episodes, self.n_classes), -1)
+        np.put_along_axis(code, classes, np.arange(classes.shape[1])[None], axis=1)
+        label = code[episode, said.label]
+        kept = label >= 0
+        episode, item, label = episode[kept], item[kept], label[kept]
+        pair = episode * said.n_annotators + said.annotator[kept]
+        known, place = np.unique(pair, return_inverse=True)
+        first = np.searchsorted(known, np.arange(n_episodes) * said.n_annotators)
+        place = place - first[episode]
+        found = np.full((n_episodes, n_items, int(place.max(initial=0)) + 1), -1)
+        found[episode, item, place] = label
+        return found
+
     def keep(self, classes: Integers) -> Tasks:
         """Return the tasks of some classes alone."""
         place = np.full(self.n_classes, -1)
         place[classes] = np.arange(len(classes))
         some = self.items(np.flatnonzero(place[self.label] >= 0))
         task = None if self.task is None else self.task[classes]
-        return Tasks(some.x, place[some.label], task, self.turns)
+        said = None if some.said is None else _renamed(some.said, place, len(classes))
+        return Tasks(some.x, place[some.label], task, self.turns, said)
 
     def items(self, items: Integers) -> Tasks:
         """Return the tasks of some items alone; classes keep their codes."""
         x = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else _Part(self.x, items)
-        return Tasks(x, self.label[items], self.task, self.turns)
+        said = None if self.said is None else self.said.take(items)
+        return Tasks(x, self.label[items], self.task, self.turns, said)
+
+    def plain(self) -> Tasks:
+        """Return the same without turned classes."""
+        return replace(self, turns=1)
 
     def digest(self) -> str:
         """Return a short text that other sources do not have."""
@@ -97,6 +144,20 @@ class Tasks:
         if isinstance(self.x, Tensor):
             digest.update(self.x.contiguous().view(torch.uint8).numpy().data)
         return digest.hexdigest()
+
+
+def _renamed(said: Annotations, place: Integers, n_classes: int) -> Annotations:
+    """Return annotations with other codes of classes; those of classes that are gone are left."""
+    code = place[said.label]
+    kept = code >= 0
+    return Annotations.from_codes(
+        said.item[kept],
+        said.annotator[kept],
+        code[kept],
+        items=said.n_items,
+        annotators=said.annotators,
+        classes=n_classes,
+    )
 
 
 @dataclass(frozen=True, eq=False)

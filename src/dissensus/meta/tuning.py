@@ -9,6 +9,7 @@ range first.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import log
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ def _size(source: EpisodeSource) -> int:
 
 
 def _some(source: EpisodeSource, n_episodes: int) -> EpisodeSource:
-    return EpisodeSource(source.tasks, source.sizes, source.crowd, n_episodes)
+    return replace(source, per_epoch=n_episodes)
 
 
 @torch.no_grad()

@@ -1,0 +1,192 @@
+"""Few-shot learning with real annotators: LabelMe and music, classes split into source and target.
+
+Source classes have true labels; nothing but the numbers of an adapter is learned from them, on
+episodes labelled by pseudo-annotators or by the crowd itself. The support of a target task has the
+crowd's own labels; those that name another class are left out, and items left without labels stay,
+unlabelled. Queries are items that the crowd never saw, with true labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from dissensus.meta.adapter import Adapter
+from dissensus.meta.episodes import EpisodeSource, Sizes
+from dissensus.meta.items import Items
+from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.tasks import Tasks
+from dissensus.meta.tuning import tune
+from dissensus.registry import adapters
+from kept import kept
+from learning import Data, labelme, music
+
+__all__ = ["CROWDS", "RULES", "Crowded", "measured"]
+
+RULES = (
+    "protonet-mv",
+    "protonet-ds",
+    "soft-votes",
+    "em-full",
+    "em-shrink[steps=2]",
+    "em-one-coin[steps=2]",
+    "em-kinds[steps=2]",
+    "em-fooled",
+    "vb-full",
+)
+_QUERIES = 20
+
+
+class Crowded(NamedTuple):
+    """A set with a real crowd, and how it is cut."""
+
+    x: torch.Tensor  # (item, feature): those with annotations first
+    truth: Any  # (item): codes
+    said: Any  # (annotated item): annotations, classes by the same codes
+    splits: list[Any]  # source classes
+    shots: tuple[int, ...]
+    crowd: PseudoCrowd
+    annotators: int
+
+
+def crowd_of(name: str) -> Crowded:
+    """Return LabelMe or music."""
+    data: Data = {"labelme": labelme, "music": music}[name]()
+    x = np.concatenate([data.x, data.x_test]).astype(np.float32)
+    classes = data.said.classes.tolist()
+    truth = np.array([classes.index(label) for label in [*data.truth, *data.truth_test]])
+    per_item = len(data.said) / data.said.n_items
+    crowd = PseudoCrowd(spammers=(0.0, 0.5), accuracy=(0.5, 1.0), per_item=per_item, flippers=0.5)
+    if name == "labelme":
+        x = np.sqrt(np.maximum(x, 0))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        # All fourfold sets of eight whose codes have no sum: every triple is in one of them.
+        splits = [s for s in combinations(range(8), 4) if not np.bitwise_xor.reduce(s)]
+        shots: tuple[int, ...] = (5, 10, 25, 50)
+    else:
+        x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-6)
+        rng = np.random.default_rng(0)
+        splits = [np.sort(rng.permutation(10)[:5]) for _ in range(10)]
+        shots = (5, 10, 25)
+    return Crowded(
+        torch.from_numpy(x), truth, data.said, splits, shots, crowd, data.said.n_annotators
+    )
+
+
+CROWDS = ("labelme", "music")
+
+
+def _tasks(data: Crowded, source: Any) -> tuple[Tasks, torch.Tensor]:
+    """Return the source tasks, and all features as they scale and move them."""
+    mine = np.flatnonzero(np.isin(data.truth, source))
+    mean = data.x[mine].mean(dim=0)
+    x = data.x - mean
+    x = x / x[mine].square().sum(dim=1).mean().sqrt()
+    said = data.said.take(np.arange(data.said.n_items))
+    from dissensus import Annotations
+
+    every = Annotations.from_codes(
+        said.item,
+        said.annotator,
+        said.label,
+        items=len(x),
+        annotators=said.n_annotators,
+        classes=said.n_classes,
+    )
+    return Tasks(x, data.truth, said=every).keep(np.asarray(source)), x
+
+
+def _fitted(data: Crowded, tasks: Tasks, spec: str, real: bool, steps: int = 120) -> Adapter:
+    adapter = adapters.create(spec).build(tasks.x.shape[1], tasks.n_classes)  # type: ignore[union-attr]
+    if spec.startswith("protonet"):
+        return adapter.eval()
+    sizes = Sizes(
+        ways=(tasks.n_classes,), shots=data.shots, annotators=(data.annotators,), queries=15
+    )
+    if real:
+        labelled = np.flatnonzero(tasks.said.labels_per_item > 0)  # type: ignore[union-attr]
+        tasks = tasks.items(labelled)
+    tune(adapter, EpisodeSource(tasks, sizes, None if real else data.crowd, 640), steps=steps)
+    return adapter.eval()
+
+
+def episodes(
+    data: Crowded, x: torch.Tensor, source: Any, shots: int, n: int, seed: Any
+) -> Iterator[Any]:
+    """Yield target tasks: support, its labels, more items without labels, queries, their truth."""
+    n_said, n_classes = data.said.n_items, data.said.n_classes
+    target = np.setdiff1d(np.arange(n_classes), source)
+    tasks = Tasks(data.x[:n_said], data.truth[:n_said], said=data.said)
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        support = [
+            rng.permutation(np.flatnonzero(data.truth[:n_said] == c))[:shots] for c in target
+        ]
+        other = [n_said + rng.permutation(np.flatnonzero(data.truth[n_said:] == c)) for c in target]
+        query = np.concatenate([items[:_QUERIES] for items in other])
+        spare = np.concatenate([items[_QUERIES : 2 * _QUERIES] for items in other])
+        chosen = np.concatenate(support)
+        label = tasks.heard(chosen[None], target[None])
+        truth = np.searchsorted(target, data.truth[query])
+        clean = np.searchsorted(target, data.truth[chosen])
+        yield x[chosen], torch.from_numpy(label), x[spare], x[query], truth, clean
+
+
+@torch.no_grad()
+def _right(adapter: Any, told: Any, mode: str) -> float:
+    u, label, spare, query, truth, clean = told
+    n_classes = int(truth.max()) + 1
+    if mode == "clean":
+        label = torch.from_numpy(clean)[None, :, None]
+    if mode == "unlabelled":
+        u = torch.cat([u, spare])
+        label = torch.cat([label, torch.full((1, len(spare), label.shape[2]), -1)], dim=1)
+    task = adapter.adapt(Items.of(u[None], label, n_classes=n_classes))
+    log = task.log_truth(Items.of(query[None], n_classes=n_classes))[0]
+    return float((log.argmax(dim=1).numpy() == truth).mean())
+
+
+def measured(name: str, spec: str, mode: str, n: int = 50) -> dict[str, Any]:
+    """Return accuracies by shots: (split, episode) each, kept.
+
+    Modes: `pseudo` and `real` say whose labels the numbers are fitted to; `unlabelled` also gives
+    the support 20 more items of every class without labels; `clean` gives it true labels.
+    """
+
+    def measure() -> dict[str, Any]:
+        data = crowd_of(name)
+        found: dict[str, list[list[float]]] = {str(shots): [] for shots in data.shots}
+        for number, source in enumerate(data.splits):
+            tasks, x = _tasks(data, source)
+            adapter = _fitted(data, tasks, spec, real=mode in ("real", "unlabelled"))
+            for shots in data.shots:
+                some = episodes(data, x, source, shots, n, [number, shots])
+                found[str(shots)].append([_right(adapter, told, mode) for told in some])
+        return found
+
+    return kept("meta", f"{name} {spec} {mode}", measure)
+
+
+def foreseen(name: str, spec: str) -> float:
+    """Return how often an adapter is right on source classes with the crowd's labels; kept."""
+
+    def measure() -> dict[str, Any]:
+        from dissensus.meta.evaluation import score
+
+        data = crowd_of(name)
+        right = []
+        for source in data.splits:
+            tasks, _ = _tasks(data, source)
+            adapter = _fitted(data, tasks, spec, real=True)
+            some = tasks.items(np.flatnonzero(tasks.said.labels_per_item > 0))  # type: ignore[union-attr]
+            sizes = Sizes(ways=(tasks.n_classes,), shots=data.shots[:2], queries=15)
+            right.append(
+                score(adapter, EpisodeSource(some, sizes, None, 64).batches(16, 9, 9)).mean
+            )
+        return {"accuracy": float(np.mean(right))}
+
+    return float(kept("meta", f"{name} {spec} foreseen", measure)["accuracy"])

@@ -1,0 +1,85 @@
+"""The networks of the few-shot benchmark, trained once and kept: `python few_shot_nets.py NAME`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from crowds import OUT
+from dissensus.meta.embedding import Embedding
+from dissensus.meta.episodes import EpisodeSource, Sizes
+from dissensus.meta.evaluation import embedded
+from dissensus.meta.learner import ClassLearner, EpisodeLearner
+from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.sources import labelled
+from dissensus.nn import Augment, Training, encoder_for, train
+from dissensus.registry import adapters
+from omniglot import characters
+
+__all__ = ["NETS", "net"]
+
+NETS = {
+    "clean": "Trained on clean supports (prototypical network).",
+    "noisy": "Trained on supports labelled by pseudo-annotators, through EM (em-full, 2 steps).",
+    "classes": "Trained as a classifier of all source classes; no episodes.",
+}
+ENCODER = "conv4[size=20,channels=1,hidden=64]"
+WAYS, CROP = 20, 0.2
+EPOCHS = {"clean": 40, "noisy": 40, "classes": 20}
+TRAINING = {"batch": 32, "lr": 2e-3, "scheduler": "cosine", "precision": "bf16", "held_out": 0.0}
+
+
+def net(name: str) -> Embedding:
+    """Return an embedding, from the disk or trained now."""
+    path = OUT / "meta" / "nets" / f"{name}.safetensors"
+    encoder = encoder_for(ENCODER, seed=0)
+    embedding = Embedding(encoder.to(memory_format=torch.channels_last), encoder.width)
+    if not path.exists():
+        _train(name, embedding, path)
+    embedding.load_state_dict(load_file(path))
+    return embedding.eval()
+
+
+def _train(name: str, embedding: Embedding, path: Path) -> None:
+    every, began = characters(), process_time()
+    augment = Augment(flip=0, crop=CROP, colour=0)
+
+    def tell(done: int, total: int, words: str) -> None:
+        if done % 100 == 0:
+            print(f"{name}: {done} of {total}, {words}, {process_time() - began:.0f} s", flush=True)
+
+    shared: dict[str, Any] = {"folder": path.with_suffix(""), "resume": True, "progress": tell}
+    if name == "classes":
+        examples = labelled(every.train)
+        examples = type(examples)(examples.x, examples.said, augment)
+        learner: Any = ClassLearner(embedding, examples.said.n_classes)
+        settings = Training(epochs=EPOCHS[name], **{**TRAINING, "batch": 128})
+        train(learner, examples, settings, **shared)
+    else:
+        clean = name == "clean"
+        crowd = PseudoCrowd(spammers=(0.0, 0.0), accuracy=(1.0, 1.0)) if clean else PseudoCrowd()
+        more = {"annotators": (1,)} if clean else {}
+        spec = "em-full[steps=1,scale=0.3]" if clean else "em-full[steps=2,scale=0.3]"
+        adapter = adapters.create(spec).build(embedding.width, WAYS)
+        learner = EpisodeLearner(embedding, adapter, TRAINING["lr"])
+        source = EpisodeSource(every.train, Sizes(ways=(WAYS,), **more), crowd, 3200, augment)
+        valid = EpisodeSource(every.valid, Sizes(**more), crowd, 640)
+        train(learner, source, Training(epochs=EPOCHS[name], **TRAINING), valid=valid, **shared)
+    embedding.eval()
+    rows = torch.randperm(len(every.train.label), generator=torch.Generator().manual_seed(0))[:4096]
+    seen = embedded(embedding, every.train.items(rows.numpy())).x
+    embedding.fit_scale(seen[torch.arange(len(rows))])
+    state = {key: value.contiguous() for key, value in embedding.state_dict().items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(state, path)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for each in sys.argv[1:] or NETS:
+        net(each)
