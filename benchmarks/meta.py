@@ -1,6 +1,7 @@
 """Few-shot learning from annotators: `python benchmarks/meta.py --part omniglot`.
 
-Networks and measurements are kept in `out/meta` and taken up again; `--part` names what to measure. Nothing is fitted or chosen on test
+Networks and measurements are kept in `out/meta` and taken up again; `--part` names what to measure.
+Nothing is fitted or chosen on test
 classes: networks learn on the training alphabets, the numbers of adapters on the validation ones,
 and the adapter is the one that is right most often there.
 """
@@ -280,7 +281,8 @@ def baselines() -> None:
         "Independent spammers. From scratch on the pixels of the support: 720 test episodes, but "
         "144 for crowd-layer and raykar (each trains a network per episode). Trained: ridge, cnp, "
         "maml and fomaml go on from the network of clean supports with a few minutes of their own "
-        "(3600 test episodes; 720 for both mamls, which take statistics of batch normalisation from "
+        "(3600 test episodes; 720 for both mamls, which take statistics of "
+        "batch normalisation from "
         f"the queries). {KEPT}"
     )
     section.add(Table("Other ways to learn a small task", COLUMNS, rows, note))
@@ -396,9 +398,11 @@ def crowds() -> None:
         note = (
             f"Features as they are; {len(crowd_of(name).splits)} splits into source and target "
             "classes, 50 target tasks each. Intervals of levels are over splits, those of "
-            "differences to protonet-mv are paired, over splits. Fitted to: pseudo-annotators, or the "
+            "differences to protonet-mv are paired, over splits. Fitted to: "
+            "pseudo-annotators, or the "
             "crowd's real labels on the source classes; unlabelled: real, and 20 further items of "
-            "every class without labels; clean: true labels, the ceiling. The one marked * is right "
+            "every class without labels; clean: true labels, the ceiling. The one "
+            "marked * is right "
             f"most often on source classes with real labels ({judged[best]:.3f}). {KEPT}"
         )
         section.add(Table(name, columns, rows, note))
@@ -447,8 +451,10 @@ def transfer() -> None:
             columns += [f"− ours at {size}" for size in ITEMS]
             who = "five pseudo-annotators" if pseudo else "five labels per item of its own crowd"
             note = (
-                f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing else'}. Labels: {who}. "
-                f"100 draws. Adapters chosen on a set held out of the source: {told['chosen']}. {KEPT}"
+                f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing "
+                f"else'}. Labels: {who}. "
+                f"100 draws. Adapters chosen on a set held out of the source: "
+                f"{told['chosen']}. {KEPT}"
             )
             section.add(Table(f"{target}, {'pseudo' if pseudo else 'crowd'}", columns, rows, note))
     section.write()
@@ -498,7 +504,8 @@ def sources() -> None:
     columns += [f"clean support, {rate:.0%}" for rate in rates]
     note = (
         "Omniglot, a network of 32 channels trained for 400 batches, one seed; three annotators "
-        "label supports and queries of the source, each wrong at the rate. Test: 1280 episodes with "
+        "label supports and queries of the source, each wrong at the rate. "
+        "Test: 1280 episodes with "
         f"em-full, pseudo-annotators of the plain crowd, or true labels. {KEPT}"
     )
     section.add(Table("Sources with wrong labels", columns, rows, note))

@@ -44,7 +44,8 @@ class Scores:
     def gaps(self) -> Floats:
         """How often queries are right beyond their confidence, added up by bins of that: (bin)."""
         bins = np.clip(np.ceil(self.confidence * _BINS).astype(int), 1, _BINS) - 1
-        return np.bincount(bins, self.right - self.confidence, minlength=_BINS)
+        gaps = np.bincount(bins, self.right - self.confidence, minlength=_BINS)
+        return gaps.astype(np.float64, copy=False)
 
     @property
     def ece(self) -> float:
