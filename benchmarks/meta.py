@@ -492,8 +492,8 @@ def sources() -> None:
     columns += [f"clean support, {rate:.0%}" for rate in rates]
     note = (
         "Omniglot, a network of 32 channels trained for 400 batches, one seed; three annotators "
-        "label supports and queries of the source, each wrong at the rate. Test: 1280 episodes with "
-        f"em-full, pseudo-annotators of the plain crowd, or true labels. {KEPT}"
+        "label supports and queries of the source, each wrong at the rate. Test: 1280 episodes "
+        f"with em-full, pseudo-annotators of the plain crowd, or true labels. {KEPT}"
     )
     section.add(Table("Sources with wrong labels", columns, rows, note))
     rows = []
