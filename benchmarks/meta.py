@@ -1,9 +1,8 @@
 """Few-shot learning from annotators: `python benchmarks/meta.py --part omniglot`.
 
 Networks and measurements are kept in `out/meta` and taken up again; `--part` names what to measure.
-Nothing is fitted or chosen on test
-classes: networks learn on the training alphabets, the numbers of adapters on the validation ones,
-and the adapter is the one that is right most often there.
+Nothing is fitted or chosen on test classes: networks learn on the training alphabets, the numbers
+of adapters on the validation ones, and the adapter is the one that is right most often there.
 """
 
 from __future__ import annotations
@@ -281,9 +280,8 @@ def baselines() -> None:
         "Independent spammers. From scratch on the pixels of the support: 720 test episodes, but "
         "144 for crowd-layer and raykar (each trains a network per episode). Trained: ridge, cnp, "
         "maml and fomaml go on from the network of clean supports with a few minutes of their own "
-        "(3600 test episodes; 720 for both mamls, which take statistics of "
-        "batch normalisation from "
-        f"the queries). {KEPT}"
+        "(3600 test episodes; 720 for both mamls, which take statistics of batch normalisation "
+        f"from the queries). {KEPT}"
     )
     section.add(Table("Other ways to learn a small task", COLUMNS, rows, note))
     section.write()
@@ -398,12 +396,10 @@ def crowds() -> None:
         note = (
             f"Features as they are; {len(crowd_of(name).splits)} splits into source and target "
             "classes, 50 target tasks each. Intervals of levels are over splits, those of "
-            "differences to protonet-mv are paired, over splits. Fitted to: "
-            "pseudo-annotators, or the "
-            "crowd's real labels on the source classes; unlabelled: real, and 20 further items of "
-            "every class without labels; clean: true labels, the ceiling. The one "
-            "marked * is right "
-            f"most often on source classes with real labels ({judged[best]:.3f}). {KEPT}"
+            "differences to protonet-mv are paired, over splits. Fitted to: pseudo-annotators, or "
+            "the crowd's real labels on the source classes; unlabelled: real, and 20 further items "
+            "of every class without labels; clean: true labels, the ceiling. The one marked * is "
+            f"right most often on source classes with real labels ({judged[best]:.3f}). {KEPT}"
         )
         section.add(Table(name, columns, rows, note))
     section.write()
@@ -430,34 +426,26 @@ def transfer() -> None:
                 continue
             told = curve(target, pseudo)
             names = list(dict.fromkeys(key.split("|")[0] for key in told["found"]))
+            ours = [np.array(told["found"][f"ours, linear|{size}"]) for size in ITEMS]
             rows = []
             for name in names:
                 values = [np.array(told["found"][f"{name}|{size}"]) for size in ITEMS]
-                gaps = [
-                    v - np.array(told["found"][f"ours, linear|{size}"])
-                    for v, size in zip(values, ITEMS, strict=True)
-                ]
-                rows.append(
-                    [
-                        name,
-                        *(f"{v.mean():.3f}" for v in values),
-                        *(
-                            f"{g.mean():+.3f} ± {1.96 * g.std(ddof=1) / len(g) ** 0.5:.3f}"
-                            for g in gaps
-                        ),
-                    ]
-                )
+                gaps = [one - other for one, other in zip(values, ours, strict=True)]
+                rows.append([name, *(f"{v.mean():.3f}" for v in values), *map(_mean, gaps)])
             columns = ["method", *(f"{size} items" for size in ITEMS)]
             columns += [f"− ours at {size}" for size in ITEMS]
             who = "five pseudo-annotators" if pseudo else "five labels per item of its own crowd"
             note = (
-                f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing "
-                f"else'}. Labels: {who}. "
-                f"100 draws. Adapters chosen on a set held out of the source: "
+                f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing else'}. Labels: "
+                f"{who}. 100 draws. Adapters chosen on a set held out of the source: "
                 f"{told['chosen']}. {KEPT}"
             )
             section.add(Table(f"{target}, {'pseudo' if pseudo else 'crowd'}", columns, rows, note))
     section.write()
+
+
+def _mean(values: Any) -> str:
+    return f"{values.mean():+.3f} ± {1.96 * values.std(ddof=1) / len(values) ** 0.5:.3f}"
 
 
 def active_part() -> None:
@@ -504,9 +492,8 @@ def sources() -> None:
     columns += [f"clean support, {rate:.0%}" for rate in rates]
     note = (
         "Omniglot, a network of 32 channels trained for 400 batches, one seed; three annotators "
-        "label supports and queries of the source, each wrong at the rate. "
-        "Test: 1280 episodes with "
-        f"em-full, pseudo-annotators of the plain crowd, or true labels. {KEPT}"
+        "label supports and queries of the source, each wrong at the rate. Test: 1280 episodes "
+        f"with em-full, pseudo-annotators of the plain crowd, or true labels. {KEPT}"
     )
     section.add(Table("Sources with wrong labels", columns, rows, note))
     rows = []
@@ -514,9 +501,7 @@ def sources() -> None:
         for spec in ("em-full[steps=3]", "em-fooled[steps=3]", "em-one-coin[steps=3]"):
             one = fooled(spec, share)
             rows.append([share, spec, one["accuracy"], one["half"], one["log_loss"]])
-    note = (
-        "A family of Gaussian tasks; a ninth feature tells how hard an item is. 1280 test episodes."
-    )
+    note = "Gaussian tasks; a ninth feature tells how hard an item is. 1280 test episodes."
     columns = ["share of items that fool", "adapter", "accuracy", "95 % ±", "log-loss"]
     section.add(Table("Items that fool everybody", columns, rows, note))
     section.write()
