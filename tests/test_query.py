@@ -297,6 +297,16 @@ class TestNetwork:
             net._asked(seen, batch.row, batch.annotator).detach(), every.detach(), atol=1e-5
         )
 
+    def test_items_without_labels_beside_items_with_many_are_kept_apart(self):
+        views, said, _ = crowd()
+        net, batch = net_for(Query(**TINY, self_attention=False), views, said)
+        filled(net)
+        seen = net.seen(batch.x[:4])
+        row = torch.tensor([0, 2, *[3] * 10])  # three has two rows, one has none
+        annotator = torch.arange(12) % 4
+        every = net.looked(seen, torch.arange(4)).values[row, annotator]
+        assert_allclose(net._asked(seen, row, annotator).detach(), every.detach(), atol=1e-5)
+
     @pytest.mark.parametrize("self_attention", [True, False])
     def test_a_label_that_was_not_given_is_in_no_gradient(self, self_attention):
         views, said, _ = crowd()

@@ -228,9 +228,9 @@ class QueryNet(Learner):
             found = self.asks(queries[None], tokens, mask, n_guests=n_guests).values
             return found[row, column]
         laid = slots(row)
-        whole = len(laid.owner) == len(tokens)  # every item in one row, in order
-        queries = laid.lay(self.queries(annotator))
-        return laid.pick(self.asks(queries, tokens, mask, None if whole else laid.owner).values)
+        every = torch.arange(len(tokens), device=row.device)
+        owner = None if torch.equal(laid.owner, every) else laid.owner  # a row each, in order
+        return laid.pick(self.asks(laid.lay(self.queries(annotator)), tokens, mask, owner).values)
 
     def _crowd(self, annotator: Tensor) -> tuple[Tensor, Tensor, int]:
         """Return all queries that ask together, where those of annotators are, and guests."""
