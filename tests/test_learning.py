@@ -20,6 +20,7 @@ from dissensus.learning._volume import log_volume
 from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.madl import weights
+from dissensus.learning.max_mig import DIVERGENCES
 from dissensus.learning.raykar import expect
 from dissensus.nn.batches import Examples
 from dissensus.registry import learners
@@ -405,6 +406,16 @@ def test_max_mig_is_at_its_best_where_both_views_are_sure_and_agree():
     loss = model.crowd_loss(log_truth, batch.x, batch)
     apart = 3 * 6 / 30  # of 30 ordered pairs 6 are of one class, with S = 3
     assert loss.item() == pytest.approx(apart - (1 + np.log(3)))
+
+
+def test_divergences_of_max_mig_belong_together():
+    s = torch.linspace(-2, 2, 9, requires_grad=True)  # log S
+    for name, (gain, cost) in DIVERGENCES.items():
+        slope, price = (torch.autograd.grad(f(s).sum(), s)[0] for f in (gain, cost))
+        # cost is f*(gain), whose derivative by gain is S; and f(1) = 0
+        torch.testing.assert_close(price, s.exp().detach() * slope, msg=name)
+        zero = torch.zeros(1)
+        torch.testing.assert_close(gain(zero), cost(zero), msg=name)
 
 
 def test_features_of_annotators_take_the_place_of_their_names():

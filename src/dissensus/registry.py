@@ -284,11 +284,11 @@ learners: Registry[Method] = Registry(
         "global-noise": "dissensus.learning.global_noise:GlobalNoise",
     },
     {
-        # As published: the classifier judges the items that it has learned.
         "aggnet": "raykar",
         "crowd-layer-mw": "crowd-layer",
-        "coupled": "confusion-layer",
-        "CCEM": "confusion-layer",
+        # As published: from every label on its own.
+        "coupled": "confusion-layer[joint=False,spread=2]",
+        "CCEM": "confusion-layer[joint=False,spread=2]",
         "goldberger": "global-noise",
     },
 )

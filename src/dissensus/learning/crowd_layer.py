@@ -12,6 +12,7 @@ Since p is at most one, an identity matrix leaves the annotator right with chanc
 only, .28 for eight classes. So matrices and weights begin at the size that makes a sure classifier
 right with chance `trust`; the paper begins at one (`trust=None`). The paper has no prior on the
 layer, ours pulls each annotator towards what all share, or the layer learns the labels by heart.
+What all share of weights is learned too.
 
     F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
 """
@@ -22,7 +23,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..nn.tables import Table
 from ..params import Positive
@@ -86,10 +87,11 @@ class WeightModel(LayerModel):
 
     def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
         super().__init__(crowd, settings)
+        self.weight_common = nn.Parameter(torch.full((self.n_classes,), self.size))
         self.weight_own = Table(torch.zeros(self.n_annotators, self.n_classes))
 
     def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
-        return (self.size + self.weight_own(annotator)) * p
+        return (self.weight_common + self.weight_own(annotator)) * p
 
     def own(self, annotator: Tensor) -> Tensor:
         return self.weight_own(annotator)
@@ -128,10 +130,11 @@ class ScaleModel(LayerModel):
 
     def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
         super().__init__(crowd, settings)
+        self.scale_common = nn.Parameter(torch.tensor(self.size))
         self.scale_own = Table(torch.zeros(self.n_annotators, 1))
 
     def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
-        return (self.size + self.scale_own(annotator)) * p
+        return (self.scale_common + self.scale_own(annotator)) * p
 
     def own(self, annotator: Tensor) -> Tensor:
         return self.scale_own(annotator)

@@ -32,10 +32,10 @@ from ..params import NonNegative, Positive
 from ._base import Crowd, CrowdModel, Method
 from ._confusion import count_confusion, squares
 
-__all__ = ["MaxMig", "MaxMigModel"]
+__all__ = ["DIVERGENCES", "MaxMig", "MaxMigModel"]
 
 # ∂f and f*(∂f) of log S
-_DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "kl": (lambda s: 1 + s, torch.exp),
     "pearson": (lambda s: 2 * (s.exp() - 1), lambda s: (2 * s).exp() - 1),
     "jensen": (
@@ -81,7 +81,7 @@ class MaxMigModel(CrowdModel):
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         rare = self.log_crowd(batch) - self.prior.log_softmax(dim=0)
         log_s = torch.logsumexp(log_truth[:, None] + rare[None], dim=2)  # (item, item)
-        gain, cost = _DIVERGENCES[self.settings.divergence]
+        gain, cost = DIVERGENCES[self.settings.divergence]
         size = len(log_s)
         apart = cost(log_s) * (1 - torch.eye(size, dtype=log_s.dtype, device=log_s.device))
         return apart.sum() / max(size * (size - 1), 1) - gain(log_s.diagonal()).mean()
