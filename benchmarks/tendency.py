@@ -74,7 +74,7 @@ METHODS = {
     "auto": "auto",
 }
 EXTRA = ("linear", "sim-label")  # only where they are asked for
-FEW = {"qumatl"}  # a query for everybody sees all others: not for hundreds of annotators
+FEW = {"base", "qumatl"}  # a network, or a query, for everybody: not for hundreds of annotators
 SHOWN = ("log_loss", "accuracy", "accuracy_worst_decile", "macro_f1", "ece", "dic", "dic_rms")
 SHOWN += ("kappa_correlation", "consensus_accuracy")
 DELETED = ("babe_sg1", "gwsd")

@@ -170,3 +170,45 @@ def test_metadata_with_an_annotator_twice_are_refused(place):
                "twice.csv", "-s", "own-majority", cwd=place)  # fmt: skip
     assert done.returncode == 2
     assert b"annotator 'ann' has two rows" in done.stderr
+
+
+def test_a_report_tells_of_foresight(place):
+    done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
+               cwd=place)  # fmt: skip
+    (place / "scores.json").write_bytes(done.stdout)
+    done = run("report", "answers.csv", "--tendency", "scores.json", "-s", "majority",
+               "-o", "report.html", cwd=place)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    page = (place / "report.html").read_text(encoding="utf-8")
+    assert "What each annotator would say" in page
+    assert "Annotators have opinions of their own" in page
+    assert "How often each annotator was foreseen" in page
+
+
+def test_a_report_without_foresight_does_not_speak_of_it(place):
+    run("report", "answers.csv", "-s", "majority", "-o", "plain.html", cwd=place)
+    page = (place / "plain.html").read_text(encoding="utf-8")
+    assert "What each annotator would say" not in page
+
+
+def test_a_report_refuses_scores_of_something_else(place):
+    (place / "other.json").write_text('{"a": 1}')
+    done = run("report", "answers.csv", "--tendency", "other.json", cwd=place)
+    assert done.returncode == 2
+    assert b"not what `dissensus tendency evaluate --json` prints" in done.stderr
+
+
+def test_foresight_says_so_where_nothing_is_personal():
+    from dissensus.reporting.tendency_section import Foresight, foresight_figure
+
+    def scores(loss):
+        one = {"count": 40, "accuracy": 0.7, "log_loss": loss}
+        return {"summary": {"log_loss": loss, "accuracy": 0.7}, "annotators": {"<b>": one}}
+
+    told = Foresight({"own-majority": scores(0.5), "consensus": scores(0.5), "auto": scores(0.495)})
+    text = " ".join(told.sentences)
+    assert "One opinion for all foresees annotators as well" in text
+    assert "Habits alone" in text
+    figure = foresight_figure(told)
+    assert figure is not None
+    assert figure.numbers[1] == ("<b>", "70%", "70%", "40")

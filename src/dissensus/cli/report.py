@@ -37,6 +37,7 @@ __all__ = ["report"]
 @click.option("--gold", help="Known labels that may be used; those found in PATH otherwise.")
 @click.option("--truth", help="Known labels to score with; nothing learns from them.")
 @click.option("--texts", help="What the items are: a table of item and text, or image file.")
+@click.option("--tendency", help="What `tendency evaluate --json` printed, to tell of it as well.")
 @click.option("--by", help="Compare two groups instead: those of the two values of this column.")
 @click.option(
     "--labels",
@@ -57,6 +58,7 @@ def report(
     gold: str | None,
     truth: str | None,
     texts: str | None,
+    tendency: str | None,
     by: str | None,
     labels: str,
     title: str | None,
@@ -83,7 +85,7 @@ def report(
     if second is not None or by is not None:
         if second is not None and by is not None:
             raise OptionError("two files and --by: give one of them")
-        refused = {"--gold": gold, "--texts": texts}
+        refused = {"--gold": gold, "--texts": texts, "--tendency": tendency}
         given = next((name for name, value in refused.items() if value is not None), None)
         if given:
             raise OptionError(f"{given} does not go with a comparison of two sides; leave it out")
@@ -95,9 +97,11 @@ def report(
         name = title or _name(path)
         golden = read_truth(gold) if gold else None
         if _is_numeric(found, labels):
+            if tendency is not None:
+                raise OptionError("--tendency is of classes, but labels are numbers; leave it out")
             told = _numbers(found, strategy, name, golden, known, seed)
         else:
-            told = _classes(found, path, strategy, name, golden, known, texts, seed)
+            told = _classes(found, path, strategy, name, golden, known, texts, tendency, seed)
     if output != "-":
         told.save(output)
     if as_json:
@@ -143,6 +147,7 @@ def _classes(
     gold: Mapping[str, str] | None,
     truth: Mapping[str, str] | None,
     texts: str | None,
+    tendency: str | None,
     seed: int,
 ) -> Report:
     from ..reporting.report import report as make
@@ -155,6 +160,7 @@ def _classes(
             gold=gold,
             truth=truth,
             texts=texts,
+            tendency=tendency,
             folder=Path(path).parent if Path(path).is_file() else None,
             seed=seed,
             progress=lambda done, _total: tell(done),

@@ -9,6 +9,7 @@ from .agreement_figures import confusion_figure, pairs_figure
 from .annotator_figures import annotators_figure
 from .label_figures import calibration_figure, classes_figure, confidence_figure
 from .method_figures import budget_figure, methods_figure
+from .tendency_section import foresight_figure
 
 if TYPE_CHECKING:
     from .report import Report
@@ -25,6 +26,7 @@ def figures(report: Report) -> dict[str, Figure]:
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs, report.clusters),
+        "foresight": None if report.foresight is None else foresight_figure(report.foresight),
         "methods": None if report.comparison is None else methods_figure(report.comparison),
         "budget": None if report.plan is None else budget_figure(report.plan),
     }

@@ -28,6 +28,7 @@ _SECTIONS = {
     "annotators": "Annotators",
     "items": "Items",
     "agreement": "Agreement",
+    "tendency": "Foresight",
     "next": "What next",
 }
 
@@ -37,16 +38,19 @@ def render(report: Report) -> str:
     shown = contents(report)
     charts = report.charts
     has_truth = report.evaluation is not None
+    known = {"truth": has_truth, "tendency": report.foresight is not None}
+    absent = {name for name, there in known.items() if not there}
     return filled(
         "report.html",
         {**shown.data, "charts": {name: one.spec for name, one in charts.items()}},
         title=report.name,
-        sections=[(id_, name) for id_, name in _SECTIONS.items() if has_truth or id_ != "truth"],
+        sections=[(id_, name) for id_, name in _SECTIONS.items() if id_ not in absent],
         charts=shown_charts(charts),
         sentences=report.sentences,
         advice=advice(report),
         facts=_facts(report),
         has_truth=has_truth,
+        foresight=report.foresight,
         has_plan=bool(shown.data["plan"]),
         method=report.result.method,
         seed=report.seed,

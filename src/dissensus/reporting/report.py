@@ -30,6 +30,7 @@ from ..metrics import evaluate
 from ..result import Aggregation, Table
 from ._steps import compared, met, planned
 from .summary import SURE
+from .tendency_section import Foresight, read_foresight
 
 if TYPE_CHECKING:
     from ..metrics import Evaluation
@@ -67,6 +68,8 @@ class Report:
         A sentence for every part that was looked at in a sample.
     folder
         Where images that texts name are looked for.
+    foresight
+        What `tendency evaluate` says, if that was given.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Report:
     samples: tuple[str, ...] = ()
     seed: int = 0
     folder: Path | None = None
+    foresight: Foresight | None = None
 
     def __repr__(self) -> str:
         return f"<Report on {self.name}: {' '.join(self.sentences)}>"
@@ -162,6 +166,7 @@ class Report:
             "doubtful": [self.said.items[item] for item in self.doubtful.tolist()],
             "comparison": None if self.comparison is None else self.comparison.as_dict(),
             "plan": None if self.plan is None else self.plan.as_dict(),
+            "tendency": None if self.foresight is None else self.foresight.scores,
             "samples": list(self.samples),
         }
 
@@ -179,6 +184,7 @@ def report(
     gold: Mapping[Any, Any] | None = None,
     truth: Mapping[Any, Any] | None = None,
     texts: str | Path | None = None,
+    tendency: str | Path | None = None,
     folder: Path | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -200,6 +206,8 @@ def report(
         Known labels to score with; nothing learns from them.
     texts
         A file with the text of every item, or with the name of an image beside it.
+    tendency
+        What `dissensus tendency evaluate --json` printed, as a file.
     folder
         Where images that texts name are looked for; by default beside the file.
     seed
@@ -217,6 +225,7 @@ def report(
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
     tell = progress or (lambda _done, _total: None)
+    foresight = None if tendency is None else read_foresight(tendency)
     if isinstance(what, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
     found = what if isinstance(what, Reading) else examine(what, **reading)
@@ -263,6 +272,7 @@ def report(
         samples,
         seed,
         _folder(what if texts is None else texts) or folder,
+        foresight,
     )
 
 

@@ -210,6 +210,7 @@ def fit_shrunk(
     *,
     start: dict[str, Floats] | None = None,
     tol: float = 1e-7,
+    max_iter: int = 150,
 ) -> Fit:
     """Return the heads of highest posterior.
 
@@ -223,6 +224,8 @@ def fit_shrunk(
         Parameters to begin from; those of other shapes are left.
     tol
         Ends when a step gains less than this, relative to the objective.
+    max_iter
+        Ends after so many steps in any case: strengths can be compared before all is still.
     """
     model = _Model(pairs, spreads)
     found = minimize(
@@ -230,7 +233,7 @@ def fit_shrunk(
         model.begin(start),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 1000, "maxcor": 10, "ftol": tol, "gtol": 1e-4},
+        options={"maxiter": max_iter, "maxcor": 10, "ftol": tol, "gtol": 1e-4},
     )
     parts = model.parts(found.x)
     return Fit(model.heads(parts), parts)

@@ -37,6 +37,7 @@ _LEAST = 0.05  # weight below which a member is left out
 _RANK = 3
 _FEW = 64  # annotators whose queries can see each other
 _ENOUGH = 100  # labels of the median annotator
+_EPOCHS, _PATIENCE = 12, 3  # of queries, which are at their best after a few epochs
 
 
 class AutoTendency(Tendency):
@@ -136,7 +137,7 @@ class Auto(TendencyMethod):
     def _query(self, fits: int) -> Any:
         from .query import Query
 
-        return Query(fits=fits)
+        return Query(fits=fits, epochs=_EPOCHS, patience=_PATIENCE)
 
     def looks_at_tokens(self, said: Annotations) -> bool:
         """Return whether a query model is to be tried."""

@@ -78,7 +78,9 @@ class Opinion:
         space = min(spaces, key=lambda each: float(losses(each, [_USUAL])[0]))
         shared = _SHARED[int(losses(space, _SHARED).argmin())]
         found = find_components(views.vectors, most, space, seed)
-        heads = fit_shrunk(_pairs(found.of(views), belief), Spreads(shared), tol=1e-8).heads
+        heads = fit_shrunk(
+            _pairs(found.of(views), belief), Spreads(shared), tol=1e-8, max_iter=600
+        ).heads
         return cls(found, _weight(heads), heads.level)
 
 

@@ -40,6 +40,7 @@ SPACES = {
     "direction": Space(True, 1.0),
 }
 _START = Spreads(0.5, bias=1.0, slope=0.3)
+_MOST = 600  # steps of the fit to everything
 
 
 class LinearTendency(Tendency):
@@ -214,8 +215,8 @@ class Linear(TendencyMethod):
         pairs = Pairs.of(components.of(views), said, known=known, ordinal=self.ordinal)
         start = None
         if trial.spreads.rank:  # factors begin where the rest leaves off
-            start = fit_shrunk(pairs, trial.spreads._replace(rank=0)).parts
-        heads = fit_shrunk(pairs, trial.spreads, start=start).heads
+            start = fit_shrunk(pairs, trial.spreads._replace(rank=0), max_iter=_MOST).parts
+        heads = fit_shrunk(pairs, trial.spreads, start=start, max_iter=_MOST).heads
         return LinearTendency(components, heads, trial.spreads)
 
     def restore(self, state: State) -> LinearTendency:
