@@ -1,6 +1,6 @@
 """Wei et al. (2022), Union-Net: all annotators as one who says (annotator, label).
 
-    u[(j, l)](x) = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
+    u(x)[(j, l)] = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
 
 so who speaks is part of what is said. The law of annotator j is their block of u, divided by its
 sum. Blocks begin at an identity of size `trust`, times how much of all labels each annotator gave.
