@@ -526,7 +526,7 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
         ("aggregate-deep", "answers.csv", *SMALL, "--data-augmentation"): "but not arrays",
         ("aggregate-deep", "answers.csv", *SMALL, "--devices", 2): "start it with torchrun",
         ("aggregate-deep", "answers.csv", "--inputs", "no.npz"): "no such file or folder",
-        ("aggregate-deep", empty): "no images in it",
+        ("aggregate-deep", empty): "no images or videos in it",
         ("aggregate-deep", shapes, "--img-size", 100): "takes images of one size alone",
         ("train", "x.npz"): "either --labels FILE, or -s",
         ("train", "x.npz", "--labels", "no.npy"): "no.npy",

@@ -45,7 +45,6 @@ _SHOWN = {
     "accuracy": "accuracy",
     "accuracy_worst_decile": "worst tenth",
     "macro_f1": "macro F1",
-    "ece": "ECE",
     "dic": "DIC",
     "dic_rms": "DIC rms",
     "kappa_correlation": "r of_kappas",
