@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 from time import process_time
 from typing import Any
@@ -177,6 +178,15 @@ WAYS: list[Way] = [
 ]  # fmt: skip
 
 
+def versions() -> str:
+    """Return which peers these are."""
+    found = []
+    for name in ("crowd-kit", "scikit-activeml", "torch"):
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
+    return ", ".join(found)
+
+
 def accuracy_table(name: str, data: Data, seeds: int) -> Table:
     rows = []
     for kind, library, fit in WAYS:
@@ -204,7 +214,7 @@ def accuracy_table(name: str, data: Data, seeds: int) -> Table:
         ["method", "library", "accuracy", "95 % ±", "ECE", "CPU seconds"],
         rows,
         f"{SETS[name].__doc__} Means of {seeds} seeds, and intervals of these means; one fit where "
-        "nothing is random.",
+        f"nothing is random. {versions()}.",
     )
 
 

@@ -1,6 +1,6 @@
-"""The annotator network of MaDL: how well an annotator does on an item.
+"""The annotator network of MaDL: how an annotator errs, and with `instance` on which items.
 
-    e = embedding of the annotator, c = (e, embedding of the item)
+    e = embedding of the annotator, c = e, or (e, embedding of the item)
     logits = W relu(e + relu(V c)) + b,   confusion = softmax over the label given
 
 Three kinds of errors: `full` has a logit for every pair of classes, `diagonal` one for every class

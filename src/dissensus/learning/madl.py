@@ -1,7 +1,8 @@
-"""Herde, Huseljic and Sick (2023), MaDL: errors by annotator and item; copies count less.
+"""Herde, Huseljic and Sick (2023), MaDL: a network of how annotators err; copies count less.
 
-The annotator network (`_performance.py`) gives every annotation its own confusion matrix. Labels of
-annotators that are alike count less, for they may be copies:
+The annotator network (`_performance.py`) gives every annotator a confusion matrix, and with
+`instance` every annotation one of its own. Labels of annotators that are alike count less, for they
+may be copies:
 
     k[r, s] = exp(−γ ‖e_r − e_s‖²),   w_r ∝ 1 / Σ_s k[r, s],   Σ_r w_r = number of annotators
     loss = mean of w_j · (−log P(label)) − log Gamma(γ | 1.25, .25)
@@ -65,7 +66,7 @@ def weights(embedding: Tensor, gamma: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Madl(PerformanceMethod):
-    """Errors by annotator and item; labels of annotators that are alike count less.
+    """A network of how annotators err; labels of annotators that are alike count less.
 
     Parameters
     ----------
