@@ -29,8 +29,8 @@ NETS = {
     "classes": "Trained as a classifier of all source classes; no episodes.",
 }
 ENCODER = "conv4[size=20,channels=1,hidden=64]"
-WAYS, CROP = 20, 0.2
-EPOCHS = {"clean": 40, "noisy": 40, "classes": 20}
+WAYS, CROP = 5, 0.0
+EPOCHS = {"clean": 40, "noisy": 40, "classes": 10}
 TRAINING = {"batch": 32, "lr": 2e-3, "scheduler": "cosine", "precision": "bf16", "held_out": 0.0}
 
 
@@ -47,7 +47,7 @@ def net(name: str) -> Embedding:
 
 def _train(name: str, embedding: Embedding, path: Path) -> None:
     every, began = characters(), process_time()
-    augment = Augment(flip=0, crop=CROP, colour=0)
+    augment = Augment(flip=0, crop=CROP, colour=0) if CROP else None
 
     def tell(done: int, total: int, words: str) -> None:
         if done % 100 == 0:

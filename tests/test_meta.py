@@ -238,9 +238,10 @@ def test_renaming_classes_renames_beliefs(rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_missing_labels_padding_and_silent_annotators_change_nothing(rule):
+@pytest.mark.parametrize("starts", ["votes", "everyone"])
+def test_missing_labels_padding_and_silent_annotators_change_nothing(rule, starts):
     u, label = drawn(episodes=1)
-    model = built(rule, steps=3)
+    model = built(rule, steps=3, starts=starts)
     plain = adapted(model, u, label)
     wider = torch.cat([label, torch.full((1, 12, 2), -1)], dim=2)
     longer = torch.cat([wider, torch.full((1, 4, 7), -1)], dim=1)
@@ -288,6 +289,22 @@ def test_labels_on_new_items_count_as_their_annotators_are_trusted():
 
     assert number(heard(1, -1, -1)[1]) > 0.9
     assert number((heard(-1, -1, 1) - believed(task, new)[0, 0]).abs().max()) < 0.15
+
+
+def test_where_most_guess_it_is_enough_that_one_start_is_right():
+    """Three of five say a wrong class alike; embeddings are on the side of the other two."""
+    rng = np.random.default_rng(0)
+    clean = np.repeat(np.arange(3), 6)[None]
+    u = torch.from_numpy(4 * np.eye(3, 5)[clean] + rng.normal(size=(1, 18, 5)))
+    wrong = rng.permutation(18)
+    lie = clean[:, wrong]
+    label = torch.from_numpy(np.stack([clean, clean, lie, lie, lie], axis=2))
+    right = {}
+    for starts in ("votes", "everyone"):
+        found = adapted(built(EmOneCoin, 5, starts=starts), u, label).posterior.argmax(dim=2)
+        right[starts] = (found.numpy() == clean).mean()
+    assert right["everyone"] == 1.0
+    assert right["votes"] < 0.8
 
 
 # Gradients

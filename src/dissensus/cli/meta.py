@@ -112,6 +112,27 @@ def meta() -> None:
     help="Lowest and highest accuracy of the others.",
 )
 @click.option("--per-item", type=float, help="Labels per item in the mean; all, if not told.")
+@click.option(
+    "--flippers",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of those who know whose errors are always the same.",
+)
+@click.option(
+    "--class-spammers",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of those who guess who prefer some labels.",
+)
+@click.option(
+    "--uneven",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="How far classes differ in their number of items.",
+)
 @click.option("--turns", is_flag=True, help="Images turned by right angles are classes too.")
 @click.option(
     "--epochs", type=click.IntRange(min=1), default=40, show_default=True, help="At most."
@@ -153,6 +174,9 @@ def fit(
     spammers: Any,
     accuracy: Any,
     per_item: float | None,
+    flippers: float,
+    class_spammers: float,
+    uneven: float,
     turns: bool,
     epochs: int,
     episodes: int,
@@ -186,8 +210,14 @@ def fit(
         encoder=encoder,
         head=head,
         teach=teach,
-        sizes=Sizes(ways=ways, shots=shots, annotators=annotators),
-        crowd=PseudoCrowd(spammers=spammers, accuracy=accuracy, per_item=per_item),
+        sizes=Sizes(ways=ways, shots=shots, annotators=annotators, uneven=uneven),
+        crowd=PseudoCrowd(
+            spammers=spammers,
+            accuracy=accuracy,
+            per_item=per_item,
+            flippers=flippers,
+            class_spammers=class_spammers,
+        ),
         training=replace(TRAINING, epochs=epochs, lr=lr, precision=precision),
         episodes=episodes,
         turns=4 if turns else 1,

@@ -57,6 +57,8 @@ __all__ = [
 ]
 
 _TINY = 1e-12
+_DOUBT = 0.25  # how much the votes count where one annotator's word is the start
+_MOST = 16  # annotators whose word is a start: those with most labels
 
 
 class Classes(NamedTuple):
@@ -164,7 +166,7 @@ class Em(Adapter):
 
     def adapt(self, support: Items) -> EmTask:
         support = self.scaled(support)
-        starts = self._beliefs(support)  # (start, episode, item, class)
+        starts, usable = self._beliefs(support)  # (start, episode, item, class), (start, episode)
         items = support.repeat(len(starts)) if len(starts) > 1 else support
         posterior = starts.flatten(0, 1)
         classes, crowd = None, None
@@ -177,7 +179,8 @@ class Em(Adapter):
         log_weight = starts.new_zeros(len(starts), len(support.u))
         if self.log_evidence is not None:
             objective = self.objective(items, classes, crowd).reshape(len(starts), -1)
-            log_weight = (self.log_evidence.exp() * objective).log_softmax(dim=0)
+            objective = (self.log_evidence.exp() * objective).masked_fill(~usable, -torch.inf)
+            log_weight = objective.log_softmax(dim=0)
         return EmTask(self, support, classes, crowd, log_weight)
 
     def scaled(self, items: Items) -> Items:
@@ -195,22 +198,24 @@ class Em(Adapter):
         priors = self.classes.log_prior(classes) + self.annotators.log_prior(crowd)
         return evidence.sum(dim=1) + priors
 
-    def _beliefs(self, support: Items) -> Tensor:
-        """Return what to begin from: (start, episode, item, class)."""
+    def _beliefs(self, support: Items) -> tuple[Tensor, Tensor]:
+        """Return what to begin from: beliefs, and in which episodes each of them is a start."""
         shares = support.shares()
+        everywhere = torch.ones_like(shares[:, 0, 0], dtype=torch.bool)
         if self.starts == "votes":
-            return shares[None]
+            return shares[None], everywhere[None]
+        count = support.by_said(torch.ones_like(support.said)).sum(dim=2)  # (episode, annotator)
+        order = count.argsort(dim=1, descending=True, stable=True)
+        rank = order.argsort(dim=1).flatten()[support.annotator]  # (annotation)
+        count = count.gather(1, order)
         chosen = torch.nn.functional.one_hot(support.label, support.n_classes).to(shares)
-        places = support.annotator % max(support.n_annotators, 1)
-        alone = []
-        for annotator in range(support.n_annotators):
-            word = support.by_item(chosen * (places == annotator)[:, None])
-            spoke = word.sum(dim=2, keepdim=True)
-            alone.append(torch.where(spoke > 0, share(word + _DOUBT * shares), shares))
-        return torch.stack([shares, *alone])
-
-
-_DOUBT = 0.25  # how much the votes count where one annotator's word is the start
+        beliefs, usable = [shares], [everywhere]
+        for place in range(min(support.n_annotators, _MOST)):
+            word = support.by_item(chosen * (rank == place)[:, None])
+            spoke = word.sum(dim=2, keepdim=True) > 0
+            beliefs.append(torch.where(spoke, share(word + _DOUBT * shares), shares))
+            usable.append(count[:, place] > 0)
+        return torch.stack(beliefs), torch.stack(usable)
 
 
 class EmTask(Adapted):
@@ -260,7 +265,8 @@ class EmRule(Rule):
     steps
         M steps; with 1, prototypes of soft votes.
     starts
-        Begin from the votes, or from these and also from every annotator's word alone.
+        Begin from the votes, or from these and also from every annotator's word alone (of more
+        than 16, those with most labels).
     scale
         Factor on embeddings, whose classes have variance 1 after it.
     temperature
