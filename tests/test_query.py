@@ -557,3 +557,45 @@ def test_thinned_annotations_lose_the_share_they_should():
     said = simulate_tendency(n_items=100).said
     assert len(thinned(said, 0.3)) == 420
     assert thinned(said, 0.3, seed=1) != thinned(said, 0.3, seed=2)
+
+
+class TestItemsOfOtherLengths:
+    """Texts that come later are shorter or longer than those that were learned from."""
+
+    def foreseen(self, model, values, mask, seed=0):
+        views = Views.of_tokens(values, mask)
+        item = np.repeat(np.arange(len(views)), 3)
+        return model.log_chance(views, item, np.tile(np.arange(3), len(views)))
+
+    def learned(self, frames=()):
+        random = np.random.default_rng(0)
+        values = random.normal(size=(20, *frames, 6, 5)).astype(np.float32)
+        mask = random.random(values.shape[:-1]) > 0.3
+        mask[..., 0] = True
+        said = Annotations.from_matrix(random.integers(2, size=(20, 3)))
+        model = Query(**TINY, epochs=1).fit(Views.of_tokens(values, mask), said)
+        return model, values, mask
+
+    def test_room_that_is_empty_changes_nothing(self):
+        model, values, mask = self.learned()
+        wide = np.concatenate([values, np.full((20, 4, 5), 7, np.float32)], axis=1)
+        more = np.concatenate([mask, np.zeros((20, 4), bool)], axis=1)
+        plain = self.foreseen(model, values, mask)
+        assert_allclose(self.foreseen(model, wide, more), plain, atol=1e-5)
+
+    def test_short_items_alone_are_foreseen_as_among_long_ones(self):
+        model, values, mask = self.learned()
+        mask[:4, 3:] = False
+        plain = self.foreseen(model, values, mask)[: 4 * 3]
+        assert_allclose(self.foreseen(model, values[:4, :3], mask[:4, :3]), plain, atol=1e-5)
+
+    def test_no_items_are_foreseen_as_nothing(self):
+        model, values, mask = self.learned()
+        assert self.foreseen(model, values[:0, :3], mask[:0, :3]).shape == (0, 2)
+
+    def test_fewer_frames_will_do_but_not_more(self):
+        model, values, mask = self.learned(frames=(4,))
+        assert np.isfinite(self.foreseen(model, values[:, :2], mask[:, :2])).all()
+        twice = np.concatenate([values, values], axis=1), np.concatenate([mask, mask], axis=1)
+        with pytest.raises(DataError, match="places"):
+            self.foreseen(model, *twice)

@@ -125,6 +125,22 @@ def test_a_saved_model_is_scored_as_it_is(place, model):
     assert "noise of the labels themselves" in shown
 
 
+def test_queries_are_scored_on_texts_of_other_lengths(tmp_path):
+    words = ["fine", "poor", "a", "long", "day", "at", "sea"]
+    random = np.random.default_rng(0)
+    texts, rows = ["item,text"], ["item,annotator,label"]
+    for item in range(30):
+        texts.append(f"{item},{' '.join(random.choice(words, 1 + item))}")
+        rows += [f"{item},{who},{random.integers(2)}" for who in "abc"]
+    (tmp_path / "texts.csv").write_text("\n".join(texts) + "\n")
+    (tmp_path / "answers.csv").write_text("\n".join(rows) + "\n")
+    tiny = "query[width=16,layers=1,heads=2,hidden=16,fc=8,fits=1,epochs=1]"
+    done = run("tendency", "evaluate", "answers.csv", "--inputs", "texts.csv", "--column", "text",
+               "-s", tiny, cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"query" in done.stdout
+
+
 def test_the_fit_tells_what_it_learned(place):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", "own-majority",
                "-o", "habits", "--json", cwd=place)  # fmt: skip

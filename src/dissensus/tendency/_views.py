@@ -54,11 +54,16 @@ class Layout(NamedTuple):
         return self.features + (prod(self.places) * (self.token_features + 1) if self.places else 0)
 
     def split(self, x: Tensor) -> Seen:
-        """Return rows taken apart; without places the vector is the only one."""
+        """Return rows taken apart; without places the vector is the only one.
+
+        Rows may have more or fewer words or frames than the layout: it is their width that tells.
+        """
         vector = x[:, : self.features]
         if not self.places:
             return Seen(vector, vector[:, None], vector.new_ones(len(x), 1).bool())
-        rest = x[:, self.features :].reshape(len(x), *self.places, self.token_features + 1)
+        place = *self.places[1:], self.token_features + 1
+        rest = x[:, self.features :]
+        rest = rest.reshape(len(x), rest.shape[1] // prod(place), *place)
         return Seen(vector, rest[..., :-1], rest[..., -1] > 0)
 
 
