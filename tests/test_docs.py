@@ -3,11 +3,14 @@
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from .support import shared_path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,15 +23,31 @@ def blocks(page: Path, language: str) -> list[str]:
     )
 
 
+def data_sets(page: Path) -> set[str]:
+    """Return the shared data sets that commands of a page read."""
+    return set(re.findall(r"^```console (\w+)$", page.read_text("utf-8"), re.MULTILINE))
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=lambda p: p.name)
 def test_commands_print_what_the_page_shows(page, tmp_path):
+    check_commands(blocks(page, "console"), tmp_path)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if data_sets(p)], ids=lambda p: p.name)
+def test_commands_on_real_data_print_what_the_page_shows(page, tmp_path):
+    for name in data_sets(page):
+        shutil.copytree(shared_path(name), tmp_path / name)
+        check_commands(blocks(page, f"console {name}"), tmp_path / name)
+
+
+def check_commands(given: list[str], folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "COLUMNS": "80", "TERM": "dumb"}
-    for block in blocks(page, "console"):
+    for block in given:
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             done = subprocess.run(
                 ["bash", "-c", f"exec 2>&1; {command}"],
-                cwd=tmp_path,
+                cwd=folder,
                 env=environment,
                 capture_output=True,
                 text=True,
