@@ -13,8 +13,8 @@ end in a constant. Its temperature is set by the same labels; where it is known 
 stand behind a label, logits are then divided by the vote-count slope to the power `flatten`.
 
 Nothing here makes members differ as people do. What it gives is a well-calibrated probability of
-the majority, a little flatter: a part of the way from one network to an oracle that learns from
-everybody's labels, and little of the way to people (`benchmarks/recovering.py` measures it).
+the majority, a little flatter. On six sets that was as near to people as an oracle that learns from
+everybody's labels, and still far from people asked again (benchmarks/RECOVERING.md).
 """
 
 from __future__ import annotations
