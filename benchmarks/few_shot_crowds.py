@@ -100,10 +100,34 @@ def _tasks(data: Crowded, source: Any) -> tuple[Tasks, torch.Tensor]:
     return Tasks(x, data.truth, said=every).keep(np.asarray(source)), x
 
 
-def _fitted(data: Crowded, tasks: Tasks, spec: str, real: bool, steps: int = 120) -> Adapter:
-    adapter = adapters.create(spec).build(tasks.x.shape[1], tasks.n_classes)  # type: ignore[union-attr]
+def _fitted(name: str, data: Crowded, spec: str, real: bool) -> list[Adapter]:
+    """Return an adapter for every split, its numbers fitted to the source classes; kept."""
+
+    def measure() -> dict[str, Any]:
+        states = []
+        for source in data.splits:
+            tasks, _ = _tasks(data, source)
+            adapter = _tuned(data, tasks, _blank(tasks, spec), real)
+            states.append({key: value.tolist() for key, value in adapter.state_dict().items()})
+        return {"states": states}
+
+    tasks, _ = _tasks(data, data.splits[0])
     if spec.startswith("protonet"):
-        return adapter.eval()
+        return [_blank(tasks, spec).eval() for _ in data.splits]
+    told = kept("meta", f"{name} {spec} fitted to {'real' if real else 'pseudo'}", measure)
+    found = []
+    for state in told["states"]:
+        adapter = _blank(tasks, spec)
+        adapter.load_state_dict({key: torch.tensor(value) for key, value in state.items()})
+        found.append(adapter.eval())
+    return found
+
+
+def _blank(tasks: Tasks, spec: str) -> Adapter:
+    return adapters.create(spec).build(tasks.x.shape[1], tasks.n_classes)  # type: ignore[union-attr]
+
+
+def _tuned(data: Crowded, tasks: Tasks, adapter: Adapter, real: bool, steps: int = 120) -> Adapter:
     sizes = Sizes(
         ways=(tasks.n_classes,), shots=data.shots, annotators=(data.annotators,), queries=15
     )
@@ -111,7 +135,7 @@ def _fitted(data: Crowded, tasks: Tasks, spec: str, real: bool, steps: int = 120
         labelled = np.flatnonzero(tasks.said.labels_per_item > 0)  # type: ignore[union-attr]
         tasks = tasks.items(labelled)
     tune(adapter, EpisodeSource(tasks, sizes, None if real else data.crowd, 640), steps=steps)
-    return adapter.eval()
+    return adapter
 
 
 def episodes(
@@ -150,7 +174,7 @@ def _right(adapter: Any, told: Any, mode: str) -> float:
     return float((log.argmax(dim=1).numpy() == truth).mean())
 
 
-def measured(name: str, spec: str, mode: str, n: int = 50) -> dict[str, Any]:
+def measured(name: str, spec: str, mode: str, n: int = 25) -> dict[str, Any]:
     """Return accuracies by shots: (split, episode) each, kept.
 
     Modes: `pseudo` and `real` say whose labels the numbers are fitted to; `unlabelled` also gives
@@ -160,9 +184,9 @@ def measured(name: str, spec: str, mode: str, n: int = 50) -> dict[str, Any]:
     def measure() -> dict[str, Any]:
         data = crowd_of(name)
         found: dict[str, list[list[float]]] = {str(shots): [] for shots in data.shots}
-        for number, source in enumerate(data.splits):
-            tasks, x = _tasks(data, source)
-            adapter = _fitted(data, tasks, spec, real=mode in ("real", "unlabelled"))
+        fitted = _fitted(name, data, spec, real=mode in ("real", "unlabelled"))
+        for number, (source, adapter) in enumerate(zip(data.splits, fitted, strict=True)):
+            _, x = _tasks(data, source)
             for shots in data.shots:
                 some = episodes(data, x, source, shots, n, [number, shots])
                 found[str(shots)].append([_right(adapter, told, mode) for told in some])
@@ -179,9 +203,8 @@ def foreseen(name: str, spec: str) -> float:
 
         data = crowd_of(name)
         right = []
-        for source in data.splits:
+        for source, adapter in zip(data.splits, _fitted(name, data, spec, True), strict=True):
             tasks, _ = _tasks(data, source)
-            adapter = _fitted(data, tasks, spec, real=True)
             some = tasks.items(np.flatnonzero(tasks.said.labels_per_item > 0))  # type: ignore[union-attr]
             sizes = Sizes(ways=(tasks.n_classes,), shots=data.shots[:2], queries=15)
             right.append(

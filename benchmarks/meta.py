@@ -379,7 +379,7 @@ def crowds() -> None:
         fitted_rules = [spec for spec in RULES if not spec.startswith("protonet")]
         judged = {spec: foreseen(name, spec) for spec in fitted_rules}
         best = max(judged, key=lambda spec: judged[spec])
-        runs = [(spec, "pseudo") for spec in RULES]
+        runs = [(spec, "pseudo") for spec in RULES[:4]]
         runs += [(spec, "real") for spec in fitted_rules]
         runs += [("em-full", "unlabelled"), (best, "unlabelled"), ("soft-votes", "clean")]
         found = {run: measured(name, *run) for run in dict.fromkeys(runs)}
@@ -394,7 +394,7 @@ def crowds() -> None:
         columns += [f"− mv at {each}" for each in shots]
         note = (
             f"Features as they are; {len(crowd_of(name).splits)} splits into source and target "
-            "classes, 50 target tasks each. Intervals of levels are over splits, those of "
+            "classes, 25 target tasks each. Intervals of levels are over splits, those of "
             "differences to protonet-mv are paired, over splits. Fitted to: pseudo-annotators, or "
             "the crowd's real labels on the source classes; unlabelled: real, and 20 further items "
             "of every class without labels; clean: true labels, the ceiling. The one marked * is "
