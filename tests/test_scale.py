@@ -144,7 +144,9 @@ def test_a_dask_dataframe_is_aggregated_where_it_is(files, cluster, tmp_path):
         {role: getattr(said, names)[getattr(said, role)].tolist() for names, role in columns}
     )
     table = frames.from_pandas(table.sample(frac=1, random_state=1), npartitions=3)
-    said = code_files(cluster.chunks(table), cluster, n_shards=3)
+    from dissensus.engine.cluster import frame_chunks
+
+    said = code_files(frame_chunks(cluster, table), cluster, n_shards=3)
     fit_shards(said, "dawid-skene", cluster).write(tmp_path)
     assert_same(labels(tmp_path), aggregate(in_memory(files), "dawid-skene"))
 
@@ -390,7 +392,8 @@ def test_a_folder_that_holds_something_else_is_left_alone(files, tmp_path):
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
 
 
-def test_workers_that_are_killed_change_nothing(files, tmp_path):
+@pytest.mark.parametrize("at_once", [1, 2], ids=["one", "all of them"])
+def test_workers_that_are_killed_change_nothing(at_once, files, tmp_path):
     pytest.importorskip("distributed")
     from dissensus.engine.cluster import joined
 
@@ -401,8 +404,9 @@ def test_workers_that_are_killed_change_nothing(files, tmp_path):
             if number in (2, 4):
                 info = engine.client.scheduler_info(n_workers=-1)["workers"]
                 workers = {one: engine.client.run(os.getpid, workers=[one])[one] for one in info}
-                killed.append(next(iter(workers.values())))
-                os.kill(killed[-1], signal.SIGKILL)
+                for pid in list(workers.values())[:at_once]:
+                    killed.append(pid)
+                    os.kill(pid, signal.SIGKILL)
 
         done = aggregate_files(
             [str(files)],
@@ -411,7 +415,7 @@ def test_workers_that_are_killed_change_nothing(files, tmp_path):
             engine=engine,
             progress=progress,
         )
-    assert len(set(killed)) == 2
+    assert len(set(killed)) == 2 * at_once
     result = aggregate(in_memory(files), "dawid-skene[max_iter=6,tol=0]")
     assert_same(labels(tmp_path / "l.parquet"), result)
     np.testing.assert_allclose(done.outcome.trace, result.trace, rtol=1e-9)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from .dask import Dask
 
-__all__ = ["joined"]
+if TYPE_CHECKING:
+    from ..io.chunks import Chunks
+
+__all__ = ["frame_chunks", "joined"]
+
+# Dask's own settings have memory given back after every array, to be asked for again in the next
+# round: a third of the time. Here the same arrays come back round after round.
+_SETTINGS = {
+    "distributed.admin.large-graph-warning-threshold": "1TB",
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.nanny.pre-spawn-environ": {
+        f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS")
+    },
+}
 
 
 @contextmanager
@@ -20,8 +34,7 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
         from distributed import Client, LocalCluster
     except ImportError:
         raise OptionError("--engine dask needs Dask: pip install 'dissensus[dask]'") from None
-    quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-    with dask.config.set({**quiet, "distributed.scheduler.allowed-failures": 10}):
+    with dask.config.set(_SETTINGS):
         if address is not None:
             try:
                 client = Client(address, timeout=20)
@@ -36,4 +49,16 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
         count = workers or len(os.sched_getaffinity(0))
         made = LocalCluster(count, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
         with made as cluster, Client(cluster) as client:
-            yield Dask(client)
+            yield Dask(client, direct=True)
+
+
+def frame_chunks(
+    engine: Dask, table: Any, columns: Mapping[str, str] | None = None, missing: str = "error"
+) -> Chunks:
+    """Return the rows of a Dask dataframe, in the chunks that it has."""
+    from ..io.chunks import Chunks, Table, columns_of
+
+    told = columns_of({name: str(kind) for name, kind in table.dtypes.items()}, columns)
+    parts = engine.client.compute(table.to_delayed())
+    made = [engine.submit(Table, one, told, missing) for one in parts]
+    return Chunks(tuple(made), 0, ("dataframe",), {role: whole for role, _, whole in told})

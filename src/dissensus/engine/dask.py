@@ -1,15 +1,17 @@
 """A Dask cluster: shards stay with the workers, parameters go out and counts come in once a round.
 
-Counts are added in a tree. Whatever is sent is a task, too, so the scheduler can have anything made
-again that was lost with a worker: shards from their source, counts from shards.
+Counts are added in a tree, the last few here. The scheduler has shards and counts made again that
+were lost with a worker; where the parameters are lost as well, the round is begun anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from copy import deepcopy
 from dataclasses import replace
 from operator import itemgetter
+from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
     from ..annotations import Annotations
-    from ..io.chunks import Chunks
 
 __all__ = ["Dask"]
 
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up
+_TRIES, _PAUSE = 5, 0.5  # of a round that lost its parameters; seconds between
 
 
 class Dask:
@@ -35,10 +37,12 @@ class Dask:
     ----------
     client
         A `distributed.Client`.
+    direct
+        Whether workers can be reached from here without the scheduler between, which is faster.
     """
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, *, direct: bool = False) -> None:
+        self.client, self.how = client, {"direct": direct, "hash": False}
         self._held: WeakKeyDictionary[Any, Future] = WeakKeyDictionary()
 
     @property
@@ -52,16 +56,34 @@ class Dask:
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
         """Yield what the work makes of every part, in the order of the parts."""
-        for future in self._results(work, parts):
-            yield future.result()
+        yield from (future.result() for future in self._results(work, parts))
 
     def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
         """Return what the work makes of every part, added up in a tree."""
-        level = self._results(work, parts)
-        while len(level) > 1:
-            groups = [level[start : start + _FEW] for start in range(0, len(level), _FEW)]
-            level = [self._submit(_sum, group) for group in groups]
-        return deepcopy(level[0].result())  # what was received may not be written to
+        for _ in range(_TRIES):
+            try:
+                level = self._round(work, [self._at(part) for part in parts])
+                while len(level) > _FEW:
+                    groups = [level[at : at + _FEW] for at in range(0, len(level), _FEW)]
+                    level = [self.submit(_sum, group) for group in groups]
+                return _sum(self.client.gather(level, direct=self.how["direct"]))
+            except (CancelledError, OSError) as problem:
+                lost = problem
+                sleep(_PAUSE)
+        raise lost
+
+    def _round(self, work: Callable[[Any], Any], held: Sequence[Any]) -> list[Future]:
+        """Return what will be made of parts, with a copy of the work for some that hold them."""
+        if not all(hasattr(one, "key") for one in held):
+            return self._results(work, held)
+        where: Any = self.client.who_has(held)
+        homes = sorted({at[0] for at in where.values() if at})[:_FEW] or None
+        sent = self.client.scatter([work] * len(homes or "1"), workers=homes, **self.how)
+        copies = {at: one for one in sent for at in self.client.who_has(one)[one.key]}
+        there = [(one, where.get(one.key, ())) for one in held]
+        near = [next((copies[at] for at in ats if at in copies), sent[0]) for _, ats in there]
+        pairs = zip(near, there, strict=True)
+        return [self.submit(_apply, copy, one, workers=ats) for copy, (one, ats) in pairs]
 
     def exchange(
         self,
@@ -75,11 +97,11 @@ class Dask:
         from distributed import wait
 
         pieces = self._results(split, chunks)
-        how = self._submit(_same, join)
+        how = self.submit(_same, join)
         shards = []
         for place in range(n_shards):
-            mine = [self._submit(itemgetter(place), one) for one in pieces]
-            shards.append(self._submit(_apply, how, mine, turn=place))
+            mine = [self.submit(itemgetter(place), one) for one in pieces]
+            shards.append(self.submit(_apply, how, mine, turn=place))
         for done, one in enumerate(pieces, 1):
             wait(one)
             tell(done)
@@ -87,43 +109,28 @@ class Dask:
 
     def place(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
         """Return the shards, each with the number of items before it."""
-        return [
-            self._submit(_moved, shard, start) for shard, start in zip(shards, starts, strict=True)
-        ]
-
-    def chunks(
-        self, table: Any, columns: Mapping[str, str] | None = None, missing: str = "error"
-    ) -> Chunks:
-        """Return the rows of a Dask dataframe, in the chunks that it has."""
-        from ..io.chunks import Chunks, Table, columns_of
-
-        told = columns_of({name: str(kind) for name, kind in table.dtypes.items()}, columns)
-        parts = self.client.compute(table.to_delayed())
-        made = [self._submit(Table, one, told, missing) for one in parts]
-        return Chunks(tuple(made), 0, ("dataframe",), {role: whole for role, _, whole in told})
+        return [self.submit(_moved, *both) for both in zip(shards, starts, strict=True)]
 
     def _results(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Future]:
-        sent = self._submit(_same, work)
-        return [self._submit(_apply, sent, self._at(part)) for part in parts]
+        sent = self.submit(_same, work)
+        return [self.submit(_apply, sent, self._at(part)) for part in parts]
 
     def _at(self, part: Any) -> Any:
         """Return a part that is held by a worker; what is not a part is sent as it is."""
-        from distributed import Future
-
         from ..annotations import Part
 
-        if isinstance(part, Future) or not isinstance(part, Part):
+        if not isinstance(part, Part):
             return part
         if part not in self._held:
-            self._held[part] = self._submit(_same, part, turn=len(self._held))
+            self._held[part] = self.submit(_same, part, turn=len(self._held))
         return self._held[part]
 
-    def _submit(self, work: Callable[..., Any], *given: Any, turn: int | None = None) -> Future:
-        """Return what will be; what is to stay goes to the workers in turn, if they are there."""
-        told: dict[str, Any] = {"pure": False, "retries": 2}
-        if turn is not None and (workers := sorted(self.client.nthreads())):
-            told |= {"workers": [workers[turn % len(workers)]], "allow_other_workers": True}
-        return self.client.submit(work, *given, **told)
+    def submit(self, work: Any, *given: Any, turn: int | None = None, workers: Any = ()) -> Future:
+        """Return what will be; at workers by name, or in turn, if they are there."""
+        if turn is not None and (there := sorted(self.client.nthreads())):
+            workers = [there[turn % len(there)]]
+        told = {"workers": list(workers), "allow_other_workers": True} if workers else {}
+        return self.client.submit(work, *given, pure=False, retries=2, **told)
 
 
 def _same(value: Any) -> Any:
@@ -138,5 +145,5 @@ def _moved(shard: Any, start: int) -> Any:
     return replace(shard, start=start, stop=start + shard.stop - shard.start)
 
 
-def _sum(results: list[Any]) -> Any:
+def _sum(results: list[Result]) -> Result:
     return add([deepcopy(results[0]), *results[1:]])  # adding writes into the first
