@@ -66,7 +66,8 @@ class Hosts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _do("ip", "netns", "del", self.name)  # and with it the link
+        _do("ip", "link", "del", self.links[0])  # the host itself goes with its last process
+        _do("ip", "netns", "del", self.name)
 
     def _on(self, place: int) -> list[str]:
         return ["ip", "netns", "exec", self.name] if place else []

@@ -30,6 +30,7 @@ from pages import Section, Table
 from scale_jobs import accuracy, made
 
 _CLASSES = 5
+_CACHE = 4e6  # bytes of parameters that a core finds again without going to memory, roughly
 
 
 def memory(work: Path, answers: int) -> None:
@@ -263,11 +264,12 @@ def model(work: Path) -> None:
             ["term", "fitted"],
             [
                 ["ns per answer and core", 1e9 * fitted[0]],
-                ["ns per byte of counts, made and added, and part", 1e9 * fitted[1]],
-                ["ns per byte of counts or parameters through Dask, and level", 1e9 * fitted[2]],
-                ["ms per level of tasks", 1e3 * fitted[3]],
-                ["ms per task", 1e3 * fitted[4]],
-                ["bytes on the link over its rate", fitted[5]],
+                ["ns more, for the share of parameters beyond a cache of 4 MB", 1e9 * fitted[1]],
+                ["ns per byte of counts, made and added, and part", 1e9 * fitted[2]],
+                ["ns per byte of counts or parameters through Dask, and level", 1e9 * fitted[3]],
+                ["ms per level of tasks", 1e3 * fitted[4]],
+                ["ms per task", 1e3 * fitted[5]],
+                ["bytes on the link over its rate", fitted[6]],
             ],
             f"Errors of the model: median {np.median(error):.0%}, largest {error.max():.0%}, over "
             f"{len(points)} measurements. {KEPT}",
@@ -321,6 +323,7 @@ def _terms(kind: str, workers: int, rate: float, found: dict[str, Any]) -> list[
     on_dask = kind == "dask"
     return [
         found["answers"] / workers,
+        found["answers"] / workers * max(0.0, 1 - _CACHE / size),
         size * parts / workers,
         size * (1 + levels) if on_dask else 0.0,
         (1.0 + levels) if on_dask else 0.0,
@@ -338,7 +341,7 @@ def _foreseen(
     terms = np.array(_terms("dask", workers, np.inf, told))
     size = annotators * _CLASSES**2 * 8.0
     hops = np.ceil(np.log2(machines)) if machines > 1 else 0.0
-    network = fitted[5] * 2 * hops * 8 * size / rate
+    network = fitted[6] * 2 * hops * 8 * size / rate
     return float(terms @ fitted + network), float(network)
 
 
