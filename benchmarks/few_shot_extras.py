@@ -29,7 +29,9 @@ SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 LOSSES = ("clean", "as if clean", "forward", "annotated", "soft", "small-loss")
 
 
-def active(adapter: Any, test: Tasks, policy: str, ratio: float, n: int = 200) -> dict[str, Any]:
+def active(
+    name: str, adapter: Any, test: Tasks, policy: str, ratio: float, n: int = 200
+) -> dict[str, Any]:
     """Return query accuracies at shares of all labels, asked for one by one: (share, episode)."""
 
     def measure() -> dict[str, Any]:
@@ -48,7 +50,7 @@ def active(adapter: Any, test: Tasks, policy: str, ratio: float, n: int = 200) -
             found.append(np.round(right.numpy(), 4).tolist())
         return {"accuracy": found}
 
-    return kept("meta", f"active {policy} {ratio}", measure)
+    return kept("meta", f"active {name} {policy} {ratio}", measure)
 
 
 def noisy_source(loss: str, rate: float, seed: int = 0) -> dict[str, Any]:

@@ -71,10 +71,10 @@ def tuning() -> None:
 
 
 def entropy() -> None:
-    """Three ideas to foresee who is torn, not only what the majority says."""
+    """Ideas to foresee who is torn, not only what the majority says."""
     section = Section("foreseeing disagreement", PAGE)
     ideas: dict[str, list[float]] = {}
-    chosen = ("hs_brexit", "mp_en", "gwsd")
+    chosen = ("hs_brexit", "mp_en")
     for name in chosen:
         votes = votes_of(name, 0)
         torn = measures.entropy(measures.shares_of(votes))
