@@ -68,8 +68,17 @@ def _crowd_of(target: str, items: list[str]) -> Annotations | None:
     if target not in _ANSWERS:
         return None
     said = read(DATA / _ANSWERS[target] / "answers.csv.gz")
-    place = {name: code for code, name in enumerate(said.items.tolist())}
-    return said.take(np.array([place[item] for item in items]))
+    order = {name: code for code, name in enumerate(items)}
+    code = np.array([order.get(name, -1) for name in said.items.tolist()])[said.item]
+    kept_rows = code >= 0
+    return Annotations.from_codes(
+        code[kept_rows],
+        said.annotator[kept_rows],
+        said.label[kept_rows],
+        items=len(items),
+        annotators=said.annotators,
+        classes=said.classes,
+    )
 
 
 def _some(rng: np.random.Generator, truth: Any, n: int, able: Any) -> Any:

@@ -414,12 +414,12 @@ def _paired(values: Any, floor: Any) -> str:
     return f"{gap.mean():+.3f} ± {1.96 * gap.std(ddof=1) / len(gap) ** 0.5:.3f}"
 
 
-def transfer() -> None:
+def transfer(targets: Sequence[str] = ()) -> None:
     """A text model adapted to a set that it has not seen."""
     from few_shot_texts import ITEMS, TARGETS, curve
 
     section = Section("few-shot transfer of texts", PAGE)
-    for target in TARGETS:
+    for target in targets or TARGETS:
         for pseudo in (True, False):
             if target == "politeness" and not pseudo:
                 continue
@@ -535,10 +535,12 @@ def main() -> None:
     told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     told.add_argument("--part", default=",".join(PARTS), help=f"with commas: {', '.join(PARTS)}")
     told.add_argument("--nets", default=",".join(NETS), help="of omniglot")
+    told.add_argument("--targets", help="of transfer; all, if not told")
     given = told.parse_args()
     torch.set_num_threads(1)
+    some = {"omniglot": given.nets, "transfer": given.targets}
     for part in given.part.split(","):
-        PARTS[part](*([given.nets.split(",")] if part == "omniglot" else []))
+        PARTS[part](*([some[part].split(",")] if some.get(part) else []))
 
 
 if __name__ == "__main__":
