@@ -97,10 +97,15 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def _words(given: list[str]) -> list[str]:
+    """Return the words of a command without folders of this machine."""
+    return ["FOLDER" if Path(word).is_absolute() else word for word in given]
+
+
 def _made() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "command": " ".join([f"python benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": " ".join([f"python benchmarks/{Path(sys.argv[0]).name}", *_words(sys.argv[1:])]),
         "cores": os.cpu_count(),
         "processor": _processor(),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
