@@ -116,6 +116,29 @@ def test_the_order_of_items_follows_from_seed_and_epoch_alone():
     assert len(order(3, 2)) == examples.n_batches(7)
 
 
+def test_batches_of_like_size_hold_every_item_once_and_little_filling():
+    x, said, _ = crowd()
+    sizes = np.random.default_rng(5).integers(1, 100, said.n_items)
+    plain, sorted_ = Examples(x, said), Examples(x, said, sizes=sizes)
+
+    def groups(examples, epoch=0, start=0):
+        return [batch.item.tolist() for batch in examples.batches(7, 3, epoch, start=start)]
+
+    def filling(some):
+        return sum(sizes[group].max() * len(group) - sizes[group].sum() for group in some)
+
+    found = groups(sorted_)
+    assert sorted(sum(found, [])) == sorted(sum(groups(plain), []))
+    assert [len(group) for group in found] == [len(group) for group in groups(plain)]
+    assert found != groups(sorted_, epoch=1)
+    assert groups(sorted_, start=3) == found[3:]
+    assert filling(found) < filling(groups(plain)) / 2
+    first = [sizes[groups(sorted_, epoch)[0]].mean() for epoch in range(40)]
+    assert abs(np.mean(first) - sizes.mean()) < 12  # neither short nor long ones come first
+    with pytest.raises(DataError, match="3 sizes"):
+        Examples(x, said, sizes=sizes[:3])
+
+
 def test_loaded_inputs_give_the_same_batches_as_a_tensor():
     x, said, _ = crowd()
 

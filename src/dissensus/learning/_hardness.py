@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Interval
 
-from .._names import Names
+from .._names import Names, with_gaps
 from .._relation import Array, Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import MethodError
@@ -70,13 +70,18 @@ class Hardness(ABC):
         Share of the most frequent label.
     epochs
         How many epochs the network was trained.
+    label
+        The label of every item, by code; -1 for none.
     """
+
+    measure: ClassVar[str]  # what its scores are called
 
     said: Annotations
     pruned: Flags  # (item)
     learned: float
     common: float
     epochs: int
+    label: Integers  # (item)
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -108,9 +113,20 @@ class Hardness(ABC):
         """The annotations on the items that remain; the others stay declared, without labels."""
         return self.said.keep(~self.pruned[self.said.item])
 
-    @abstractmethod
+    @property
+    def labels(self) -> Names:
+        """The label of every item, by name; `None` for none."""
+        return with_gaps(self.said.classes, self.label)
+
     def table(self) -> Table:
         """Return a row per item."""
+        return {
+            "item": self.said.items,
+            self.measure: self.score,
+            "label": self.labels,
+            "n_labels": self.said.labels_per_item,
+            "pruned": self.pruned,
+        }
 
 
 def share_learned(probability: Floats, label: Array) -> tuple[float, float]:

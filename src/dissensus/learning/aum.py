@@ -26,20 +26,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from torch import nn
 
-from .._names import Names, with_gaps
+from .._names import Names
 from .._relation import Array, Floats, Integers
 from ..aggregation.majority import Majority
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.settings import Training
 from ..params import Probability
-from ..result import Table
 from ._hardness import Hardness, Margins, below, settings_of, share_learned
 from ._margins import Kind, Scale
 from ._watching import ALONE, Network, Run, Trainee
@@ -142,12 +141,10 @@ class Aum(Margins):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AumScores(Hardness):
-    """The area under the margin of every item.
+    """The area under the margin of every item; its label is the one that was learned.
 
     Attributes
     ----------
-    label
-        The label that was learned, by code; -1 for none.
     aum
         Mean margin over the epochs, as the settings have it; NaN without a label.
     top2, pleiss
@@ -158,7 +155,8 @@ class AumScores(Hardness):
         Logits after every epoch, if they were to be kept.
     """
 
-    label: Integers  # (item)
+    measure: ClassVar[str] = "aum"
+
     aum: Floats  # (item)
     top2: Floats  # (item)
     pleiss: Floats  # (item)
@@ -168,20 +166,6 @@ class AumScores(Hardness):
     @property
     def score(self) -> Floats:
         return self.aum
-
-    @property
-    def labels(self) -> Names:
-        """The label that was learned, by name; `None` for none."""
-        return with_gaps(self.said.classes, self.label)
-
-    def table(self) -> Table:
-        return {
-            "item": self.said.items,
-            "aum": self.aum,
-            "label": self.labels,
-            "n_labels": self.said.labels_per_item,
-            "pruned": self.pruned,
-        }
 
 
 def aum(

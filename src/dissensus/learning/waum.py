@@ -30,12 +30,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from torch import nn
 
-from .._names import Names, with_gaps
 from .._relation import Floats, Integers
 from ..aggregation.dawid_skene import DawidSkene
 from ..aggregation.wds import Wds
@@ -103,13 +102,13 @@ class Waum(Margins):
             pruned,
             *share_learned(probability, said.label),
             epochs,
+            label,
             score,
             aum,
             weight,
             quantile,
             matrices,
             posterior,
-            label,
         )
 
     def _stacked(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
@@ -172,7 +171,7 @@ class _Areas(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WaumScores(Hardness):
-    """How hard every item is, whoever labels it.
+    """How hard every item is, whoever labels it; only items that remain have a label.
 
     Attributes
     ----------
@@ -188,9 +187,9 @@ class WaumScores(Hardness):
         The annotators' matrices behind the weights.
     posterior
         Belief in the classes of the items that remain; zeros for the others.
-    label
-        Their labels, by code; -1 for the others.
     """
+
+    measure: ClassVar[str] = "waum"
 
     waum: Floats  # (item)
     aum: Floats  # (annotation)
@@ -198,25 +197,10 @@ class WaumScores(Hardness):
     quantile: float
     confusion: Floats  # (annotator, true class, given class)
     posterior: Floats  # (item, class)
-    label: Integers  # (item)
 
     @property
     def score(self) -> Floats:
         return self.waum
-
-    @property
-    def labels(self) -> Names:
-        """The labels of the items that remain, by name; `None` for the others."""
-        return with_gaps(self.said.classes, self.label)
-
-    def table(self) -> Table:
-        return {
-            "item": self.said.items,
-            "waum": self.waum,
-            "label": self.labels,
-            "n_labels": self.said.labels_per_item,
-            "pruned": self.pruned,
-        }
 
     def annotations(self) -> Table:
         """Return a row per annotation."""

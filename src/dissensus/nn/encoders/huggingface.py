@@ -10,12 +10,15 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ..._relation import Integers
 from ...errors import OptionError
 from ...params import Count, Settings
 from ..batches import Source
@@ -98,6 +101,17 @@ class Words:
 
     def __init__(self, texts: Texts, tokenizer: Any, length: int) -> None:
         self.texts, self.tokenizer, self.length = texts, tokenizer, length
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """How many words, or parts of words, of each text are read."""
+        found = self.tokenizer(
+            list(self.texts.texts),
+            truncation=True,
+            max_length=self.length,
+            return_attention_mask=False,
+        )
+        return np.array([len(one) for one in found["input_ids"]], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -59,7 +59,7 @@ def copies(
 ) -> list[dict[str, Tensor]]:
     """Return the weights that every member has learned."""
     body, x = _ground(settings, raw)
-    examples = Examples(x, said)
+    examples = Examples(x, said, sizes=getattr(x, "sizes", None))
     learned = []
     for member in range(settings.n):
         copy = copy_of(body, said.n_classes, settings, shown.seed, member)

@@ -78,6 +78,7 @@ class Lower:
 
     def __init__(self, values: list[Tensor], width: int) -> None:
         self.values, self.width = values, width  # of every text: (place, feature)
+        self.sizes = np.array([len(one) for one in values], dtype=np.int64)  # in words
 
     def __len__(self) -> int:
         return len(self.values)
