@@ -8,6 +8,7 @@ regression on the same vectors, under four penalties.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -51,11 +52,11 @@ def model_of(target: str, head: str = "linear") -> FewShotCrowd:
         label += found.label
         task += [name] * len(found.label)
     model = FewShotCrowd(
-        "em-full;em-one-coin;em-kinds[steps=3];em-kinds[steps=3,starts=everyone]",
+        "em-full;em-shrink;em-one-coin;em-kinds[steps=3];em-kinds[steps=3,starts=everyone]",
         head=head,  # type: ignore[arg-type]
         teach="em-full",
-        sizes=Sizes(ways=(2,), shots=(5, 10, 25), annotators=(5,), queries=15, uneven=0.3),
-        crowd=_CROWD,
+        sizes=Sizes(ways=(2,), shots=(5, 10, 25, 75), annotators=(5, 20, 80), queries=15),
+        crowd=replace(_CROWD, per_item=float(_PER_ITEM)),
         training=Training(epochs=8, batch=32, lr=3e-4, scheduler="cosine", held_out=0.0),
         episodes=3200,
         tuning=150,
@@ -114,7 +115,7 @@ def _regression(x: Any, label: Any, query: Any, c: float) -> Any:
 
 
 def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
-    """Return accuracies by method and number of items: (draw) each, kept."""
+    """Return accuracies by method and number of items: (draw) each, kept; and balanced ones."""
 
     def measure() -> dict[str, Any]:
         told = texts_of(target)
@@ -129,6 +130,7 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
         models = {head: model_of(target, head) for head in ("linear", "none")}
         scaled = models["none"].embedding_(torch.from_numpy(x)).numpy() * 384**0.5
         found: dict[str, list[float]] = {}
+        balanced: dict[str, list[float]] = {}
         for size in ITEMS:
             rng = np.random.default_rng([size, 7])
             for _ in range(n):
@@ -148,9 +150,13 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
                 clean = _regression(scaled[items], truth[items], scaled[query], 0.01)
                 guesses["true labels + regression, C = 0.01"] = clean
                 for name, guess in guesses.items():
-                    right = float((guess == truth[query]).mean())
-                    found.setdefault(f"{name}|{size}", []).append(round(right, 4))
+                    right = guess == truth[query]
+                    found.setdefault(f"{name}|{size}", []).append(round(float(right.mean()), 4))
+                    each = [float(right[truth[query] == k].mean()) for k in range(len(classes))]
+                    place = balanced.setdefault(f"{name}|{size}", [])
+                    place.append(round(float(np.mean(each)), 4))
         chosen = {head: model.rule_ for head, model in models.items()}
-        return {"found": found, "chosen": chosen}
+        share = float(np.bincount(truth).max() / len(truth))
+        return {"found": found, "balanced": balanced, "chosen": chosen, "share": share}
 
     return kept("meta", f"transfer {target} {'pseudo' if pseudo else 'crowd'}", measure)

@@ -344,6 +344,17 @@ def curves() -> None:
             for value in values
         ]
         panels.append(accuracy_chart(rows, against, f"By {against}"))
+    rows = []
+    for count in (1, 2, 3, 5, 7):
+        condition = "independent" if count == 7 else f"{count} labels"
+        for spec in specs:
+            one = grid_of("clean", spec, condition, places)
+            told = {"method": spec, "labels per item, of seven annotators": count}
+            rows.append(
+                {**told, "accuracy": one.mean(annotators=7), "half": one.half(annotators=7)}
+            )
+    panels.append(accuracy_chart(rows, "labels per item, of seven annotators", "By labels"))
+    few = [[row["method"], *list(row.values())[1:]] for row in rows]
     name, _, rest = best.partition("[steps=3")
     rows = []
     for family in (("em-full[steps={}]"), (name + "[steps={}" + rest)):
@@ -366,6 +377,8 @@ def curves() -> None:
     table = [[row["method"], row["M steps"], row["accuracy"], row["half"]] for row in rows]
     note = "The picture is docs/images/few-shot.png; network clean, independent spammers. " + KEPT
     section.add(Table("By M steps", ["adapter", "M steps", "accuracy", "95 % ±"], table, note))
+    note = "Seven annotators, of whom so many (in the mean, at least one) label every item. " + KEPT
+    section.add(Table("By labels per item", ["adapter", "labels", "accuracy", "95 % ±"], few, note))
     section.write()
 
 
@@ -414,6 +427,18 @@ def _paired(values: Any, floor: Any) -> str:
     return f"{gap.mean():+.3f} ± {1.96 * gap.std(ddof=1) / len(gap) ** 0.5:.3f}"
 
 
+def _against_ours(found: dict[str, list[float]], sizes: Sequence[int]) -> tuple[Any, Any]:
+    """Return columns and rows: every method at every size, and how it stands to ours."""
+    rows = []
+    for name in dict.fromkeys(key.split("|")[0] for key in found):
+        values = [np.array(found[f"{name}|{size}"]) for size in sizes]
+        ours = [np.array(found[f"ours, none|{size}"]) for size in sizes]
+        gaps = [one - other for one, other in zip(values, ours, strict=True)]
+        rows.append([name, *(f"{v.mean():.3f}" for v in values), *map(_mean, gaps)])
+    columns = ["method", *(f"{size} items" for size in sizes)]
+    return [*columns, *(f"− ours at {size}" for size in sizes)], rows
+
+
 def transfer(targets: Sequence[str] = ()) -> None:
     """A text model adapted to a set that it has not seen."""
     from few_shot_texts import ITEMS, TARGETS, curve
@@ -424,22 +449,15 @@ def transfer(targets: Sequence[str] = ()) -> None:
             if target == "politeness" and not pseudo:
                 continue
             told = curve(target, pseudo)
-            names = list(dict.fromkeys(key.split("|")[0] for key in told["found"]))
-            ours = [np.array(told["found"][f"ours, linear|{size}"]) for size in ITEMS]
-            rows = []
-            for name in names:
-                values = [np.array(told["found"][f"{name}|{size}"]) for size in ITEMS]
-                gaps = [one - other for one, other in zip(values, ours, strict=True)]
-                rows.append([name, *(f"{v.mean():.3f}" for v in values), *map(_mean, gaps)])
-            columns = ["method", *(f"{size} items" for size in ITEMS)]
-            columns += [f"− ours at {size}" for size in ITEMS]
             who = "five pseudo-annotators" if pseudo else "five labels per item of its own crowd"
             note = (
                 f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing else'}. Labels: "
-                f"{who}. 100 draws. Adapters chosen on a set held out of the source: "
-                f"{told['chosen']}. {KEPT}"
+                f"{who}. 100 draws. Largest class {told['share']:.3f}. Adapters chosen on the "
+                f"source: {told['chosen']}. {KEPT}"
             )
-            section.add(Table(f"{target}, {'pseudo' if pseudo else 'crowd'}", columns, rows, note))
+            for what, key in (("accuracy", "found"), ("balanced accuracy", "balanced")):
+                title = f"{target}, {'pseudo' if pseudo else 'crowd'}: {what}"
+                section.add(Table(title, *_against_ours(told[key], ITEMS), note))
     section.write()
 
 

@@ -28,6 +28,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "half": {"half": True},
     "mixed": {"class_spammers": 0.5, "flippers": 1 / 3},
     "weak": {"accuracy": (0.5, 1.0)},
+    **{f"{count} labels": {"per_item": float(count)} for count in (1, 2, 3, 5)},
 }
 
 
@@ -83,9 +84,9 @@ def cells(
                     pool_classes=10**6,
                     pool_items=20,
                 )
-                crowd = PseudoCrowd(
-                    spammers=(ratio, ratio), per_item=annotators / 2 if half else None, **told
-                )
+                if half:
+                    told["per_item"] = annotators / 2
+                crowd = PseudoCrowd(spammers=(ratio, ratio), **told)
                 source = EpisodeSource(tasks, sizes, crowd, episodes)
                 rng = np.random.default_rng([seed, number])
                 yield (shots, annotators, ratio), source.draw(rng, episodes)

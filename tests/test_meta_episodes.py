@@ -67,6 +67,21 @@ def test_uneven_classes_have_the_same_sum_and_at_least_one_item_each():
     assert int(counts.max()) > 4
 
 
+def test_queries_are_of_frequent_classes_as_often_as_the_support():
+    tasks = tasks_of(per_class=60)
+    batch = drawn(tasks, shots=(6,), queries=6, uneven=1.0, n=400)
+    both = [
+        torch.stack([torch.bincount(one, minlength=5) for one in part]).double()
+        for part in (batch.clean, batch.truth)
+    ]
+    assert (both[1].sum(dim=1) == 30).all()
+    together = torch.corrcoef(torch.stack([part.flatten() for part in both]))[0, 1]
+    assert together > 0.5
+    for support, query in zip(batch.support, batch.query, strict=True):
+        every = torch.cat([support, query])
+        assert len(every.unique()) == len(every)
+
+
 def test_episodes_stay_within_a_task():
     tasks = tasks_of(n_tasks=3)
     for seed in range(6):

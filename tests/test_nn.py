@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +129,7 @@ def test_batches_of_like_size_hold_every_item_once_and_little_filling():
         return sum(sizes[group].max() * len(group) - sizes[group].sum() for group in some)
 
     found = groups(sorted_)
-    assert sorted(sum(found, [])) == sorted(sum(groups(plain), []))
+    assert sorted(chain(*found)) == sorted(chain(*groups(plain)))
     assert [len(group) for group in found] == [len(group) for group in groups(plain)]
     assert found != groups(sorted_, epoch=1)
     assert groups(sorted_, start=3) == found[3:]

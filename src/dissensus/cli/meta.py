@@ -71,7 +71,7 @@ def meta() -> None:
     "-s",
     default="auto",
     show_default=True,
-    help="name[setting=value,…]; several with semicolons: the best on classes held out.",
+    help="name[setting=value,…]; several with semicolons: the best on the source.",
 )
 @click.option(
     "--head",
@@ -189,8 +189,9 @@ def fit(
 ) -> None:
     """Learn from source tasks how small tasks are learned.
 
-    Source tasks have clean labels. Some classes are held out. On these the numbers of every adapter
-    are fitted, and the adapter is chosen that is right most often with the pseudo-annotators told.
+    Source tasks have clean labels. The numbers of every adapter are fitted to classes that the
+    embedding has not learned from (all, if it learns nothing), and the adapter is chosen that is
+    right most often there with the pseudo-annotators told.
 
     \b
     Example:
@@ -242,7 +243,8 @@ def fit(
         return
     for name, (mean, half) in model.validation_.items():
         note(f"{'*' if name == model.rule_ else ' '} {name}: {mean:.3f} ± {half:.3f}")
-    note(f"{model.split_} were held out; queries right there as told above. Written to {output}")
+    kept = "all classes" if model.split_ == "nothing" else f"{model.split_}, held out"
+    note(f"Fitted to {kept}; queries right there as told above. Written to {output}")
 
 
 @meta.command()

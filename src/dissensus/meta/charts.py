@@ -51,6 +51,7 @@ def accuracy_chart(
         "title": None,
         "sort": methods,
         "scale": {"domain": methods, "range": _SERIES[: len(methods)]},
+        "legend": {"symbolOpacity": 1},
     }
     band = {
         "mark": {"type": "area", "opacity": 0.15},

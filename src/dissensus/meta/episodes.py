@@ -60,8 +60,8 @@ class Sizes(Settings):
     unlabelled
         More items per class in the support that nobody labelled.
     uneven
-        How far classes differ in their number of items: 0 for not at all; at 1 all shares of
-        classes are equally likely.
+        How far classes differ in their number of items, in support and queries alike: 0 for not at
+        all; at 1 all shares of classes are equally likely.
     pool_classes, pool_items
         Classes in the pool of a batch, and items of each, at least as many as an episode needs.
     """
@@ -92,7 +92,8 @@ class Sizes(Settings):
     @property
     def wanted(self) -> int:
         """How many items of every class are in the pool, where there are as many."""
-        return max(self.pool_items, max(self.shots) + self.unlabelled + self.queries)
+        most = 2 if self.uneven else 1  # a class that is more frequent than others takes more
+        return max(self.pool_items, most * (max(self.shots) + self.queries) + self.unlabelled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,12 +226,16 @@ class _Picked:
         room = int(has.min()) - sizes.unlabelled
         queries = max(min(sizes.queries, room - 1), 1)
         shots = max(min(shots, room - queries), 1)
-        count = _counts(rng, n_episodes, ways, shots, room - queries, sizes.uneven)
+        asked, labelled = np.full((2, n_episodes, ways), [[[queries]], [[shots]]])
+        if sizes.uneven:
+            shares = rng.dirichlet(np.full(ways, 1 / sizes.uneven), size=n_episodes)
+            most = room * shots // (shots + queries)
+            labelled = _counts(rng, shares, shots, 1, most)
+            asked = _counts(rng, shares, queries, 0, room - most)
+        first, last = asked[:, :, None], (asked + labelled)[:, :, None]
         number = np.arange(n_items)
-        query = np.broadcast_to(number < queries, places.shape)
-        spoken = (number >= queries) & (number < queries + count[:, :, None])
-        spare = queries + count[:, :, None]
-        silent = (number >= spare) & (number < spare + sizes.unlabelled)
+        query, spoken = number < first, (number >= first) & (number < last)
+        silent = (number >= last) & (number < last + sizes.unlabelled)
         code = np.broadcast_to(np.arange(ways)[:, None], places.shape)
         self.query, self.truth = _chosen(places, query), _chosen(code, query)
         self.support, self.clean = _chosen(places, spoken | silent), _chosen(code, spoken | silent)
@@ -242,17 +247,12 @@ def _chosen(values: Any, mask: Any) -> Any:
     return values[mask].reshape(len(values), -1)
 
 
-def _counts(
-    rng: np.random.Generator, n_episodes: int, ways: int, shots: int, most: int, uneven: float
-) -> Integers:
-    """Return how many labelled items every class has: (episode, class), at least one each."""
-    if uneven == 0 or shots == 1:
-        return np.full((n_episodes, ways), shots)
-    count = np.ones((n_episodes, ways), dtype=int)
-    shares: Floats = rng.dirichlet(np.full(ways, 1 / uneven), size=n_episodes)
-    for _ in range(ways * (shots - 1)):  # one more item at a time, for a class that has room
-        weight = shares * (count < most) + 1e-12 * (count < most)
+def _counts(rng: np.random.Generator, shares: Floats, mean: int, least: int, most: int) -> Integers:
+    """Return how many items every class has, between least and most: (episode, class)."""
+    count = np.full(shares.shape, least)
+    for _ in range(shares.shape[1] * (mean - least)):  # one more item for a class that has room
+        weight = (shares + 1e-12) * (count < most)
         steps = (weight / weight.sum(axis=1, keepdims=True)).cumsum(axis=1)
-        pick = (rng.random((n_episodes, 1)) > steps[:, :-1]).sum(axis=1)
-        count[np.arange(n_episodes), pick] += 1
+        pick = (rng.random((len(shares), 1)) > steps[:, :-1]).sum(axis=1)
+        count[np.arange(len(shares)), pick] += 1
     return count

@@ -5,7 +5,8 @@
     target.predict_proba(X_new)
 
 `fit` trains an embedding on the source classes, fits the numbers of adapters on classes that it
-held out, and keeps the adapter that is best there. `adapt` takes no gradient steps.
+held out (on all, if the embedding learns nothing), and keeps the adapter that is best there. `adapt`
+takes no gradient steps.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from .items import Items
 from .learner import ClassLearner, EpisodeLearner
 from .pseudo import PseudoCrowd
 from .sources import as_tasks, in_memory, labelled
-from .splitting import Split, split
+from .splitting import Split, split, whole
 from .storing import restore, store
 from .target import FewShotTask
 from .tasks import Tasks
@@ -45,7 +46,7 @@ from .tuning import choose
 
 __all__ = ["AUTO", "TRAINING", "FewShotCrowd"]
 
-# What `auto` chooses from, on classes held out.
+# What `auto` chooses from.
 AUTO = (
     "em-full",
     "em-shrink",
@@ -65,7 +66,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
     ----------
     adapter
         How a task is learned, as the registry writes it: `name[setting=value,…]`; several with
-        semicolons between, or `auto`: the best of them on classes held out.
+        semicolons between, or `auto`: the best of them on the source.
     encoder
         What turns inputs into vectors, by name or as a network; `auto` takes features as they
         are and finds one that fits texts and images.
@@ -86,7 +87,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
     turns
         With 4, classes of images turned by right angles are classes too.
     held_out
-        Share of tasks, classes or items held out.
+        Share of tasks, classes or items that the embedding does not learn from.
     tuning
         Batches of episodes that the numbers of an adapter are fitted to.
     seed
@@ -166,10 +167,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
         x = in_memory(self.encoding_.prepare(inputs))
         sizes = self.sizes or Sizes()
-        parts = split(
-            as_tasks(x, y, task, self.turns, annotations), self.held_out, sizes, self.seed
-        )
-        self.split_ = parts.told
+        tasks = as_tasks(x, y, task, self.turns, annotations)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self._build(x)
@@ -180,6 +178,9 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
             if joint and len(names) > 1:
                 raise OptionError(f"{joint[0]} is trained with the embedding; name no other beside")
             made = {name: self.built(name) for name in names}
+            learns = bool(joint) or any(e.requires_grad for e in self.embedding_.parameters())
+            parts = split(tasks, self.held_out, sizes, self.seed) if learns else whole(tasks)
+            self.split_ = parts.told
             self._teach(parts, made[joint[0]] if joint else None, folder, resume, progress)
             self._choose(parts, made, joint)
         return self

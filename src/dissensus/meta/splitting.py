@@ -2,7 +2,7 @@
 
 Whole tasks are held out where there are at least four, otherwise whole classes of every task, where
 enough are left on both sides; otherwise some items of every class. What the embedding has not
-learned from tells most about tasks to come.
+learned from tells most about tasks to come. Where it learns nothing, nothing is held out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..errors import DataError
 from .episodes import Sizes
 from .tasks import Tasks
 
-__all__ = ["Split", "split"]
+__all__ = ["Split", "split", "whole"]
 
 _TASKS = 4
 
@@ -54,6 +54,11 @@ def split(tasks: Tasks, share: float, sizes: Sizes, seed: int) -> Split:
     if chosen.any() and all((~chosen & (task == name)).any() for name in names):
         return _by_class(tasks, chosen, f"{chosen.sum()} of {len(chosen)} classes")
     return _by_item(tasks, share, sizes.least, rng)
+
+
+def whole(tasks: Tasks) -> Split:
+    """Return all tasks on both sides, for an embedding that learns nothing from them."""
+    return Split(tasks, tasks.plain(), "nothing")
 
 
 def _by_class(tasks: Tasks, held: Array, told: str) -> Split:

@@ -2,7 +2,8 @@
 
 An adapter has few numbers (priors, scale, temperature), so a few hundred batches of episodes are
 enough. They are fitted on classes that the embedding has not learned from: on others it is surer
-than it will be. What matters most is the scale of distances, so that is sought over its whole
+than it will be. What matters most is the scale of distances and how much is believed of means and
+shares before anything is seen; steps would not get far in them, so they are sought over their whole
 range first.
 """
 
@@ -28,6 +29,8 @@ from .learner import EpisodeLearner
 __all__ = ["Choice", "choose", "tune"]
 
 _SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
+_TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # as so many items
+_BS = [1, 10, 100]  # the same
 _BATCH, _LR = 64, 0.01
 _ITEMS = 3200  # in the supports of a batch, at most
 
@@ -58,7 +61,8 @@ def tune(adapter: Adapter, source: EpisodeSource, *, steps: int = 300, seed: int
         return
     size = _size(source)
     if isinstance(adapter, Em):
-        _seek_scale(adapter, list(_some(source, 2 * size).batches(size, seed, 10**6)))
+        few = max(size // 8, 1)  # of many pools, so of many tasks
+        _seek(adapter, list(_some(source, 16 * few).batches(few, seed, 10**6)))
     width = source.tasks.x.shape[1]  # type: ignore[union-attr]
     learner = EpisodeLearner(Embedding(nn.Identity(), width), adapter, lr=_LR)
     settings = Training(
@@ -78,13 +82,20 @@ def _some(source: EpisodeSource, n_episodes: int) -> EpisodeSource:
 
 
 @torch.no_grad()
-def _seek_scale(adapter: Em, batches: list[Episodes]) -> None:
-    """Take the scale under which queries are most likely."""
-    loss = {}
-    for scale in _SCALES:
-        adapter.log_scale.fill_(log(scale))
-        loss[scale] = float(score(adapter, batches).log_loss.mean())
-    adapter.log_scale.fill_(log(min(loss, key=lambda scale: loss[scale])))
+def _seek(adapter: Em, batches: list[Episodes]) -> None:
+    """Take the numbers under which queries are most likely, one after the other, twice."""
+    classes = adapter.classes
+    for _ in range(2):
+        for number, values in (
+            (adapter.log_scale, _SCALES),
+            (classes.log_tau, _TAUS),
+            (classes.log_b, _BS),
+        ):
+            loss = {float(number): float(score(adapter, batches).log_loss.mean())}
+            for value in map(log, values):
+                number.fill_(value)
+                loss[value] = float(score(adapter, batches).log_loss.mean())
+            number.fill_(min(loss, key=lambda value: loss[value]))
 
 
 def choose(
