@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -266,6 +267,19 @@ def test_tuning_lowers_the_loss_and_finds_the_scale():
     before = score(adapter, source.batches(64, 5, 0)).log_loss.mean()
     tune(adapter, source, steps=20)
     assert score(adapter, source.batches(64, 5, 0)).log_loss.mean() < before
+
+
+def test_tuning_finds_how_far_means_of_weak_features_are_to_be_believed():
+    sizes = Sizes(ways=(3,), shots=(2, 8), annotators=(4,), queries=4)
+    source = source_of(64, sizes, width=100, far=0.3, n_classes=8, per_class=40)
+    adapter = adapters.create("em-full").build(100, 3)
+    tune(adapter, source, steps=1)
+    tau = adapter.classes.log_tau.detach()
+    assert float(tau.exp()) > 0.3  # steps alone would stay at a thousandth
+    many = list(replace(source, per_epoch=640).batches(16, 5, 0))
+    sought = score(adapter, many).log_loss.mean()
+    tau.fill_(np.log(0.001))
+    assert score(adapter, many).log_loss.mean() > sought
 
 
 def test_the_best_adapter_is_chosen_by_accuracy():

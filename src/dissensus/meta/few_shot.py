@@ -5,8 +5,8 @@
     target.predict_proba(X_new)
 
 `fit` trains an embedding on the source classes, fits the numbers of adapters on classes that it
-held out (on all, if the embedding learns nothing), and keeps the adapter that is best there. `adapt`
-takes no gradient steps.
+held out (on all, if the embedding learns nothing), and keeps the adapter that is best there.
+`adapt` takes no gradient steps.
 """
 
 from __future__ import annotations
