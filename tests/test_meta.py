@@ -149,7 +149,7 @@ def test_without_annotators_it_is_a_gaussian_mixture():
     u, _ = drawn(episodes=1, items=20)
     label = torch.full((1, 20, 1), -1)
     label[0, :3, 0] = torch.arange(3)
-    model = built(EmFull, steps=6, b=0.5, tau=0.2, c=1e-9, right=1e9)
+    model = built(EmFull, steps=6, b=0.5, tau=0.2, c=1e-9, right=1e9, centred=False)
     found = adapted(model, u, label).posterior[0]
     belief = torch.full((20, 3), 1 / 3)
     belief[:3] = torch.eye(3)
@@ -235,6 +235,19 @@ def test_renaming_classes_renames_beliefs(rule):
     renamed = torch.where(label >= 0, name[label.clamp(min=0)], -1)
     one, other = adapted(model, u, label), adapted(model, u, renamed)
     assert torch.allclose(one.posterior, other.posterior[:, :, name], atol=1e-10)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rule", RULES)
+def test_where_embeddings_lie_as_a_whole_does_not_matter(rule):
+    u, label = drawn()
+    model, moved = built(rule, steps=3, tau=5.0), u + 7.0
+    one, other = adapted(model, u, label), adapted(model, moved, label)
+    assert torch.allclose(one.posterior, other.posterior, atol=1e-9)
+    assert torch.allclose(believed(one, u), believed(other, moved), atol=1e-9)
+    published = built(rule, steps=3, tau=5.0, centred=False)
+    gap = adapted(published, u, label).posterior - adapted(published, moved, label).posterior
+    assert float(gap.abs().max()) > 1e-4
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -3,14 +3,14 @@
 Item n has a hidden class t and an embedding u. Annotator r, asked about it, says l:
 
     t ~ share                   share ~ Dirichlet(1 + b)
-    u ~ Normal(mean[t], 1)      mean[k] ~ Normal(0, 1 / tau)
+    u ~ Normal(mean[t], 1)      mean[k] ~ Normal(middle of the support, 1 / tau)
     l ~ given[r, ·, t]          by a model of annotators: see `Annotators`
 
 One step is M, then E, each in closed form. With n items and posterior[n, k] = P(t = k | u, labels):
 
     count[k] = Σ_n posterior[n, k]
     share[k] = (count[k] + b) / (n + K b)
-    mean[k]  = Σ_n posterior[n, k] u[n] / (count[k] + tau)
+    mean[k]  = (Σ_n posterior[n, k] u[n] + tau middle) / (count[k] + tau)
     said[r, l, k] = Σ_{n: r said l} posterior[n, k], from which `Annotators` make `given`
 
     joint[n, k] = log share[k] − ‖u[n] − mean[k]‖² / 2 + Σ_{r said l of n} log given[r, l, k]
@@ -19,6 +19,9 @@ One step is M, then E, each in closed form. With n items and posterior[n, k] = P
 The objective Σ_n logsumexp joint[n, ·] + log priors never falls. The start is the share of votes;
 items that nobody labelled start even and join in, as in a Gaussian mixture. After `steps` M steps
 a new item has P(t = k | u) ∝ share[k] exp(−‖u − mean[k]‖² / 2), sharpened by `temperature`.
+
+The paper has means around zero (`centred=False`). Around the middle of the task's own items it does
+not matter where embeddings of new classes lie as a whole, which those of the source cannot tell.
 
 One faultless annotator, one step and no priors: prototypical networks. Embeddings that are all the
 same: Dawid & Skene with priors. No annotators: a Gaussian mixture.
@@ -159,13 +162,14 @@ class Em(Adapter):
     def __init__(self, classes: Gaussians, annotators: Annotators, settings: EmRule) -> None:
         super().__init__()
         self.classes, self.annotators = classes, annotators
-        self.steps, self.starts = settings.steps, settings.starts
+        self.steps, self.starts, self.centred = settings.steps, settings.starts, settings.centred
         self.log_scale = logarithm(settings.scale)
         self.log_temperature = logarithm(settings.temperature)
         self.log_evidence = logarithm(settings.evidence) if self.starts == "everyone" else None
 
     def adapt(self, support: Items) -> EmTask:
-        support = self.scaled(support)
+        middle = self.middle(support)
+        support = self.scaled(support, middle)
         starts, usable = self._beliefs(support)  # (start, episode, item, class), (start, episode)
         items = support.repeat(len(starts)) if len(starts) > 1 else support
         posterior = starts.flatten(0, 1)
@@ -181,11 +185,15 @@ class Em(Adapter):
             objective = self.objective(items, classes, crowd).reshape(len(starts), -1)
             objective = (self.log_evidence.exp() * objective).masked_fill(~usable, -torch.inf)
             log_weight = objective.log_softmax(dim=0)
-        return EmTask(self, support, classes, crowd, log_weight)
+        return EmTask(self, support, middle, classes, crowd, log_weight)
 
-    def scaled(self, items: Items) -> Items:
-        """Return items with embeddings in units of the classes' spread."""
-        return items._replace(u=items.u * self.log_scale.exp())
+    def middle(self, support: Items) -> Tensor:
+        """Return around what class means are believed to lie: (episode, 1, feature)."""
+        return share(support.present * self.centred, dim=1)[:, None] @ support.u
+
+    def scaled(self, items: Items, middle: Tensor) -> Items:
+        """Return items with embeddings from the middle, in units of the classes' spread."""
+        return items._replace(u=(items.u - middle) * self.log_scale.exp())
 
     def joint(self, items: Items, classes: Any, crowd: Any) -> Tensor:
         """Return log P(class, embedding, labels): (episode, item, class)."""
@@ -222,9 +230,15 @@ class EmTask(Adapted):
     """Tasks learned by EM, from one or several starts."""
 
     def __init__(
-        self, model: Em, support: Items, classes: Any, crowd: Any, log_weight: Tensor
+        self,
+        model: Em,
+        support: Items,
+        middle: Tensor,
+        classes: Any,
+        crowd: Any,
+        log_weight: Tensor,
     ) -> None:
-        self.model, self.support = model, support
+        self.model, self.support, self.middle = model, support, middle
         self.classes, self.crowd = classes, crowd
         self.log_weight = log_weight  # (start, episode)
 
@@ -233,7 +247,7 @@ class EmTask(Adapted):
 
         They have to be of the annotators of the support, in the same order.
         """
-        model, items = self.model, self.model.scaled(items)
+        model, items = self.model, self.model.scaled(items, self.middle)
         items = items.repeat(len(self.log_weight)) if len(self.log_weight) > 1 else items
         log = model.classes.log_predictive(self.classes, items.u) * model.log_temperature.exp()
         if len(items.said):
@@ -277,6 +291,8 @@ class EmRule(Rule):
         Precision of the prior of class means.
     evidence
         How much an end counts by its objective, of several starts.
+    centred
+        Believe class means to lie around the middle of the support, not around zero.
     """
 
     steps: Count = 2
@@ -286,6 +302,7 @@ class EmRule(Rule):
     b: Positive = 1.0
     tau: Positive = 1e-3
     evidence: Positive = 1.0
+    centred: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
