@@ -432,7 +432,7 @@ def _against_ours(found: dict[str, list[float]], sizes: Sequence[int]) -> tuple[
     rows = []
     for name in dict.fromkeys(key.split("|")[0] for key in found):
         values = [np.array(found[f"{name}|{size}"]) for size in sizes]
-        ours = [np.array(found[f"ours, none|{size}"]) for size in sizes]
+        ours = [np.array(found[f"ours, linear|{size}"]) for size in sizes]
         gaps = [one - other for one, other in zip(values, ours, strict=True)]
         rows.append([name, *(f"{v.mean():.3f}" for v in values), *map(_mean, gaps)])
     columns = ["method", *(f"{size} items" for size in sizes)]
