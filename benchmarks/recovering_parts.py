@@ -93,6 +93,14 @@ def entropy() -> None:
             if split < _TUNED_ON[name]:
                 for shown, spec, what in TUNED:
                     tell(f"entropy of {shown}", measures.entropy(measured(name, split, spec)[what]))
+                auto, tuned = (
+                    measured(name, split, spec)["proba"] for spec in ("auto", TUNED[2][1])
+                )
+                tell("entropy of auto, on these splits alone", measures.entropy(auto))
+                tell(
+                    "entropy of the mean of auto and the last 2 layers tuned",
+                    measures.entropy((auto + tuned) / 2),
+                )
             found = stored(
                 f"{name}-{split}-shaken", lambda name=name, split=split: shaken(name, split)
             )
