@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 __all__ = ["Hosts", "can_make_hosts", "train_on_two_hosts"]
@@ -106,15 +107,19 @@ def train_on_two_hosts(folder: Path) -> dict[str, Any]:
     began = time.monotonic()
     with Hosts() as hosts:
         running = []
+        with socket() as free:
+            free.bind((hosts.addresses[0], 0))
+            port = str(free.getsockname()[1])
         for place in range(2):
             command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
             command += ["--node-rank", str(place), "--nproc-per-node", "1"]
-            command += ["--master-addr", hosts.addresses[0], "--master-port", "29511"]
+            command += ["--master-addr", hosts.addresses[0], "--master-port", port]
             told = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[place]}
             command += [*script, "--out", str(folder / "two.json")]
             running.append(hosts.start(place, command, env=told, stderr=subprocess.PIPE))
-        ended = [one.communicate(timeout=300)[1] for one in running]
-    if any(one.returncode for one in running):
+        _wait(running)
+        ended = [one.communicate()[1] for one in running]
+    if not (folder / "two.json").exists() or all(one.returncode for one in running):
         return {"failed": ended[0].decode()[-500:] + ended[1].decode()[-500:]}
     seconds = time.monotonic() - began
     checkpoint = (folder / "run" / "checkpoint.safetensors").exists()
@@ -129,6 +134,22 @@ def train_on_two_hosts(folder: Path) -> dict[str, Any]:
         "loss of two processes on one": here["loss"],
         "weights bit for bit the same": two["weights"] == here["weights"],
     }
+
+
+def _wait(running: list[subprocess.Popen[bytes]], limit: float = 300, grace: float = 20) -> None:
+    """Wait for launchers; once one has ended, the other gets a while.
+
+    A launcher waits up to five minutes for one that has gone already, long after all training.
+    """
+    until = time.monotonic() + limit
+    while any(one.poll() is None for one in running) and time.monotonic() < until:
+        if any(one.returncode is not None for one in running):
+            until = min(until, time.monotonic() + grace)
+            grace = limit
+        time.sleep(0.1)
+    for one in running:
+        if one.poll() is None:
+            one.kill()
 
 
 def _do(*words: str) -> None:
