@@ -24,6 +24,7 @@ from typing import Any
 __all__ = ["Hosts", "can_make_hosts", "train_on_two_hosts"]
 
 ROOT = Path(__file__).parents[1]
+Launcher = subprocess.Popen[bytes]
 
 
 def can_make_hosts() -> bool:
@@ -117,9 +118,10 @@ def train_on_two_hosts(folder: Path) -> dict[str, Any]:
             told = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[place]}
             command += [*script, "--out", str(folder / "two.json")]
             running.append(hosts.start(place, command, env=told, stderr=subprocess.PIPE))
-        _wait(running)
+        left = _wait(running)
         ended = [one.communicate()[1] for one in running]
-    if not (folder / "two.json").exists() or all(one.returncode for one in running):
+    wrong = any(one.returncode for one in running if one not in left) or len(left) == 2
+    if wrong or not (folder / "two.json").exists():
         return {"failed": ended[0].decode()[-500:] + ended[1].decode()[-500:]}
     seconds = time.monotonic() - began
     checkpoint = (folder / "run" / "checkpoint.safetensors").exists()
@@ -136,8 +138,8 @@ def train_on_two_hosts(folder: Path) -> dict[str, Any]:
     }
 
 
-def _wait(running: list[subprocess.Popen[bytes]], limit: float = 300, grace: float = 20) -> None:
-    """Wait for launchers; once one has ended, the other gets a while.
+def _wait(running: list[Launcher], limit: float = 300, grace: float = 20) -> list[Launcher]:
+    """Wait for launchers; once one has ended, the other gets a while. Return whom it ended.
 
     A launcher waits up to five minutes for one that has gone already, long after all training.
     """
@@ -147,9 +149,10 @@ def _wait(running: list[subprocess.Popen[bytes]], limit: float = 300, grace: flo
             until = min(until, time.monotonic() + grace)
             grace = limit
         time.sleep(0.1)
-    for one in running:
-        if one.poll() is None:
-            one.kill()
+    left = [one for one in running if one.poll() is None]
+    for one in left:
+        one.kill()
+    return left
 
 
 def _do(*words: str) -> None:

@@ -28,7 +28,7 @@ from ..learning._encoding import encoding_for, pieces
 from ..nn.batches import Source, inputs_of
 from ..nn.inputs import Arrays, as_inputs
 from ..nn.settings import Training
-from ..nn.training import train
+from ..nn.training import History, train
 from ..registry import adapters
 from .adapter import Adapter
 from .embedding import Embedding, Head
@@ -181,7 +181,9 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
             learns = bool(joint) or any(e.requires_grad for e in self.embedding_.parameters())
             parts = split(tasks, self.held_out, sizes, self.seed) if learns else whole(tasks)
             self.split_ = parts.told
-            self._teach(parts, made[joint[0]] if joint else None, folder, resume, progress)
+            self.history_: History | None = None
+            if learns:
+                self._teach(parts, made[joint[0]] if joint else None, folder, resume, progress)
             self._choose(parts, made, joint)
         return self
 
@@ -217,11 +219,8 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         resume: bool,
         progress: Any,
     ) -> None:
-        """Train the embedding, if there is anything to train."""
-        self.history_ = None
+        """Train the embedding."""
         settings = replace(self.training or TRAINING, seed=self.seed)
-        if joint is None and not any(e.requires_grad for e in self.embedding_.parameters()):
-            return
         learner: Any
         shared = {"folder": folder, "resume": resume, "progress": progress}
         if joint is None and self.teach == "classes":
