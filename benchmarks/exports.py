@@ -117,7 +117,7 @@ def _annotation(task: int, number: int, who: int, said: int, stars: int, begin: 
 
 def read_ours(path: str) -> Found:
     """Read an export into annotations, the recognition of its format included."""
-    from dissensus.io import examine
+    from dissensus.readers import examine
 
     start, used = perf_counter(), process_time()
     found = examine(path)

@@ -232,8 +232,8 @@ def make(number: int) -> tuple[str, bytes]:
 def try_one(number: int, path: Path) -> tuple[str, str]:
     """Return how reading the changed file ended, and what was said."""
     from dissensus.errors import DataError
-    from dissensus.io import examine
-    from dissensus.io.exports import TOOLS
+    from dissensus.readers import examine
+    from dissensus.readers.exports import TOOLS
 
     draw = np.random.default_rng([number, 1])
     _, body = make(number)
@@ -263,7 +263,7 @@ def try_one(number: int, path: Path) -> tuple[str, str]:
 
 def child(first: int, seconds: float) -> None:
     """Try one number after another, and write how each ended."""
-    import dissensus.io  # noqa: F401
+    import dissensus.readers  # noqa: F401
 
     def late(*_: Any) -> None:
         raise TimeoutError(f"took more than {PATIENCE} s")

@@ -34,7 +34,7 @@ from dissensus.learning._base import Crowd, CrowdModel, Method, Seen
 from dissensus.learning._network import Classifier
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.nn import Examples, Training, train
-from dissensus.nn.holding import hold_out
+from dissensus.nn.validation_split import hold_out
 from dissensus.registry import learners
 from learning import SETS, STUDENT, Data, scores
 from pages import Section, Table

@@ -62,7 +62,7 @@ ROWS: list[tuple[str, str, str]] = [
 def loaded(name: str) -> tuple[SoftSet, Views]:
     """Return a set and its views: vectors and places of MiniLM, and the texts."""
     from dissensus.nn import as_inputs, encoder_for
-    from dissensus.recovery._nets.views import views_of
+    from dissensus.recovery._nets.features import views_of
 
     data = soft_set(name)
     inputs = as_inputs(list(data.texts))

@@ -151,7 +151,7 @@ def _scaled(values: Any) -> Any:
 def shaken(name: str, split: int, copies: int = 8) -> dict[str, Any]:
     """Return what kernel ridge makes of shaken test texts, and how surprised it expects to be."""
     from dissensus.nn import as_inputs, encoder_for
-    from dissensus.recovery._nets.views import views_of
+    from dissensus.recovery._nets.features import views_of
     from dissensus.recovery.kernel_ridge import KernelRidge, centred
 
     data, views = loaded(name)
@@ -268,7 +268,7 @@ def cost() -> None:
 
     def work() -> dict[str, Any]:
         from dissensus.nn import as_inputs, encoder_for
-        from dissensus.recovery._nets.views import views_of
+        from dissensus.recovery._nets.features import views_of
 
         data = soft_set_of("hs_brexit")
         items = np.random.default_rng(0).permutation(len(data.texts))
@@ -322,7 +322,7 @@ def _fresh(encoder: Any, inputs: Any, needs: Sequence[str]) -> Views:
     """Return views that are computed now, whatever a cache holds."""
     import torch
 
-    from dissensus.recovery._nets.views import Raw
+    from dissensus.recovery._nets.features import Raw
 
     if "raw" in needs:
         return Views(None, None, Raw(encoder, inputs))
@@ -349,7 +349,7 @@ def spans() -> None:
 
     def views() -> Views:
         from dissensus.nn import as_inputs, encoder_for
-        from dissensus.recovery._nets.views import views_of
+        from dissensus.recovery._nets.features import views_of
 
         inputs = as_inputs(texts)
         return views_of(encoder_for("minilm", inputs), inputs, ("vectors", "places", "raw"))

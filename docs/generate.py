@@ -15,7 +15,7 @@ import click
 from dissensus.catalogue import Entry, catalogue
 from dissensus.cli import VERBS, cli
 from dissensus.identification.scores import SCORES
-from dissensus.io.exports import TOOLS, tool
+from dissensus.readers.exports import TOOLS, tool
 
 DOCS = Path(__file__).parent
 BEGIN_FORMATS, END_FORMATS = "<!-- formats: generated -->", "<!-- /formats -->"

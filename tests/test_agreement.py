@@ -29,7 +29,7 @@ from dissensus.agreement import (
     scott_pi,
     split_options,
 )
-from dissensus.agreement._panel import Panel
+from dissensus.agreement._joint import Panel
 from dissensus.agreement._votes import count_votes
 from dissensus.agreement.differences import create_difference
 from dissensus.agreement.intervals import blocks, draws, interval_of

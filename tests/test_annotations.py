@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, Numbers, read
 from dissensus._names import code
-from dissensus.io.coding import code_columns
+from dissensus.readers.coding import code_columns
 from tests.support import annotation_rows, relation, rows_of
 
 ROWS = [("a", "x", "cat"), ("b", "x", "dog"), ("a", "y", "dog"), ("a", "x", "cat")]

@@ -12,7 +12,7 @@ from dissensus.checking._finding import Facts
 from dissensus.checking.labels import _loosely, like_one
 from dissensus.checking.streams import _with_most
 from dissensus.checking.times import seconds
-from dissensus.io import Reading, examine
+from dissensus.readers import Reading, examine
 from tests.support import SHARED, annotation_rows, relation, rows_of, run, shared, shared_truth
 
 

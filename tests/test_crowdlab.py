@@ -9,7 +9,7 @@ from dissensus import Annotations, DataError, aggregate, simulate, write
 from dissensus.identification._tally import agreement_with_others, majority, worst_class
 from dissensus.identification.activelab import activelab
 from dissensus.identification.crowdlab import crowdlab
-from dissensus.io.probabilities import read_probabilities
+from dissensus.readers.probabilities import read_probabilities
 
 
 def drawn(seed, *, n_items=60, n_annotators=8, n_classes=4, sharp=3.0, gaps=0.6, models=1):

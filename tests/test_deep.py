@@ -31,8 +31,6 @@ from dissensus.catalogue import catalogue, glances
 from dissensus.cli._deep import network_options
 from dissensus.cli._learned import read_data
 from dissensus.errors import DataError, OptionError
-from dissensus.io import examine
-from dissensus.io.beside import read_removed
 from dissensus.learning._base import Crowd
 from dissensus.learning._network import Classifier
 from dissensus.learning.classifier import CrowdClassifier
@@ -44,6 +42,8 @@ from dissensus.nn import Examples, as_inputs, encoder_for, read_inputs
 from dissensus.nn.encoders import encoder_spec
 from dissensus.nn.encoders._weights import weights_file
 from dissensus.nn.reading import class_folders, read_stock
+from dissensus.readers import examine
+from dissensus.readers.side_tables import read_removed
 
 from .support import run
 

@@ -20,10 +20,10 @@ from dissensus import (
     simulate,
     write,
 )
-from dissensus.estimation import Gaussian
-from dissensus.estimation._base import Fit
-from dissensus.io.numeric import kind_of_labels, numbers_from, read_numbers
+from dissensus.aggregation.numeric import Gaussian
+from dissensus.aggregation.numeric._base import Fit
 from dissensus.params import describe_fields
+from dissensus.readers.numeric import kind_of_labels, numbers_from, read_numbers
 from tests.support import run, shared, shared_path, shared_truth
 
 METHODS = list(estimators)

@@ -460,7 +460,7 @@ def pictures(tmp_path_factory):
     """A folder as peerannot has them: bars, crosses, discs, and noise that nobody can tell."""
     from PIL import Image
 
-    from dissensus.io.folders import write_folder
+    from dissensus.readers.folders import write_folder
 
     folder = tmp_path_factory.mktemp("pictures")
     rng = np.random.default_rng(0)

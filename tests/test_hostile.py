@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from dissensus import DataError, read
-from dissensus.io import examine
-from dissensus.io.exports import TOOLS
-from dissensus.io.packing import unpacked
+from dissensus.readers import examine
+from dissensus.readers.exports import TOOLS
+from dissensus.readers.packing import unpacked
 from tests.support import rows_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -220,8 +220,8 @@ def test_records_with_other_types_than_expected_end_well(tmp_path):
 MEASURE = """
 import resource, sys
 from dissensus import DataError
-from dissensus.io import examine
-import dissensus.io.label_studio, dissensus.io.huggingface
+from dissensus.readers import examine
+import dissensus.readers.label_studio, dissensus.readers.huggingface
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:
     try:

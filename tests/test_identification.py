@@ -18,10 +18,10 @@ from dissensus import (
     identify,
     simulate,
 )
+from dissensus.identification.behaviour import habits
 from dissensus.identification.cleaning import clean, read_rule
 from dissensus.identification.copying import copies, discoveries
-from dissensus.identification.habits import habits
-from dissensus.identification.others import heard_others, others
+from dissensus.identification.leave_one_out import heard_others, others
 from dissensus.identification.proportions import chance_of_difference, proportion
 from dissensus.identification.scores import SCORES, Asked, find_score, score
 from dissensus.identification.spam import (

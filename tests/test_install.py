@@ -18,7 +18,7 @@ from dissensus import (
     read_truth,
     simulators,
 )
-from dissensus.io.image_links import Pictures
+from dissensus.datasets.image_links import Pictures
 from tests.support import relation, run
 
 

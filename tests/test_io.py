@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, aggregate, read, read_truth, simulate, write
-from dissensus.io import losses, read_predictions
-from dissensus.io.simulated import write_simulation
+from dissensus.readers import read_predictions
+from dissensus.writers import losses
+from dissensus.writers.simulated import write_simulation
 from tests.support import annotation_rows, relation
 
 TABLES = [

@@ -9,7 +9,7 @@ from hypothesis import given
 from scipy.stats import rankdata
 
 from dissensus import Annotations, OptionError, aggregate, simulate
-from dissensus.identification._stories import Stories, stories
+from dissensus.identification._causes import Stories, stories
 from dissensus.identification.items import CAUSES, _causes, item_scores, vote_entropy
 from tests.support import annotation_rows, relation, rows_of, shared, shared_truth
 

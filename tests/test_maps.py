@@ -16,7 +16,7 @@ from dissensus.errors import MethodError, OptionError
 from dissensus.nn import Texts, as_inputs, encoder_for
 from dissensus.simulation.tendency import simulate_tendency
 from dissensus.tendency._base import Views
-from dissensus.tendency._drawn import heat
+from dissensus.tendency._map_images import heat
 from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_agreement
 from dissensus.tendency.map_report import map_report
 from dissensus.tendency.maps import look, queries_of, word_maps, word_spans

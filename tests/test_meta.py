@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'diss
 
 from dissensus import Annotations
 from dissensus.meta.em import Em, MapRule
-from dissensus.meta.em_fooled import EmFooled
 from dissensus.meta.em_full import EmFull
+from dissensus.meta.em_item_confusion import EmFooled
 from dissensus.meta.em_kinds import EmKinds
 from dissensus.meta.em_one_coin import EmOneCoin
 from dissensus.meta.em_shrink import EmShrink

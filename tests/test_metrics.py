@@ -20,8 +20,8 @@ from dissensus import (
     write,
 )
 from dissensus._names import as_names, numbered
-from dissensus.io import as_numbers, read_predictions
 from dissensus.metrics import Predictions, Values
+from dissensus.readers import as_numbers, read_predictions
 from tests.support import run, shared, shared_truth
 
 NUMBERS = ["mae", "rmse", "pearson", "spearman"]

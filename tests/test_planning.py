@@ -21,7 +21,6 @@ from dissensus import (
 from dissensus.planning import Curve, Gap, Point
 from dissensus.planning._base import Voices, mean_voices
 from dissensus.planning._choose import Terms, choose
-from dissensus.planning._hopes import Hopes
 from dissensus.planning._information import (
     entropy,
     expected_accuracy,
@@ -29,7 +28,8 @@ from dissensus.planning._information import (
     information,
     information_table,
 )
-from dissensus.planning._outlook import Outlook, fit, outlook
+from dissensus.planning._lookahead import Hopes
+from dissensus.planning._posterior_state import Outlook, fit, outlook
 from dissensus.planning.curve import gap_on
 from dissensus.reporting.curve import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth

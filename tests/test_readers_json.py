@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import DataError
-from dissensus.io import examine
-from dissensus.io._answers import joined
-from dissensus.io.exports import TOOLS, head_of, tool
-from dissensus.io.sources import open_source
+from dissensus.readers import examine
+from dissensus.readers._answers import joined
+from dissensus.readers.exports import TOOLS, head_of, tool
+from dissensus.readers.sources import open_source
 from tests.support import run
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -467,7 +467,7 @@ def test_any_text_is_a_choice(said, tmp_path_factory):
 
 @given(st.lists(options, unique=True))
 def test_joined_options_come_apart_again(chosen):
-    from dissensus.io.content import chosen_options
+    from dissensus.writers.content import chosen_options
 
     assert chosen_options(joined(chosen) or "(none)") == sorted(chosen, key=lambda o: joined([o]))
 

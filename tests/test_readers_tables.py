@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, read
-from dissensus.io import examine
-from dissensus.io.columns import NEEDED
-from dissensus.io.exports import TOOLS, head_of, tool, tool_of
-from dissensus.io.sources import open_source
+from dissensus.readers import examine
+from dissensus.readers.columns import NEEDED
+from dissensus.readers.exports import TOOLS, head_of, tool, tool_of
+from dissensus.readers.sources import open_source
 from tests.support import SHARED, annotation_rows, relation, rows_of, run
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -16,11 +16,11 @@ from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.nn import as_inputs, encoder_for
 from dissensus.recovery._base import People, Places, Views
 from dissensus.recovery._nets.copies import copy_of
+from dissensus.recovery._nets.features import Raw, views_of
 from dissensus.recovery._nets.heads import Heads
 from dissensus.recovery._nets.members import taught
-from dissensus.recovery._nets.tails import tail_of
-from dissensus.recovery._nets.views import Raw, views_of
-from dissensus.recovery._nets.weighing import alike, bagged, folded
+from dissensus.recovery._nets.sample_weights import alike, bagged, folded
+from dissensus.recovery._nets.top_layers import tail_of
 from dissensus.recovery._networks import said_once
 from dissensus.recovery.auto import mixing_weights
 from dissensus.recovery.crossval import cross_validate, folds_of, majority

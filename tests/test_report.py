@@ -22,13 +22,13 @@ from dissensus import (
     report_rounds,
     simulate,
 )
-from dissensus.io import Reading
-from dissensus.io.texts import read_texts
+from dissensus.readers import Reading
+from dissensus.readers.texts import read_texts
 from dissensus.reporting import embedding
 from dissensus.reporting._steps import compared
 from dissensus.reporting.charts import save_chart
+from dissensus.reporting.group_report import split_by
 from dissensus.reporting.pictures import embedded
-from dissensus.reporting.rounds import split_by
 from dissensus.reporting.sentences import advice, amount, listed, percent
 
 from .support import annotation_rows, relation, run, shared, shared_truth

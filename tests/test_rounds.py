@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from dissensus import aggregate, aggregators, estimate, estimators, simulate
-from dissensus._rounds import rounds, still
+from dissensus._fixed_point import rounds, still
 
 
 class Halved(NamedTuple):

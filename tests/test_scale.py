@@ -16,8 +16,6 @@ import pytest
 from dissensus import DataError, MethodError, OptionError, aggregate, aggregators, agree, simulate
 from dissensus._names import numbered
 from dissensus.engine.disk import Disk
-from dissensus.io import shard_files
-from dissensus.io.chunks import chunks_of, find_files, read_all
 from dissensus.scale import (
     aggregate_files,
     agree_shards,
@@ -26,6 +24,8 @@ from dissensus.scale import (
     quality_intervals,
 )
 from dissensus.scale.files import fits
+from dissensus.sharded import shard_files
+from dissensus.sharded.chunks import chunks_of, find_files, read_all
 from tests.support import run
 
 ROOT = Path(__file__).parents[1]

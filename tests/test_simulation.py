@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus.annotations import Annotations
+from dissensus.answers.numbers import Numbers
 from dissensus.errors import DataError, MethodError, OptionError
-from dissensus.measurements import Numbers
 from dissensus.registry import simulators
 from dissensus.simulation import _fast, simulate
 from dissensus.simulation._assign import dealt, drawn, loads

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from dissensus import Annotations, DataError, MethodError, aggregate, aggregators, evaluate
 from dissensus.aggregation import GoldMajority, MMsr, Plantnet, TwoThirds, Weighted
 from dissensus.aggregation.m_msr import complete
-from dissensus.io.beside import read_authors, read_scores, read_skills
+from dissensus.readers.side_tables import read_authors, read_scores, read_skills
 from dissensus.simulation._assign import dealt
 from tests.support import annotation_rows, relation, shared, shared_truth
 

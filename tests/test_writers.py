@@ -19,9 +19,10 @@ from dissensus import (
     read,
     write,
 )
-from dissensus.io import Reading, examine, losses
-from dissensus.io.content import chosen_options
-from dissensus.io.targets import TARGETS, place_of
+from dissensus.readers import Reading, examine
+from dissensus.writers import losses
+from dissensus.writers.content import chosen_options
+from dissensus.writers.targets import TARGETS, place_of
 from tests.support import relation, rows_of, run
 
 AWKWARD = [

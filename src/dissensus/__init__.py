@@ -20,30 +20,31 @@ from ._version import __version__
 if TYPE_CHECKING:
     from ._demo import demo
     from .aggregation import aggregate
+    from .aggregation.numeric import Estimation, estimate
     from .agreement import agree
     from .annotations import Annotations
+    from .answers.numbers import Numbers
     from .checking import check
     from .comparison import compare
+    from .datasets.install import install
     from .errors import DataError, DissensusError, MethodError, OptionError
-    from .estimation import Estimation, estimate
     from .identification import identify
     from .identification.activelab import activelab
     from .identification.crowdlab import crowdlab
     from .identification.items import item_scores
-    from .io import read, read_truth, write
-    from .io.install import install
-    from .io.probabilities import read_probabilities
-    from .measurements import Numbers
     from .metrics import evaluate
     from .planning import Plan, plan
+    from .readers import read, read_truth
+    from .readers.probabilities import read_probabilities
     from .registry import aggregators, estimators, policies, simulators
+    from .reporting.group_report import report_rounds
     from .reporting.number_report import report_numbers
     from .reporting.report import report
-    from .reporting.rounds import report_rounds
     from .reporting.summary import summarise
     from .resampling import bootstrap
     from .result import Aggregation
     from .simulation import simulate
+    from .writers import write
 
 __all__ = [
     "Aggregation",
@@ -100,29 +101,29 @@ _HOMES = {
     "crowdlab": "identification.crowdlab",
     "demo": "_demo",
     "DissensusError": "errors",
-    "estimate": "estimation",
-    "Estimation": "estimation",
+    "estimate": "aggregation.numeric",
+    "Estimation": "aggregation.numeric",
     "estimators": "registry",
     "evaluate": "metrics",
     "identify": "identification",
     "MethodError": "errors",
-    "Numbers": "measurements",
+    "Numbers": "answers.numbers",
     "OptionError": "errors",
-    "install": "io.install",
+    "install": "datasets.install",
     "item_scores": "identification.items",
     "Plan": "planning",
     "plan": "planning",
     "policies": "registry",
-    "read": "io",
-    "read_probabilities": "io.probabilities",
-    "read_truth": "io",
+    "read": "readers",
+    "read_probabilities": "readers.probabilities",
+    "read_truth": "readers",
     "report": "reporting.report",
     "report_numbers": "reporting.number_report",
     "report_rounds": "reporting.rounds",
     "simulate": "simulation",
     "simulators": "registry",
     "summarise": "reporting.summary",
-    "write": "io",
+    "write": "writers",
 }
 
 

@@ -29,7 +29,7 @@ from .params import Settings, describe_fields, spoken
 
 if TYPE_CHECKING:
     from .aggregation._base import Aggregator
-    from .estimation._base import Estimator
+    from .aggregation.numeric._base import Estimator
     from .learning._base import Method
     from .meta.adapter import Rule
     from .planning._base import Policy
@@ -230,14 +230,14 @@ aggregators: Registry[Aggregator] = Registry(
 estimators: Registry[Estimator] = Registry(
     "estimate",
     {
-        "mean": "dissensus.estimation.mean:Mean",
-        "median": "dissensus.estimation.median:Median",
-        "trimmed-mean": "dissensus.estimation.trimmed_mean:TrimmedMean",
-        "lfc-n": "dissensus.estimation.lfc_n:LfcN",
-        "gaussian": "dissensus.estimation.gaussian:Gaussian",
-        "catd": "dissensus.estimation.catd:Catd",
-        "crh": "dissensus.estimation.crh:Crh",
-        "pm": "dissensus.estimation.pm:Pm",
+        "mean": "dissensus.aggregation.numeric.mean:Mean",
+        "median": "dissensus.aggregation.numeric.median:Median",
+        "trimmed-mean": "dissensus.aggregation.numeric.trimmed_mean:TrimmedMean",
+        "lfc-n": "dissensus.aggregation.numeric.lfc_n:LfcN",
+        "gaussian": "dissensus.aggregation.numeric.gaussian:Gaussian",
+        "catd": "dissensus.aggregation.numeric.catd:Catd",
+        "crh": "dissensus.aggregation.numeric.crh:Crh",
+        "pm": "dissensus.aggregation.numeric.pm:Pm",
     },
     {"student-t": "gaussian[freedom=4]"},
 )
@@ -300,7 +300,7 @@ adapters: Registry[Rule] = Registry(
         "em-one-coin": "dissensus.meta.em_one_coin:EmOneCoin",
         "em-shrink": "dissensus.meta.em_shrink:EmShrink",
         "em-kinds": "dissensus.meta.em_kinds:EmKinds",
-        "em-fooled": "dissensus.meta.em_fooled:EmFooled",
+        "em-fooled": "dissensus.meta.em_item_confusion:EmFooled",
         "vb-full": "dissensus.meta.vb_full:VbFull",
         "vb-kinds": "dissensus.meta.vb_kinds:VbKinds",
         "prototypes": "dissensus.meta.prototypes:Prototypes",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ._names import Names, as_names, with_gaps
 from ._relation import Array, Floats, Integers, frozen
-from ._stored import below, relation_of, restoring, store
+from ._serialization import below, relation_of, restoring, store
 from .annotations import Annotations
 from .errors import DataError, OptionError
 

@@ -15,8 +15,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._fixed_point import rounds, still
 from .._relation import Floats
-from .._rounds import rounds, still
 from ..annotations import Annotations, Part
 from ..params import Count, NonNegative
 from ..result import Aggregation

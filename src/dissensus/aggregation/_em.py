@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._fixed_point import Ended, rounds, still
 from .._relation import Floats, Integers
-from .._rounds import Ended, rounds, still
 from ..annotations import Part
 from ..params import Count, NonNegative
 from ..result import Aggregation

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._discovery import ByConfidence
 from .._relation import Floats
 from ._base import Fit
+from ._truth_discovery import ByConfidence
 from ._votes import IteratedVote, Record
 
 __all__ = ["Catd"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._discovery import ByShare
 from .._relation import Floats
 from ._base import Fit
+from ._truth_discovery import ByShare
 from ._votes import Found, IteratedVote, Record
 
 __all__ = ["Crh"]

@@ -19,8 +19,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from .._fixed_point import still
 from .._relation import Floats, Integers
-from .._rounds import still
 from ..annotations import Part
 from ..engine import add
 from ._alternating import AlternatingAggregator, Reached, expected, first_belief

@@ -203,7 +203,7 @@ class Plantnet(Aggregator):
         """Return the annotator whose item it is, -1 where that is not known: (item)."""
         author = np.full(said.n_items, -1)
         if self.authors:
-            from ..io.beside import read_authors
+            from ..readers.side_tables import read_authors
 
             named = read_authors(self.authors)
             item = places(as_names(named.keys()), said.items)
@@ -221,7 +221,7 @@ class Plantnet(Aggregator):
 
     def _sure(self, said: Annotations) -> Truths:
         """Return where the machine's score is high enough: (item)."""
-        from ..io.beside import read_scores
+        from ..readers.side_tables import read_scores
 
         if not self.scores:
             raise MethodError(

@@ -66,7 +66,7 @@ class Weighted(WeightedVote):
 
     def _given(self) -> dict[str, float]:
         """Return the skills, by annotator."""
-        from ..io.beside import read_skills
+        from ..readers.side_tables import read_skills
 
         found = read_skills(self.file) if self.file else {}
         return found | (_parsed(self.skills) if self.skills else {})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..annotations import Annotations
-from ._panel import Panel
+from ._joint import Panel
 from .differences import Wish, class_values
 from .result import Estimate
 

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from .._relation import Floats
-from ._sums import Sums, Terms
+from ._statistics import Sums, Terms
 from .differences import Difference
 
 __all__ = ["Formula", "alpha", "conger_chance", "corrected", "linearised_error", "ordinal_alpha"]

@@ -12,11 +12,11 @@ from scipy.special import ndtri
 from .._names import as_names
 from .._relation import Floats
 from ..annotations import Annotations
+from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
-from ..measurements import Numbers
+from ._joint import Panel
 from ._measures import Measure, find_measure
 from ._notes import notes_on
-from ._panel import Panel
 from .differences import LEVELS, Wish
 from .intervals import IntervalKind, blocks, check_interval, draws, interval_of, jackknife_error
 from .options import split_options

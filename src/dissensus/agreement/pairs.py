@@ -22,7 +22,7 @@ from .._names import Names
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
-from ._meetings import Meetings
+from ._co_annotation import Meetings
 from .differences import Wish, weights_to_difference
 
 __all__ = ["PairMeasure", "Pairs", "cohen_kappa", "pairwise", "scott_pi"]

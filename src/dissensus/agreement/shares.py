@@ -6,7 +6,7 @@ import numpy as np
 
 from .._relation import Floats
 from ..annotations import Annotations
-from ._sums import own_votes
+from ._statistics import own_votes
 from ._votes import Votes, count_votes
 from .differences import Difference, Wish, weights_to_difference
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..annotations import Annotations
-from ..measurements import Numbers
+from ..answers.numbers import Numbers
+from ._joint import Panel
 from ._measures import find_measure
-from ._panel import Panel
 from .differences import Wish
 
 __all__ = [

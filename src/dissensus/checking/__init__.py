@@ -16,7 +16,7 @@ import numpy as np
 from .._names import as_names
 from .._relation import Integers
 from ..annotations import Annotations
-from ..measurements import Numbers
+from ..answers.numbers import Numbers
 from ._finding import CODES, SERIOUS, Facts, Finding
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
@@ -26,7 +26,7 @@ from .streams import check_copies, check_one_class
 from .times import check_durations, check_times
 
 if TYPE_CHECKING:
-    from ..io import Reading
+    from ..readers import Reading
 
 __all__ = ["CODES", "Check", "Finding", "Spread", "check"]
 
@@ -126,7 +126,7 @@ def check(
     >>> [finding.code for finding in check(said).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
-    from ..io import Reading, examine
+    from ..readers import Reading, examine
 
     notes: tuple[str, ...] = ()
     known = {} if gold is None else dict(gold)
@@ -177,8 +177,8 @@ def _anonymous(said: Annotations) -> Finding:
 
 
 def _as_numbers(said: Annotations, labels: str) -> Annotations | Numbers:
-    from ..io import as_numbers
-    from ..io.numeric import kind_of_labels
+    from ..readers import as_numbers
+    from ..readers.numeric import kind_of_labels
 
     if labels == "auto":
         labels = kind_of_labels(said.classes.tolist()).kind

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._relation import Array, Integers
 from ..annotations import Annotations
-from ..measurements import Numbers
+from ..answers.numbers import Numbers
 
 __all__ = ["CODES", "KNOWING", "SERIOUS", "Facts", "Finding", "listed", "many", "quoted", "verb"]
 

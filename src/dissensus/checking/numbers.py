@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..measurements import Numbers
+from ..answers.numbers import Numbers
 from ._finding import KNOWING, Facts, Finding, many, verb
 
 __all__ = ["check_numbers"]

@@ -36,8 +36,8 @@ def evaluate_annotators(
 ) -> None:
     """Score a table of predictions by item and annotator."""
     from ..errors import DataError
-    from ..io import read
-    from ..io.foreseen import read_foreseen
+    from ..readers import read
+    from ..readers.annotator_predictions import read_foreseen
     from ..tendency.dic import dic_interval, said_as
     from ..tendency.scores import score
 

@@ -17,10 +17,10 @@ from ._shared import is_first, note, show_json
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..identification.scores import Asked, Score
-    from ..io import Reading
     from ..learning._hardness import Hardness
     from ..learning.data_sets import DataSet
     from ..nn import Inputs
+    from ..readers import Reading
     from ..reporting.hardest import HardItem
     from ._deep import Network
 
@@ -94,7 +94,7 @@ def find_hard(
     from dataclasses import replace
 
     from ..identification.scores import Scored
-    from ..io.sources import format_for
+    from ..readers.sources import format_for
 
     if output and output != "-":
         format_for(output)  # before anything is computed
@@ -183,7 +183,7 @@ def _place(wanted: Wanted, inputs: Inputs) -> Path:
 def _known(wanted: Wanted, asked: Asked, data: DataSet) -> dict[str, str] | None:
     """Return one label per item for AUM: of a file, gold, or the folders that images lie in."""
     if wanted.hard_labels:
-        from ..io.predictions import read_predictions
+        from ..readers.predictions import read_predictions
 
         given: Any = read_predictions(wanted.hard_labels, labels="nominal")
         known = given.label >= 0
@@ -207,8 +207,8 @@ def _write(wanted: Wanted, hard: Any, data: DataSet, every: Annotations, place: 
     import numpy as np
 
     from .._relation import places
-    from ..io.folders import save_array
-    from ..io.hard_items import samples_of, write_aum, write_too_hard, write_waum
+    from ..readers.folders import save_array
+    from ..writers.hard_items import samples_of, write_aum, write_too_hard, write_waum
 
     rest = data.others.inputs if data.others is not None else None
     files = [getattr(inputs, "paths", ()) for inputs in (data.inputs, rest)]
@@ -251,7 +251,7 @@ def _picture(wanted: Wanted, hard: Hardness, inputs: Inputs, place: Path) -> Pat
 
 def _class_names(wanted: Wanted, said: Annotations) -> list[str]:
     """Return the classes as people call them; a folder may have better names than numbers."""
-    from ..io.folders import read_metadata
+    from ..readers.folders import read_metadata
 
     names = read_metadata(wanted.path, wanted.metadata).get("label_names") if wanted.folder else ()
     if isinstance(names, list) and len(names) == said.n_classes:

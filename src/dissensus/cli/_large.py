@@ -14,7 +14,7 @@ from ._shared import note, progress_bar, show_json
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..io import Reading
+    from ..readers import Reading
     from ..scale.files import Labelled
 
 __all__ = ["SIZE", "Large", "engine_at", "large_options", "tell_labelled"]
@@ -99,8 +99,8 @@ class Large:
 
     def wanted(self) -> bool:
         """Return whether the rows have to be worked on where they are."""
-        from ..io.chunks import find_files, holds_parquet, is_many, rows_in
         from ..scale.files import fits
+        from ..sharded.chunks import find_files, holds_parquet, is_many, rows_in
 
         if not is_many(self.paths) and not holds_parquet(self.paths[0]):
             return False
@@ -110,8 +110,8 @@ class Large:
 
     def read(self) -> Reading:
         """Return a set of files that fits into memory."""
-        from ..io import Reading
-        from ..io.chunks import chunks_of, find_files, read_all
+        from ..readers import Reading
+        from ..sharded.chunks import chunks_of, find_files, read_all
 
         rows = chunks_of(find_files(self.paths), self._columns, missing=self.reading["missing"])
         return Reading(read_all(rows, self._classes), "parquet")
@@ -146,7 +146,7 @@ class Large:
 
     @property
     def _columns(self) -> dict[str, str]:
-        from ..io.columns import parse_columns
+        from ..readers.columns import parse_columns
 
         return parse_columns(self.reading["columns"])
 

@@ -13,9 +13,9 @@ from ._shared import examine_annotations, is_first, note, show_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..io import Reading
     from ..learning.data_sets import DataSet
     from ..learning.outcome import Outcome, Places
+    from ..readers import Reading
     from ._deep import Network
 
 __all__ = [
@@ -77,8 +77,8 @@ def examined(
 ) -> Reading:
     """Return the annotations of a data set folder, a table or an export."""
     from .._names import numbered
-    from ..io import Reading
-    from ..io.folders import is_folder, read_folder
+    from ..readers import Reading
+    from ..readers.folders import is_folder, read_folder
 
     classes = None if n_classes is None else numbered(n_classes).tolist()
     if is_folder(path):
@@ -103,10 +103,10 @@ def read_data(
     metadata: str | None = None,
 ) -> DataSet:
     """Return annotations beside their inputs, which stand where the options say."""
-    from ..io import read_truth
-    from ..io.folders import is_folder, read_metadata
     from ..learning.data_sets import open_data_set, open_folder
     from ..nn.reading import read_stock, stock_of_texts
+    from ..readers import read_truth
+    from ..readers.folders import is_folder, read_metadata
 
     known = {
         name: read_truth(file) if file else None
@@ -132,7 +132,7 @@ def read_data(
 
 def without_removed(said: Annotations, file: str | None) -> Annotations:
     """Return the annotations without those on items that a file names."""
-    from ..io.beside import read_removed
+    from ..readers.side_tables import read_removed
 
     if file is None:
         return said
@@ -142,8 +142,8 @@ def without_removed(said: Annotations, file: str | None) -> Annotations:
 
 def places_of(path: str, network: Network, name: str, model: str | None = None) -> Places:
     """Return where the files go, as peerannot names them and beside it the folder of the run."""
-    from ..io.folders import is_folder
     from ..learning.outcome import Places
+    from ..readers.folders import is_folder
 
     if not name.strip(". ") or "/" in name or "\\" in name:
         raise OptionError(f"{name!r} cannot name files; give another with -o")

@@ -14,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..io import Reading
+    from ..readers import Reading
 
 __all__ = [
     "examine_annotations",
@@ -76,8 +76,8 @@ def examine_annotations(
     missing: str,
 ) -> Reading:
     """Read annotations, and what stands beside them, as the reading options say."""
-    from ..io import examine
-    from ..io.columns import parse_columns
+    from ..readers import examine
+    from ..readers.columns import parse_columns
 
     found = examine(
         path,

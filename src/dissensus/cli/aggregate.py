@@ -21,7 +21,7 @@ from ._shared import (
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..engine import Engine
-    from ..io import Reading
+    from ..readers import Reading
     from ..result import Aggregation
 
 __all__ = ["aggregate"]
@@ -97,11 +97,11 @@ def aggregate(
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
     from ..errors import OptionError
-    from ..io import Reading, read_truth
-    from ..io.beside import read_removed
-    from ..io.chunks import is_many
-    from ..io.folders import is_folder, read_folder
-    from ..io.sources import format_for
+    from ..readers import Reading, read_truth
+    from ..readers.folders import is_folder, read_folder
+    from ..readers.side_tables import read_removed
+    from ..readers.sources import format_for
+    from ..sharded.chunks import is_many
 
     path = paths[0] if paths else "."
     large = Large(paths or (".",), engine, address, memory, work, resume, threads, reading)
@@ -144,7 +144,7 @@ def aggregate(
 
 def _are_numbers(said: Annotations, kind: str) -> bool:
     """Return whether labels are to be taken for numbers, and say so where nobody told."""
-    from ..io.numeric import kind_of_labels
+    from ..readers.numeric import kind_of_labels
 
     if kind != "auto":
         return kind == "numeric"
@@ -193,7 +193,7 @@ def _fit(
 def _write_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
-    from ..io.folders import read_metadata, write_labels
+    from ..readers.folders import read_metadata, write_labels
     from ..registry import aggregators
 
     name = read_metadata(path, metadata).get("name")
@@ -205,7 +205,7 @@ def _write_labels(
 def _tell(
     found: Reading, result: Aggregation, output: str | None, to: str | None, as_json: bool
 ) -> None:
-    from ..io import write
+    from ..writers import write
 
     if output or (to and not as_json):
         write(result, output or "-", format=to, beside=found)
@@ -226,8 +226,9 @@ def _estimate(
     as_json: bool,
     seed: int,
 ) -> None:
-    from ..io import as_numbers, read_truth, write
+    from ..readers import as_numbers, read_truth
     from ..registry import estimators
+    from ..writers import write
 
     method = estimators.create(strategy)
     known = {item: float(value) for item, value in read_truth(gold).items()} if gold else None

@@ -45,7 +45,7 @@ def check(
       dissensus check answers.csv --gold truth.csv
     """
     from .. import checking
-    from ..io import read_truth
+    from ..readers import read_truth
 
     found = examine_annotations(path, **reading)
     told = checking.check(found, gold=read_truth(gold) if gold else None, labels=labels)

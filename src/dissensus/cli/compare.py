@@ -60,7 +60,7 @@ def compare(
       dissensus compare answers.csv -s majority -s dawid-skene --truth truth.csv
     """
     from .. import comparison
-    from ..io import read_truth
+    from ..readers import read_truth
     from ..reporting.charts import check_chart
     from ..reporting.method_figures import methods_figure
 

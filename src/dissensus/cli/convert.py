@@ -38,7 +38,8 @@ def convert(
     """
     from dataclasses import replace
 
-    from ..io import losses, read_truth, write
+    from ..readers import read_truth
+    from ..writers import losses, write
 
     found = examine_annotations(source, **reading)
     if gold:

@@ -29,10 +29,10 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from pathlib import Path
 
     from .. import _demo
-    from ..io import write
-    from ..io.writing import write_truth
     from ..reporting.report import report
     from ..reporting.summary import summarise
+    from ..writers import write
+    from ..writers.writing import write_truth
     from ._summary import print_summary
 
     said, truth = _demo.demo()

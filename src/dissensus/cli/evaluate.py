@@ -90,7 +90,7 @@ def evaluate(
 
     from .. import metrics
     from ..errors import OptionError
-    from ..io import read_predictions, read_truth
+    from ..readers import read_predictions, read_truth
 
     if (soft or dic) and annotations is None:
         raise OptionError("to compare with what everybody said, give --annotations FILE")
@@ -128,7 +128,7 @@ def _soft(
     pred: str, annotations: str, ordered: bool, resamples: int, as_json: bool, seed: int
 ) -> None:
     """Score shares against what everybody said."""
-    from ..io import read, read_predictions
+    from ..readers import read, read_predictions
     from ..recovery.evaluating import evaluate_named
     from ._soft import print_soft
 

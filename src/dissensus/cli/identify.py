@@ -32,7 +32,7 @@ from ._shared import (
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..identification.scores import Asked, Scored
-    from ..io import Reading
+    from ..readers import Reading
 
 __all__ = ["identificationinfo", "identify"]
 
@@ -134,7 +134,7 @@ def identify(
       dissensus identify answers.csv -s waum --inputs texts.csv
     """
     from ..identification.scores import Asked, find_score, score
-    from ..io import read_truth
+    from ..readers import read_truth
 
     found = find_score(name) if name else None
     if items and name:
@@ -216,7 +216,7 @@ def identificationinfo(as_json: bool) -> None:
 
 def _is_folder(path: str, labels: str | None) -> bool:
     """Return whether it is a folder as peerannot has them."""
-    from ..io.folders import is_folder
+    from ..readers.folders import is_folder
 
     return is_folder(path) and (labels is not None or (Path(path) / "answers.json").exists())
 
@@ -230,8 +230,8 @@ def _read(
     reading: dict[str, Any],
 ) -> Reading:
     from .._names import numbered
-    from ..io import Reading
-    from ..io.folders import read_folder
+    from ..readers import Reading
+    from ..readers.folders import read_folder
 
     classes = None if n_classes is None else numbered(n_classes).tolist()
     if not folder:
@@ -250,7 +250,7 @@ def _matrices(file: str | None) -> Any:
     if file is None:
         return None
     from ..errors import DataError
-    from ..io.folders import load_array
+    from ..readers.folders import load_array
 
     matrices = load_array(file)
     if matrices.ndim != 3 or matrices.dtype.kind not in "fiu":
@@ -261,14 +261,14 @@ def _matrices(file: str | None) -> Any:
 def _probabilities(file: str | None, said: Annotations) -> Any:
     if file is None:
         return None
-    from ..io.probabilities import read_probabilities
+    from ..readers.probabilities import read_probabilities
 
     return read_probabilities(file, said)
 
 
 def _clean(asked: Asked, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
     from ..identification.cleaning import clean
-    from ..io import write
+    from ..writers import write
 
     cleaned = clean(asked.said, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
     if output:
@@ -284,7 +284,7 @@ def _write_as_peerannot(path: str, scored: Scored, asked: Asked, *, both: bool) 
     import numpy as np
 
     from ..identification.scores import score
-    from ..io.folders import save_array
+    from ..readers.folders import save_array
 
     for one in (scored, score(asked, "difficulty")) if both else (scored,):
         if one.score.file is None:

@@ -72,7 +72,7 @@ def install(
       dissensus install demo
       dissensus install answers.txt --answers-format 0 --folder mine
     """
-    from ..io.install import install as run
+    from ..datasets.install import install as run
 
     layouts: Any = {None: None, "-1": answers_format}
     truth_format = layouts.get(test_ground_truth_format, test_ground_truth_format)
@@ -120,8 +120,8 @@ def _pictures(
     """Return where pictures are, if any; both a list of names and a folder are needed."""
     from pathlib import Path
 
+    from ..datasets.image_links import Pictures
     from ..errors import OptionError
-    from ..io.image_links import Pictures
 
     if not any((files_path, train_path, val_path, test_path)):
         return None

@@ -11,8 +11,8 @@ from ._shared import examine_annotations, json_option, note, reading_options, se
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..io import Reading
     from ..meta.target import FewShotTask
+    from ..readers import Reading
 
 __all__ = ["meta"]
 
@@ -286,8 +286,8 @@ def adapt(
     import numpy as np
 
     from ..errors import OptionError
-    from ..io.score_tables import write_columns
     from ..meta.few_shot import FewShotCrowd
+    from ..writers.score_tables import write_columns
 
     if plan and not ask:
         raise OptionError("--plan says where the labels to ask for go; --ask says how many")

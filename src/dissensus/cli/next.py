@@ -85,8 +85,8 @@ def next(  # noqa: A001
     Example:
       dissensus next answers.csv --budget 200 --target 0.95 -o plan.csv
     """
-    from ..io import read_truth
     from ..planning import plan
+    from ..readers import read_truth
     from ..reporting.charts import check_chart, save_chart
 
     if chart:
@@ -111,7 +111,7 @@ def next(  # noqa: A001
             progress=lambda done, _total: tell(done),
         )
     if output:
-        from ..io.score_tables import write_columns
+        from ..writers.score_tables import write_columns
 
         write_columns(found.table, output)
     if chart:
@@ -134,9 +134,9 @@ def _amounts(given: str | None, what: str) -> Any:
         return float(given)
     except ValueError:
         pass
-    from ..io.columns import NEEDED, find_columns
-    from ..io.sources import open_source
-    from ..io.tables import column_names, read_columns
+    from ..readers.columns import NEEDED, find_columns
+    from ..readers.sources import open_source
+    from ..readers.tables import column_names, read_columns
 
     source = open_source(given)
     roles = {"annotator": NEEDED["annotator"], what: [what, "price", "amount", "max", "n_labels"]}
@@ -163,7 +163,7 @@ def _names(given: str | None) -> list[str] | None:
 def _probabilities(file: str | None, said: Any) -> Any:
     if file is None:
         return None
-    from ..io.probabilities import read_probabilities
+    from ..readers.probabilities import read_probabilities
 
     return read_probabilities(file, said)
 

@@ -73,7 +73,7 @@ def fit(
       dissensus recover fit labels.csv --vote-count 5 -o model
     """
     from .._names import as_names, code
-    from ..io import read_truth
+    from ..readers import read_truth
     from ..recovery.estimator import DistributionRecovery
 
     known = read_truth(labels)
@@ -125,8 +125,8 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
       dissensus recover predict model more.csv -o shares.csv
     """
     from .._names import as_names
-    from ..io.score_tables import write_columns
     from ..nn.reading import items_of, read_inputs
+    from ..writers.score_tables import write_columns
 
     made, items = _model(model), items_of(inputs, column=column)
     x = read_inputs(inputs, items, column=column)
@@ -270,7 +270,7 @@ def _crossed(
     seed: int,
 ) -> CrossValidation:
     from ..nn.encoders import encoder_for
-    from ..recovery._nets.views import views_of
+    from ..recovery._nets.features import views_of
     from ..recovery.crossval import cross_validate
     from ..registry import recoverers
 

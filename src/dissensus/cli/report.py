@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..annotations import Annotations
-    from ..io import Reading
+    from ..readers import Reading
+    from ..reporting.group_comparison import Rounds
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
-    from ..reporting.two_sides import Rounds
 
 __all__ = ["report"]
 
@@ -78,7 +78,7 @@ def report(
       dissensus report before.csv after.csv -o rounds.html
     """
     from ..errors import OptionError
-    from ..io import read_truth
+    from ..readers import read_truth
 
     _check_output(output)
     known = read_truth(truth) if truth else None
@@ -126,7 +126,7 @@ def _name(path: str) -> str:
 
 
 def _is_numeric(found: Reading, labels: str) -> bool:
-    from ..io.numeric import kind_of_labels
+    from ..readers.numeric import kind_of_labels
 
     if labels != "auto":
         return labels == "numeric"
@@ -175,7 +175,7 @@ def _numbers(
     truth: Mapping[str, str] | None,
     seed: int,
 ) -> NumberReport:
-    from ..io import as_numbers
+    from ..readers import as_numbers
     from ..reporting.number_report import report_numbers
 
     with progress_bar("reporting", 4) as tell:
@@ -199,7 +199,7 @@ def _rounds(
     seed: int,
     reading: dict[str, Any],
 ) -> Rounds:
-    from ..reporting.rounds import report_rounds, split_by
+    from ..reporting.group_report import report_rounds, split_by
 
     sides: dict[str, Annotations]
     if by is not None:

@@ -69,9 +69,9 @@ def simulate(
     Example:
       dissensus simulate --n-worker 30 --n-task 200 -K 5 -s independent-confusion --feedback 10
     """
-    from ..io.simulated import write_simulation
     from ..registry import simulators
     from ..simulation import simulate as run
+    from ..writers.simulated import write_simulation
 
     spec = _with_settings(strategy, settings, matrix_file)
     with progress_bar("simulating", n_items) as tell:

@@ -20,9 +20,9 @@ from ._learned import (
 from ._shared import json_option, progress_bar, reading_options, seed_option, show_json
 
 if TYPE_CHECKING:
-    from ..io import Reading
     from ..metrics import Predictions
     from ..nn import Inputs
+    from ..readers import Reading
 
 __all__ = ["modelinfo", "train"]
 
@@ -132,9 +132,9 @@ def _read(path: str, labels: str, metadata: str | None, n_classes: int | None) -
 
     from .._names import numbered
     from ..errors import DataError
-    from ..io.folders import is_folder, read_folder
-    from ..io.predictions import read_predictions
     from ..metrics import Predictions
+    from ..readers.folders import is_folder, read_folder
+    from ..readers.predictions import read_predictions
 
     given = read_predictions(labels, labels="nominal")
     assert isinstance(given, Predictions)

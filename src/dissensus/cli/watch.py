@@ -74,8 +74,8 @@ def watch(
     Example:
       dissensus watch answers/ -o labels.csv
     """
-    from ..io.columns import parse_columns
-    from ..io.sources import format_for
+    from ..readers.columns import parse_columns
+    from ..readers.sources import format_for
     from ..scale.stream import Stream
 
     format_for(output)
@@ -100,7 +100,7 @@ def watch(
 
 def _take(stream: Stream, path: Path, columns: dict[str, str], missing: str) -> int:
     """Take what is new in a file or folder; return how many annotations were."""
-    from ..io.batches import new_rows
+    from ..sharded.batches import new_rows
 
     taken = 0
     for file in _files(path):
@@ -136,7 +136,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:
-    from ..io import write
+    from ..writers import write
 
     result = stream.running.result()
     write(result, target)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ._sums import add
+from ._addition import add
 from .local import Local
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ..errors import OptionError
 from .dask import Dask
 
 if TYPE_CHECKING:
-    from ..io.chunks import Chunks
+    from ..sharded.chunks import Chunks
 
 __all__ = ["frame_chunks", "joined"]
 
@@ -56,7 +56,7 @@ def frame_chunks(
     engine: Dask, table: Any, columns: Mapping[str, str] | None = None, missing: str = "error"
 ) -> Chunks:
     """Return the rows of a Dask dataframe, in the chunks that it has."""
-    from ..io.chunks import Chunks, Table, columns_of
+    from ..sharded.chunks import Chunks, Table, columns_of
 
     told = columns_of({name: str(kind) for name, kind in table.dtypes.items()}, columns)
     parts = engine.client.compute(table.to_delayed())

@@ -15,7 +15,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ._sums import add
+from ._addition import add
 from .local import Local
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeVar
 
-from ..io.shard_files import Stored, append, made, room
+from ..sharded.shard_files import Stored, append, made, room
 from .local import Local
 
 __all__ = ["Disk"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ._sums import add
+from ._addition import add
 
 if TYPE_CHECKING:
     from ..annotations import Annotations

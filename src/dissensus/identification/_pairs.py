@@ -16,7 +16,7 @@ from .._relation import Array, Floats, Integers
 from ..aggregation._base import share
 from ..aggregation.dawid_skene_map import trust
 from ..annotations import Annotations
-from .others import Others
+from .leave_one_out import Others
 
 __all__ = ["Look", "Met", "look", "meet"]
 

@@ -13,8 +13,8 @@ from .._names import Names, as_names, with_gaps
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..result import Table
+from .behaviour import Habits
 from .copying import Copies
-from .habits import Habits
 from .proportions import Proportion
 from .verdicts import VERDICTS, evidence
 

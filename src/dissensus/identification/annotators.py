@@ -21,9 +21,9 @@ from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 from .annotator_scores import AnnotatorScores
+from .behaviour import habits, in_time
 from .copying import copies
-from .habits import habits, in_time
-from .others import Record, others
+from .leave_one_out import Record, others
 from .proportions import Proportion, chance_of_difference, proportion
 from .spam import mutual_information, spam_interval, spam_score, trace
 from .verdicts import judge, typical_accuracy

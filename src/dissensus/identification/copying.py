@@ -45,7 +45,7 @@ from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 from ._pairs import Look, Met, look, meet
-from .others import Others, muted, others
+from .leave_one_out import Others, muted, others
 
 __all__ = ["LEAST_COMMON", "Copies", "Pair", "copies", "discoveries"]
 

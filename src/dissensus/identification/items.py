@@ -36,7 +36,7 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, Table
-from ._stories import AMBIGUOUS, CLEAR, HARD, Stories, stories
+from ._causes import AMBIGUOUS, CLEAR, HARD, Stories, stories
 from ._tally import by_cell, by_item
 
 __all__ = ["CAUSES", "ItemScores", "item_scores", "vote_entropy"]

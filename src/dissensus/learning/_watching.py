@@ -26,10 +26,10 @@ from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.augment import augment_for
 from ..nn.batches import Examples, Source, inputs_of
-from ..nn.holding import hold_out
 from ..nn.inputs import as_inputs
 from ..nn.settings import Training
 from ..nn.training import train
+from ..nn.validation_split import hold_out
 from ..params import Probability, Settings
 from ._encoding import encoding_for
 from ._margins import KINDS, Plain, Scale, Watched

@@ -32,9 +32,9 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.augment import augment_for
 from ..nn.batches import Batch, Examples, Known
-from ..nn.holding import hold_out
 from ..nn.inputs import Arrays, Inputs, as_inputs
 from ..nn.training import Training, train
+from ..nn.validation_split import hold_out
 from ..registry import learners
 from . import _saving
 from ._base import Crowd, CrowdModel

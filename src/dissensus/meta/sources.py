@@ -119,10 +119,10 @@ def _texts(values: Any) -> list[str]:
 
 
 def _table(path: Path, column: str | None, label: str | None, task: str | None) -> Labelled:
-    from ..io.columns import TRUTH, find_columns
-    from ..io.sources import open_source
-    from ..io.tables import column_names, read_columns
     from ..nn.reading import INPUT_COLUMNS, as_texts_or_files
+    from ..readers.columns import TRUTH, find_columns
+    from ..readers.sources import open_source
+    from ..readers.tables import column_names, read_columns
 
     source = open_source(path)
     present = column_names(source)

@@ -18,7 +18,6 @@ from .augment import Augment
 from .batches import Batch, Batches, Examples, Known, Source
 from .encoders import Encoder, Tokens, encoder_for, encoders
 from .features import Features, cached_features, features
-from .holding import hold_out
 from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
 from .progress import training_bar
@@ -26,6 +25,7 @@ from .reading import folder_truth, read_inputs, read_others
 from .settings import Training
 from .tables import Table
 from .training import History, train
+from .validation_split import hold_out
 from .videos import Videos
 
 __all__ = [

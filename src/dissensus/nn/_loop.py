@@ -21,8 +21,8 @@ from .checkpoints import (
     restore_optimizers,
     save_checkpoint,
 )
-from .choosing import Choice
 from .devices import Devices, seeded
+from .early_stopping import Choice
 from .learner import Learner
 from .optimizers import clip, optimizers_for
 from .runs import Row, Run

@@ -262,9 +262,9 @@ def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
 
 
 def _table(path: Path, column: str | None, frames: int) -> Stock:
-    from ..io.columns import NEEDED, find_columns, plain_name
-    from ..io.sources import open_source
-    from ..io.tables import column_names, read_columns
+    from ..readers.columns import NEEDED, find_columns, plain_name
+    from ..readers.sources import open_source
+    from ..readers.tables import column_names, read_columns
 
     source = open_source(path)
     present = column_names(source)

@@ -16,12 +16,12 @@ from pathlib import Path
 from ..errors import DataError
 from ._loop import History, Loop, Tell
 from .batches import Batches, Examples, Known
-from .choosing import choice_of
 from .devices import devices_for, seeded
-from .holding import hold_out
+from .early_stopping import choice_of
 from .learner import Learner
 from .runs import opened
 from .settings import Training
+from .validation_split import hold_out
 
 __all__ = ["History", "Learner", "Training", "train"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..params import Settings
 from ._information import entropy
-from ._outlook import Outlook
+from ._posterior_state import Outlook
 
 __all__ = ["ItemPolicy", "PairPolicy", "Policy", "Voices"]
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ._base import Voices
-from ._hopes import Hopes
 from ._information import information_table
-from ._outlook import pair_keys
+from ._lookahead import Hopes
+from ._posterior_state import pair_keys
 
 __all__ = ["Pairs", "best_pairs", "listed_pairs", "random_pairs", "width_for"]
 

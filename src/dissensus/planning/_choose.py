@@ -17,8 +17,8 @@ import numpy as np
 from .._relation import Floats, Integers
 from ._base import ItemPolicy, PairPolicy, Policy, mean_voices
 from ._candidates import Pairs, best_pairs, listed_pairs, random_pairs, width_for
-from ._hopes import Hopes
-from ._outlook import Outlook, pair_keys
+from ._lookahead import Hopes
+from ._posterior_state import Outlook, pair_keys
 
 __all__ = ["Chosen", "Terms", "choose"]
 

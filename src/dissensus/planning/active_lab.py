@@ -17,7 +17,7 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ._base import ItemPolicy
-from ._outlook import Outlook
+from ._posterior_state import Outlook
 
 __all__ = ["ActiveLab"]
 

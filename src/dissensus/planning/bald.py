@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ._base import PairPolicy, Voices
-from ._outlook import Outlook
+from ._posterior_state import Outlook
 from .joint import explored
 
 __all__ = ["Bald"]

@@ -27,7 +27,7 @@ from ..errors import DataError
 from ..simulation._crowd import pick
 from ._base import Policy
 from ._choose import Terms, choose
-from ._outlook import Outlook, pair_keys
+from ._posterior_state import Outlook, pair_keys
 
 __all__ = ["Curve", "Gap", "Point", "foresee", "gap_on", "mean_cost"]
 

@@ -23,7 +23,7 @@ from .._relation import Floats
 from ..params import Positive, Probability
 from ._base import PairPolicy, Voices
 from ._information import entropy, expected_entropy
-from ._outlook import Outlook
+from ._posterior_state import Outlook
 
 __all__ = ["Joint", "explored"]
 

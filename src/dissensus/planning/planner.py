@@ -16,8 +16,8 @@ from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
 from ._base import Policy
 from ._choose import Chosen, Terms, choose
-from ._outlook import outlook
-from ._terms import amounts_of, beliefs_of, check_options, check_same, keys_of, with_new
+from ._constraints import amounts_of, beliefs_of, check_options, check_same, keys_of, with_new
+from ._posterior_state import outlook
 from .curve import Curve, Gap, Point, foresee, gap_on, mean_cost
 
 __all__ = ["Plan", "plan"]

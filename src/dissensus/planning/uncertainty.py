@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .._relation import Floats, Integers
 from ._base import ItemPolicy
-from ._outlook import Outlook
+from ._posterior_state import Outlook
 
 __all__ = ["Uncertainty"]
 

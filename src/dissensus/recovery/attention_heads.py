@@ -70,7 +70,7 @@ class AttentionHeads(RecoveryMethod):
     def learn(self, views: Views, shown: Shown) -> Looking:
         from ._nets.members import taught
         from ._nets.pools import Pools
-        from ._nets.weighing import folded
+        from ._nets.sample_weights import folded
 
         assert views.places is not None
         network = Pools(

@@ -32,7 +32,7 @@ class BaggedHeads(OnVectors):
     folds: bool = False
 
     def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.weighing import bagged, folded
+        from ._nets.sample_weights import bagged, folded
 
         draw = folded if self.folds else bagged
         return self.heads(views, shown, draw(self.n, len(views), shown.seed))

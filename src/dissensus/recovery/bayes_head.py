@@ -44,7 +44,7 @@ class BayesHead(OnVectors):
     def learn(self, views: Views, shown: Shown) -> Passes:
         from ._nets.bayes import Bayes
         from ._nets.members import taught
-        from ._nets.weighing import alike
+        from ._nets.sample_weights import alike
 
         assert views.vectors is not None
         network = Bayes(

@@ -53,7 +53,7 @@ class DeepEnsemble(OnVectors):
     held_out: Share = 0.1
 
     def learn(self, views: Views, shown: Shown) -> Several:
-        from ._nets.weighing import alike
+        from ._nets.sample_weights import alike
 
         parts = []
         for member in range(self.n):

@@ -36,7 +36,7 @@ from ..nn.inputs import Arrays, Inputs, as_inputs
 from ..registry import recoverers
 from ._base import Kept, People, Recovery, RecoveryMethod, Tell, Views
 from ._flattening import likeliest_temperature
-from ._nets.views import views_of
+from ._nets.features import views_of
 
 __all__ = ["DistributionRecovery"]
 

@@ -36,7 +36,7 @@ class SharedHeads(OnVectors):
     held_out: Share = 0.1
 
     def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.weighing import alike
+        from ._nets.sample_weights import alike
 
         share = alike(self.n, len(views), self.held_out, shown.seed)
         return self.heads(views, shown, share, strict=self.strict)

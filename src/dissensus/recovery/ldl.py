@@ -35,7 +35,7 @@ class Ldl(OnVectors):
     n: Count = 10
 
     def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.weighing import alike, bagged
+        from ._nets.sample_weights import alike, bagged
 
         share = bagged(self.n, len(views), shown.seed)
         if self.n == 1:

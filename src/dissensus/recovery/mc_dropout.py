@@ -24,7 +24,7 @@ class Passes(Networks):
     seed: int
 
     def members(self, views: Views) -> Floats:
-        from ._nets.drawing import drawn
+        from ._nets.monte_carlo import drawn
 
         return drawn(self.network, self.network.see(views), self.passes, self.seed)
 

@@ -68,8 +68,8 @@ class MultiTask(OnVectors):
 
     def learn(self, views: Views, shown: Shown) -> Disagreeing:
         from ._nets.members import taught
+        from ._nets.sample_weights import alike
         from ._nets.two_tasks import TwoTasks
-        from ._nets.weighing import alike
 
         assert views.vectors is not None
         assert shown.said is not None

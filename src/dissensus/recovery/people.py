@@ -68,7 +68,7 @@ class PeopleMembers(OnVectors):
     def learn(self, views: Views, shown: Shown) -> Persons:
         from ._nets.members import taught
         from ._nets.people import Bent
-        from ._nets.weighing import alike
+        from ._nets.sample_weights import alike
 
         known = shown.people
         if known is None:

@@ -37,7 +37,7 @@ class Single(OnVectors):
     smoothing: Share = 0.0
 
     def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.weighing import alike
+        from ._nets.sample_weights import alike
 
         share = alike(1, len(views), self.held_out, shown.seed)
         found = self.heads(views, shown, share, smoothing=self.smoothing)

@@ -33,7 +33,7 @@ class Snapshot(OnVectors):
     epochs: Count = 4
 
     def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.falls import caught
+        from ._nets.snapshots import caught
 
         said = said_once(shown.label, shown.n_classes)
         return Networks(caught(self, views, said, shown))

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from .._relation import Floats, Integers
+from ..aggregation.numeric import Estimation, estimate
 from ..agreement import Agreement, Estimate, agree
+from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..errors import DataError
-from ..estimation import Estimation, estimate
-from ..measurements import Numbers
 from ..metrics import Evaluation, evaluate
 from ..result import Table
+from .annotator_bias import WIDE, Standing, scatter_of_items, standing
 from .sentences import amount, listed
-from .standing import WIDE, Standing, scatter_of_items, standing
 
 __all__ = ["NumberReport", "report_numbers"]
 

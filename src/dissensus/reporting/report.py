@@ -19,14 +19,14 @@ from .._relation import Floats, Integers
 from ..aggregation import aggregate
 from ..agreement import Agreement, Clusters, Pairs, agree, cluster
 from ..annotations import Annotations
+from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..comparison import Comparison
 from ..errors import DataError, OptionError
 from ..identification import AnnotatorScores, ItemScores, identify, item_scores
-from ..io import Reading, examine
-from ..io.texts import read_texts
-from ..measurements import Numbers
 from ..metrics import evaluate
+from ..readers import Reading, examine
+from ..readers.texts import read_texts
 from ..result import Aggregation, Table
 from ._steps import compared, met, planned
 from .summary import SURE

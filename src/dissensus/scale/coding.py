@@ -12,8 +12,8 @@ import numpy as np
 from .._names import Names
 from .._relation import Integers
 from ..engine import Engine
-from ..io.chunks import Chunks
-from ..io.sharding import Shard, dictionary_of, join, split, survey
+from ..sharded.chunks import Chunks
+from ..sharded.sharding import Shard, dictionary_of, join, split, survey
 
 __all__ = ["Coded", "Exchange", "code_files"]
 

@@ -13,10 +13,10 @@ from .._files import replacing_folder
 from ..aggregation._base import machine_memory
 from ..engine import Local
 from ..engine.disk import Disk
-from ..io.chunks import chunks_of, find_files, rows_in
-from ..io.pieces import gathering, is_address, one_file, write_columns
-from ..io.shard_files import room
 from ..result import Table, pack_params
+from ..sharded.chunks import chunks_of, find_files, rows_in
+from ..sharded.pieces import gathering, is_address, one_file, write_columns
+from ..sharded.shard_files import room
 from .coding import Exchange, code_files
 from .fitting import Outcome, additive, fit_shards
 from .work import Rounds, fingerprint, working

@@ -20,10 +20,10 @@ from ..aggregation._base import Aggregator, Fit, Found, Kept, check_memory, deci
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
-from ..io.pieces import write_piece
-from ..io.sharding import Shard
 from ..registry import aggregators
 from ..result import Table
+from ..sharded.pieces import write_piece
+from ..sharded.sharding import Shard
 from .coding import Coded
 
 __all__ = ["Judging", "Outcome", "additive", "fit_shards", "judging_of", "told_by"]

@@ -22,9 +22,9 @@ import numpy as np
 from .._files import replacing
 from .._names import text
 from ..errors import DataError, OptionError
-from ..io.batches import Batch, read_batch, write_batch
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
+from ..sharded.batches import Batch, read_batch, write_batch
 from .growing import Growing
 from .running import Running
 from .work import locked

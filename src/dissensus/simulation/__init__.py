@@ -12,8 +12,8 @@ import numpy.typing as npt
 from .._names import numbered
 from .._relation import Array
 from ..annotations import Annotations
+from ..answers.numbers import Numbers
 from ..errors import OptionError
-from ..measurements import Numbers
 from ..registry import simulators
 from ._answers import one_by_one
 from ._crowd import Crowd, Plan, Strategy

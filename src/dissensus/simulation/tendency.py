@@ -29,7 +29,7 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..params import Count, NonNegative, Positive, Probability, Settings
-from ._painted import painted, written
+from ._synthetic_inputs import painted, written
 
 __all__ = ["Tendencies", "TendencySimulation", "simulate_tendency", "thinned"]
 

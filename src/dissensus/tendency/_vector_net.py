@@ -20,9 +20,9 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.batches import Batch, Examples
-from ..nn.holding import hold_out
 from ..nn.learner import Learner
 from ..nn.training import Training, train
+from ..nn.validation_split import hold_out
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import How, State, Tendency, TendencyMethod, Views
 from ._views import standardised

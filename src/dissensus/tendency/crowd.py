@@ -21,8 +21,8 @@ from ..annotations import Annotations
 from ..learning import _base as learning
 from ..learning._network import Classifier
 from ..nn.batches import Examples
-from ..nn.holding import hold_out
 from ..nn.training import Training, train
+from ..nn.validation_split import hold_out
 from ..params import Count, Positive, Probability
 from ..registry import learners
 from ._base import How, State, Tendency, TendencyMethod, Views

@@ -29,7 +29,7 @@ from ..nn.encoders import Encoder
 from ..nn.inputs import Arrays, Images, Inputs, Texts
 from ..nn.videos import Videos, frames_of
 from ._base import Tendency, Views
-from ._drawn import Shown, as_address, heat, pair_picture, sheet
+from ._map_images import Shown, as_address, heat, pair_picture, sheet
 from .faithfulness import Faithfulness, faithfulness
 from .maps import Maps, Over, look, word_maps, word_spans
 

@@ -17,8 +17,8 @@ from ...nn.learner import Learner
 from ...nn.settings import Training
 from ...nn.training import train
 from .._base import Shown
-from .tails import tail_of
-from .views import Raw
+from .features import Raw
+from .top_layers import tail_of
 
 if TYPE_CHECKING:
     from ..seedbert import SeedBert

@@ -1,0 +1,54 @@
+"""LFC-N: every annotator has a variance of their own, and counts by one over it.
+
+In turns: an annotator's variance is the mean square of what they miss by; an item's value is the
+mean of its answers, weighed by one over the variance. Every round makes the answers more
+probable under normal errors. A variance has a floor, because the likelihood has none: without it,
+values may copy one annotator whose variance goes to zero.
+
+    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
+    crowds. Journal of Machine Learning Research 11, 2010.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._relation import Floats
+from ...params import Positive
+from ._base import Fit
+from ._weighted import WeightedMean
+
+__all__ = ["LfcN"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LfcN(WeightedMean):
+    """Means weighed by one over the variance of annotators.
+
+    Parameters
+    ----------
+    floor
+        Least variance of an annotator, as a share of the variance of all answers.
+
+    Examples
+    --------
+    >>> from dissensus import Numbers
+    >>> said = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
+    >>> LfcN().fit(said).value.round(1).tolist()
+    [1.0, 2.0, 5.1]
+    """
+
+    floor: Positive = 1e-9
+
+    def weigh(self, fit: Fit, loss: Floats) -> Floats:
+        return 1 / self._variance(fit, loss)
+
+    def objective(self, fit: Fit, loss: Floats) -> float:
+        size, variance = fit.said.labels_per_annotator, self._variance(fit, loss)
+        return -0.5 * float((size * np.log(2 * np.pi * variance) + loss / variance).sum())
+
+    def _variance(self, fit: Fit, loss: Floats) -> Floats:
+        size = np.maximum(fit.said.labels_per_annotator, 1)
+        return np.maximum(loss / size, self.floor * fit.variance)

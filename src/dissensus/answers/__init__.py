@@ -1,0 +1,1 @@
+"""Kinds of answers beside one class per item; so far numbers."""

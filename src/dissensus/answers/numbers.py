@@ -1,0 +1,118 @@
+"""Numbers that annotators gave to items: the sibling of `Annotations` for measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from .._names import as_names, numbered, smallest
+from .._relation import Array, Floats, Relation, coded, index_of
+from ..errors import DataError
+
+__all__ = ["Numbers"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Numbers(Relation):
+    """Numbers that annotators gave to items.
+
+    Examples
+    --------
+    >>> Numbers.from_columns(["a", "a", "b"], ["x", "y", "x"], [1.5, 2, 7])
+    <Numbers: 3 answers by 2 annotators on 2 items; 1.5 to 7>
+    """
+
+    value: Floats  # (answer)
+
+    @classmethod
+    def from_columns(
+        cls,
+        item: Sequence[Any] | Array,
+        annotator: Sequence[Any] | Array,
+        value: Sequence[float] | Array,
+        *,
+        items: Iterable[Any] | None = None,
+        annotators: Iterable[Any] | None = None,
+        **columns: Sequence[Any] | Array,
+    ) -> Self:
+        """Make numbers from three columns, and any more to carry along."""
+        _check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
+        item, items = coded(item, items, "item")
+        annotator, annotators = coded(annotator, annotators, "annotator")
+        carried = {name: np.asarray(values) for name, values in columns.items()}
+        return cls.from_codes(
+            item, annotator, np.asarray(value), items=items, annotators=annotators, **carried
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: Array,
+        annotator: Array,
+        value: Array,
+        *,
+        items: Iterable[Any] | int,
+        annotators: Iterable[Any] | int,
+        **columns: Array,
+    ) -> Self:
+        """Make numbers from integer codes and the names behind them, or their number."""
+        _check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
+        items, annotators = (
+            numbered(given) if isinstance(given, int) else as_names(given)
+            for given in (items, annotators)
+        )
+        value = _as_numbers(value)
+        order = np.lexsort((value, annotator, item))
+        return cls(
+            index=index_of(item[order], len(items)),
+            annotator=annotator[order].astype(smallest(len(annotators)), copy=False),
+            value=value[order],
+            items=items,
+            annotators=annotators,
+            columns={name: np.asarray(values)[order] for name, values in columns.items()},
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Numbers):
+            return NotImplemented
+        return self._same(other) and np.array_equal(self.value, other.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        span = f"; {self.value.min():g} to {self.value.max():g}" if len(self) else ""
+        return (
+            f"<Numbers: {len(self)} answers by {self.n_annotators} annotators "
+            f"on {self.n_items} items{span}>"
+        )
+
+
+def _check_lengths(table: Mapping[str, Sequence[Any] | Array]) -> None:
+    if len({len(values) for values in table.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(values)}" for name, values in table.items())
+        raise DataError(f"columns of different length: {sizes}")
+
+
+def _as_numbers(value: Array) -> Floats:
+    """Return answers as numbers, or say which of them is none."""
+    try:
+        numbers = value.astype(np.float64)
+    except (TypeError, ValueError):
+        rows = enumerate(value.tolist(), 1)
+        row, given = next((row, one) for row, one in rows if not _is_number(one))
+        raise DataError(f"row {row}: {given!r} is not a number") from None
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise DataError(f"row {row + 1}: {numbers[row]} is not a number to work with")
+    return numbers
+
+
+def _is_number(given: Any) -> bool:
+    try:
+        float(given)
+    except (TypeError, ValueError):
+        return False
+    return True

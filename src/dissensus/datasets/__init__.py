@@ -1,0 +1,1 @@
+"""Data sets in folders, installed by name, from archives or from annotations."""

@@ -1,0 +1,220 @@
+"""Data sets made ready as a folder: by name, or from annotations, folders, archives and scripts.
+
+The folder has `answers.json` and `metadata.json` as peerannot wants them, and links to pictures
+if there are any. A data set's own code runs only for those who ask for it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .._files import replacing_folder
+from ..annotations import Annotations
+from ..errors import DataError, OptionError
+from ..readers.folders import read_folder, write_folder
+from ..readers.reading import examine
+from .archives import is_archive, names_in, unpack
+from .data_set import Installed, Layout, read_answers, settle
+from .image_links import Pictures
+
+__all__ = ["MADE", "Installed", "install"]
+
+# What a data set by name is made of, for those that are drawn.
+MADE: dict[str, Any] = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10}
+_SEED = 12345  # as peerannot has it, for the part of training pictures that validates
+_PARTS = ("train", "val", "test")
+
+
+def install(
+    source: str | Path,
+    folder: str | Path | None = None,
+    *,
+    answers: str | Path | None = None,
+    answers_format: Layout | None = None,
+    metadata: str | Path | None = None,
+    label_names: str | Path | None = None,
+    pictures: Pictures | None = None,
+    test_truth: str | Path | None = None,
+    test_truth_format: Layout | None = None,
+    trust_code: bool = False,
+    seed: int = _SEED,
+) -> Installed:
+    """Make a data set ready as a folder.
+
+    Parameters
+    ----------
+    source
+        `demo`, the name of a simulator, a file with annotations, a folder, an archive, or a
+        Python script.
+    folder
+        Where it goes; the current folder for annotations and scripts, otherwise one named after
+        the source.
+    answers
+        The annotations, where `source` does not hold them.
+    answers_format
+        0 for a matrix of class numbers, 1 for `{item: {annotator: label}}`, 2 for
+        `{annotator: {item: label}}`; found out if not given.
+    metadata
+        JSON with name and n_classes; what is not in it is counted.
+    label_names
+        A text with the name of every class, one on each line.
+    pictures
+        Where pictures are, to be linked.
+    test_truth, test_truth_format
+        Known labels of the test pictures; by default the folders they are in.
+    trust_code
+        Run a script's code. It can do whatever you can do.
+    seed
+        Which training pictures are used to validate.
+    """
+    path = Path(source)
+    script = path.suffix == ".py"
+    if script and answers is None:
+        return _run(path, Path(folder or "."), trust_code)
+    if not script and (_is_name(source) or not path.exists()):
+        return _by_name(str(source), Path(folder or str(source)), seed)
+    given: dict[str, Any] = {
+        "metadata": metadata,
+        "label_names": label_names,
+        "pictures": pictures,
+        "test_truth": test_truth,
+        "test_truth_format": test_truth_format,
+        "seed": seed,
+    }
+    if not script and answers is None and is_archive(path):
+        return _from_archive(path, Path(folder or path.name.split(".")[0]), given)
+    if not script and answers is None and path.is_dir():
+        return _from_folder(path, Path(folder or path.resolve().name), given)
+    said, notes = read_answers(Path(answers or path), answers_format)
+    return settle(Path(folder or "."), said, notes, **given)
+
+
+def _is_name(source: str | Path) -> bool:
+    """Return whether a source is a known name; a folder that is called so is `./name`."""
+    from ..errors import MethodError
+    from ..registry import simulators
+
+    if not isinstance(source, str) or "/" in source or "\\" in source:
+        return False
+    try:
+        return source == "demo" or bool(simulators.resolve(source))
+    except MethodError:
+        return False
+
+
+def _by_name(name: str, folder: Path, seed: int) -> Installed:
+    """Make a data set that needs no file."""
+    from .._demo import demo
+    from ..errors import MethodError
+    from ..registry import simulators
+    from ..simulation import simulate
+    from ..writers.simulated import write_simulation
+    from ..writers.writing import write_truth
+
+    _refuse_full(folder)
+    if name == "demo":
+        said, truth = demo()
+        write_folder(folder, said, notes={"name": "demo"})
+        write_truth(truth, folder / "truth.csv")  # an array would lose the names
+        return Installed(folder, said)
+    try:
+        strategy = simulators.create(name)
+    except MethodError as problem:
+        raise DataError(f"{name}: no such file, and no data set of that name ({problem})") from None
+    made = simulate(strategy, **MADE, seed=0 if seed == _SEED else seed)
+    if not isinstance(made.said, Annotations):
+        raise OptionError(f"{name} draws numbers; use dissensus simulate --format table")
+    write_simulation(made, folder)
+    return Installed(folder, made.said)
+
+
+def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
+    """Take over a folder: its annotations are read, what stands beside them is copied or linked."""
+    if folder.resolve() == path.resolve():
+        raise OptionError(f"{path}: it is there already; name another --folder, or --answers")
+    _refuse_full(folder)
+    said, notes = (
+        read_answers(_answers_in(path), None) if not _is_ready(path) else (read_folder(path), ())
+    )
+    kept = given if given["metadata"] else {**given, "metadata": _beside(path, "metadata.json")}
+    done = settle(folder, said, notes, **kept)
+    for name in ("ground_truth.npy", "test_groundTruth.json"):
+        if _beside(path, name) and not (folder / name).exists():
+            shutil.copyfile(path / name, folder / name)
+    linked = 0
+    for part in _PARTS if given["pictures"] is None else ():
+        if (path / part).is_dir():
+            (folder / part).symlink_to((path / part).resolve(), target_is_directory=True)
+            linked += sum(1 for _ in (path / part).glob("*/*"))
+    return Installed(folder, done.said, done.n_links + linked, done.notes)
+
+
+def _from_archive(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
+    """Unpack a data set, or read an export that comes as an archive."""
+    if not any(_holds_answers(name.name) for name in names_in(path)):
+        found = examine(path)
+        return settle(folder, found.said, found.notes, **given)
+    _refuse_full(folder)
+    with replacing_folder(folder) as draft:
+        unpack(path, draft)
+        inside = list(draft.iterdir())
+        if len(inside) == 1 and inside[0].is_dir():  # all of it in one folder of its own
+            for one in list(inside[0].iterdir()):
+                if one.name == inside[0].name:
+                    raise DataError(f"{path}: a folder in a folder of the same name; unpack it")
+                one.rename(draft / one.name)
+            inside[0].rmdir()
+        ready = _is_ready(draft)
+        said, notes = (read_folder(draft), ()) if ready else read_answers(_answers_in(draft), None)
+        own = given["metadata"] or _beside(draft, "metadata.json")
+        done = settle(draft, said, notes, **{**given, "metadata": own}, name=folder.name)
+    return Installed(folder, done.said, done.n_links, done.notes)
+
+
+def _is_ready(folder: Path) -> bool:
+    return (folder / "answers.json").is_file()
+
+
+def _beside(folder: Path, name: str) -> Path | None:
+    return folder / name if (folder / name).is_file() else None
+
+
+def _holds_answers(name: str) -> bool:
+    return name.lower().startswith("answers.")
+
+
+def _answers_in(folder: Path) -> Path:
+    """Return the file in a folder that holds the annotations."""
+    files = sorted(one for one in folder.iterdir() if one.is_file())
+    named = [one for one in files if _holds_answers(one.name)]
+    if len(named) == 1:
+        return named[0]
+    if not named and len(files) == 1:
+        return files[0]
+    raise DataError(f"{folder}: no answers.json, nor any one file answers.…; say --answers FILE")
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"{folder}: is there already; name another --folder")
+
+
+def _run(path: Path, folder: Path, trusted: bool) -> Installed:
+    """Run a data set's script, which has a class with `setfolders`, for those who trust it."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file or directory")
+    if not trusted:
+        raise OptionError(
+            f"{path}: a script, which could do anything you can; read it, then --trust-code"
+        )
+    from ._script import set_folders
+
+    folder.mkdir(parents=True, exist_ok=True)
+    set_folders(path.resolve(), folder)
+    for place in (folder, path.resolve().parent):
+        if _is_ready(place):
+            return Installed(place, read_folder(place))
+    return Installed(folder, None, notes=("the script ran, but left no answers.json",))

@@ -1,0 +1,140 @@
+"""The sums over items behind the scores of classes, of all items and of bootstrap samples.
+
+Every score comes from sums over items, so a bootstrap over items needs only those sums under
+other weights. The weights are multinomial and are dealt to a chunk of items at a time: memory
+stays bounded however many items there are, and all resamples are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from .._relation import Array, Floats, Integers
+from ..aggregation._base import TIE
+
+if TYPE_CHECKING:
+    from .evaluation import Predictions
+
+__all__ = ["CLASS_SCORES", "class_scores", "true_classes"]
+
+# Those that need beliefs stand last.
+CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
+
+_BINS = 15
+_LEAST_BELIEF = 1e-15
+_CELLS = 2**19  # how many weights, or beliefs, to hold at a time
+_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier")  # of one number per item
+
+
+def true_classes(given: Predictions, truth: Mapping[str, str]) -> tuple[Integers, int]:
+    """Return every item's true class, -1 where it is not known, and how many classes there are.
+
+    Classes that only the truth knows get the codes behind those of the predictions.
+    """
+    codes = {name: code for code, name in enumerate(given.classes.tolist())}
+    true = np.array(
+        [
+            codes.setdefault(truth[item], len(codes)) if item in truth else -1
+            for item in given.items.tolist()
+        ],
+        dtype=np.int64,
+    )
+    return true, len(codes)
+
+
+def class_scores(
+    given: Predictions,
+    place: Integers,
+    true: Integers,
+    n_classes: int,
+    resamples: int,
+    random: np.random.Generator,
+) -> dict[str, Floats]:
+    """Return every score of the items as they are, and behind it those of bootstrap samples."""
+    sums = _sums(given, place, true, n_classes, resamples, random)
+    found = _scores(sums, n_classes, len(place))
+    known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
+    return {name: found[name] for name in known}
+
+
+def _sums(
+    given: Predictions,
+    place: Integers,
+    true: Integers,
+    n_classes: int,
+    resamples: int,
+    random: np.random.Generator,
+) -> Floats:
+    """Return the sums behind the scores, of the items as they are and of bootstrap samples.
+
+    The result is (sample, number), the items as they are first.
+    """
+    left = np.full(resamples, len(place))  # draws that the items to come will share
+    step = max(_CELLS // max(resamples, n_classes), 1)
+    sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
+    for start in range(0, len(place), step):
+        chunk = slice(start, start + step)
+        numbers = _numbers(given, place[chunk], true[chunk], n_classes)
+        size = numbers.shape[0]
+        drawn = random.binomial(left, size / (len(place) - start))
+        left -= drawn
+        cell = random.integers(size, size=drawn.sum())
+        cell += np.repeat(np.arange(resamples) * size, drawn)
+        weight = np.bincount(cell, minlength=resamples * size).reshape(resamples, size)
+        sums[:, 0] += numbers.sum(axis=0)
+        sums[:, 1:] += numbers.T @ weight.T.astype(np.float64, order="C")
+    return sums.T
+
+
+def _numbers(
+    given: Predictions, place: Integers, true: Integers, n_classes: int
+) -> sparse.csr_array[Any, Any]:
+    """Return what every item adds to the sums: (item, number), mostly zero.
+
+    The columns are one for each mean, two for each class (twice the hits; the occurrences in
+    truth and labels), and one for each bin of confidence (rightness minus confidence).
+    """
+    item, label = np.arange(len(place)), given.label[place]
+    hit, told = label == true, label >= 0
+    n_means, occurs = len(_MEANS), len(_MEANS) + n_classes
+    entries: list[tuple[Array, Array, Array]] = [  # item, column, number
+        (item, np.full(len(item), 1), hit),
+        (item[hit], n_means + true[hit], np.full(hit.sum(), 2)),
+        (item, occurs + true, np.ones(len(item))),
+        (item[told], occurs + label[told], np.ones(told.sum())),
+    ]
+    if given.posterior is None:
+        entries.append((item, np.zeros(len(item), np.int64), hit))
+    else:
+        belief = np.zeros((len(item), n_classes))  # no belief in classes only the truth knows
+        belief[:, : len(given.classes)] = given.posterior[place]
+        best, in_truth = belief.max(axis=1), belief[item, true]
+        tied = belief >= best[:, None] - TIE
+        right = tied[item, true] / tied.sum(axis=1)
+        log_loss = -np.log(np.maximum(in_truth, _LEAST_BELIEF))
+        belief[item, true] -= 1
+        brier = np.einsum("ik,ik->i", belief, belief)
+        # Bins are closed above; the small number keeps 0.6 × 15 in its bin whatever its last bit.
+        which = np.clip(np.ceil(best * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
+        for where, mean in ((0, right), (2, log_loss), (3, brier)):
+            entries.append((item, np.full(len(item), where), mean))
+        entries.append((item, occurs + n_classes + which, right - best))
+    row, column, number = map(np.concatenate, zip(*entries, strict=True))
+    shape = (len(item), n_means + 2 * n_classes + _BINS)
+    return sparse.coo_array((number.astype(np.float64), (row, column)), shape=shape).tocsr()
+
+
+def _scores(sums: Floats, n_classes: int, n_items: int) -> dict[str, Floats]:
+    """Return every score of every sample."""
+    widths = [len(_MEANS), n_classes, n_classes]
+    means, hits, occurrences, gaps = np.split(sums, np.cumsum(widths), axis=1)
+    f1 = np.divide(hits, occurrences, out=np.zeros_like(hits), where=occurrences > 0)
+    return {
+        **dict(zip(_MEANS, means.T / n_items, strict=True)),
+        "macro_f1": f1.sum(axis=1) / (occurrences > 0).sum(axis=1),
+        "ece": np.abs(gaps).sum(axis=1) / n_items,
+    }

@@ -1,0 +1,280 @@
+"""Many rows in Parquet, read a chunk at a time: files, folders, patterns, object stores.
+
+A chunk is a range of rows of one file. Whatever reads it gets three columns, item, annotator and
+label, each as whole numbers or as texts, in the same way for all files.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..annotations import Annotations
+from ..errors import DataError
+from ..readers.columns import NEEDED, find_columns
+from ..readers.tables import annotations_from, as_frame
+
+__all__ = [
+    "Chunk",
+    "Chunks",
+    "Table",
+    "chunks_of",
+    "columns_of",
+    "find_files",
+    "holds_parquet",
+    "is_many",
+    "read_all",
+    "rows_in",
+]
+
+_CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
+_ENDINGS = (".parquet", ".pq", ".parq")
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+Column = tuple[str, str, bool]  # role, name of the column, whether it holds whole numbers
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows `start` to `start + rows` of a file; columns by role, each as a number or a text."""
+
+    file: str
+    start: int
+    rows: int
+    columns: tuple[Column, ...]
+    missing: str = "error"
+
+    def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
+        """Return some of its columns, without rows that lack something."""
+        wanted = _wanted(self.columns, roles, self.missing)
+        with naming(self.file):
+            scan = _scan(self.file).slice(self.start, self.rows)
+            raw = scan.select(pl.col(column).alias(role) for role, column, _ in wanted).collect()
+        return _named(raw, wanted, roles, self.missing, self.file, self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The rows of a table that is in memory, read like those of a file."""
+
+    table: Any
+    columns: tuple[Column, ...]
+    missing: str = "error"
+
+    def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
+        """Return some of its columns, without rows that lack something."""
+        wanted = _wanted(self.columns, roles, self.missing)
+        frame = as_frame(self.table[[column for _, column, _ in wanted]])
+        raw = frame.select(pl.col(column).alias(role) for role, column, _ in wanted)
+        return _named(raw, wanted, roles, self.missing, "table", 0)
+
+
+def _wanted(columns: Sequence[Column], roles: Iterable[str], missing: str) -> list[Column]:
+    return [one for one in columns if one[0] in roles or missing == "drop"]
+
+
+def _named(
+    raw: pl.DataFrame,
+    columns: Sequence[Column],
+    roles: Iterable[str],
+    missing: str,
+    source: str,
+    start: int,
+) -> pl.DataFrame:
+    """Return rows as whole numbers or texts, without those that lack something."""
+    rows = raw.select(_as_name(raw[role], whole) for role, _, whole in columns)
+    gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
+    if gaps.any() and missing != "drop":
+        place = int(gaps.arg_true()[0])
+        role = next(name for name in rows.columns if rows[name][place] is None)
+        more = f"; {int(gaps.sum()) - 1} more rows like this near it" if gaps.sum() > 1 else ""
+        raise DataError(
+            f"{source}: row {start + place + 1}: no {role}{more}; "
+            "--missing drop leaves such rows out"
+        )
+    return rows.filter(~gaps).select(role for role in rows.columns if role in roles)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """All rows there are, and how names stand in them."""
+
+    chunks: tuple[Any, ...]
+    rows: int
+    files: tuple[str, ...]
+    whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
+
+
+def is_many(paths: Sequence[str]) -> bool:
+    """Return whether paths mean a set of Parquet files rather than one file to be looked at."""
+    if len(paths) != 1:
+        return True
+    one = paths[0]
+    if _scheme(one):
+        return True
+    if any(mark in one for mark in "*?[") and not Path(one).exists():
+        return True
+    return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
+
+
+def holds_parquet(path: str) -> bool:
+    """Return whether a path is a Parquet file, told by its first letters."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def rows_in(files: Sequence[str]) -> int:
+    """Return how many rows files have, as their last lines tell."""
+    count = 0
+    for file in files:
+        with naming(file):
+            count += int(_scan(file).select(pl.len()).collect().item())
+    return count
+
+
+def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
+    """Return all rows as annotations in memory."""
+    frame = pl.concat([chunk.read() for chunk in rows.chunks])
+    return annotations_from(frame, classes=classes)
+
+
+def find_files(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the Parquet files that paths, folders and patterns mean, each once, in order."""
+    found: dict[str, None] = {}
+    for path in paths:
+        here = Path(path)
+        if _scheme(path):
+            files = _matching(path)
+        elif here.is_dir():
+            files = [str(file) for file in sorted(_inside(here))]
+        elif here.exists():
+            files = [path]
+        else:
+            files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+        if not files:
+            raise DataError(f"{path}: no Parquet file there")
+        found |= dict.fromkeys(files)
+    return tuple(found)
+
+
+def chunks_of(
+    files: Sequence[str],
+    columns: Mapping[str, str] | None = None,
+    *,
+    rows: int = 2**21,
+    missing: str = "error",
+) -> Chunks:
+    """Return all rows of files in chunks; columns are found by their names, or as told."""
+    told = {role: name for role, name in (columns or {}).items() if role in NEEDED}
+    schemas, sizes = [], []
+    for file in files:
+        with naming(file):
+            schema = dict(_scan(file).collect_schema())
+            sizes.append(rows_in([file]))
+        roles = find_columns(list(schema), NEEDED, told, file)
+        schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
+    whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}
+    made = [
+        Chunk(
+            file,
+            start,
+            min(rows, size - start),
+            tuple((role, schema[role][0], whole[role]) for role in NEEDED),
+            missing,
+        )
+        for file, schema, size in zip(files, schemas, sizes, strict=True)
+        for start in range(0, size, rows)
+    ]
+    if not made:
+        raise DataError(f"{files[0]}: no labels in it, only a header")
+    return Chunks(tuple(made), sum(sizes), tuple(files), whole)
+
+
+def columns_of(kinds: Mapping[str, str], told: Mapping[str, str] | None) -> tuple[Column, ...]:
+    """Return the columns that are needed of a table with columns of such kinds, by name."""
+    roles = find_columns(list(kinds), NEEDED, told, "table")
+    return tuple(
+        (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
+        for role in NEEDED
+    )
+
+
+class naming:  # noqa: N801
+    """Tell of whatever fails inside as one line that names a file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
+        damaged = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+        if isinstance(problem, damaged):
+            reason = " ".join(str(problem).split())[:300]
+            raise DataError(f"{self.file}: damaged parquet ({reason})") from None
+        if isinstance(problem, OSError):
+            reason = (problem.strerror or str(problem)).splitlines()[0].lower()
+            raise DataError(f"{self.file}: {reason}") from None
+
+
+def _scan(file: str) -> pl.LazyFrame:
+    scheme = _scheme(file)
+    if scheme and scheme not in _CLOUD and scheme != "file":
+        import fsspec
+
+        with fsspec.open(file, "rb") as opened:
+            return pl.scan_parquet(opened.read())
+    path = file.removeprefix("file://") if scheme == "file" else file
+    return pl.scan_parquet(path, glob=False, hive_partitioning=True)
+
+
+def _scheme(path: str) -> str:
+    scheme, mark, _ = path.partition("://")
+    return scheme.lower() if mark else ""
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Yield the Parquet files of a folder, also those in folders named by what they hold."""
+    return (
+        file
+        for file in folder.rglob("*")
+        if file.suffix in _ENDINGS
+        and not any(name.startswith((".", "_")) for name in file.relative_to(folder).parts)
+    )
+
+
+def _matching(url: str) -> list[str]:
+    """Return the files that an address with a scheme means."""
+    if not any(mark in url for mark in "*?[") and url.lower().endswith(_ENDINGS):
+        return [url]
+    try:
+        import fsspec
+    except ImportError:
+        raise DataError(f"{url}: folders and patterns need fsspec: pip install fsspec") from None
+    system, path = fsspec.core.url_to_fs(url)
+    names = system.glob(path) if any(mark in path for mark in "*?[") else system.find(path)
+    return [system.unstrip_protocol(name) for name in sorted(names) if name.endswith(_ENDINGS)]
+
+
+def _as_name(column: pl.Series, whole: bool) -> pl.Series:
+    """Return a column as whole numbers or as texts, null where there is nothing."""
+    if whole:
+        return column.cast(pl.Int64)
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        number = column.cast(pl.Int64, strict=False)
+        written = number.cast(pl.String)
+        if (number != column).any():  # 3.0 is 3, and 3.5 is 3.5
+            written = written.zip_with((number == column).fill_null(True), column.cast(pl.String))
+        return written
+    texts = column.cast(pl.String)
+    return texts if (texts != "").all() else texts.set(texts == "", None)

@@ -1,0 +1,119 @@
+"""Labels in pieces, gathered into what was asked for: a folder of them, one file, or a stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import move, rmtree
+
+import numpy as np
+import polars as pl
+
+from .._files import replacing, replacing_folder
+from .._names import Names
+from .._relation import Array, Floats, Integers
+from ..errors import OptionError
+from ..readers.sources import format_for
+from ..writers.content import column
+
+__all__ = ["gathering", "is_address", "one_file", "write_columns", "write_piece"]
+
+_SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
+    "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),
+    "csv": lambda rows, path: rows.sink_csv(path),
+    "tsv": lambda rows, path: rows.sink_csv(path, separator="\t"),
+    "arrow": lambda rows, path: rows.sink_ipc(path),
+    "jsonl": lambda rows, path: rows.sink_ndjson(path),
+}
+
+
+def is_address(path: str) -> bool:
+    """Return whether a path is the address of something in an object store."""
+    return "://" in path
+
+
+def one_file(output: str | None) -> str | None:
+    """Return the kind of the one file that is asked for; `None` for a folder or a stream."""
+    if output is None or output == "-" or is_address(output):
+        return None
+    if output.endswith("/") or "." not in Path(output).name or Path(output).is_dir():
+        return None
+    kind, compression = format_for(output)
+    if kind not in _SINKS or compression != "uncompressed":
+        raise OptionError(
+            f"{output}: labels of many items go to a folder, or to a file ending in "
+            ".parquet, .csv, .tsv, .arrow or .jsonl"
+        )
+    return kind
+
+
+@contextmanager
+def gathering(output: str | None, work: Path) -> Iterator[str]:
+    """Yield a folder for pieces; what was asked for is there only if all went well.
+
+    An object store knows no renaming: pieces are written in place, and `_SUCCESS` after them.
+    """
+    if output is not None and is_address(output):
+        yield output.rstrip("/")
+        _mark(output)
+        return
+    kind, pieces = one_file(output), work / "pieces"
+    rmtree(pieces, ignore_errors=True)
+    pieces.mkdir()
+    yield str(pieces)
+    files = sorted(pieces.glob("part-*.parquet"))
+    if kind is not None and output is not None:
+        with replacing(output) as draft:
+            _SINKS[kind](pl.scan_parquet(files), draft)
+        return
+    if output is not None and output != "-":
+        with replacing_folder(output) as draft:
+            for file in files:
+                move(file, draft / file.name)
+        return
+    for place, file in enumerate(files):
+        pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not place)
+    sys.stdout.buffer.flush()
+
+
+def write_piece(
+    folder: str,
+    start: int,
+    items: pl.Series,
+    label: Integers,
+    posterior: Floats,
+    classes: Names,
+) -> None:
+    """Write the labels of some items, the first of which has this number."""
+    undecided = pl.Series(label < 0)
+    chosen = np.where(label < 0, posterior.argmax(axis=1), label)
+    names = pl.Series(classes.tolist(), dtype=pl.String).gather(chosen)
+    frame = pl.DataFrame(
+        {
+            "item": items,
+            "label": names.set(undecided, None),
+            "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
+            **{f"p:{name}": posterior[:, k] for k, name in enumerate(classes.tolist())},
+        }
+    )
+    path = f"{folder}/part-{start:015}.parquet"
+    if is_address(path):
+        frame.write_parquet(path, compression="zstd")
+        return
+    with replacing(path) as draft:
+        frame.write_parquet(draft, compression="zstd")
+
+
+def write_columns(table: Mapping[str, Array], path: Path) -> None:
+    """Write columns as Parquet."""
+    frame = pl.DataFrame({name: column(values) for name, values in table.items()})
+    frame.write_parquet(path, compression="zstd")
+
+
+def _mark(output: str) -> None:
+    import fsspec
+
+    with fsspec.open(f"{output.rstrip('/')}/_SUCCESS", "wb") as file:
+        file.write(b"")

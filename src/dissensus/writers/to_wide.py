@@ -1,0 +1,62 @@
+"""Wide tables, as cleanlab takes them: a row for every item, a column for every annotator."""
+
+from __future__ import annotations
+
+from itertools import chain, count
+
+import numpy as np
+import polars as pl
+
+from ..annotations import Annotations
+from ..errors import OptionError
+from ..readers.columns import is_known
+from .content import Content, table_of
+
+__all__ = ["answers", "clashes"]
+
+_MOST_CELLS = 10**8
+_LIKE_MISSING = {"-1", "na", "n/a", "nan", "none", "null"}
+
+
+def answers(content: Content) -> pl.DataFrame:
+    """Return a row for every item, nothing where an annotator did not label it."""
+    said = content.said
+    cells = said.n_items * said.n_annotators
+    if cells > _MOST_CELLS:
+        raise OptionError(
+            f"a wide table of {said.n_items} items and {said.n_annotators} annotators has "
+            f"{cells:.1g} cells, nearly all of them empty; write a long one"
+        )
+    annotators = said.annotators.tolist()
+    usual = chain(("item", "item_id", "task"), (f"item {place}" for place in count(2)))
+    key = next(name for name in usual if name not in annotators)
+    long = table_of(content.what).select(pl.col("item").alias(key), "annotator", "label")
+    cells_of = long.pivot(on="annotator", index=key, values="label", aggregate_function="first")
+    wide = pl.DataFrame({key: said.items.tolist()}, schema={key: pl.String}).join(
+        cells_of, on=key, how="left", maintain_order="left"
+    )
+    silent = [
+        pl.lit(None, long.schema["label"]).alias(name)
+        for name in annotators
+        if name not in cells_of.columns
+    ]
+    return wide.with_columns(silent).select(key, *annotators)
+
+
+def clashes(content: Content) -> list[str]:
+    """Say which labels have no cell of their own, and which look like an empty one."""
+    said, told = content.said, []
+    same = (np.diff(said.item.astype(np.int64)) == 0) & (
+        np.diff(said.annotator.astype(np.int64)) == 0
+    )
+    if same.any():
+        told.append(
+            f"{int(same.sum())} labels are left out: an annotator has one cell for an item, "
+            "and the label that sorts first is kept"
+        )
+    if isinstance(said, Annotations):
+        odd = [name for name in said.classes.tolist() if name.lower() in _LIKE_MISSING]
+        told += [f"the label {name!r} may be read as an empty cell" for name in odd]
+    known = [name for name in said.annotators.tolist() if is_known(name)]
+    told += [f"the annotator {name!r} may be taken for a column of that name" for name in known]
+    return told
