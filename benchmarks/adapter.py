@@ -63,13 +63,13 @@ def table_of(name: str) -> tuple[Any, dict[str, str]]:
     if name in SIMULATED:
         strategy, options = SIMULATED[name]
         made = simulate(strategy, seed=0, **options)
-        said, truth = made.said, made.truths
+        annotations, truth = made.annotations, made.truths
     else:
-        said, truth = load(name)
+        annotations, truth = load(name)
     columns = {
-        "task": said.items[said.item].tolist(),
-        "worker": said.annotators[said.annotator].tolist(),
-        "label": said.classes[said.label].tolist(),
+        "task": annotations.items[annotations.item].tolist(),
+        "worker": annotations.annotators[annotations.annotator].tolist(),
+        "label": annotations.classes[annotations.label].tolist(),
     }
     return pd.DataFrame(columns).astype("object"), truth
 
@@ -80,7 +80,7 @@ def renamed(table: Any, seed: int = 0) -> tuple[Any, dict[str, str]]:
     out, before = table.sample(frac=1, random_state=seed).reset_index(drop=True), {}
     for column in ("task", "worker"):
         known = sorted(set(table[column]))
-        new = [f"{column}{place:06d}" for place in random.permutation(len(known))]
+        new = [f"{column}{position:06d}" for position in random.permutation(len(known))]
         out[column] = out[column].map(dict(zip(known, new, strict=True)))
         if column == "task":
             before = dict(zip(new, known, strict=True))
@@ -148,10 +148,10 @@ def _take_question_out() -> None:
 
 def _tied(model: Any, task: str) -> bool:
     """Return whether a model finds several labels best together."""
-    beliefs = getattr(model, "probas_", None)
-    if beliefs is None:
+    posteriors = getattr(model, "probas_", None)
+    if posteriors is None:
         return False
-    first, second = sorted(beliefs.loc[task], reverse=True)[:2]
+    first, second = sorted(posteriors.loc[task], reverse=True)[:2]
     return bool(first - second <= TIE)
 
 
@@ -238,8 +238,8 @@ def main() -> None:
     columns = ["set", "class", "tasks", "apart", "tie", "untied", "end", "once", "objective"]
     columns += ["moved theirs", "moved ours", "right theirs", "right ours", "s theirs", "s ours"]
     section.add(Table("Where labels differ, or move", columns, why, __doc__.split("\n\n", 1)[1]))
-    said = fresh("adapter:broken")
-    rows = [[method, said[method]] for method in said if method != "peak"]
+    annotations = fresh("adapter:broken")
+    rows = [[method, annotations[method]] for method in annotations if method != "peak"]
     title = "What crowd-kit says with the question left in"
     section.add(Table(title, ["class", "what happens"], rows))
     section.write()

@@ -63,9 +63,13 @@ _IRR = {"alpha": "krippendorff", "fleiss": "fleiss", "ac1": "gwet", "brennan-pre
 
 def time_measure(library: str, form: str, measure: str, crowd: str) -> Found:
     """Return the median seconds of a measure and its value."""
-    said, _ = load(crowd)
+    annotations, _ = load(crowd)
     warnings.simplefilter("ignore")
-    work = _ours(measure, said) if library == OURS else _theirs(library, form, measure, said)
+    work = (
+        _ours(measure, annotations)
+        if library == OURS
+        else _theirs(library, form, measure, annotations)
+    )
     each, clock = [], []
     while not each or (sum(clock) < 3 and len(each) < 20):
         began, start = perf_counter(), process_time()
@@ -77,12 +81,12 @@ def time_measure(library: str, form: str, measure: str, crowd: str) -> Found:
     return {"seconds": seconds, "clock": clock, "value": float(value)}
 
 
-def _ours(measure: str, said: Any) -> Callable[[], float]:
+def _ours(measure: str, annotations: Any) -> Callable[[], float]:
     from dissensus import agreement
 
     name, _, level = measure.partition(" ")
     if name == "alpha":
-        return lambda: agreement.krippendorff_alpha(said, level=level or "nominal")
+        return lambda: agreement.krippendorff_alpha(annotations, level=level or "nominal")
     functions: dict[str, Callable[[Any], float]] = {
         "percent": agreement.percent_agreement,
         "fleiss": agreement.fleiss_kappa,
@@ -92,26 +96,26 @@ def _ours(measure: str, said: Any) -> Callable[[], float]:
         "conger": agreement.conger_kappa,
         "cohen": lambda one: agreement.cohen_kappa(one, min_overlap=2),
     }
-    return lambda: functions[name](said)
+    return lambda: functions[name](annotations)
 
 
-def _theirs(library: str, form: str, measure: str, said: Any) -> Callable[[], float]:
+def _theirs(library: str, form: str, measure: str, annotations: Any) -> Callable[[], float]:
     name, _, level = measure.partition(" ")
     if library == "krippendorff":
         import krippendorff
 
         given: dict[str, Any] = {
-            "reliability_data": _matrix(said) if form == "matrix" else _slots(said).T
+            "reliability_data": _matrix(annotations) if form == "matrix" else _slots(annotations).T
         }
         if form == "counts":
-            domain = list(range(said.n_classes))
-            given = {"value_counts": said.votes().astype(int), "value_domain": domain}
+            domain = list(range(annotations.n_classes))
+            given = {"value_counts": annotations.votes().astype(int), "value_domain": domain}
         how = level or "nominal"
         return lambda: krippendorff.alpha(**given, level_of_measurement=how)
     if library == "statsmodels":
         from statsmodels.stats import inter_rater
 
-        table = _slots(said) if form == "slots" else said.votes()
+        table = _slots(annotations) if form == "slots" else annotations.votes()
         if form == "counts":
             return lambda: inter_rater.fleiss_kappa(table, name)
         return lambda: inter_rater.fleiss_kappa(inter_rater.aggregate_raters(table)[0], name)
@@ -119,8 +123,8 @@ def _theirs(library: str, form: str, measure: str, said: Any) -> Callable[[], fl
         import pandas as pd
         from irrCAC.raw import CAC
 
-        frame = pd.DataFrame(_slots(said))
-        classes = list(range(said.n_classes))
+        frame = pd.DataFrame(_slots(annotations))
+        classes = list(range(annotations.n_classes))
         return lambda: getattr(CAC(frame, categories=classes, digits=12), _IRR[name])()["est"][
             "coefficient_value"
         ]
@@ -128,38 +132,43 @@ def _theirs(library: str, form: str, measure: str, said: Any) -> Callable[[], fl
         from nltk.metrics.agreement import AnnotationTask
 
         rows = list(
-            zip(said.annotator.tolist(), said.item.tolist(), said.label.tolist(), strict=True)
+            zip(
+                annotations.annotator.tolist(),
+                annotations.item.tolist(),
+                annotations.label.tolist(),
+                strict=True,
+            )
         )
         return lambda: AnnotationTask(rows).alpha()  # its other measures allow no gaps
-    return _kappas_of_pairs(said)
+    return _kappas_of_pairs(annotations)
 
 
-def _slots(said: Any) -> Any:
+def _slots(annotations: Any) -> Any:
     """Return the labels of every item in a row: (item, place)."""
-    return said.label.reshape(said.n_items, -1).astype(float)
+    return annotations.label.reshape(annotations.n_items, -1).astype(float)
 
 
-def _matrix(said: Any) -> Any:
+def _matrix(annotations: Any) -> Any:
     """Return the labels with gaps: (annotator, item)."""
     import numpy as np
 
-    out = np.full((said.n_annotators, said.n_items), np.nan)
-    out[said.annotator, said.item] = said.label
+    out = np.full((annotations.n_annotators, annotations.n_items), np.nan)
+    out[annotations.annotator, annotations.item] = annotations.label
     return out
 
 
-def _kappas_of_pairs(said: Any) -> Callable[[], float]:
+def _kappas_of_pairs(annotations: Any) -> Callable[[], float]:
     """Return the mean of scikit-learn's kappa over all pairs with two items or more."""
     import numpy as np
     from sklearn.metrics import cohen_kappa_score
 
-    order = np.argsort(said.annotator, kind="stable")
-    ends = np.cumsum(said.labels_per_annotator)[:-1]
-    mine = [(said.item[rows], said.label[rows]) for rows in np.split(order, ends)]
+    order = np.argsort(annotations.annotator, kind="stable")
+    ends = np.cumsum(annotations.labels_per_annotator)[:-1]
+    mine = [(annotations.item[rows], annotations.label[rows]) for rows in np.split(order, ends)]
 
     def work() -> float:
         values = []
-        for one in range(said.n_annotators):
+        for one in range(annotations.n_annotators):
             for other in range(one):
                 _, left, right = np.intersect1d(mine[one][0], mine[other][0], return_indices=True)
                 if len(left) > 1:
@@ -217,7 +226,7 @@ def time_intervals(crowd: str, resamples: int) -> Found:
     """Return the seconds of the usual measures with intervals, and with a break-down."""
     from dissensus import agree
 
-    said, _ = load(crowd)
+    annotations, _ = load(crowd)
     out: dict[str, Any] = {}
     for name, given in {
         "intervals": {},
@@ -227,7 +236,7 @@ def time_intervals(crowd: str, resamples: int) -> Found:
         "by annotator, without": {"by": "annotator", "resamples": 0},
     }.items():
         began, start = perf_counter(), process_time()
-        agree(said, **({"resamples": resamples} | given))
+        agree(annotations, **({"resamples": resamples} | given))
         out[name] = [process_time() - start, perf_counter() - began]
     return out
 

@@ -30,13 +30,13 @@ def write_answers(
     """Write answers, unless they are there."""
     folder.mkdir(parents=True, exist_ok=True)
     accuracy = np.random.default_rng(seed).uniform(0.4, 0.95, annotators).astype(np.float32)
-    for place, start in enumerate(range(0, number, _FILE)):
-        file = folder / f"part-{place:05}.parquet"
+    for position, start in enumerate(range(0, number, _FILE)):
+        file = folder / f"part-{position:05}.parquet"
         if file.exists():
             continue
         row = np.arange(start, min(start + _FILE, number), dtype=np.uint64)
         item = ((row * np.uint64(_STEP)) % np.uint64(number) // np.uint64(PER_ITEM)).astype("int64")
-        rng = np.random.default_rng([seed, place])
+        rng = np.random.default_rng([seed, position])
         who = rng.integers(annotators, size=len(row), dtype=np.int32)
         away = rng.integers(1, CLASSES, size=len(row), dtype=np.int8)
         away[rng.random(len(row), dtype=np.float32) < accuracy[who]] = 0

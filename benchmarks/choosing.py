@@ -28,33 +28,33 @@ LARGE = 40_000  # annotations from which three folds are enough
 
 def study(name: str) -> dict[str, Any]:
     """Return accuracies of methods and stacks on one data set."""
-    said, truth = load(name)
+    annotations, truth = load(name)
     members = [aggregators.create(spec) for spec in MEMBERS]
     others = [aggregators.create(spec) for spec in OTHERS]
     began = time.perf_counter()
-    posteriors = [member.fit(said).posterior for member in members]
-    left = held_out(said, members, folds=3 if len(said) > LARGE else 5, threads=1)
+    posteriors = [member.fit(annotations).posterior for member in members]
+    left = held_out(annotations, members, folds=3 if len(annotations) > LARGE else 5, threads=1)
     weight = mixture_weights(left.chance)
     seconds = time.perf_counter() - began
-    beside = [other.fit(said).posterior for other in others]
+    beside = [other.fit(annotations).posterior for other in others]
     picked = int(np.log(left.chance).mean(axis=1).argmax())
     linear = sum(w * q for w, q in zip(weight, posteriors, strict=True))
     return {
         "set": name,
-        "labels": len(said),
+        "labels": len(annotations),
         "seconds": seconds,
-        "accuracy": [score(said, one, truth) for one in (*posteriors, *beside)],
+        "accuracy": [score(annotations, one, truth) for one in (*posteriors, *beside)],
         "weight": weight.tolist(),
-        "stack": score(said, pooled(weight, posteriors), truth),
-        "linear": score(said, linear, truth),
-        "uniform": score(said, np.mean(posteriors, axis=0), truth),
-        "picked": score(said, posteriors[picked], truth),
+        "stack": score(annotations, pooled(weight, posteriors), truth),
+        "linear": score(annotations, linear, truth),
+        "uniform": score(annotations, np.mean(posteriors, axis=0), truth),
+        "picked": score(annotations, posteriors[picked], truth),
     }
 
 
-def score(said: Annotations, posterior: Any, truth: dict[str, str]) -> float:
+def score(annotations: Annotations, posterior: Any, truth: dict[str, str]) -> float:
     """Return accuracy in percent, in expectation over ties."""
-    given = Predictions(said.items, said.classes, posterior.argmax(axis=1), posterior)
+    given = Predictions(annotations.items, annotations.classes, posterior.argmax(axis=1), posterior)
     found = evaluate(given, truth, resamples=0).scores["accuracy"]
     assert found is not None
     return 100 * found.value
@@ -78,7 +78,7 @@ def main() -> None:
         "stack, linear": np.array([one["linear"] for one in found]),
         "uniform mean": np.array([one["uniform"] for one in found]),
         "picked by held-out": np.array([one["picked"] for one in found]),
-        **{spec: accuracy[:, place] for place, spec in enumerate(specs)},
+        **{spec: accuracy[:, position] for position, spec in enumerate(specs)},
     }
     floor = recipes["majority"]
     rows = [

@@ -32,8 +32,8 @@ def drawn(
     truth = rng.choice(n_classes, n_items, p=prior)
     upto = confusion[np.arange(n_annotators), truth[:, None]].cumsum(axis=2)
     labels = (rng.random((n_items, n_annotators, 1)) < upto).argmax(axis=2)
-    said = Annotations.from_matrix(labels, classes=range(n_classes))
-    return prior, confusion, truth, said
+    annotations = Annotations.from_matrix(labels, classes=range(n_classes))
+    return prior, confusion, truth, annotations
 
 
 def covered(crowd: str, n_items: int, runs: int, level: float, **sizes: int) -> list[float]:
@@ -41,8 +41,8 @@ def covered(crowd: str, n_items: int, runs: int, level: float, **sizes: int) -> 
     found = []
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        prior, confusion, truth, said = drawn(rng, crowd, n_items, **sizes)
-        result = aggregate(said, "bcc")
+        prior, confusion, truth, annotations = drawn(rng, crowd, n_items, **sizes)
+        result = aggregate(annotations, "bcc")
         low, high = np.moveaxis(result.params.credible(level), -1, 0)
         quality = np.einsum("t,att->a", prior, confusion)
         least, most = result.interval.T  # at 95 %

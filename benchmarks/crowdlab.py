@@ -28,8 +28,8 @@ def predictions(truth: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, 
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(len(truth), n_classes))
     logits[np.arange(len(truth)), truth] += 2.2
-    belief = np.exp(logits)
-    return belief / belief.sum(axis=1, keepdims=True)
+    posterior = np.exp(logits)
+    return posterior / posterior.sum(axis=1, keepdims=True)
 
 
 def ours(what: str, crowd: str, out: str) -> Found:
@@ -37,13 +37,13 @@ def ours(what: str, crowd: str, out: str) -> Found:
     from dissensus.identification.activelab import activelab
     from dissensus.identification.crowdlab import crowdlab
 
-    said, truth = load(crowd)
-    belief = predictions(truth, said.n_classes)
+    annotations, truth = load(crowd)
+    posterior = predictions(truth, annotations.n_classes)
     start, used = perf_counter(), process_time()
     if what == "activelab":
-        scores = {"active": activelab(said, belief, as_cleanlab=True)}
+        scores = {"active": activelab(annotations, posterior, as_cleanlab=True)}
     else:
-        found = crowdlab(said, belief)
+        found = crowdlab(annotations, posterior)
         names = ("label", "consensus_quality", "consensus_agreement", "label_quality")
         names += ("annotator_quality", "annotator_agreement", "annotator_weight", "model_weight")
         scores = {name: getattr(found, name) for name in (*names, "worst_class")}
@@ -56,17 +56,17 @@ def theirs(what: str, crowd: str, out: str) -> Found:
     """Score with cleanlab, and keep the scores under our names."""
     from cleanlab import multiannotator
 
-    said, truth = load(crowd)
-    belief = predictions(truth, said.n_classes)
-    matrix = np.full((said.n_items, said.n_annotators), np.nan)
-    matrix[said.item, said.annotator] = said.label
+    annotations, truth = load(crowd)
+    posterior = predictions(truth, annotations.n_classes)
+    matrix = np.full((annotations.n_items, annotations.n_annotators), np.nan)
+    matrix[annotations.item, annotations.annotator] = annotations.label
     start, used = perf_counter(), process_time()
     if what == "activelab":
-        active, _ = multiannotator.get_active_learning_scores(matrix, belief)
+        active, _ = multiannotator.get_active_learning_scores(matrix, posterior)
         scores = {"active": active}
     else:
         found = multiannotator.get_label_quality_multiannotator(
-            matrix, belief, return_weights=True, verbose=False
+            matrix, posterior, return_weights=True, verbose=False
         )
         items, annotators = found["label_quality"], found["annotator_stats"].sort_index()
         detailed = found["detailed_label_quality"].to_numpy()
@@ -74,7 +74,7 @@ def theirs(what: str, crowd: str, out: str) -> Found:
             "label": items["consensus_label"],
             "consensus_quality": items["consensus_quality_score"],
             "consensus_agreement": items["annotator_agreement"],
-            "label_quality": detailed[said.item, said.annotator],
+            "label_quality": detailed[annotations.item, annotations.annotator],
             "annotator_quality": annotators["annotator_quality"],
             "annotator_agreement": annotators["agreement_with_consensus"],
             "annotator_weight": found["annotator_weight"],

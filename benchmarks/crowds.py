@@ -72,23 +72,23 @@ def draw(size: list[int], path: str | None = None) -> dict[str, Any]:
         fast=True,
     )
     seconds = perf_counter() - start
-    if len(drawn.said) != n_items * per_item:
-        raise ValueError(f"{len(drawn.said)} answers instead of {n_items * per_item}")
+    if len(drawn.annotations) != n_items * per_item:
+        raise ValueError(f"{len(drawn.annotations)} answers instead of {n_items * per_item}")
     if path is not None:
-        said, truth = drawn.said, drawn.truth.astype(np.uint8)
-        shape = [said.n_items, said.n_annotators, said.n_classes]
+        annotations, truth = drawn.annotations, drawn.truth.astype(np.uint8)
+        shape = [annotations.n_items, annotations.n_annotators, annotations.n_classes]
         draft = Path(path).with_suffix(".part.npz")
         draft.parent.mkdir(exist_ok=True)
         np.savez(
             draft,
-            index=said.index,
-            annotator=said.annotator,
-            label=said.label,
+            index=annotations.index,
+            annotator=annotations.annotator,
+            label=annotations.label,
             truth=truth,
             shape=shape,
         )
         draft.rename(path)
-    return {"seconds": seconds, "answers": len(drawn.said)}
+    return {"seconds": seconds, "answers": len(drawn.annotations)}
 
 
 def load(path: str, *, binary: bool = False) -> tuple[Annotations, np.ndarray[Any, Any]]:

@@ -40,12 +40,14 @@ def write_export(path: str, tasks: int, annotators: int = 5, people: int = 200) 
             truth = int(draw.integers(len(_CLASSES)))
             words = draw.choice(_REVIEW.split(), size=int(draw.integers(10, 50)))
             who = draw.choice(people, size=annotators, replace=False)
-            said = np.where(draw.random(annotators) < 0.7, truth, draw.integers(5, size=annotators))
+            annotations = np.where(
+                draw.random(annotators) < 0.7, truth, draw.integers(5, size=annotators)
+            )
             stars = draw.integers(1, 6, size=annotators)
             given = [
-                _annotation(task, task * annotators + place, *one, begin)
-                for place, one in enumerate(
-                    zip(who.tolist(), said.tolist(), stars.tolist(), strict=True)
+                _annotation(task, task * annotators + position, *one, begin)
+                for position, one in enumerate(
+                    zip(who.tolist(), annotations.tolist(), stars.tolist(), strict=True)
                 )
             ]
             record = {
@@ -75,10 +77,12 @@ def write_export(path: str, tasks: int, annotators: int = 5, people: int = 200) 
     return {}
 
 
-def _annotation(task: int, number: int, who: int, said: int, stars: int, begin: datetime) -> dict:
+def _annotation(
+    task: int, number: int, who: int, annotations: int, stars: int, begin: datetime
+) -> dict:
     at = (begin + timedelta(seconds=number * 0.7)).isoformat().replace("+00:00", "Z")
     result = {
-        "value": {"choices": [_CLASSES[said]]},
+        "value": {"choices": [_CLASSES[annotations]]},
         "id": f"r{number:09x}",
         "from_name": "sentiment",
         "to_name": "text",
@@ -122,7 +126,7 @@ def read_ours(path: str) -> Found:
     start, used = perf_counter(), process_time()
     found = examine(path)
     times = {"seconds": perf_counter() - start, "used": process_time() - used}
-    return {**times, "labels": len(found.said), "format": found.format}
+    return {**times, "labels": len(found.annotations), "format": found.format}
 
 
 def read_json(path: str) -> Found:

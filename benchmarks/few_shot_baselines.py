@@ -61,13 +61,13 @@ TAUGHT = {
 
 
 def _guess(kind: str, make: Any, x: Any, label: Any, query: Any) -> Any:
-    said = Annotations.from_matrix(label, classes=range(5))
+    annotations = Annotations.from_matrix(label, classes=range(5))
     if make is None:
         made = CrowdClassifier(
             kind, hidden=0, dropout=0.0, input_dropout=0.0, epochs=25, held_out=0.0
         )
-        return made.fit(x, said).predict(query).astype(int)
-    found = aggregators.create(kind).fit(said, seed=0).label
+        return made.fit(x, annotations).predict(query).astype(int)
+    found = aggregators.create(kind).fit(annotations, seed=0).label
     if len(np.unique(found)) == 1:
         return np.full(len(query), found[0])
     return make().fit(x, found).predict(query)

@@ -46,7 +46,7 @@ class Crowded(NamedTuple):
 
     x: torch.Tensor  # (item, feature): those with annotations first
     truth: Any  # (item): codes
-    said: Any  # (annotated item): annotations, classes by the same codes
+    annotations: Any  # (annotated item): annotations, classes by the same codes
     splits: list[Any]  # source classes
     shots: tuple[int, ...]
     crowd: PseudoCrowd
@@ -57,9 +57,9 @@ def crowd_of(name: str) -> Crowded:
     """Return LabelMe or music."""
     data: Data = {"labelme": labelme, "music": music}[name]()
     x = np.concatenate([data.x, data.x_test]).astype(np.float32)
-    classes = data.said.classes.tolist()
+    classes = data.annotations.classes.tolist()
     truth = np.array([classes.index(label) for label in [*data.truth, *data.truth_test]])
-    per_item = len(data.said) / data.said.n_items
+    per_item = len(data.annotations) / data.annotations.n_items
     crowd = PseudoCrowd(spammers=(0.0, 0.5), accuracy=(0.5, 1.0), per_item=per_item, flippers=0.5)
     if name == "labelme":
         x = np.sqrt(np.maximum(x, 0))
@@ -73,7 +73,13 @@ def crowd_of(name: str) -> Crowded:
         splits = [np.sort(rng.permutation(10)[:5]) for _ in range(10)]
         shots = (5, 10, 25)
     return Crowded(
-        torch.from_numpy(x), truth, data.said, splits, shots, crowd, data.said.n_annotators
+        torch.from_numpy(x),
+        truth,
+        data.annotations,
+        splits,
+        shots,
+        crowd,
+        data.annotations.n_annotators,
     )
 
 
@@ -86,18 +92,18 @@ def _tasks(data: Crowded, source: Any) -> tuple[Tasks, torch.Tensor]:
     mean = data.x[mine].mean(dim=0)
     x = data.x - mean
     x = x / x[mine].square().sum(dim=1).mean().sqrt()
-    said = data.said.take(np.arange(data.said.n_items))
+    annotations = data.annotations.take(np.arange(data.annotations.n_items))
     from dissensus import Annotations
 
     every = Annotations.from_codes(
-        said.item,
-        said.annotator,
-        said.label,
+        annotations.item,
+        annotations.annotator,
+        annotations.label,
         items=len(x),
-        annotators=said.n_annotators,
-        classes=said.n_classes,
+        annotators=annotations.n_annotators,
+        classes=annotations.n_classes,
     )
-    return Tasks(x, data.truth, said=every).keep(np.asarray(source)), x
+    return Tasks(x, data.truth, annotations=every).keep(np.asarray(source)), x
 
 
 def _fitted(name: str, data: Crowded, spec: str, real: bool) -> list[Adapter]:
@@ -132,7 +138,7 @@ def _tuned(data: Crowded, tasks: Tasks, adapter: Adapter, real: bool, steps: int
         ways=(tasks.n_classes,), shots=data.shots, annotators=(data.annotators,), queries=15
     )
     if real:
-        labelled = np.flatnonzero(tasks.said.labels_per_item > 0)  # type: ignore[union-attr]
+        labelled = np.flatnonzero(tasks.annotations.labels_per_item > 0)  # type: ignore[union-attr]
         tasks = tasks.items(labelled)
     tune(adapter, EpisodeSource(tasks, sizes, None if real else data.crowd, 640), steps=steps)
     return adapter
@@ -142,9 +148,9 @@ def episodes(
     data: Crowded, x: torch.Tensor, source: Any, shots: int, n: int, seed: Any
 ) -> Iterator[Any]:
     """Yield target tasks: support, its labels, more items without labels, queries, their truth."""
-    n_said, n_classes = data.said.n_items, data.said.n_classes
+    n_said, n_classes = data.annotations.n_items, data.annotations.n_classes
     target = np.setdiff1d(np.arange(n_classes), source)
-    tasks = Tasks(data.x[:n_said], data.truth[:n_said], said=data.said)
+    tasks = Tasks(data.x[:n_said], data.truth[:n_said], annotations=data.annotations)
     rng = np.random.default_rng(seed)
     for _ in range(n):
         support = [
@@ -205,7 +211,7 @@ def foreseen(name: str, spec: str) -> float:
         right = []
         for source, adapter in zip(data.splits, _fitted(name, data, spec, True), strict=True):
             tasks, _ = _tasks(data, source)
-            some = tasks.items(np.flatnonzero(tasks.said.labels_per_item > 0))  # type: ignore[union-attr]
+            some = tasks.items(np.flatnonzero(tasks.annotations.labels_per_item > 0))  # type: ignore[union-attr]
             sizes = Sizes(ways=(tasks.n_classes,), shots=data.shots[:2], queries=15)
             right.append(
                 score(adapter, EpisodeSource(some, sizes, None, 64).batches(16, 9, 9)).mean

@@ -49,15 +49,15 @@ def _train(name: str, embedding: Embedding, path: Path) -> None:
     every, began = characters(), process_time()
     augment = Augment(flip=0, crop=CROP, colour=0) if CROP else None
 
-    def tell(done: int, total: int, words: str) -> None:
+    def progress(done: int, total: int, words: str) -> None:
         if done % 100 == 0:
             print(f"{name}: {done} of {total}, {words}, {process_time() - began:.0f} s", flush=True)
 
-    shared: dict[str, Any] = {"folder": path.with_suffix(""), "resume": True, "progress": tell}
+    shared: dict[str, Any] = {"folder": path.with_suffix(""), "resume": True, "progress": progress}
     if name == "classes":
         examples = labelled(every.train)
-        examples = type(examples)(examples.x, examples.said, augment)
-        learner: Any = ClassLearner(embedding, examples.said.n_classes)
+        examples = type(examples)(examples.x, examples.annotations, augment)
+        learner: Any = ClassLearner(embedding, examples.annotations.n_classes)
         settings = Training(epochs=EPOCHS[name], **{**TRAINING, "batch": 128})
         train(learner, examples, settings, **shared)
     else:

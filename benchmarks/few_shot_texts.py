@@ -68,17 +68,17 @@ def _crowd_of(target: str, items: list[str]) -> Annotations | None:
     """Return what the set's own annotators said of these items."""
     if target not in _ANSWERS:
         return None
-    said = read(DATA / _ANSWERS[target] / "answers.csv.gz")
+    annotations = read(DATA / _ANSWERS[target] / "answers.csv.gz")
     order = {name: code for code, name in enumerate(items)}
-    code = np.array([order.get(name, -1) for name in said.items.tolist()])[said.item]
+    code = np.array([order.get(name, -1) for name in annotations.items.tolist()])[annotations.item]
     kept_rows = code >= 0
     return Annotations.from_codes(
         code[kept_rows],
-        said.annotator[kept_rows],
-        said.label[kept_rows],
+        annotations.annotator[kept_rows],
+        annotations.label[kept_rows],
         items=len(items),
-        annotators=said.annotators,
-        classes=said.classes,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
 
 
@@ -92,19 +92,21 @@ def _some(rng: np.random.Generator, truth: Any, n: int, able: Any) -> Any:
     return order, rng.permutation(rest)[:_QUERIES]
 
 
-def _matrix(rng: np.random.Generator, said: Annotations | None, items: Any, truth: Any) -> Any:
+def _matrix(
+    rng: np.random.Generator, annotations: Annotations | None, items: Any, truth: Any
+) -> Any:
     """Return five labels of every item, by its own annotators or by pseudo-annotators."""
-    if said is None:
+    if annotations is None:
         confusion = _CROWD.draw(rng, 1, _PER_ITEM, 2)
         return annotate(rng, confusion, truth[items][None])[0]
-    mine = said.take(items)
+    mine = annotations.take(items)
     lot = rng.random(len(mine))
     order = np.lexsort([lot, mine.item])
     rank = np.arange(len(mine)) - mine.index[mine.item[order]]
     kept_rows = order[rank < _PER_ITEM]
-    who, place = np.unique(mine.annotator[kept_rows], return_inverse=True)
+    who, position = np.unique(mine.annotator[kept_rows], return_inverse=True)
     found = np.full((len(items), len(who)), -1)
-    found[mine.item[kept_rows], place] = mine.label[kept_rows]
+    found[mine.item[kept_rows], position] = mine.label[kept_rows]
     return found
 
 
@@ -136,13 +138,15 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
             for _ in range(n):
                 items, query = _some(rng, truth, size, able)
                 label = _matrix(rng, crowd, items, truth)
-                said = Annotations.from_matrix(label, classes=range(len(classes)))
+                annotations = Annotations.from_matrix(label, classes=range(len(classes)))
                 guesses = {
-                    f"ours, {head}": model.adapt(x[items], said).predict(x[query]).astype(int)
+                    f"ours, {head}": model.adapt(x[items], annotations)
+                    .predict(x[query])
+                    .astype(int)
                     for head, model in models.items()
                 }
                 for name in ("dawid-skene-map", "majority"):
-                    labels = aggregators.create(name).fit(said, seed=0).label
+                    labels = aggregators.create(name).fit(annotations, seed=0).label
                     for c in (0.001, 0.01, 0.1, 1.0):
                         guesses[f"{name} + regression, C = {c}"] = _regression(
                             scaled[items], labels, scaled[query], c
@@ -153,8 +157,8 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
                     right = guess == truth[query]
                     found.setdefault(f"{name}|{size}", []).append(round(float(right.mean()), 4))
                     each = [float(right[truth[query] == k].mean()) for k in range(len(classes))]
-                    place = balanced.setdefault(f"{name}|{size}", [])
-                    place.append(round(float(np.mean(each)), 4))
+                    position = balanced.setdefault(f"{name}|{size}", [])
+                    position.append(round(float(np.mean(each)), 4))
         chosen = {head: model.rule_ for head, model in models.items()}
         share = float(np.bincount(truth).max() / len(truth))
         return {"found": found, "balanced": balanced, "chosen": chosen, "share": share}

@@ -51,8 +51,8 @@ ODD: list[Any] = [
 
 def flip(body: bytes, draw: Draw) -> bytes:
     raw = bytearray(body)
-    for place in draw.integers(len(raw), size=draw.integers(1, 9)):
-        raw[place] ^= 1 << int(draw.integers(8))
+    for position in draw.integers(len(raw), size=draw.integers(1, 9)):
+        raw[position] ^= 1 << int(draw.integers(8))
     return bytes(raw)
 
 
@@ -85,8 +85,8 @@ def marks(body: bytes, draw: Draw) -> bytes:
     """Put or take away something that has a meaning."""
     raw = bytearray(body)
     mark = [b",", b'"', b"\n", b"\t", b"{", b"]", b":", b"\\", b"\x00", b"\xff", b"\r", b"e9", b"|"]
-    for place in draw.integers(len(raw) + 1, size=draw.integers(1, 6)):
-        raw[place:place] = mark[draw.integers(len(mark))]
+    for position in draw.integers(len(raw) + 1, size=draw.integers(1, 6)):
+        raw[position:position] = mark[draw.integers(len(mark))]
     return bytes(raw)
 
 
@@ -111,9 +111,9 @@ def encoding(body: bytes, draw: Draw) -> bytes:
 
 def long(body: bytes, draw: Draw) -> bytes:
     """Make some of it very long, or very deep."""
-    place = int(draw.integers(len(body)))
+    position = int(draw.integers(len(body)))
     more = [b"x" * 10**6, b"[" * 10**4, b'{"a":' * 10**4, b"9" * 10**4, b"," * 10**4, b"\n" * 10**4]
-    return body[:place] + more[draw.integers(len(more))] + body[place:]
+    return body[:position] + more[draw.integers(len(more))] + body[position:]
 
 
 def packing(body: bytes, draw: Draw) -> bytes:
@@ -145,9 +145,9 @@ def value(body: bytes, draw: Draw) -> bytes:
 def _row_values(body: bytes, draw: Draw) -> bytes:
     text = body.decode("utf-8", errors="replace")
     rows = text.split("\n")
-    place = int(draw.integers(len(rows)))
+    position = int(draw.integers(len(rows)))
     try:
-        rows[place] = _dumped(_changed(json.loads(rows[place]), draw))
+        rows[position] = _dumped(_changed(json.loads(rows[position]), draw))
         return "\n".join(rows).encode("utf-8", errors="replace")
     except ValueError:
         return _fields(text, draw)
@@ -160,20 +160,20 @@ def _fields(text: str, draw: Draw) -> bytes:
         row = table[draw.integers(len(table))]
         if not row:
             continue
-        place = int(draw.integers(len(row)))
+        position = int(draw.integers(len(row)))
         match draw.integers(5):
             case 0:
-                del row[place]
+                del row[position]
             case 1:
-                row.insert(place, row[-1])
+                row.insert(position, row[-1])
             case 2:  # deeper: a cell may be JSON itself
                 try:
-                    row[place] = _dumped(_changed(json.loads(row[place]), draw))
+                    row[position] = _dumped(_changed(json.loads(row[position]), draw))
                 except ValueError:
-                    row[place] = table[0][place % max(len(table[0]), 1)] if table[0] else ""
+                    row[position] = table[0][position % max(len(table[0]), 1)] if table[0] else ""
             case _:
                 odd = ODD[draw.integers(len(ODD))]
-                row[place] = odd if isinstance(odd, str) else _dumped(odd)
+                row[position] = odd if isinstance(odd, str) else _dumped(odd)
     out = io.StringIO()
     csv.writer(out, delimiter=mark, lineterminator="\n").writerows(table)
     return out.getvalue().encode("utf-8", errors="replace")
@@ -189,9 +189,9 @@ def _changed(found: Any, draw: Draw) -> Any:
             return {**found, str(ODD[draw.integers(len(ODD))]): found[name]}
         return {**found, name: _changed(found[name], draw)}
     if isinstance(found, list) and found and draw.random() < 0.85:
-        place = int(draw.integers(len(found)))
-        more = [_changed(found[place], draw)] * int(draw.integers(0, 3))
-        return [*found[:place], *more, *found[place + 1 :]]
+        position = int(draw.integers(len(found)))
+        more = [_changed(found[position], draw)] * int(draw.integers(0, 3))
+        return [*found[:position], *more, *found[position + 1 :]]
     return ODD[draw.integers(len(ODD))]
 
 
@@ -242,23 +242,23 @@ def try_one(number: int, path: Path) -> tuple[str, str]:
     if draw.random() < 0.15:
         options["format"] = list(TOOLS)[draw.integers(len(TOOLS))]
     try:
-        said = examine(path, **options)
+        annotations = examine(path, **options)
     except DataError as problem:
         told = str(problem)
         if "several questions" in told and "question" not in options:
             names = told.split("several questions, ")[1].split(" (")[0]
             options["question"] = names
             try:
-                said = examine(path, **options)
+                annotations = examine(path, **options)
             except DataError as again:
                 told = str(again)
             else:
-                return "annotations", str(said.format)
+                return "annotations", str(annotations.format)
         good = "\n" not in told and len(told) < LONGEST and told.startswith(str(path))
         return ("refused", "") if good else ("bug", f"message {told[:300]!r}")
     except Exception:
         return "bug", traceback.format_exc(limit=-6)
-    return "annotations", str(said.format)
+    return "annotations", str(annotations.format)
 
 
 def child(first: int, seconds: float) -> None:

@@ -42,7 +42,7 @@ class Data(NamedTuple):
     x: Any  # (item, …)
     truth: Any  # (item): class; drawn where nobody can tell
     hard: Any  # (item): whether nobody can tell
-    said: Annotations
+    annotations: Annotations
     x_test: Any
     truth_test: Any
 
@@ -97,8 +97,8 @@ def images(seed: int) -> Data:
     truth, hard = kept["kind"][mine], _some(rng)
     x = kept["clear"][mine]
     x[hard] = kept["noise"][rng.permutation(len(kept["noise"]))[: hard.sum()]]
-    said = crowd(rng, truth, hard)
-    return Data(x, truth, hard, said, kept["clear"][test], kept["kind"][test])
+    annotations = crowd(rng, truth, hard)
+    return Data(x, truth, hard, annotations, kept["clear"][test], kept["kind"][test])
 
 
 def gaussian(seed: int) -> Data:
@@ -110,8 +110,8 @@ def gaussian(seed: int) -> Data:
     truth, hard = rng.integers(N_CLASSES, size=N_ITEMS), _some(rng)
     x = np.where(hard[:, None], 0, centre[truth]) + rng.normal(size=(N_ITEMS, 10))
     test = rng.integers(N_CLASSES, size=N_TEST)
-    said = crowd(rng, truth, hard)
-    return Data(x, truth, hard, said, centre[test] + rng.normal(size=(N_TEST, 10)), test)
+    annotations = crowd(rng, truth, hard)
+    return Data(x, truth, hard, annotations, centre[test] + rng.normal(size=(N_TEST, 10)), test)
 
 
 def _some(rng: np.random.Generator) -> Any:
@@ -154,16 +154,16 @@ def ranked(name: str, seed: int) -> dict[str, Any]:
     from dissensus.learning.waum import waum
 
     data = SETS[name](seed)
-    x, said, how = data.x, data.said, {"seed": seed}
+    x, annotations, how = data.x, data.annotations, {"seed": seed}
     ways: dict[str, Callable[[], Any]] = {
-        "waum": lambda: waum(x, said, alpha=SHARE, **how),
-        "waum[margin=pleiss]": lambda: waum(x, said, margin="pleiss", **how),
-        "waum[normalize=count]": lambda: waum(x, said, normalize="count", **how),
-        "waum to epoch 50": lambda: waum(x, said, held_out=0.0, **how),
-        "waum per annotator": lambda: waum(x, said, per_annotator=True, **how),
-        "aumc": lambda: aumc(x, said, **how),
+        "waum": lambda: waum(x, annotations, alpha=SHARE, **how),
+        "waum[margin=pleiss]": lambda: waum(x, annotations, margin="pleiss", **how),
+        "waum[normalize=count]": lambda: waum(x, annotations, normalize="count", **how),
+        "waum to epoch 50": lambda: waum(x, annotations, held_out=0.0, **how),
+        "waum per annotator": lambda: waum(x, annotations, per_annotator=True, **how),
+        "aumc": lambda: aumc(x, annotations, **how),
         "aumc[margin=top2,scale=probabilities]": lambda: aumc(
-            x, said, margin="top2", scale="probabilities", **how
+            x, annotations, margin="top2", scale="probabilities", **how
         ),
         "aum of the true labels": lambda: aum(x, data.truth, **how),
     }
@@ -175,7 +175,7 @@ def ranked(name: str, seed: int) -> dict[str, Any]:
         out["area"][way] = area(-found.score, data.hard)
         out["epochs"][way] = found.epochs
     began = process_time()
-    items = item_scores(said, seed=seed)
+    items = item_scores(annotations, seed=seed)
     for way, score in {
         "vote entropy": items.vote_entropy,
         "GLAD's difficulty": items.difficulty,
@@ -193,7 +193,7 @@ def retrained(name: str, seed: int) -> dict[str, float]:
     from dissensus.learning.waum import waum
 
     data, out = SETS[name](seed), {}
-    hardest = waum(data.x, data.said, seed=seed).hardest
+    hardest = waum(data.x, data.annotations, seed=seed).hardest
     dropped = {"all items": np.zeros(N_ITEMS, dtype=bool), "without the noise": data.hard}
     for alpha in ALPHAS:
         gone = np.zeros(N_ITEMS, dtype=bool)
@@ -203,10 +203,10 @@ def retrained(name: str, seed: int) -> dict[str, float]:
     dropped["without a tenth at random"] = rng.permutation(dropped[f"waum, alpha {ALPHAS[-1]}"])
     truth = data.truth_test.astype(str)
     for way, gone in dropped.items():
-        said = data.said.keep(~gone[data.said.item])
+        annotations = data.annotations.keep(~gone[data.annotations.item])
         rights = [
             CrowdClassifier("two-stage[labels=wds]", epochs=10, held_out=0, seed=number)
-            .fit(data.x, said)
+            .fit(data.x, annotations)
             .predict(data.x_test)
             == truth
             for number in range(RETRAINED)

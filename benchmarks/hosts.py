@@ -50,20 +50,20 @@ class Hosts:
         self.rate = rate
         self.name = f"ds{os.getpid()}"
         self.addresses = ["10.83.7.1", "10.83.7.2"]
-        self.links = [f"v{os.getpid() % 10**6}-{place}" for place in range(2)]
+        self.links = [f"v{os.getpid() % 10**6}-{position}" for position in range(2)]
 
     def __enter__(self) -> Hosts:
         _do("ip", "netns", "add", self.name)
         here, there = self.links
         _do("ip", "link", "add", here, "type", "veth", "peer", "name", there)
         _do("ip", "link", "set", there, "netns", self.name)
-        for place, (link, address) in enumerate(zip(self.links, self.addresses, strict=True)):
-            _do(*self._on(place), "ip", "addr", "add", f"{address}/24", "dev", link)
-            _do(*self._on(place), "ip", "link", "set", link, "up")
+        for position, (link, address) in enumerate(zip(self.links, self.addresses, strict=True)):
+            _do(*self._on(position), "ip", "addr", "add", f"{address}/24", "dev", link)
+            _do(*self._on(position), "ip", "link", "set", link, "up")
             if self.rate:
                 slow = ["tbf", "rate", f"{self.rate / 1e6:g}mbit", "burst", "256kb"]
                 slow = ["tc", "qdisc", "add", "dev", link, "root", *slow, "latency", "50ms"]
-                _do(*self._on(place), *slow)
+                _do(*self._on(position), *slow)
         _do(*self._on(1), "ip", "link", "set", "lo", "up")
         return self
 
@@ -71,12 +71,12 @@ class Hosts:
         _do("ip", "link", "del", self.links[0])  # the host itself goes with its last process
         _do("ip", "netns", "del", self.name)
 
-    def _on(self, place: int) -> list[str]:
-        return ["ip", "netns", "exec", self.name] if place else []
+    def _on(self, position: int) -> list[str]:
+        return ["ip", "netns", "exec", self.name] if position else []
 
-    def start(self, place: int, command: list[str], **given: Any) -> subprocess.Popen[bytes]:
+    def start(self, position: int, command: list[str], **given: Any) -> subprocess.Popen[bytes]:
         """Start a command on a host."""
-        return subprocess.Popen([*self._on(place), *command], **given)
+        return subprocess.Popen([*self._on(position), *command], **given)
 
     @contextmanager
     def cluster(self) -> Iterator[str]:
@@ -86,9 +86,9 @@ class Hosts:
         python = [sys.executable, "-m"]
         scheduler = [*python, "distributed.cli.dask_scheduler", "--host", self.addresses[0]]
         running = [self.start(0, [*scheduler, "--port", "8786", "--no-dashboard"], **quiet)]
-        for place in range(2):
+        for position in range(2):
             worker = [*python, "distributed.cli.dask_worker", address, "--nthreads", "1"]
-            running.append(self.start(place, [*worker, "--no-dashboard"], **quiet))
+            running.append(self.start(position, [*worker, "--no-dashboard"], **quiet))
 
         try:
             yield address
@@ -111,13 +111,13 @@ def train_on_two_hosts(folder: Path) -> dict[str, Any]:
         with socket() as free:
             free.bind((hosts.addresses[0], 0))
             port = str(free.getsockname()[1])
-        for place in range(2):
+        for position in range(2):
             command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
-            command += ["--node-rank", str(place), "--nproc-per-node", "1"]
+            command += ["--node-rank", str(position), "--nproc-per-node", "1"]
             command += ["--master-addr", hosts.addresses[0], "--master-port", port]
-            told = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[place]}
+            told = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[position]}
             command += [*script, "--out", str(folder / "two.json")]
-            running.append(hosts.start(place, command, env=told, stderr=subprocess.PIPE))
+            running.append(hosts.start(position, command, env=told, stderr=subprocess.PIPE))
         left = _wait(running)
         ended = [one.communicate()[1] for one in running]
     wrong = any(one.returncode for one in running if one not in left) or len(left) == 2

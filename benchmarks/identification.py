@@ -52,7 +52,7 @@ def _ranked(n_classes: int, ratio: float, labels: int, seeds: int) -> list[float
     found = []
     good = np.arange(100) < 100 - int(ratio * 100)
     for seed in range(seeds):
-        said = simulate(
+        annotations = simulate(
             f"hammer-spammer[ratio={ratio}]",
             n_items=20 * labels,
             n_annotators=100,
@@ -61,9 +61,9 @@ def _ranked(n_classes: int, ratio: float, labels: int, seeds: int) -> list[float
             workerload=labels,
             seed=seed,
             fast=True,
-        ).said
-        scores = identify(said, models=False, copying=False)
-        plain = spam_score(aggregate(said, "dawid-skene").params.confusion)
+        ).annotations
+        scores = identify(annotations, models=False, copying=False)
+        plain = spam_score(aggregate(annotations, "dawid-skene").params.confusion)
         values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement, plain)
         bad = scores.code < 3
         told = [np.mean(scores.verdict[~good] == "spammer"), np.mean(bad[good])]
@@ -87,7 +87,7 @@ def students(seeds: int) -> Table:
                     seed=seed,
                     fast=True,
                 )
-                scores = identify(made.said, models=False, copying=False)
+                scores = identify(made.annotations, models=False, copying=False)
                 true = spam_score(made.crowd.confusion)
                 values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement)
                 found.append([spearmanr(value, true)[0] for value in values])
@@ -144,8 +144,8 @@ def _found(
     right, flagged, direct, taught, shares = 0, 0, 0, 0, []
     for seed in range(seeds):
         rng = np.random.default_rng([seed, common, n_classes])
-        said, family = drawn(rng, kind, common, n_classes, ratio, copied)
-        found = copies(said)
+        annotations, family = drawn(rng, kind, common, n_classes, ratio, copied)
+        found = copies(annotations)
         same = family[found.one] == family[found.other]
         ours = same & ((family[found.one] == found.one) & (found.one < 20 - int(20 * ratio)))
         right, flagged = right + found.flagged[same].sum(), flagged + found.flagged.sum()
@@ -164,7 +164,7 @@ def alone(seeds: int) -> Table:
             made = simulate(
                 name, n_items=400, n_annotators=30, n_classes=4, feedback=15, seed=seed, fast=True
             )
-            found = copies(made.said)
+            found = copies(made.annotations)
             flagged, pairs = flagged + int(found.flagged.sum()), pairs + len(found.one)
         rows.append([name, pairs, flagged])
     return Table(f"Nobody copies, {seeds} seeds", ["crowd", "pairs", "flagged"], rows)
@@ -174,40 +174,40 @@ def real() -> Iterator[list[Any]]:
     """Yield how right annotators are, verdict by verdict, against the truth."""
     for name in SETS:
         try:
-            said = read(DATA / name / "answers.csv.gz")
-            known = gold_codes(said, read_truth(DATA / name / "truth.csv.gz"))
+            annotations = read(DATA / name / "answers.csv.gz")
+            known = gold_codes(annotations, read_truth(DATA / name / "truth.csv.gz"))
         except (DissensusError, OSError):
             continue
         assert known is not None
-        found = identify(said, models=False)
-        true = known[said.item]
+        found = identify(annotations, models=False)
+        true = known[annotations.item]
         judged = true >= 0
-        word = found.verdict[said.annotator]
+        word = found.verdict[annotations.annotator]
         cells = []
         for verdict in ("adversarial", "spammer", "careless", "too few labels to say"):
-            cells.append(_right(word == verdict, judged, true, said))
+            cells.append(_right(word == verdict, judged, true, annotations))
         for verdict in ("fine", "expert"):
-            cells.append(_right(word == verdict, judged, true, said))
+            cells.append(_right(word == verdict, judged, true, annotations))
         assert found.copies is not None
         pairs = f"{int(found.copies.flagged.sum())} of {len(found.copies.one)}"
-        yield [name, said.n_annotators, *cells, pairs]
+        yield [name, annotations.n_annotators, *cells, pairs]
 
 
-def _right(chosen: Any, judged: Any, true: Any, said: Annotations) -> str | None:
+def _right(chosen: Any, judged: Any, true: Any, annotations: Annotations) -> str | None:
     here = chosen & judged
     if not here.any():
         return None
-    people = len(np.unique(said.annotator[chosen]))
-    return f"{np.mean(true[here] == said.label[here]):.0%} of {people}"
+    people = len(np.unique(annotations.annotator[chosen]))
+    return f"{np.mean(true[here] == annotations.label[here]):.0%} of {people}"
 
 
 def table_of(crowd: str) -> Found:
     """Score all annotators of a crowd."""
-    said, _ = load(crowd)
+    annotations, _ = load(crowd)
     wall, cpu = perf_counter(), process_time()
-    found = identify(said, models=False)
+    found = identify(annotations, models=False)
     found.table()
-    return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": len(said)}
+    return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": len(annotations)}
 
 
 def intervals(n_annotators: int, draws: int) -> Found:

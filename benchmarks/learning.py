@@ -56,7 +56,7 @@ STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means o
 
 
 class Data(NamedTuple):
-    said: Annotations
+    annotations: Annotations
     x: Any  # (item, feature)
     truth: list[str]  # (item): of the items with annotations, for the ceiling
     x_test: Any
@@ -65,21 +65,25 @@ class Data(NamedTuple):
 
 def labelme() -> Data:
     """1000 images with labels of 59 annotators, 1188 to test; 512 features each."""
-    said, truth = _read("labelme")
+    annotations, truth = _read("labelme")
     known = np.load(DATA / "labelme" / "features.npz")
-    x = known["x_train"].astype(np.float32)[[int(item) for item in said.items]]
+    x = known["x_train"].astype(np.float32)[[int(item) for item in annotations.items]]
     test = [truth[str(1500 + row)] for row in range(len(known["x_test"]))]
-    return Data(said, x, [truth[item] for item in said.items], known["x_test"], test)
+    return Data(annotations, x, [truth[item] for item in annotations.items], known["x_test"], test)
 
 
 def music() -> Data:
     """700 songs with labels of 44 annotators, 300 to test; 124 features each."""
-    said, truth = _read("music")
+    annotations, truth = _read("music")
     x = np.load(DATA / "music" / "features.npz")["x"].astype(np.float32)
-    mine = [int(item) for item in said.items]
+    mine = [int(item) for item in annotations.items]
     test = [row for row in range(len(x)) if row not in set(mine)]
     return Data(
-        said, x[mine], [truth[item] for item in said.items], x[test], [truth[str(i)] for i in test]
+        annotations,
+        x[mine],
+        [truth[item] for item in annotations.items],
+        x[test],
+        [truth[str(i)] for i in test],
     )
 
 
@@ -89,15 +93,21 @@ def sentiment() -> Data:
     from dissensus.nn.features import features
     from dissensus.nn.inputs import Texts
 
-    said, truth = _read("sentiment_polarity")
+    annotations, truth = _read("sentiment_polarity")
     with gzip.open(DATA / "sentiment_polarity" / "tasks.csv.gz", "rt", encoding="utf-8") as file:
         rows = {row["task"]: row["text"] for row in csv.DictReader(file)}
-    test = [item for item in truth if item not in set(said.items.tolist()) and item in rows]
-    texts = [rows[item] for item in [*said.items.tolist(), *test]]
+    test = [item for item in truth if item not in set(annotations.items.tolist()) and item in rows]
+    texts = [rows[item] for item in [*annotations.items.tolist(), *test]]
     inputs = Texts(tuple(texts))
     x = np.asarray(features(encoder_for("minilm", inputs), inputs))
-    size = said.n_items
-    return Data(said, x[:size], [truth[i] for i in said.items], x[size:], [truth[i] for i in test])
+    size = annotations.n_items
+    return Data(
+        annotations,
+        x[:size],
+        [truth[i] for i in annotations.items],
+        x[size:],
+        [truth[i] for i in test],
+    )
 
 
 def _read(name: str) -> tuple[Annotations, dict[str, str]]:
@@ -114,31 +124,35 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
     from dissensus.learning.choice import choose
     from dissensus.learning.classifier import CrowdClassifier
 
-    said, told = data.said, {}
+    annotations, told = data.annotations, {}
     if spec == CEILING:
-        said = Annotations.from_columns(
-            said.items, ["truth"] * said.n_items, data.truth, items=said.items, classes=said.classes
+        annotations = Annotations.from_columns(
+            annotations.items,
+            ["truth"] * annotations.n_items,
+            data.truth,
+            items=annotations.items,
+            classes=annotations.classes,
         )
     settings = {} if epochs is None else {"epochs": epochs}
     began = process_time()
     if spec == CHOSEN:
         specs = [f"raykar[volume={volume}]" for volume in VOLUMES]
-        found = choose(specs, data.x, said, seed=seed, **settings)
+        found = choose(specs, data.x, annotations, seed=seed, **settings)
         told = {"volume": VOLUMES[specs.index(found.spec)], "candidates": found.candidates}
         spec = f"raykar[folds=5,volume={told['volume']}]"
     made = CrowdClassifier("two-stage" if spec == CEILING else spec, seed=seed, **settings)
-    made.fit(data.x, said)
+    made.fit(data.x, annotations)
     taken = process_time() - began
     told |= scores(data, made.predict_proba(data.x_test))
     best = made.history_.rows[made.history_.best - 1]
     return {**told, "held": best.score or float("nan"), "epoch": best.epoch, "seconds": taken}
 
 
-def scores(data: Data, belief: Any) -> dict[str, float]:
+def scores(data: Data, posterior: Any) -> dict[str, float]:
     """Return accuracy, ECE and log loss of beliefs about the test items: (item, class)."""
-    names = np.arange(len(belief)).astype(str).astype(object)
+    names = np.arange(len(posterior)).astype(str).astype(object)
     found = evaluate(
-        Predictions(names, data.said.classes, belief.argmax(axis=1), belief),
+        Predictions(names, data.annotations.classes, posterior.argmax(axis=1), posterior),
         dict(zip(names.tolist(), data.truth_test, strict=True)),
         resamples=0,
     )

@@ -89,15 +89,15 @@ def of_kit(kind: str, **settings: Any) -> KitMethod:
 def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
     """Return beliefs about the test items by a layer of crowd-kit."""
     x, x_test = (torch.as_tensor(np.asarray(part, np.float32)) for part in (data.x, data.x_test))
-    examples, held = hold_out(Examples(x, data.said), 0.1, seed)
+    examples, held = hold_out(Examples(x, data.annotations), 0.1, seed)
 
     def classifier() -> Classifier:
-        made = Classifier(nn.Flatten(), x.shape[1], data.said.n_classes, 128, 0.5, 0.3)
+        made = Classifier(nn.Flatten(), x.shape[1], data.annotations.n_classes, 128, 0.5, 0.3)
         made.fit_scale(x)
         return made
 
     torch.manual_seed(seed)
-    model = of_kit(kind, **settings).build(Crowd(examples.said, classifier))
+    model = of_kit(kind, **settings).build(Crowd(examples.annotations, classifier))
     told = Training(epochs=_EPOCHS, batch=_BATCH, lr=_LR, held_out=0, seed=seed)
     train(model, examples, told, valid=held)
     with torch.no_grad():
@@ -106,14 +106,14 @@ def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
 
 def by_us(data: Data, seed: int, spec: str, **settings: Any) -> Any:
     made = CrowdClassifier(spec, seed=seed, epochs=_EPOCHS, batch=_BATCH, lr=_LR, **settings)
-    return made.fit(data.x, data.said).predict_proba(data.x_test)
+    return made.fit(data.x, data.annotations).predict_proba(data.x_test)
 
 
 def matrix_of(data: Data) -> Any:
     """Return the labels as scikit-activeml takes them: (item, annotator), -1 for none."""
-    said = data.said
-    made = np.full((said.n_items, said.n_annotators), -1)
-    made[said.item, said.annotator] = said.label
+    annotations = data.annotations
+    made = np.full((annotations.n_items, annotations.n_annotators), -1)
+    made[annotations.item, annotations.annotator] = annotations.label
     return made
 
 
@@ -124,7 +124,7 @@ def by_activeml(data: Data, seed: int, name: str, **settings: Any) -> Any:
     x, x_test = (
         torch.from_numpy(np.asarray(part, dtype=np.float32)) for part in (data.x, data.x_test)
     )
-    n_classes = data.said.n_classes
+    n_classes = data.annotations.n_classes
 
     class Network(Classifier):
         def __init__(self) -> None:
@@ -233,8 +233,10 @@ def steps_of_kit(n_annotators: int, kind: str, steps: int) -> list[float]:
 
 
 def _classifier_model(method: Any, examples: Examples) -> CrowdModel:
-    said, width = examples.said, examples.x.shape[1]  # type: ignore[union-attr]
-    return method.build(Crowd(said, lambda: Classifier(nn.Flatten(), width, said.n_classes)))
+    annotations, width = examples.annotations, examples.x.shape[1]  # type: ignore[union-attr]
+    return method.build(
+        Crowd(annotations, lambda: Classifier(nn.Flatten(), width, annotations.n_classes))
+    )
 
 
 def _steps(model: CrowdModel, examples: Examples, steps: int) -> list[float]:
@@ -264,20 +266,20 @@ def steps_of_activeml(n_annotators: int, _kind: str, steps: int) -> list[float]:
 
     torch.manual_seed(0)
     examples = examples_of(n_annotators, n_items=640)
-    said, x = examples.said, examples.x
-    labels = torch.full((said.n_items, n_annotators), -1)
-    labels[said.item.astype(np.int64), said.annotator.astype(np.int64)] = torch.from_numpy(
-        said.label.astype(np.int64)
+    annotations, x = examples.annotations, examples.x
+    labels = torch.full((annotations.n_items, n_annotators), -1)
+    labels[annotations.item.astype(np.int64), annotations.annotator.astype(np.int64)] = (
+        torch.from_numpy(annotations.label.astype(np.int64))
     )
-    network = Classifier(nn.Flatten(), x.shape[1], said.n_classes)  # type: ignore[union-attr]
-    module = _CrowdLayerModule(said.n_classes, n_annotators, network, None)
+    network = Classifier(nn.Flatten(), x.shape[1], annotations.n_classes)  # type: ignore[union-attr]
+    module = _CrowdLayerModule(annotations.n_classes, n_annotators, network, None)
     rule = torch.optim.Adam(module.parameters())
     collate = _MultiAnnotatorCollate(missing_label=-1)
 
     def taken() -> Iterator[float]:
         for step in range(steps):
             began = process_time()
-            at = step * _BATCH % said.n_items
+            at = step * _BATCH % annotations.n_items
             pairs = [(x[i].numpy(), labels[i].numpy()) for i in range(at, at + _BATCH)]
             given, label = collate(pairs)
             rule.zero_grad()

@@ -20,16 +20,18 @@ _CROWDS = ("20 × 1000", "100 × 1000", "20 × 100000")  # items × votes on eac
 _METHODS = ("dawid-skene", "glad", "mace")  # those that multiply probabilities
 
 
-def beliefs(library: str, method: str, crowd: str) -> Found:
+def posteriors(library: str, method: str, crowd: str) -> Found:
     """Return the first item's posterior, how many are broken, and how right the labels are."""
-    said, truth = load(crowd)
-    prepared = ours(method, said) if library == OURS else prepare(library, method, said)
+    annotations, truth = load(crowd)
+    prepared = (
+        ours(method, annotations) if library == OURS else prepare(library, method, annotations)
+    )
     label, posterior = prepared.read(prepared.fit(10))
     assert posterior is not None
     bad = ~np.isfinite(posterior).all(axis=1)
     zero = (posterior == 0).all(axis=1)
     return {
-        "first": " ".join(f"{belief:.3g}" for belief in posterior[0]),
+        "first": " ".join(f"{posterior:.3g}" for posterior in posterior[0]),
         "nan": int(bad.sum()),
         "zero": int(zero.sum()),
         "accuracy": float((label == truth).mean()),

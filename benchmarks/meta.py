@@ -171,26 +171,28 @@ class Known(torch.nn.Module):
 
         u = network(episodes.x)
         n_classes = episodes.classes.shape[1]
-        belief = torch.nn.functional.one_hot(episodes.clean, n_classes).float()
+        posterior = torch.nn.functional.one_hot(episodes.clean, n_classes).float()
         if not self.clean:
-            log = torch.zeros_like(belief)
+            log = torch.zeros_like(posterior)
             episode, item, who = torch.nonzero(episodes.label >= 0, as_tuple=True)
-            said = logs(episodes.confusion)[episode, who, :, episodes.label[episode, item, who]]
-            log.index_put_((episode, item), said, accumulate=True)
-            belief = log.softmax(dim=2)
-        mean = torch.einsum("enk,enm->ekm", belief, u[episodes.support])
-        mean = mean / belief.sum(dim=1).clamp(min=1e-9)[:, :, None]
+            annotations = logs(episodes.confusion)[
+                episode, who, :, episodes.label[episode, item, who]
+            ]
+            log.index_put_((episode, item), annotations, accumulate=True)
+            posterior = log.softmax(dim=2)
+        mean = torch.einsum("enk,enm->ekm", posterior, u[episodes.support])
+        mean = mean / posterior.sum(dim=1).clamp(min=1e-9)[:, :, None]
         far = squared_distance(u[episodes.query], mean)
         return (-far / 2).log_softmax(dim=2), None
 
 
-def grid_of(name: str, spec: str, condition: str, places: dict[str, Any]) -> Cells:
+def grid_of(name: str, spec: str, condition: str, positions: dict[str, Any]) -> Cells:
     """Return the grid of an adapter on a network's embeddings."""
 
     def make() -> tuple[Any, Tasks]:
-        if name not in places:
-            places[name] = vectors(name)
-        valid, test = places[name]
+        if name not in positions:
+            positions[name] = vectors(name)
+        valid, test = positions[name]
         if spec in ("clean support", "known matrices"):
             return Known(spec == "clean support"), test
         if spec.startswith("protonet"):
@@ -200,24 +202,26 @@ def grid_of(name: str, spec: str, condition: str, places: dict[str, Any]) -> Cel
     return Cells(on_grid(name, spec, condition, make))
 
 
-def validation(name: str, specs: Sequence[str], places: dict[str, Any]) -> dict[str, float]:
+def validation(name: str, specs: Sequence[str], positions: dict[str, Any]) -> dict[str, float]:
     """Return how often adapters are right on validation characters."""
-    if name not in places:
-        places[name] = vectors(name)
-    return {spec: float(fitted(name, spec, places[name][0]).valid) for spec in specs}  # type: ignore[arg-type]
+    if name not in positions:
+        positions[name] = vectors(name)
+    return {spec: float(fitted(name, spec, positions[name][0]).valid) for spec in specs}  # type: ignore[arg-type]
 
 
 def omniglot(nets: Sequence[str] = tuple(NETS)) -> None:
     """Every adapter on the embeddings of networks, in five conditions."""
-    places: dict[str, Any] = {}
+    positions: dict[str, Any] = {}
     section = Section("omniglot", PAGE)
     chosen = {}
     for name in nets:
-        judged = validation(name, CANDIDATES, places)
+        judged = validation(name, CANDIDATES, positions)
         chosen[name] = best = max(judged, key=lambda spec: judged[spec])
         for condition in ("independent", "fixed"):
             rows = [
-                line(spec + (" *" if spec == best else ""), grid_of(name, spec, condition, places))
+                line(
+                    spec + (" *" if spec == best else ""), grid_of(name, spec, condition, positions)
+                )
                 for spec in (*CANDIDATES, *MORE, "known matrices", "clean support")
             ]
             note = (
@@ -231,7 +235,7 @@ def omniglot(nets: Sequence[str] = tuple(NETS)) -> None:
     for condition in ("half", "mixed", "weak"):
         for name in nets:
             for spec in ("em-full", chosen[name], "protonet-mv", "protonet-ds", "known matrices"):
-                found = grid_of(name, spec, condition, places)
+                found = grid_of(name, spec, condition, positions)
                 rows.append(line(f"{condition}: {name}, {spec}", found))
     note = (
         "half: every item is labelled by half of the annotators; mixed: half of the spammers "
@@ -240,17 +244,17 @@ def omniglot(nets: Sequence[str] = tuple(NETS)) -> None:
     )
     section.add(Table("Other crowds", COLUMNS, rows, note))
     if len(nets) > 1:
-        section.add(against_clean(chosen, places))
+        section.add(against_clean(chosen, positions))
     section.write()
 
 
-def against_clean(chosen: dict[str, str], places: dict[str, Any]) -> Table:
+def against_clean(chosen: dict[str, str], positions: dict[str, Any]) -> Table:
     """Return what training on shaky supports is worth against clean ones, on the same episodes."""
     rows = []
     for condition in ("independent", "fixed"):
         for spec in dict.fromkeys(["soft-votes", "em-full", *chosen.values()]):
             for name in [name for name in chosen if name != "clean"]:
-                one, other = (grid_of(n, spec, condition, places) for n in (name, "clean"))
+                one, other = (grid_of(n, spec, condition, positions) for n in (name, "clean"))
                 gaps = [one.minus(other), *(one.minus(other, ratio=ratio) for ratio in RATIOS)]
                 told = [f"{gap:+.3f} ± {half:.3f}" for gap, half in gaps]
                 rows.append([condition, spec, f"{name} − clean", *told])
@@ -266,15 +270,15 @@ def baselines() -> None:
     """Methods that know no source tasks, or are trained on them in other ways."""
     from few_shot_baselines import SCRATCH, TAUGHT, scratch, taught
 
-    places: dict[str, Any] = {}
+    positions: dict[str, Any] = {}
     section = Section("few-shot baselines", PAGE)
     rows = [line(name, Cells(scratch(name))) for name in SCRATCH]
     rows += [line(f"{name}, trained", Cells(taught(name))) for name in TAUGHT]
     rows += [
-        line(f"{spec} on clean", grid_of("clean", spec, "independent", places)) for spec in MORE
+        line(f"{spec} on clean", grid_of("clean", spec, "independent", positions)) for spec in MORE
     ]
-    best = best_on("clean", places)
-    rows.append(line(f"{best} on clean", grid_of("clean", best, "independent", places)))
+    best = best_on("clean", positions)
+    rows.append(line(f"{best} on clean", grid_of("clean", best, "independent", positions)))
     note = (
         "Independent spammers. From scratch on the pixels of the support: 720 test episodes, but "
         "144 for crowd-layer and raykar (each trains a network per episode). Trained: ridge, cnp, "
@@ -286,15 +290,15 @@ def baselines() -> None:
     section.write()
 
 
-def best_on(name: str, places: dict[str, Any]) -> str:
+def best_on(name: str, positions: dict[str, Any]) -> str:
     """Return the candidate that is right most often on validation characters."""
-    judged = validation(name, CANDIDATES, places)
+    judged = validation(name, CANDIDATES, positions)
     return max(judged, key=lambda spec: judged[spec])
 
 
 def calibration() -> None:
     """Variational Bayes beside EM: log-loss and calibration."""
-    places: dict[str, Any] = {}
+    positions: dict[str, Any] = {}
     section = Section("few-shot calibration", PAGE)
     pairs = [
         "em-full", "vb-full", "em-kinds[steps=3]", "vb-kinds[steps=3]",
@@ -303,7 +307,7 @@ def calibration() -> None:
     rows = []
     for condition in ("independent", "fixed"):
         for spec in pairs:
-            found = grid_of("clean", spec, condition, places)
+            found = grid_of("clean", spec, condition, positions)
             few = found.mean(annotators=3)
             rows.append([condition, spec, found.mean(), few, found.log_loss(), found.ece()])
     columns = ["spammers", "adapter", "accuracy", "with 3 annotators", "log-loss", "ECE"]
@@ -322,8 +326,8 @@ def curves() -> None:
     from dissensus.meta.charts import accuracy_chart
     from dissensus.reporting.charts import save_chart
 
-    places: dict[str, Any] = {}
-    best = best_on("clean", places)
+    positions: dict[str, Any] = {}
+    best = best_on("clean", positions)
     specs = [best, "em-full", "protonet-ds", "protonet-mv", "known matrices"]
     section = Section("few-shot curves", PAGE)
     panels = []
@@ -332,7 +336,7 @@ def curves() -> None:
         ("annotators", "annotators", ANNOTATORS),
         ("labelled items per class", "shots", SHOTS),
     ):
-        found = {spec: grid_of("clean", spec, "independent", places) for spec in specs}
+        found = {spec: grid_of("clean", spec, "independent", positions) for spec in specs}
         rows = [
             {
                 "method": spec,
@@ -348,7 +352,7 @@ def curves() -> None:
     for count in (1, 2, 3, 5, 7):
         condition = "independent" if count == 7 else f"{count} labels"
         for spec in specs:
-            one = grid_of("clean", spec, condition, places)
+            one = grid_of("clean", spec, condition, positions)
             told = {"method": spec, "labels per item, of seven annotators": count}
             rows.append(
                 {**told, "accuracy": one.mean(annotators=7), "half": one.half(annotators=7)}
@@ -360,7 +364,7 @@ def curves() -> None:
     for family in (("em-full[steps={}]"), (name + "[steps={}" + rest)):
         for steps in (1, 2, 3, 5, 10):
             spec = family.format(steps)
-            one = grid_of("clean", spec, "independent", places)
+            one = grid_of("clean", spec, "independent", positions)
             label = family.replace("steps={}", "…")
             told = {"method": label, "M steps": steps}
             rows.append({**told, "accuracy": one.mean(), "half": one.half()})
@@ -470,9 +474,9 @@ def active_part() -> None:
     from dissensus.meta.active import POLICIES
     from few_shot_extras import SHARES, active
 
-    places: dict[str, Any] = {"clean": vectors("clean")}
-    valid, test = places["clean"]
-    best = best_on("clean", places)
+    positions: dict[str, Any] = {"clean": vectors("clean")}
+    valid, test = positions["clean"]
+    best = best_on("clean", positions)
     adapter, plain = fitted("clean", best, valid), fitted("clean", "em-full", valid)
     section = Section("few-shot asking", PAGE)
     rows = []

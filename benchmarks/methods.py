@@ -31,13 +31,13 @@ Found = dict[str, Any]
 NEEDY = ("weighted", "gold-majority", "lfc")  # without skills, gold or features they are others
 
 
-def measured(method: str, said: Annotations, truth: dict[str, str], limit: int) -> Found:
+def measured(method: str, annotations: Annotations, truth: dict[str, str], limit: int) -> Found:
     """Return accuracy with its interval and the time of a fit, or why there is none."""
     try:
         chosen = aggregators.create(method)
         with alarm(limit):
             began = time.perf_counter()
-            result = chosen.fit(said, engine=Local(1))
+            result = chosen.fit(annotations, engine=Local(1))
             seconds = time.perf_counter() - began
         scores = evaluate(result, truth).scores
     except TimeoutError:
@@ -49,7 +49,7 @@ def measured(method: str, said: Annotations, truth: dict[str, str], limit: int) 
     assert labelled is not None
     found = {**score._asdict(), "seconds": seconds}
     if chosen.abstains:
-        known = np.array([item in truth for item in said.items.tolist()])
+        known = np.array([item in truth for item in annotations.items.tolist()])
         found["decided"] = float((result.label[known] >= 0).mean())
         found["right"] = labelled.value  # undecided is wrong
     return found
@@ -83,9 +83,9 @@ def main() -> None:
         method: {} for method in aggregators if method not in NEEDY
     }
     for name in names:
-        said, truth = load(name)
+        annotations, truth = load(name)
         for method, row in found.items():
-            job = partial(measured, method, said, truth, given.limit)
+            job = partial(measured, method, annotations, truth, given.limit)
             row[name] = kept("methods", f"{method} {name}", job)
             print(name, method, row[name], flush=True)
     section.add(_means(found, names))

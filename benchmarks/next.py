@@ -53,7 +53,7 @@ SKILL = 0.7  # how often the classifier of `active-lab` knows; else it guesses, 
 class World:
     """A crowd that can be asked."""
 
-    said: Annotations  # nothing yet
+    annotations: Annotations  # nothing yet
     available: Annotations | None
     truth: np.ndarray[Any, Any]  # (item): the true class, or -1
     ask: Callable[[Any, Any], Any]
@@ -87,8 +87,8 @@ def replayed(name: str, seed: int) -> World:  # noqa: ARG001
     """Return collected labels as a crowd that answers only what it was asked."""
     full = read(DATA / name / "answers.csv.gz")
     gold = read_truth(DATA / name / "truth.csv.gz")
-    place = {label: code for code, label in enumerate(full.classes.tolist())}
-    truth = np.array([place.get(gold.get(item, ""), -1) for item in full.items.tolist()])
+    position = {label: code for code, label in enumerate(full.classes.tolist())}
+    truth = np.array([position.get(gold.get(item, ""), -1) for item in full.items.tolist()])
     first = np.ones(len(full), dtype=bool)  # of repeated labels only the first can be bought
     first[1:] = (np.diff(full.item.astype(int)) != 0) | (np.diff(full.annotator.astype(int)) != 0)
     full = full.keep(first)
@@ -109,29 +109,29 @@ def known(name: str) -> bool:
     return name in CROWDS or (DATA / name).exists()
 
 
-def bought(said: Annotations, item: Any, annotator: Any, label: Any) -> Annotations:
+def bought(annotations: Annotations, item: Any, annotator: Any, label: Any) -> Annotations:
     """Return annotations with more of them."""
     return Annotations.from_codes(
-        np.concatenate([said.item, item]),
-        np.concatenate([said.annotator, annotator]),
-        np.concatenate([said.label, label]),
-        items=said.items,
-        annotators=said.annotators,
-        classes=said.classes,
+        np.concatenate([annotations.item, item]),
+        np.concatenate([annotations.annotator, annotator]),
+        np.concatenate([annotations.label, label]),
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
 
 
 def curve(name: str, policy: str, seed: int, part: float) -> tuple[list[int], list[float]]:
     """Return labels bought and the accuracy of the consensus, batch after batch."""
     here = world(name, seed)
-    said = here.said
-    batch = max(1, round(part * said.n_items))
+    annotations = here.annotations
+    batch = max(1, round(part * annotations.n_items))
     labels, right = [], []
-    step, chosen = said.n_items, "random"  # the start is the same for all
+    step, chosen = annotations.n_items, "random"  # the start is the same for all
     for turn in range(10**6):
         found = plan(
-            said,
-            fit(said) if turn else None,
+            annotations,
+            fit(annotations) if turn else None,
             budget=step,
             policy=chosen,
             per_item=1,
@@ -142,10 +142,12 @@ def curve(name: str, policy: str, seed: int, part: float) -> tuple[list[int], li
         )
         if len(found) == 0:
             break
-        said = bought(said, found.item, found.annotator, here.ask(found.item, found.annotator))
-        labels.append(len(said))
-        right.append(accuracy(fit(said).posterior, here.truth))
-        step, chosen = min(batch, here.most - len(said)), policy
+        annotations = bought(
+            annotations, found.item, found.annotator, here.ask(found.item, found.annotator)
+        )
+        labels.append(len(annotations))
+        right.append(accuracy(fit(annotations).posterior, here.truth))
+        step, chosen = min(batch, here.most - len(annotations)), policy
         if step <= 0:
             break
     return labels, right
@@ -154,8 +156,8 @@ def curve(name: str, policy: str, seed: int, part: float) -> tuple[list[int], li
 def accuracy(posterior: Any, truth: Any) -> float:
     """Return the share of gold items that are right, ties in expectation."""
     known = np.flatnonzero(truth >= 0)
-    belief = posterior[known]
-    top = belief >= belief.max(axis=1, keepdims=True) - 1e-9
+    posterior = posterior[known]
+    top = posterior >= posterior.max(axis=1, keepdims=True) - 1e-9
     return float((top[np.arange(len(known)), truth[known]] / top.sum(axis=1)).mean())
 
 
@@ -201,30 +203,42 @@ def foretold(name: str, seed: int) -> list[float]:
     known items; right then, and expected in both ways; whether the interval with them held it.
     """
     here = world(name, seed)
-    said, rng = here.said, np.random.default_rng(seed)
+    annotations, rng = here.annotations, np.random.default_rng(seed)
     for turn in range(3):
-        said = _buy(here, said, said.n_items, "random", 1000 * seed + turn, per_item=1)
+        annotations = _buy(
+            here, annotations, annotations.n_items, "random", 1000 * seed + turn, per_item=1
+        )
     known = np.flatnonzero(here.truth >= 0)
     some = rng.choice(known, min(50, len(known)), replace=False)
-    gold = {said.items[one]: said.classes[here.truth[one]] for one in some}
-    common = {"budget": said.n_items, "available": here.available, "seed": seed}
-    bold, sober = (plan(said, fit(said), gold=given, **common) for given in (None, gold))
-    now = accuracy(fit(said).posterior, here.truth)
+    gold = {annotations.items[one]: annotations.classes[here.truth[one]] for one in some}
+    common = {"budget": annotations.n_items, "available": here.available, "seed": seed}
+    bold, sober = (
+        plan(annotations, fit(annotations), gold=given, **common) for given in (None, gold)
+    )
+    now = accuracy(fit(annotations).posterior, here.truth)
     for turn in range(4):
-        said = _buy(here, said, said.n_items / 4, "joint", 1000 * seed + 10 + turn)
-    then = accuracy(fit(said).posterior, here.truth)
+        annotations = _buy(
+            here, annotations, annotations.n_items / 4, "joint", 1000 * seed + 10 + turn
+        )
+    then = accuracy(fit(annotations).posterior, here.truth)
     full, checked = (found.curve.points[3] for found in (bold, sober))
     held = checked.low <= then <= checked.high
     return [now, bold.accuracy[0], sober.accuracy[0], then, full.accuracy, checked.accuracy, held]
 
 
 def _buy(
-    here: World, said: Annotations, budget: float, policy: str, seed: int, **terms: Any
+    here: World, annotations: Annotations, budget: float, policy: str, seed: int, **terms: Any
 ) -> Annotations:
     found = plan(
-        said, budget=budget, policy=policy, available=here.available, draws=0, seed=seed, **terms
+        annotations,
+        budget=budget,
+        policy=policy,
+        available=here.available,
+        draws=0,
+        seed=seed,
+        **terms,
     )
-    return bought(said, found.item, found.annotator, here.ask(found.item, found.annotator))
+    return bought(annotations, found.item, found.annotator, here.ask(found.item, found.annotator))
 
 
 def foretold_table(names: list[str], seeds: int) -> Table:
@@ -246,7 +260,7 @@ def speed_table() -> Table:
     """Return how long a plan takes for a hundred thousand items and a thousand annotators."""
     rows = []
     for n_classes in (2, 10):
-        said = simulate(
+        annotations = simulate(
             "independent-confusion",
             n_items=10**5,
             n_annotators=1000,
@@ -254,11 +268,11 @@ def speed_table() -> Table:
             feedback=3,
             workerload=10**5,
             fast=True,
-        ).said
-        result = fit(said)
+        ).annotations
+        result = fit(annotations)
         for budget, limit in ((1000, None), (10_000, None), (10_000, 20), (100_000, 150)):
             began = process_time()
-            found = plan(said, result, budget=budget, limit=limit, draws=0)
+            found = plan(annotations, result, budget=budget, limit=limit, draws=0)
             rows.append([n_classes, budget, limit, len(found), process_time() - began])
     columns = ["classes", "budget", "limit per annotator", "labels planned", "seconds of one core"]
     return Table("A plan for 100 000 items and 1000 annotators, three labels each", columns, rows)
@@ -317,7 +331,7 @@ def main() -> None:
         began = perf_counter()
         seeds = options.seeds * MORE.get(name, 1)
         runs = measure(name, options.policies.split(","), seeds, options.batch)
-        n_items = world(name, 0).said.n_items
+        n_items = world(name, 0).annotations.n_items
         first, last = runs["random"][0][0][0], min(run[0][-1] for run in runs["random"])
         grid = np.linspace(first, last, 2000)
         theirs = on_grid(runs["random"], grid)

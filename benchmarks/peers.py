@@ -1,4 +1,4 @@
-"""The same methods in other libraries, behind one call: `prepare(library, method, said)`.
+"""The same methods in other libraries, behind one call: `prepare(library, method, annotations)`.
 
 Data are brought into a library's own form before anything is timed, as ours are coded before. Peers
 are imported when they run. The start of peerannot's package wants torch and torchvision for its
@@ -81,10 +81,10 @@ def version_of(library: str) -> str | None:
         return None
 
 
-def prepare(library: str, method: str, said: Annotations) -> Prepared:
+def prepare(library: str, method: str, annotations: Annotations) -> Prepared:
     """Return a library's method with these annotations in the form it wants."""
     entry = LIBRARIES[library][method]
-    return (_crowd_kit if library == "crowd-kit" else _peerannot)(entry, said)
+    return (_crowd_kit if library == "crowd-kit" else _peerannot)(entry, annotations)
 
 
 def mend_crowd_kit() -> None:
@@ -94,13 +94,17 @@ def mend_crowd_kit() -> None:
         found.check_is_fitted = lambda *_given, **_named: None  # type: ignore[attr-defined]
 
 
-def _crowd_kit(entry: Entry, said: Annotations) -> Prepared:
+def _crowd_kit(entry: Entry, annotations: Annotations) -> Prepared:
     import pandas as pd
     from crowdkit.aggregation import classification
 
     mend_crowd_kit()
 
-    columns = {"task": said.item, "worker": said.annotator, "label": said.label}
+    columns = {
+        "task": annotations.item,
+        "worker": annotations.annotator,
+        "label": annotations.label,
+    }
     table = pd.DataFrame(columns).astype("int64")
 
     def fit(rounds: int | None) -> Any:
@@ -110,24 +114,26 @@ def _crowd_kit(entry: Entry, said: Annotations) -> Prepared:
 
     def read(found: Any) -> Answer:
         model, labels = found
-        beliefs = getattr(model, "probas_", None)
-        if beliefs is not None:
-            columns = range(said.n_classes)
-            beliefs = beliefs.sort_index().reindex(columns=columns, fill_value=0.0).to_numpy()
-        return Answer(labels.sort_index().to_numpy(), beliefs)
+        posteriors = getattr(model, "probas_", None)
+        if posteriors is not None:
+            columns = range(annotations.n_classes)
+            posteriors = posteriors.sort_index().reindex(columns=columns, fill_value=0.0).to_numpy()
+        return Answer(labels.sort_index().to_numpy(), posteriors)
 
     return Prepared(fit, read)
 
 
-def _peerannot(entry: Entry, said: Annotations) -> Prepared:
+def _peerannot(entry: Entry, annotations: Annotations) -> Prepared:
     module, _, name = entry.name.partition(":")
     _import_peerannot()
     kind = getattr(import_module(f"peerannot.models.aggregation.{module}"), name)
-    coded = said.to_dict(coded=True)
+    coded = annotations.to_dict(coded=True)
     answers = {int(i): {int(a): int(g) for a, g in given.items()} for i, given in coded.items()}
     # GLAD writes files; Dawid-Skene allows no argument that it does not know.
-    place = {"dataset": Path(tempfile.mkdtemp())} if name == "GLAD" else {}
-    model = kind(answers, n_workers=said.n_annotators, n_classes=said.n_classes, **place)
+    position = {"dataset": Path(tempfile.mkdtemp())} if name == "GLAD" else {}
+    model = kind(
+        answers, n_workers=annotations.n_annotators, n_classes=annotations.n_classes, **position
+    )
 
     def fit(rounds: int | None) -> Any:
         if hasattr(model, "run"):

@@ -51,8 +51,8 @@ def read_ours(path: str) -> Found:
     from dissensus import read
 
     start = perf_counter()
-    said = read(path)
-    return {"seconds": perf_counter() - start, "rows": len(said)}
+    annotations = read(path)
+    return {"seconds": perf_counter() - start, "rows": len(annotations)}
 
 
 def read_polars(path: str) -> Found:

@@ -65,7 +65,7 @@ def sets(splits: int) -> None:
         cells = [interval([one[key] for one in again]) for key in (*SHOWN, *HARD)]
         rows.append([PEOPLE, *cells, None])
         note = (
-            f"{len(data.texts)} texts in {data.said.n_classes} classes, "
+            f"{len(data.texts)} texts in {data.annotations.n_classes} classes, "
             f"{data.count.mean():.1f} annotators each; share of the largest class "
             f"{np.bincount(data.label).max() / len(data.label):.3f}. Means of {splits} splits by "
             "item (80 % to learn from, 20 % to test), ± half of a 95 % interval over splits."
@@ -121,8 +121,8 @@ def bootstrap_gaps(splits: int, draws: int = 400) -> dict[str, dict[str, tuple[f
                     "cross_entropy": measures.cross_entropy(q, p),
                 }
                 for score, values in each.items():
-                    place = total.setdefault(shown, {})
-                    place[score] = place.get(score, 0) + weight @ values
+                    position = total.setdefault(shown, {})
+                    position[score] = position.get(score, 0) + weight @ values
     found: dict[str, dict[str, tuple[float, ...]]] = {}
     for shown, by in total.items():
         found[shown] = {}

@@ -86,7 +86,7 @@ def stored(name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def fitted(
-    views: Views, said: Annotations, label: Any, train: Any, test: Any, spec: str, seed: int
+    views: Views, annotations: Annotations, label: Any, train: Any, test: Any, spec: str, seed: int
 ) -> dict[str, Any]:
     """Fit once, and look at the test items once."""
     began = process_time()
@@ -95,14 +95,14 @@ def fitted(
     found = method.fit(
         views.take(train),
         label[train],
-        n_classes=said.n_classes,
-        vote_count=said.labels_per_item[train],
-        said=said.take(train),
+        n_classes=annotations.n_classes,
+        vote_count=annotations.labels_per_item[train],
+        annotations=annotations.take(train),
         seed=seed,
     )
     seconds, there = process_time() - began, views.take(test)
     p = found.proba(there)
-    slope = vote_slope(said.labels_per_item[train])
+    slope = vote_slope(annotations.labels_per_item[train])
     plain = flattened(p, 1 / slope**method.flatten)  # as if the vote count were not known
     told = {"proba": p, "votes": found.votes(there), "plain": plain, "seconds": seconds}
     return told | {"half": flattened(plain, slope**0.5), "chosen": found.chosen(there)}
@@ -115,7 +115,7 @@ def measured(name: str, split: int, spec: str) -> dict[str, Any]:
         data, views = loaded(name)
         parts = split_of(len(data.texts), split)
         train = np.sort(np.concatenate([parts.train, parts.valid]))
-        found = fitted(views, data.said, data.label, train, parts.test, spec, split)
+        found = fitted(views, data.annotations, data.label, train, parts.test, spec, split)
         print(f"{name:14s} {split} {spec:44s} {found['seconds']:.1f} s", flush=True)
         return found
 
@@ -124,7 +124,7 @@ def measured(name: str, split: int, spec: str) -> dict[str, Any]:
 
 def votes_of(name: str, split: int) -> Any:
     data = soft_set_of(name)
-    return data.said.votes()[split_of(len(data.texts), split).test]
+    return data.annotations.votes()[split_of(len(data.texts), split).test]
 
 
 @lru_cache(maxsize=16)

@@ -84,20 +84,22 @@ def entropy() -> None:
             votes = votes_of(name, split)
             torn = measures.entropy(measures.shares_of(votes))
 
-            def tell(idea: str, value: Any, torn: Any = torn, name: str = name) -> None:
-                place = ideas.setdefault(idea, {}).setdefault(name, [])
-                place.append(float(np.corrcoef(value, torn)[0, 1]) if np.ptp(value) else np.nan)
+            def progress(idea: str, value: Any, torn: Any = torn, name: str = name) -> None:
+                position = ideas.setdefault(idea, {}).setdefault(name, [])
+                position.append(float(np.corrcoef(value, torn)[0, 1]) if np.ptp(value) else np.nan)
 
             for shown, spec, what in _DOUBTS:
-                tell(shown, measures.entropy(measured(name, split, spec)[what]))
+                progress(shown, measures.entropy(measured(name, split, spec)[what]))
             if split < _TUNED_ON[name]:
                 for shown, spec, what in TUNED:
-                    tell(f"entropy of {shown}", measures.entropy(measured(name, split, spec)[what]))
+                    progress(
+                        f"entropy of {shown}", measures.entropy(measured(name, split, spec)[what])
+                    )
                 auto, tuned = (
                     measured(name, split, spec)["proba"] for spec in ("auto", TUNED[2][1])
                 )
-                tell("entropy of auto, on these splits alone", measures.entropy(auto))
-                tell(
+                progress("entropy of auto, on these splits alone", measures.entropy(auto))
+                progress(
                     "entropy of the mean of auto and the last 2 layers tuned",
                     measures.entropy((auto + tuned) / 2),
                 )
@@ -105,16 +107,16 @@ def entropy() -> None:
                 f"{name}-{split}-shaken", lambda name=name, split=split: shaken(name, split)
             )
             mean = measures.entropy(found["proba"].mean(axis=0))
-            tell("kernel ridge, mean over shaken texts", mean)
-            tell("divergence over shaken texts", found["apart"])
-            tell("foreseen surprise of left-out labels", found["surprise"])
+            progress("kernel ridge, mean over shaken texts", mean)
+            progress("divergence over shaken texts", found["apart"])
+            progress("foreseen surprise of left-out labels", found["surprise"])
             best = measures.entropy(measured(name, split, "auto")["proba"])
             both = [_scaled(best), _scaled(found["apart"]), _scaled(found["surprise"])]
-            tell("auto, divergence and surprise, summed as scores", sum(both))
-            tell("kernel ridge on the entropies themselves (oracle)", found["oracle"])
+            progress("auto, divergence and surprise, summed as scores", sum(both))
+            progress("kernel ridge on the entropies themselves (oracle)", found["oracle"])
             again = people_again(votes, random=np.random.default_rng(split))
-            place = ideas.setdefault("the same people asked again", {}).setdefault(name, [])
-            place.append(again["entropy_pearson"])
+            position = ideas.setdefault("the same people asked again", {}).setdefault(name, [])
+            position.append(again["entropy_pearson"])
     rows = []
     for idea, by in ideas.items():
         each = [float(np.nanmean(by[name])) for name in TESTED]
@@ -158,7 +160,9 @@ def shaken(name: str, split: int, copies: int = 8) -> dict[str, Any]:
     parts = split_of(len(data.texts), split)
     train = np.sort(np.concatenate([parts.train, parts.valid]))
     method = KernelRidge()
-    found: Any = method.fit(views.take(train), data.label[train], n_classes=data.said.n_classes)
+    found: Any = method.fit(
+        views.take(train), data.label[train], n_classes=data.annotations.n_classes
+    )
     random = np.random.default_rng(0)
     each = []
     for _ in range(copies):
@@ -172,7 +176,7 @@ def shaken(name: str, split: int, copies: int = 8) -> dict[str, Any]:
     surprise = -np.log(found.left_out[np.arange(len(train)), label])
     x, new = (centred(views.vectors[part], found.center) for part in (train, parts.test))
     kernel = np.exp(2 * (x @ x.T - 1)) + 4 * np.eye(len(x))
-    torn = measures.entropy(measures.shares_of(data.said.votes()[train]))
+    torn = measures.entropy(measures.shares_of(data.annotations.votes()[train]))
     wanted = np.stack([surprise - surprise.mean(), torn - torn.mean()], axis=1)
     told = np.exp(2 * (new @ x.T - 1)) @ np.linalg.solve(kernel, wanted)
     return {"proba": p, "apart": apart, "surprise": told[:, 0], "oracle": told[:, 1]}
@@ -198,8 +202,8 @@ def protocol() -> None:
     enough = np.flatnonzero(data.count >= 5)
     random = np.random.default_rng(5)
     items = np.sort(random.permutation(enough)[:500])
-    said = five_of(data.said.take(items), random)
-    votes = said.votes()
+    annotations = five_of(data.annotations.take(items), random)
+    votes = annotations.votes()
     label = majority(votes, 0)
     here = views.take(items)
     specs = [
@@ -221,11 +225,12 @@ def protocol() -> None:
                 found = stored(
                     f"protocol-{spec}-{repeat}-{each}",
                     lambda t=train, s=test, spec=spec, r=repeat: fitted(
-                        here, said, label, t, s, spec, r
+                        here, annotations, label, t, s, spec, r
                     ),
                 )
                 told = soft_scores(
-                    np.eye(said.n_classes)[found["chosen"]], np.eye(said.n_classes)[label[test]]
+                    np.eye(annotations.n_classes)[found["chosen"]],
+                    np.eye(annotations.n_classes)[label[test]],
                 )
                 shares = soft_scores(
                     found["votes" if "seedbert[n=3" in spec else "proba"], votes[test]
@@ -253,13 +258,13 @@ def protocol() -> None:
     section.write()
 
 
-def five_of(said: Annotations, random: np.random.Generator) -> Annotations:
+def five_of(annotations: Annotations, random: np.random.Generator) -> Annotations:
     """Return five annotations of every item, drawn."""
-    kept = np.zeros(len(said), dtype=bool)
-    for item in range(said.n_items):
-        rows = np.arange(said.index[item], said.index[item + 1])
+    kept = np.zeros(len(annotations), dtype=bool)
+    for item in range(annotations.n_items):
+        rows = np.arange(annotations.index[item], annotations.index[item + 1])
         kept[random.permutation(rows)[:5]] = True
-    return said.keep(kept)
+    return annotations.keep(kept)
 
 
 def cost() -> None:
@@ -288,7 +293,7 @@ def cost() -> None:
             there = views_of(encoder, others, method.needs)
             for what in ("proba", "votes"):
                 p = getattr(found, what)(there)
-                scores = soft_scores(p, data.said.votes()[test])
+                scores = soft_scores(p, data.annotations.votes()[test])
                 told[f"{name}|{what}"] = [scores[key] for key in (*SHOWN, "accuracy")]
         return told
 
@@ -341,7 +346,7 @@ def spans() -> None:
     table = np.stack([5 - votes, votes], axis=1)
     label = (votes > 2).astype(int)
     item = np.repeat(np.arange(1000), 5)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, np.tile(np.arange(5), 1000), (np.tile(np.arange(5), 1000) < votes[item]).astype(int),
         items=1000, annotators=5, classes=2,
     )  # fmt: skip
@@ -364,7 +369,8 @@ def spans() -> None:
     torn = 1 - np.abs(2 * share[test] - 1)
     for shown, spec, what in wanted:
         found = stored(
-            f"spans-{spec}", lambda spec=spec: fitted(views(), said, label, train, test, spec, 0)
+            f"spans-{spec}",
+            lambda spec=spec: fitted(views(), annotations, label, train, test, spec, 0),
         )
         p = found[what]
         told = soft_scores(p, table[test])
@@ -448,11 +454,11 @@ def by_party(split: int) -> dict[str, Any]:
     parties = ("democrat", "independent", "republican")
     group = np.array([
         next((k for k, party in enumerate(parties) if known[who][party] == "1"), 3)
-        for who in data.said.annotators.tolist()
+        for who in data.annotations.annotators.tolist()
     ])  # fmt: skip
     parts = split_of(len(data.texts), split)
     train = np.sort(np.concatenate([parts.train, parts.valid]))
-    here, there = data.said.take(train), data.said.take(parts.test)
+    here, there = data.annotations.take(train), data.annotations.take(parts.test)
     counts = np.zeros((4, 3))
     np.add.at(counts, (group[here.annotator], here.label), 1)
     marginal = counts / counts.sum(axis=1, keepdims=True)
@@ -463,7 +469,7 @@ def by_party(split: int) -> dict[str, Any]:
         mine = np.flatnonzero(group[here.annotator] == each)
         few[random.permutation(mine)[:50]] = True
     some = here.keep(few)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         some.item, group[some.annotator], some.label, items=len(train), annotators=4, classes=3
     )
     item, who, label = there.item, group[there.annotator], there.label
@@ -484,8 +490,8 @@ def by_party(split: int) -> dict[str, Any]:
     method, now = recoverers.create("people"), views.take(parts.test)
     for name, given in (
         ("people, marginals", People(np.eye(4), marginal)),
-        ("people, 200 labels", People(np.eye(4), None, said)),
-        ("people, marginals and 200 labels", People(np.eye(4), marginal, said)),
+        ("people, 200 labels", People(np.eye(4), None, annotations)),
+        ("people, marginals and 200 labels", People(np.eye(4), marginal, annotations)),
     ):
         made = method.fit(
             views.take(train), data.label[train], n_classes=3, people=given, seed=split
@@ -518,7 +524,7 @@ def looked(name: str, spec: str) -> dict[str, Any]:
     parts = split_of(len(data.texts), 0)
     train = np.sort(np.concatenate([parts.train, parts.valid]))
     found: Any = recoverers.create(spec).fit(
-        views.take(train), data.label[train], n_classes=data.said.n_classes, seed=0
+        views.take(train), data.label[train], n_classes=data.annotations.n_classes, seed=0
     )
     there = views.take(parts.test)
     attention = found.attention(there)  # (member, item, place)
@@ -537,7 +543,7 @@ def pictures() -> None:
     votes = votes_of("gwsd", 0)
     p = measured("gwsd", 0, "auto")["proba"]
     names = [data.texts[item] for item in test]
-    classes = data.said.classes.tolist()
+    classes = data.annotations.classes.tolist()
     splits_figure(p, votes, items=names, classes=classes).save(folder / "recover-splits.png")
     lines = {
         "auto": p,

@@ -97,7 +97,7 @@ def simulated(table: str, seed: int) -> Simulation:
 def accuracy(drawn: Simulation, method: str, score: str = "accuracy") -> float | None:
     """Return how right a method is on a simulated crowd; `None` where it cannot be used."""
     try:
-        found = evaluate(aggregate(drawn.said, method), drawn.truths, resamples=0)
+        found = evaluate(aggregate(drawn.annotations, method), drawn.truths, resamples=0)
     except DissensusError:
         return None
     return found.scores[score].value
@@ -108,16 +108,16 @@ def ceiling(drawn: Simulation) -> float:
 
     Where items differ in difficulty, the difficulty is not known, only how common it is.
     """
-    said, confusion = drawn.said, drawn.crowd.confusion
-    n_classes = said.n_classes
-    counts = said.part(0, said.n_items).said
+    annotations, confusion = drawn.annotations, drawn.crowd.confusion
+    n_classes = annotations.n_classes
+    counts = annotations.part(0, annotations.n_items).annotations
     with np.errstate(divide="ignore"):  # what cannot be said counts as one in 1e300
         log_given = np.maximum(np.log(confusion), -690).swapaxes(1, 2).reshape(-1, n_classes)
     joint = counts @ log_given  # (item, true class)
     if "difficulties" in drawn.extras:
         settings = drawn.options["settings"]
         hard = (1 - settings["random"]) / (settings["ratio_diff"] + 1)
-        votes = said.votes()
+        votes = annotations.votes()
         size = votes.sum(axis=1, keepdims=True)
         shares = np.array([settings["ratio_diff"] * hard, hard, settings["random"]])
         cases = np.stack(
@@ -129,7 +129,7 @@ def ceiling(drawn: Simulation) -> float:
         )
         joint = special.logsumexp(cases, axis=0, b=shares[:, None, None])
     posterior = special.softmax(joint, axis=1)
-    told = Predictions(said.items, said.classes, posterior.argmax(axis=1), posterior)
+    told = Predictions(annotations.items, annotations.classes, posterior.argmax(axis=1), posterior)
     return evaluate(told, drawn.truths, resamples=0).scores["accuracy"].value
 
 
@@ -169,14 +169,14 @@ def gold_rows(resamples: int) -> Iterator[list[Any]]:
             yield [name, "missing"]
             continue
         columns = {"item": "task", "annotator": "worker", "label": "label"}
-        said = read(folder / "answers.csv.gz", columns=columns)
+        annotations = read(folder / "answers.csv.gz", columns=columns)
         truth = read_truth(folder / "truth.csv.gz", columns={"item": "task", "label": "label"})
-        yield _gold_row(name, said, truth, likelihood, resamples)
+        yield _gold_row(name, annotations, truth, likelihood, resamples)
 
 
 def _gold_row(
     name: str,
-    said: Annotations,
+    annotations: Annotations,
     truth: dict[str, str],
     likelihood: float | None,
     resamples: int,
@@ -185,7 +185,7 @@ def _gold_row(
     error = scored = None
     for method in aggregators:
         try:
-            found = evaluate(aggregate(said, method), truth, resamples=resamples)
+            found = evaluate(aggregate(annotations, method), truth, resamples=resamples)
         except DissensusError:
             cells.append(None)
             continue
@@ -194,7 +194,7 @@ def _gold_row(
         if method == "majority":
             error = f"{np.sqrt(value * (1 - value) / scored):.3f}"
         cells.append(f"{value:.4f} ({low:.3f}–{high:.3f})")
-    found = aggregate(said, "dawid-skene[smoothing=0,tol=1e-9,max_iter=5000]")
+    found = aggregate(annotations, "dawid-skene[smoothing=0,tol=1e-9,max_iter=5000]")
     own = f"{found.trace[-1]:.3f}"
     return [name, scored, error, *cells, own, None if likelihood is None else f"{likelihood:.3f}"]
 

@@ -161,8 +161,8 @@ def _apart(one: str, other: str) -> float | None:
     if not (Path(one).exists() and Path(other).exists()):
         return None
     there, back = (pl.read_parquet(path).sort("item") for path in (one, other))
-    beliefs = [name for name in there.columns if name.startswith("p:")]
-    apart = there.select(beliefs).to_numpy() - back.select(beliefs).to_numpy()
+    posteriors = [name for name in there.columns if name.startswith("p:")]
+    apart = there.select(posteriors).to_numpy() - back.select(posteriors).to_numpy()
     return float(np.abs(apart).max())
 
 

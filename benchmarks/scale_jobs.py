@@ -25,7 +25,7 @@ class _Clock:
         self.steps: dict[str, float] = {}
         self.rounds: list[float] = []
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def progress(self, what: str, done: int, total: int) -> None:
         if done == total:
             self.steps[what] = perf_counter() - self.began
 
@@ -65,14 +65,14 @@ def beyond_memory(folder: str, output: str, memory: int, rounds: int = 5) -> dic
         ROUNDS.format(rounds),
         output,
         memory=memory,
-        tell=clock.tell,
-        progress=clock.round,
+        progress=clock.progress,
+        on_round=clock.round,
     )
     seconds = perf_counter() - clock.began
-    number = len(done.outcome.said)
+    number = len(done.outcome.annotations)
     return {
         "answers": number,
-        "items": done.outcome.said.n_items,
+        "items": done.outcome.annotations.n_items,
         "seconds": seconds,
         "ns": 1e9 * seconds / number,
         "cpu": 1e9 * _processor_time() / number,
@@ -89,16 +89,16 @@ def in_memory(folder: str, output: str, rounds: int = 5) -> dict[str, Any]:
     from dissensus.sharded.chunks import chunks_of, find_files, read_all
 
     clock = _Clock()
-    said = read_all(chunks_of(find_files([folder])))
+    annotations = read_all(chunks_of(find_files([folder])))
     read = perf_counter() - clock.began
-    result = aggregate(said, ROUNDS.format(rounds), progress=clock.round)
+    result = aggregate(annotations, ROUNDS.format(rounds), progress=clock.round)
     write(result, output)
     seconds = perf_counter() - clock.began
     return {
-        "answers": len(said),
+        "answers": len(annotations),
         "seconds": seconds,
-        "ns": 1e9 * seconds / len(said),
-        "cpu": 1e9 * _processor_time() / len(said),
+        "ns": 1e9 * seconds / len(annotations),
+        "cpu": 1e9 * _processor_time() / len(annotations),
         "read": read,
         "round": clock.per_round,
         "trace": result.trace[-1],
@@ -112,13 +112,13 @@ def rounds_here(folder: str, threads: int, rounds: int = 8) -> dict[str, Any]:
     from dissensus.engine import Local
     from dissensus.sharded.chunks import chunks_of, find_files, read_all
 
-    said = read_all(chunks_of(find_files([folder])))
+    annotations = read_all(chunks_of(find_files([folder])))
     clock = _Clock()
-    aggregate(said, ROUNDS.format(rounds), engine=Local(threads), progress=clock.round)
+    aggregate(annotations, ROUNDS.format(rounds), engine=Local(threads), progress=clock.round)
     return {
-        "answers": len(said),
-        "annotators": said.n_annotators,
-        "parts": len(Local(threads).cut(said)),
+        "answers": len(annotations),
+        "annotators": annotations.n_annotators,
+        "parts": len(Local(threads).cut(annotations)),
         "round": clock.per_round,
         "load": os.getloadavg()[0],
     }
@@ -154,13 +154,13 @@ def rounds_on_dask(
             ROUNDS.format(rounds),
             output,
             engine=engine,
-            tell=clock.tell,
-            progress=progress,
+            progress=clock.progress,
+            on_round=progress,
         )
-        parts = len(done.outcome.said.shards)
+        parts = len(done.outcome.annotations.shards)
     return {
-        "answers": len(done.outcome.said),
-        "annotators": done.outcome.said.n_annotators,
+        "answers": len(done.outcome.annotations),
+        "annotators": done.outcome.annotations.n_annotators,
         "parts": parts,
         "up": up,
         "steps": clock.steps,
@@ -202,24 +202,27 @@ def stream(
         feedback=10,
         seed=seed,
     )
-    said = made.said
-    names = said.items[said.item].tolist(), said.annotators[said.annotator].tolist()
-    columns = (*names, said.classes[said.label].tolist())
-    order = np.random.default_rng(seed).permutation(len(said))
+    annotations = made.annotations
+    names = (
+        annotations.items[annotations.item].tolist(),
+        annotations.annotators[annotations.annotator].tolist(),
+    )
+    columns = (*names, annotations.classes[annotations.label].tolist())
+    order = np.random.default_rng(seed).permutation(len(annotations))
     now, began = Running("dawid-skene", refit=refit), perf_counter()
     for rows in np.array_split(order, batches):
         now.add(*([column[row] for row in rows] for column in columns))
     seconds = perf_counter() - began
     began = perf_counter()
-    batch = aggregate(said, "dawid-skene")
+    batch = aggregate(annotations, "dawid-skene")
     fitted = perf_counter() - began
     result = now.result()
-    place = {name: row for row, name in enumerate(result.said.items.tolist())}
-    label = result.label[[place[name] for name in said.items.tolist()]]
-    seat = {name: row for row, name in enumerate(result.said.annotators.tolist())}
-    confusion = result.params.confusion[[seat[name] for name in said.annotators.tolist()]]
+    position = {name: row for row, name in enumerate(result.annotations.items.tolist())}
+    label = result.label[[position[name] for name in annotations.items.tolist()]]
+    reindex = {name: row for row, name in enumerate(result.annotations.annotators.tolist())}
+    confusion = result.params.confusion[[reindex[name] for name in annotations.annotators.tolist()]]
     return {
-        "labels": len(said),
+        "labels": len(annotations),
         "accuracy": float(np.mean(label == made.truth)),
         "batch": float(np.mean(batch.label == made.truth)),
         "same": float(np.mean(label == batch.label)),

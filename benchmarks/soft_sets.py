@@ -26,20 +26,20 @@ class SoftSet:
     """One set: who said what, the texts, and the majority label."""
 
     name: str
-    said: Annotations
+    annotations: Annotations
     texts: tuple[str, ...]
     label: Any  # (item): majority, ties at random
 
     @property
     def share(self) -> Any:
         """Shares of the annotators: (item, class)."""
-        votes = self.said.votes()
+        votes = self.annotations.votes()
         return votes / votes.sum(axis=1, keepdims=True)
 
     @property
     def count(self) -> Any:
         """How many annotations every item has: (item)."""
-        return self.said.labels_per_item
+        return self.annotations.labels_per_item
 
 
 class Split(NamedTuple):
@@ -66,16 +66,18 @@ def soft_set(name: str) -> SoftSet:
     answers = [
         row for row in _rows(folder / "answers.csv.gz") if row["task"] in texts and row["label"]
     ]
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         [row["task"] for row in answers],
         [row["worker"] for row in answers],
         [row["label"] for row in answers],
     )
-    enough = said.items[said.labels_per_item >= 3]
-    said = said.subset(items=np.random.default_rng(7).permutation(enough)[:most])
-    votes = said.votes()
+    enough = annotations.items[annotations.labels_per_item >= 3]
+    annotations = annotations.subset(items=np.random.default_rng(7).permutation(enough)[:most])
+    votes = annotations.votes()
     tied = votes + np.random.default_rng(11).random(votes.shape) * 0.5
-    return SoftSet(name, said, tuple(texts[item] for item in said.items), tied.argmax(axis=1))
+    return SoftSet(
+        name, annotations, tuple(texts[item] for item in annotations.items), tied.argmax(axis=1)
+    )
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -26,8 +26,10 @@ _WHOLE = {"m-msr"}  # methods whose rounds do not add up to the time of a fit
 
 def time_fit(library: str, method: str, crowd: str, in_rounds: bool, patience: float) -> Found:
     """Return the seconds per round, or per fit, and how right the labels are."""
-    said, truth = load(crowd, binary=method in _BINARY)
-    prepared = ours(method, said) if library == OURS else prepare(library, method, said)
+    annotations, truth = load(crowd, binary=method in _BINARY)
+    prepared = (
+        ours(method, annotations) if library == OURS else prepare(library, method, annotations)
+    )
     first = _seconds(prepared, 1 if in_rounds else None)[0]  # not counted: it warms up
     # A slope over one round is rough; it is for peers that could not finish otherwise.
     more = _MORE if library == OURS or first * (_MORE + 3) < patience else 1
@@ -52,11 +54,11 @@ def time_fit(library: str, method: str, crowd: str, in_rounds: bool, patience: f
         "seconds": median(each),
         "rounds": 1 + more if in_rounds else None,
         "accuracy": float((label == truth).mean()),
-        "answers": len(said),
+        "answers": len(annotations),
     }
 
 
-def ours(method: str, said: Any) -> Prepared:
+def ours(method: str, annotations: Any) -> Prepared:
     """Return our own method as the peers' are."""
     from dissensus import aggregators
 
@@ -64,8 +66,8 @@ def ours(method: str, said: Any) -> Prepared:
 
     def fit(rounds: int | None) -> Any:
         if rounds is None:
-            return chosen.fit(said)
-        return replace(chosen, max_iter=rounds, tol=0.0).fit(said)
+            return chosen.fit(annotations)
+        return replace(chosen, max_iter=rounds, tol=0.0).fit(annotations)
 
     return Prepared(fit, lambda found: Answer(found.label, found.posterior))
 

@@ -83,50 +83,52 @@ _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means 
 
 
 class Data(NamedTuple):
-    said: Annotations
+    annotations: Annotations
     views: Views
 
 
 def loaded(name: str) -> Data:
     """Return a set: who said what of which texts."""
-    said = read(DATA / name / "answers.csv.gz")
-    if said.n_items > MOST and name == "lewidi_md_agreement":
-        kept = np.zeros(said.n_items, dtype=bool)
-        kept[np.random.default_rng(0).permutation(said.n_items)[:MOST]] = True
-        said = said.subset(items=kept)
-        said = said.subset(annotators=said.labels_per_annotator > 0)
+    annotations = read(DATA / name / "answers.csv.gz")
+    if annotations.n_items > MOST and name == "lewidi_md_agreement":
+        kept = np.zeros(annotations.n_items, dtype=bool)
+        kept[np.random.default_rng(0).permutation(annotations.n_items)[:MOST]] = True
+        annotations = annotations.subset(items=kept)
+        annotations = annotations.subset(annotators=annotations.labels_per_annotator > 0)
     with gzip.open(DATA / name / "tasks.csv.gz", "rt", encoding="utf-8") as file:
         texts = {row["task"]: row["text"] for row in csv.DictReader(file)}
-    given = [texts[item] for item in said.items.tolist()]
-    return Data(said, Views.of(given, "minilm", tokens=True))
+    given = [texts[item] for item in annotations.items.tolist()]
+    return Data(annotations, Views.of(given, "minilm", tokens=True))
 
 
-def split(said: Annotations, seed: int) -> tuple[Any, Any]:
+def split(annotations: Annotations, seed: int) -> tuple[Any, Any]:
     """Return items to learn from and items to foresee."""
-    order = np.random.default_rng([seed, 2026]).permutation(said.n_items)
-    count = round(0.2 * said.n_items)
+    order = np.random.default_rng([seed, 2026]).permutation(annotations.n_items)
+    count = round(0.2 * annotations.n_items)
     return np.sort(order[count:]), np.sort(order[:count])
 
 
-def without(said: Annotations, share: float, seed: int) -> Annotations:
+def without(annotations: Annotations, share: float, seed: int) -> Annotations:
     """Return annotations of which a share is deleted, pair by pair."""
-    kept = np.random.default_rng([seed, 0xDE1]).random(len(said)) >= share
-    return said.keep(kept)
+    kept = np.random.default_rng([seed, 0xDE1]).random(len(annotations)) >= share
+    return annotations.keep(kept)
 
 
 def measured(data: Data, spec: str, seed: int, deleted: float) -> dict[str, Any]:
     """Learn from one part, foresee the other."""
-    learned, held = split(data.said, seed)
-    said, there = data.said.take(learned), data.said.take(held)
+    learned, held = split(data.annotations, seed)
+    annotations, there = data.annotations.take(learned), data.annotations.take(held)
     if deleted:
-        said = without(said, deleted, seed)
+        annotations = without(annotations, deleted, seed)
     method = tendencies.create(spec)
-    views = data.views if method.looks_at_tokens(said) else Views(data.views.vectors)
+    views = data.views if method.looks_at_tokens(annotations) else Views(data.views.vectors)
     began = process_time()
-    model = method.fit(views.take(learned), said, seed=seed)
+    model = method.fit(views.take(learned), annotations, seed=seed)
     taken = process_time() - began
     item, annotator = there.item.astype(np.int64), there.annotator.astype(np.int64)
-    found = score(there, model.log_chance(views.take(held), item, annotator), seed=seed).summary()
+    found = score(
+        there, model.log_probability(views.take(held), item, annotator), seed=seed
+    ).summary()
     weights = {}
     if spec == "auto":
         weights = {
@@ -155,7 +157,7 @@ def run(sets: list[str], methods: list[str], seeds: list[int], shares: list[floa
                         continue
                     data = cache[name] if name in cache else loaded(name)
                     cache = {name: data}
-                    if label in FEW and data.said.n_annotators > 64:
+                    if label in FEW and data.annotations.n_annotators > 64:
                         continue
                     found = measured(data, METHODS[label], seed, deleted)
                     row = {"set": name, "method": label, "seed": seed, "deleted": deleted, **found}

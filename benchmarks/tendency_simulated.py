@@ -27,7 +27,7 @@ from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
 from dissensus.tendency._base import Views
-from dissensus.tendency.dic import dic, redrawn, said_as, split_half
+from dissensus.tendency.dic import dic, redrawn, split_half, with_labels
 from dissensus.tendency.faithfulness import deletion
 from dissensus.tendency.maps import Maps, look, word_maps
 from dissensus.tendency.qumatl import QueryTendency
@@ -52,7 +52,7 @@ class Drawn:
         self.whole = drawn
         self.views = _views(drawn, settings.get("kind", "patches"))
         self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
-        self.said = _first(drawn.said, TRAIN)
+        self.annotations = _first(drawn.annotations, TRAIN)
         self.labels, self.chances = drawn.labels[self.test], drawn.chances[self.test]
         self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
 
@@ -72,22 +72,22 @@ def _views(drawn: TendencySimulation, kind: str) -> Views:
     return Views.of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
 
 
-def _first(said: Annotations, n_items: int) -> Annotations:
-    kept = said.item < n_items
+def _first(annotations: Annotations, n_items: int) -> Annotations:
+    kept = annotations.item < n_items
     return Annotations.from_codes(
-        said.item[kept],
-        said.annotator[kept],
-        said.label[kept],
+        annotations.item[kept],
+        annotations.annotator[kept],
+        annotations.label[kept],
         items=n_items,
-        annotators=said.annotators,
-        classes=said.classes,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
 
 
 def scored(drawn: Drawn, log: Any) -> dict[str, float]:
     """Return how well labels on test items are foreseen, and the floor of DIC."""
     n_items, n_annotators = drawn.labels.shape
-    said = Annotations.from_matrix(drawn.labels, classes=range(drawn.chances.shape[2]))
+    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.chances.shape[2]))
     flat = log.reshape(n_items * n_annotators, -1)
     law = np.log(np.maximum(drawn.chances, 1e-12)).reshape(flat.shape)
     chance = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
@@ -95,10 +95,12 @@ def scored(drawn: Drawn, log: Any) -> dict[str, float]:
         "accuracy": float((log.argmax(axis=2) == drawn.labels).mean()),
         "bayes": float((drawn.chances.argmax(axis=2) == drawn.labels).mean()),
         "log_loss": float(-np.maximum(chance, np.log(1e-12)).mean()),
-        "dic": dic(said, said_as(said, flat.argmax(axis=1))).dic,
-        "drawn": float(np.mean([dic(said, said_as(said, each)).dic for each in _draws(flat)])),
-        "floor": split_half(said)[0],
-        "redrawn": redrawn(said, law, repeats=10)[0],
+        "dic": dic(annotations, with_labels(annotations, flat.argmax(axis=1))).dic,
+        "drawn": float(
+            np.mean([dic(annotations, with_labels(annotations, each)).dic for each in _draws(flat)])
+        ),
+        "floor": split_half(annotations)[0],
+        "redrawn": redrawn(annotations, law, repeats=10)[0],
     }
 
 
@@ -116,7 +118,7 @@ def measured(drawn: Drawn, spec: str, seed: int, views: Views | None = None) -> 
     if spec == "the Bayes rule":
         return scored(drawn, np.log(np.maximum(drawn.chances, 1e-12)))
     began = process_time()
-    made = tendencies.create(spec).fit(views.take(drawn.train), drawn.said, seed=seed)
+    made = tendencies.create(spec).fit(views.take(drawn.train), drawn.annotations, seed=seed)
     taken = process_time() - began
     test = views.take(drawn.test)
     found = scored(drawn, made.log_proba(test)) | {"seconds": taken}
@@ -134,7 +136,7 @@ def looked(drawn: Drawn, made: QueryTendency, test: Views) -> dict[str, float]:
     codes = np.arange(made.n_annotators)
     order = look(made, test.take(few), whole=True).values
     random = np.random.default_rng(0).random(order.shape)
-    fits = [look(made, test, fits=[place]).values for place in range(len(made.nets))]
+    fits = [look(made, test, fits=[position]).values for position in range(len(made.nets))]
     across = [_apart(fits[0], each) for each in fits[1:]]
     pairs = [(one, two) for one in codes for two in codes if one < two]
     return {
@@ -271,15 +273,20 @@ def control(runs: Runs) -> Table:
 
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images", profile="same")
-        made = tendencies.create(TWO).fit(drawn.views.take(drawn.train), drawn.said, seed=seed)
+        made = tendencies.create(TWO).fit(
+            drawn.views.take(drawn.train), drawn.annotations, seed=seed
+        )
         test = drawn.views.take(drawn.test)
         best = made.log_proba(test).argmax(axis=2)
-        said = [drawn.labels[:, a] != drawn.labels[:, b] for a in range(6) for b in range(a)]
+        annotations = [drawn.labels[:, a] != drawn.labels[:, b] for a in range(6) for b in range(a)]
         differ = [best[:, a] != best[:, b] for a in range(6) for b in range(a)]
         return (
             scored(drawn, made.log_proba(test))
             | looked(drawn, made, test)
-            | {"labels differ": float(np.mean(said)), "foreseen differ": float(np.mean(differ))}
+            | {
+                "labels differ": float(np.mean(annotations)),
+                "foreseen differ": float(np.mean(differ)),
+            }
         )
 
     row = runs.over_seeds("control", run)
@@ -319,9 +326,9 @@ def deleted(runs: Runs) -> Table:
                     kept.clear()
                     kept[seed] = Drawn(seed, kind="images")
                 drawn = kept[seed]
-                whole, drawn.said = drawn.said, thinned(drawn.said, gone, seed)
+                whole, drawn.annotations = drawn.annotations, thinned(drawn.annotations, gone, seed)
                 found = measured(drawn, s, seed, drawn.side_by_side() if b else None)
-                drawn.said = whole
+                drawn.annotations = whole
                 return found
 
             found.append(runs.over_seeds(f"deletion {share} | {name}", run))
@@ -341,7 +348,7 @@ def newcomers(runs: Runs) -> Table:
 
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images")
-        known = drawn.said.keep(drawn.said.annotator < 5)
+        known = drawn.annotations.keep(drawn.annotations.annotator < 5)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
         )
@@ -354,7 +361,9 @@ def newcomers(runs: Runs) -> Table:
             grown = made.with_annotator(drawn.views.take(few), label, seed=seed)
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
-        whole = tendencies.create(ONE).fit(drawn.views.take(drawn.train), drawn.said, seed=seed)
+        whole = tendencies.create(ONE).fit(
+            drawn.views.take(drawn.train), drawn.annotations, seed=seed
+        )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())
         out["bayes"] = float((drawn.chances[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean())
@@ -394,7 +403,7 @@ def efficiency() -> Table:
     rows = []
     rng = np.random.default_rng(0)
     for n_annotators in (10, 100, 1000):
-        said = Annotations.from_codes(
+        annotations = Annotations.from_codes(
             np.repeat(np.arange(n_items), 10),
             rng.integers(n_annotators, size=10 * n_items),
             rng.integers(n_classes, size=10 * n_items),
@@ -403,7 +412,7 @@ def efficiency() -> Table:
             classes=n_classes,
         )
         for name, spec in specs.items():
-            made = tendencies.create(spec).fit(views, said)
+            made = tendencies.create(spec).fit(views, annotations)
             count = sum(value.size for value in made.state().arrays.values())
             times = []
             for _ in range(5):

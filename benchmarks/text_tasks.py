@@ -35,11 +35,17 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 def _majority(name: str, column: str = "text", lang: str | None = None) -> TextTask:
-    said = read(DATA / name / "answers.csv.gz")
-    votes = said.votes()
+    annotations = read(DATA / name / "answers.csv.gz")
+    votes = annotations.votes()
     clear = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) == 1
-    best = dict(zip(said.items.tolist(), said.classes[votes.argmax(axis=1)].tolist(), strict=True))
-    sure = set(said.items[clear].tolist())
+    best = dict(
+        zip(
+            annotations.items.tolist(),
+            annotations.classes[votes.argmax(axis=1)].tolist(),
+            strict=True,
+        )
+    )
+    sure = set(annotations.items[clear].tolist())
     rows = [row for row in _rows(name) if row["task"] in sure]
     rows = [row for row in rows if lang is None or row.get("lang") == lang]
     return _cut([(row["task"], row[column], best[row["task"]]) for row in rows])

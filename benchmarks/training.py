@@ -59,15 +59,15 @@ class Matrices(Learner):
             )
 
     def loss(self, batch: Batch) -> Tensor:
-        belief = self.body(batch.x).softmax(dim=-1)
+        posterior = self.body(batch.x).softmax(dim=-1)
         if self.kind == "loop":  # every annotator on every item, then only what was said
-            logits = torch.stack([layer(belief) for layer in self.loop], dim=1)
+            logits = torch.stack([layer(posterior) for layer in self.loop], dim=1)
             found = logits[batch.row, batch.annotator]
         else:
             rows = (
                 self.table(batch.annotator) if self.kind == "rows" else self.dense[batch.annotator]
             )
-            found = torch.einsum("nt,ntg->ng", belief[batch.row], rows)
+            found = torch.einsum("nt,ntg->ng", posterior[batch.row], rows)
         return nn.functional.cross_entropy(found, batch.label)
 
 
@@ -75,7 +75,7 @@ def examples_of(n_annotators: int, n_items: int = 6400) -> Examples:
     """Return random inputs with random labels: only time is measured."""
     rng = np.random.default_rng(0)
     item = np.repeat(np.arange(n_items), _LABELS)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item,
         rng.integers(n_annotators, size=len(item)),
         rng.integers(_CLASSES, size=len(item)),
@@ -83,7 +83,7 @@ def examples_of(n_annotators: int, n_items: int = 6400) -> Examples:
         annotators=n_annotators,
         classes=_CLASSES,
     )
-    return Examples(torch.randn(n_items, _FEATURES), said)
+    return Examples(torch.randn(n_items, _FEATURES), annotations)
 
 
 class StoppedError(Exception):
@@ -180,8 +180,8 @@ def launcher_killed(folder: Path) -> str:
 def kill_table() -> Page:
     """Return how runs end that were killed and taken up again."""
     rows = []
-    with tempfile.TemporaryDirectory() as place:
-        here = Path(place)
+    with tempfile.TemporaryDirectory() as position:
+        here = Path(position)
         for processes in (1, 2):
             run(
                 crowd_net(
@@ -217,8 +217,8 @@ def kill_table() -> Page:
 
 def processes_table() -> Page:
     """Return the loss curves of one and two processes."""
-    with tempfile.TemporaryDirectory() as place:
-        here = Path(place)
+    with tempfile.TemporaryDirectory() as position:
+        here = Path(position)
         for processes in (1, 2):
             out = here / f"{processes}.json"
             more = ("--dropout", "0", "--out", str(out))

@@ -26,16 +26,18 @@ SETTINGS = Training(epochs=4, batch=16, lr=1e-2, clip=1.0, save_every=3, seed=5)
 class CrowdNet(Learner):
     """A classifier with a confusion matrix per annotator, and a count kept per item."""
 
-    def __init__(self, n_features, said, dropout=0.3):
+    def __init__(self, n_features, annotations, dropout=0.3):
         super().__init__()
         self.body = nn.Sequential(
             nn.Linear(n_features, 16),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(16, said.n_classes),
+            nn.Linear(16, annotations.n_classes),
         )
-        self.table = Table(2 * torch.eye(said.n_classes).repeat(said.n_annotators, 1, 1))
-        self.register_buffer("seen", torch.zeros(said.n_items))
+        self.table = Table(
+            2 * torch.eye(annotations.n_classes).repeat(annotations.n_annotators, 1, 1)
+        )
+        self.register_buffer("seen", torch.zeros(annotations.n_items))
         self.register_buffer("begun", torch.tensor(0.0))
 
     def begin(self, examples, epoch):
@@ -44,7 +46,7 @@ class CrowdNet(Learner):
     def log_truth(self, x):
         return self.body(x).log_softmax(dim=-1)
 
-    def log_chance(self, batch):
+    def log_probability(self, batch):
         truth = self.log_truth(batch.x)[batch.row]
         given = self.table(batch.annotator).log_softmax(dim=-1)
         log = torch.logsumexp(truth[:, :, None] + given, dim=1)
@@ -53,7 +55,7 @@ class CrowdNet(Learner):
     def loss(self, batch):
         if self.training:
             self.seen[batch.item] += 1
-        return -self.log_chance(batch).mean()
+        return -self.log_probability(batch).mean()
 
 
 def crowd(n_items=120, n_annotators=9, n_classes=3, seed=0):
@@ -66,15 +68,15 @@ def crowd(n_items=120, n_annotators=9, n_classes=3, seed=0):
     right = rng.random(len(item)) < 0.7
     label = np.where(right, truth[item], rng.integers(n_classes, size=len(item)))
     annotator = rng.integers(n_annotators, size=len(item))
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, annotator, label, items=n_items, annotators=n_annotators, classes=n_classes
     )
-    return torch.from_numpy(x), said, truth
+    return torch.from_numpy(x), annotations, truth
 
 
-def fresh(said, dropout=0.3):
+def fresh(annotations, dropout=0.3):
     torch.manual_seed(1)
-    return CrowdNet(5, said, dropout)
+    return CrowdNet(5, annotations, dropout)
 
 
 def die_in_save(number):
@@ -95,8 +97,8 @@ def die_in_save(number):
 
 def run(folder, *, kill="", out=None, wait=0.0, dropout=0.3):
     """Train in a folder, going on from what is there, and end as told."""
-    x, said, _ = crowd()
-    net = fresh(said, dropout)
+    x, annotations, _ = crowd()
+    net = fresh(annotations, dropout)
     where, _, number = kill.partition("=")
     if where == "in-save":
         die_in_save(int(number))
@@ -106,7 +108,9 @@ def run(folder, *, kill="", out=None, wait=0.0, dropout=0.3):
         if where == "at" and done == int(number):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    history = train(net, Examples(x, said), SETTINGS, folder=folder, resume=True, progress=progress)
+    history = train(
+        net, Examples(x, annotations), SETTINGS, folder=folder, resume=True, progress=progress
+    )
     if out and os.environ.get("RANK", "0") == "0":
         weights = {name: value.tolist() for name, value in net.state_dict().items()}
         Path(out).write_text(json.dumps({"loss": history.loss, "weights": weights}))

@@ -31,9 +31,13 @@ def relation(rows, **declared) -> Annotations:
     return Annotations.from_columns(item, annotator, label, **declared)
 
 
-def rows_of(said: Annotations) -> list[tuple[str, str, str]]:
+def rows_of(annotations: Annotations) -> list[tuple[str, str, str]]:
     """Return (item, annotator, label) by name."""
-    columns = (said.items[said.item], said.annotators[said.annotator], said.classes[said.label])
+    columns = (
+        annotations.items[annotations.item],
+        annotations.annotators[annotations.annotator],
+        annotations.classes[annotations.label],
+    )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

@@ -19,13 +19,18 @@ from tests.support import annotation_rows, relation, rows_of, shared, shared_tru
 MAXIMUM_LIKELIHOOD = "dawid-skene[smoothing=0,tol=1e-10,max_iter=3000]"
 
 
-def plain_dawid_skene(said: Annotations, smoothing: float, rounds: int):
+def plain_dawid_skene(annotations: Annotations, smoothing: float, rounds: int):
     """Return prior, confusion, posterior and objective by loops over single annotations."""
-    n, m, k = said.n_items, said.n_annotators, said.n_classes
+    n, m, k = annotations.n_items, annotations.n_annotators, annotations.n_classes
     answers = list(
-        zip(said.item.tolist(), said.annotator.tolist(), said.label.tolist(), strict=True)
+        zip(
+            annotations.item.tolist(),
+            annotations.annotator.tolist(),
+            annotations.label.tolist(),
+            strict=True,
+        )
     )
-    posterior = said.votes() / said.votes().sum(axis=1, keepdims=True)
+    posterior = annotations.votes() / annotations.votes().sum(axis=1, keepdims=True)
     for _ in range(rounds):
         prior = posterior.sum(axis=0) + smoothing
         prior /= prior.sum()
@@ -45,9 +50,9 @@ def plain_dawid_skene(said: Annotations, smoothing: float, rounds: int):
 @settings(max_examples=25)
 @given(rows=annotation_rows(60))
 def test_dawid_skene_equals_a_plain_implementation(rows):
-    said = relation(rows)
-    result = aggregate(said, "dawid-skene[smoothing=0.3,tol=0,max_iter=7]")
-    prior, confusion, posterior, objective = plain_dawid_skene(said, 0.3, 7)
+    annotations = relation(rows)
+    result = aggregate(annotations, "dawid-skene[smoothing=0.3,tol=0,max_iter=7]")
+    prior, confusion, posterior, objective = plain_dawid_skene(annotations, 0.3, 7)
     np.testing.assert_allclose(result.posterior, posterior, atol=1e-9)
     np.testing.assert_allclose(result.params.prior, prior, atol=1e-9)
     np.testing.assert_allclose(result.params.confusion, confusion, atol=1e-9)
@@ -56,8 +61,8 @@ def test_dawid_skene_equals_a_plain_implementation(rows):
 
 def test_dawid_and_skene_1979():
     """The paper's own data. Its patient 7 was rated 1 2 2 by observer 1; our copy has 1 1 2."""
-    said = shared("anesthesia")
-    rows = rows_of(said)
+    annotations = shared("anesthesia")
+    rows = rows_of(annotations)
     rows[rows.index(("7", "1", "1"))] = ("7", "1", "2")
     result = aggregate(relation(rows), MAXIMUM_LIKELIHOOD)
     assert result.trace[0] == pytest.approx(-205.0911, abs=5e-5)
@@ -74,7 +79,7 @@ def test_dawid_and_skene_1979():
     np.testing.assert_allclose(result.params.confusion[2][0], eye[0], atol=1e-6)
     np.testing.assert_allclose(result.params.confusion[4][0], eye[0], atol=1e-6)
     unsure = result.confidence < 0.99
-    assert result.said.items[unsure].tolist() == ["7", "35", "38"]
+    assert result.annotations.items[unsure].tolist() == ["7", "35", "38"]
     assert result.confidence[unsure].round(3).tolist() == [0.981, 0.948, 0.979]
     printed = (
         "1 4 2 2 2 2 1 3 2 2 4 3 1 2 1 1 1 1 2 2 2 2 2 2 1 1 2 1 1 1 1 3 1 2 2 4 2 3 3 1 1 1 2 1 2"
@@ -128,7 +133,7 @@ def test_published_simulations(table):
     options, strategy, naive_soft, dawid_skene = PUBLISHED[table]
     made = simulate(strategy, n_items=200, n_classes=5, seed=0, **options)
     for name, printed in (("NaiveSoft", naive_soft), ("DS", dawid_skene)):
-        result = aggregate(made.said, name)
+        result = aggregate(made.annotations, name)
         assert round(float(np.mean(result.label == made.truth)), 6) == printed
 
 
@@ -136,10 +141,10 @@ def test_dawid_skene_recovers_the_confusion_it_was_drawn_from():
     made = simulate(
         "independent-confusion", n_items=2000, n_annotators=30, n_classes=4, feedback=10, seed=1
     )
-    result = aggregate(made.said, "dawid-skene")
+    result = aggregate(made.annotations, "dawid-skene")
     assert np.abs(result.params.confusion - made.crowd.confusion).mean() < 0.05
     better = np.mean(result.label == made.truth) - np.mean(
-        aggregate(made.said, "majority").label == made.truth
+        aggregate(made.annotations, "majority").label == made.truth
     )
     assert better > 0.05
 
@@ -149,8 +154,8 @@ def test_an_adversary_is_used_the_other_way_round():
     truth = rng.integers(0, 2, 300)
     accuracy = [0.7, 0.7, 0.7, 0.05]
     right = rng.random((300, 4)) < accuracy
-    said = Annotations.from_matrix(np.where(right, truth[:, None], 1 - truth[:, None]))
-    result = aggregate(said, "dawid-skene")
+    annotations = Annotations.from_matrix(np.where(right, truth[:, None], 1 - truth[:, None]))
+    result = aggregate(annotations, "dawid-skene")
     assert result.quality[3] < 0.15
     assert np.mean(result.label == truth) > 0.9
 
@@ -167,19 +172,19 @@ def test_two_perfect_annotators():
 
 
 def test_every_item_twice_doubles_the_evidence_and_changes_nothing_else():
-    said = simulate(
+    annotations = simulate(
         "independent-confusion", n_items=60, n_annotators=8, n_classes=3, feedback=5
-    ).said
+    ).annotations
     twice = Annotations.from_codes(
-        np.concatenate([said.item, said.item.astype(int) + 60]),
-        np.tile(said.annotator, 2),
-        np.tile(said.label, 2),
+        np.concatenate([annotations.item, annotations.item.astype(int) + 60]),
+        np.tile(annotations.annotator, 2),
+        np.tile(annotations.label, 2),
         items=120,
         annotators=8,
         classes=3,
     )
     fit = "dawid-skene[smoothing=0,tol=0,max_iter=20]"
-    once, double = aggregate(said, fit), aggregate(twice, fit)
+    once, double = aggregate(annotations, fit), aggregate(twice, fit)
     np.testing.assert_allclose(double.trace, 2 * np.array(once.trace))
     np.testing.assert_allclose(double.params.confusion, once.params.confusion, atol=1e-9)
     np.testing.assert_allclose(double.posterior[:60], once.posterior, atol=1e-9)
@@ -189,42 +194,48 @@ def test_gold_teaches():
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 200)
     flipped = np.where(rng.random((200, 3)) < 0.9, 1 - truth[:, None], truth[:, None])
-    said = Annotations.from_matrix(flipped)
+    annotations = Annotations.from_matrix(flipped)
     gold = {str(item): int(truth[item]) for item in range(120)}
-    blind, taught = aggregate(said, "dawid-skene"), aggregate(said, "dawid-skene", gold=gold)
+    blind, taught = (
+        aggregate(annotations, "dawid-skene"),
+        aggregate(annotations, "dawid-skene", gold=gold),
+    )
     assert np.mean(blind.label[120:] == truth[120:]) < 0.2
     assert np.mean(taught.label[120:] == truth[120:]) > 0.8
 
 
 def test_restarts_differ_and_the_best_is_kept():
-    said = simulate(
+    annotations = simulate(
         "independent-confusion", n_items=40, n_annotators=10, n_classes=5, feedback=3, seed=5
-    ).said
-    one, many = aggregate(said, "dawid-skene"), aggregate(said, "dawid-skene[restarts=10]", seed=1)
+    ).annotations
+    one, many = (
+        aggregate(annotations, "dawid-skene"),
+        aggregate(annotations, "dawid-skene[restarts=10]", seed=1),
+    )
     assert many.trace[-1] > one.trace[-1]
-    again = aggregate(said, "dawid-skene[restarts=10]", seed=1)
+    again = aggregate(annotations, "dawid-skene[restarts=10]", seed=1)
     np.testing.assert_array_equal(many.posterior, again.posterior)
 
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
-    said = simulate(
+    annotations = simulate(
         "independent-confusion", n_items=200, n_annotators=10, n_classes=3, feedback=5
-    ).said
-    whole = aggregate(said, "dawid-skene")
-    again = aggregate(said, "dawid-skene", start=whole)
+    ).annotations
+    whole = aggregate(annotations, "dawid-skene")
+    again = aggregate(annotations, "dawid-skene", start=whole)
     assert len(again.trace) < len(whole.trace) / 2
     assert again.trace[0] >= whole.trace[-1] - 1e-9
-    earlier = aggregate(said.subset(items=said.items[:150]), "dawid-skene")
-    assert aggregate(said, "dawid-skene", start=earlier).trace[0] > whole.trace[0]
+    earlier = aggregate(annotations.subset(items=annotations.items[:150]), "dawid-skene")
+    assert aggregate(annotations, "dawid-skene", start=earlier).trace[0] > whole.trace[0]
 
 
 def test_what_did_not_converge_says_so():
-    said = simulate(
+    annotations = simulate(
         "independent-confusion", n_items=200, n_annotators=10, n_classes=3, feedback=5
-    ).said
-    assert not aggregate(said, "dawid-skene[max_iter=2]").converged
-    assert "not converged" in repr(aggregate(said, "dawid-skene[max_iter=2]"))
-    assert aggregate(said, "dawid-skene").converged
+    ).annotations
+    assert not aggregate(annotations, "dawid-skene[max_iter=2]").converged
+    assert "not converged" in repr(aggregate(annotations, "dawid-skene[max_iter=2]"))
+    assert aggregate(annotations, "dawid-skene").converged
 
 
 def test_progress_is_told_every_round():
@@ -274,36 +285,41 @@ def test_random_ties_follow_the_seed_are_fair_and_do_not_look_at_other_items():
 
 
 def test_bad_gold_is_refused():
-    said = relation(TIED)
+    annotations = relation(TIED)
     with pytest.raises(
         DataError, match="gold says '7' for item 'a', which is not among the classes 0, 1, 2"
     ):
-        aggregate(said, "majority", gold={"a": 7})
+        aggregate(annotations, "majority", gold={"a": 7})
     with pytest.raises(DataError, match="for none of the annotated items"):
-        aggregate(said, "majority", gold={"z": 1})
+        aggregate(annotations, "majority", gold={"z": 1})
 
 
 def test_confusion_matrices_that_cannot_fit_are_refused_before_they_are_tried():
-    said = Annotations.from_codes([0], [0], [0], items=1, annotators=10**6, classes=10**5)
+    annotations = Annotations.from_codes([0], [0], [0], items=1, annotators=10**6, classes=10**5)
     with pytest.raises(MethodError, match="GiB for 1000000 annotators and 100000 classes"):
-        DawidSkene().fit(said)
+        DawidSkene().fit(annotations)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.999, 1])
 def test_a_credible_set_is_the_smallest_that_holds_the_belief(level):
     made = simulate("one-coin", n_items=200, n_annotators=9, n_classes=4, feedback=3)
-    result = aggregate(made.said, "naive-soft")
+    result = aggregate(made.annotations, "naive-soft")
     inside = result.credible_set(level)
-    for belief, chosen in zip(result.posterior, inside, strict=True):
-        fewest = min(size for size in range(1, 5) if sum(sorted(belief)[-size:]) >= level - 1e-12)
+    for posterior, chosen in zip(result.posterior, inside, strict=True):
+        fewest = min(
+            size for size in range(1, 5) if sum(sorted(posterior)[-size:]) >= level - 1e-12
+        )
         assert chosen.sum() == fewest
-        assert belief[chosen].sum() == pytest.approx(sum(sorted(belief)[-fewest:]))
+        assert posterior[chosen].sum() == pytest.approx(sum(sorted(posterior)[-fewest:]))
 
 
 def test_credible_sets_hold_the_truth_as_often_as_they_say():
     made = simulate("one-coin", n_items=2000, n_annotators=20, n_classes=4, feedback=3)
-    result = aggregate(made.said, "dawid-skene-map")
-    true = [made.said.classes.tolist().index(made.truths[item]) for item in made.said.items]
+    result = aggregate(made.annotations, "dawid-skene-map")
+    true = [
+        made.annotations.classes.tolist().index(made.truths[item])
+        for item in made.annotations.items
+    ]
     inside = result.credible_set(0.9)
     assert inside[np.arange(2000), true].mean() > 0.88
     assert inside.sum(axis=1).mean() < 2

@@ -52,7 +52,9 @@ units = st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_size=8
 
 def relation(labels):
     rows = [
-        (item, place, label) for item, unit in enumerate(labels) for place, label in enumerate(unit)
+        (item, position, label)
+        for item, unit in enumerate(labels)
+        for position, label in enumerate(unit)
     ]
     item, annotator, label = np.array(rows, dtype=int).reshape(-1, 3).T
     return Annotations.from_codes(
@@ -81,9 +83,9 @@ def alpha_by_hand(labels):
 
 
 def test_textbook_values():
-    said = Annotations.from_matrix(TEXTBOOK.T, missing=0)
-    assert krippendorff_alpha(said) == pytest.approx(0.7434, abs=5e-5)
-    assert percent_agreement(said) == pytest.approx(0.81818, abs=5e-6)
+    annotations = Annotations.from_matrix(TEXTBOOK.T, missing=0)
+    assert krippendorff_alpha(annotations) == pytest.approx(0.7434, abs=5e-5)
+    assert percent_agreement(annotations) == pytest.approx(0.81818, abs=5e-6)
 
 
 @given(units)
@@ -114,25 +116,25 @@ def test_alpha_of_those_who_never_agree_is_below_zero():
 
 
 def test_without_variation_alpha_is_undefined_and_percent_is_not():
-    said = relation([[2, 2], [2, 2, 2]])
-    assert math.isnan(krippendorff_alpha(said))
-    assert percent_agreement(said) == 1
+    annotations = relation([[2, 2], [2, 2, 2]])
+    assert math.isnan(krippendorff_alpha(annotations))
+    assert percent_agreement(annotations) == 1
 
 
 @pytest.mark.parametrize("labels", [[[]], [[1], [2], []]])
 def test_without_a_pair_all_is_undefined(labels):
-    said = relation(labels)
-    assert math.isnan(krippendorff_alpha(said))
-    assert math.isnan(percent_agreement(said))
-    assert np.isnan(item_agreement(said)).all()
+    annotations = relation(labels)
+    assert math.isnan(krippendorff_alpha(annotations))
+    assert math.isnan(percent_agreement(annotations))
+    assert np.isnan(item_agreement(annotations)).all()
 
 
 def test_the_annotations_stay_as_they_are():
-    said = relation([[0, 1, 0], [2, 2]])
-    before = said.index.copy(), said.label.copy()
-    item_agreement(said)
-    np.testing.assert_array_equal(said.index, before[0])
-    np.testing.assert_array_equal(said.label, before[1])
+    annotations = relation([[0, 1, 0], [2, 2]])
+    before = annotations.index.copy(), annotations.label.copy()
+    item_agreement(annotations)
+    np.testing.assert_array_equal(annotations.index, before[0])
+    np.testing.assert_array_equal(annotations.label, before[1])
 
 
 def test_words_change_at_the_documented_limits():
@@ -202,11 +204,11 @@ def weight_matrix(name, x):
     return out
 
 
-def by_hand(said, name, weights):
+def by_hand(annotations, name, weights):
     """The coefficients as the notes define them, in loops over names."""
-    classes = said.classes.tolist()
+    classes = annotations.classes.tolist()
     w = weight_matrix(weights, [float(one) for one in classes])
-    rows = [(item, who, classes.index(label)) for item, who, label in rows_of(said)]
+    rows = [(item, who, classes.index(label)) for item, who, label in rows_of(annotations)]
     units = {}
     for item, who, label in rows:
         units.setdefault(item, []).append((who, label))
@@ -275,50 +277,54 @@ def mean_of_pairs_by_hand(units, w, name):
 @settings(max_examples=30)
 @given(rows=annotation_rows(classes="1249"))
 def test_coefficients_are_those_of_loops_over_pairs(name, weights, rows):
-    said = from_rows(rows, classes="1249")
-    expected = by_hand(said, name, weights)
-    assert COUNTED[name](said, weights=weights) == pytest.approx(expected, abs=1e-9, nan_ok=True)
+    annotations = from_rows(rows, classes="1249")
+    expected = by_hand(annotations, name, weights)
+    assert COUNTED[name](annotations, weights=weights) == pytest.approx(
+        expected, abs=1e-9, nan_ok=True
+    )
 
 
 def test_textbook_values_of_all_levels_and_weights():
-    said = textbook()
+    annotations = textbook()
     alpha = {"nominal": 0.7434, "ordinal": 0.8154, "interval": 0.8491, "ratio": 0.7974}
     for level, value in alpha.items():
-        assert krippendorff_alpha(said, level=level) == pytest.approx(value, abs=5e-5)
+        assert krippendorff_alpha(annotations, level=level) == pytest.approx(value, abs=5e-5)
     printed = {
         "identity": (0.77544, 0.76117, 0.77273),
         "linear": (0.85874, 0.81794, 0.84848),
         "quadratic": (0.91400, 0.86494, 0.90152),
     }
     for weights, values in printed.items():
-        found = [one(said, weights=weights) for one in (gwet_ac, fleiss_kappa, brennan_prediger)]
+        found = [
+            one(annotations, weights=weights) for one in (gwet_ac, fleiss_kappa, brennan_prediger)
+        ]
         assert found == pytest.approx(values, abs=5e-6)
 
 
 def test_published_kappas():
     raters = [np.repeat(np.arange(5), row) for row in FLEISS]
     assert fleiss_kappa(Annotations.from_matrix(raters)) == pytest.approx(0.2099, abs=5e-5)
-    said = two_by_two([[20, 5], [10, 15]])
-    assert cohen_kappa(said) == pytest.approx(0.4)
-    assert scott_pi(said) == pytest.approx(0.3939, abs=5e-5)
-    assert gwet_ac(said) == pytest.approx(0.4059, abs=5e-5)
+    annotations = two_by_two([[20, 5], [10, 15]])
+    assert cohen_kappa(annotations) == pytest.approx(0.4)
+    assert scott_pi(annotations) == pytest.approx(0.3939, abs=5e-5)
+    assert gwet_ac(annotations) == pytest.approx(0.4059, abs=5e-5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=20))
 def test_two_annotators_have_one_scott_fleiss_and_alpha(labels):
-    said = Annotations.from_matrix(labels)
-    pi, n = scott_pi(said), len(labels)
-    assert fleiss_kappa(said) == pytest.approx(pi, abs=1e-9)
-    if said.n_classes > 1:
-        assert krippendorff_alpha(said) == pytest.approx(
+    annotations = Annotations.from_matrix(labels)
+    pi, n = scott_pi(annotations), len(labels)
+    assert fleiss_kappa(annotations) == pytest.approx(pi, abs=1e-9)
+    if annotations.n_classes > 1:
+        assert krippendorff_alpha(annotations) == pytest.approx(
             1 - (1 - pi) * (2 * n - 1) / (2 * n), abs=1e-9
         )
 
 
 @pytest.mark.parametrize("name", [name for name in measures if name != "alpha"])
 def test_where_nothing_can_differ_agreement_is_full(name):
-    said = relation([[2, 2], [2, 2, 2]]).recode("2")
-    assert agree(said, name, resamples=0)[name].value == 1
+    annotations = relation([[2, 2], [2, 2, 2]]).recode("2")
+    assert agree(annotations, name, resamples=0)[name].value == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -327,8 +333,8 @@ def test_alpha_is_that_of_the_package_krippendorff(seed, level):
     krippendorff = pytest.importorskip("krippendorff")
     table = crowd(seed)
     expected = krippendorff.alpha(table.T, level_of_measurement=level)
-    said = Annotations.from_matrix(table)
-    assert krippendorff_alpha(said, level=level) == pytest.approx(expected, abs=1e-9)
+    annotations = Annotations.from_matrix(table)
+    assert krippendorff_alpha(annotations, level=level) == pytest.approx(expected, abs=1e-9)
     item, annotator = np.nonzero(~np.isnan(table))
     numbers = Numbers.from_columns(item, annotator, table[item, annotator])
     assert krippendorff_alpha(numbers, level=level) == pytest.approx(expected, abs=1e-9)
@@ -341,7 +347,7 @@ def test_coefficients_and_errors_are_those_of_irrcac(seed, weights):
     import pandas as pd
 
     table = crowd(seed)
-    said = Annotations.from_matrix(table)
+    annotations = Annotations.from_matrix(table)
     peers = {
         "ac1": "gwet",
         "fleiss": "fleiss",
@@ -353,7 +359,7 @@ def test_coefficients_and_errors_are_those_of_irrcac(seed, weights):
     if weights in ("linear", "ordinal"):  # its alpha has other weights than Krippendorff's
         level = "nominal"
         del peers["alpha"]
-    found = agree(said, list(peers), level=level, weights=weights, resamples=0)
+    found = agree(annotations, list(peers), level=level, weights=weights, resamples=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it calls pandas in an old way
         classes = [1.0, 2.0, 3.0, 4.0]  # told, because with pandas 3 it takes NaN for one
@@ -368,16 +374,18 @@ def test_coefficients_and_errors_are_those_of_irrcac(seed, weights):
 @pytest.mark.parametrize("seed", range(3))
 def test_kappas_are_those_of_statsmodels(seed):
     peer = pytest.importorskip("statsmodels.stats.inter_rater")
-    said = Annotations.from_matrix(crowd(seed, missing=0))
-    votes = said.votes()
-    assert fleiss_kappa(said) == pytest.approx(peer.fleiss_kappa(votes), abs=1e-9)
-    assert randolph_kappa(said) == pytest.approx(peer.fleiss_kappa(votes, "randolph"), abs=1e-9)
+    annotations = Annotations.from_matrix(crowd(seed, missing=0))
+    votes = annotations.votes()
+    assert fleiss_kappa(annotations) == pytest.approx(peer.fleiss_kappa(votes), abs=1e-9)
+    assert randolph_kappa(annotations) == pytest.approx(
+        peer.fleiss_kappa(votes, "randolph"), abs=1e-9
+    )
     both = crowd(seed, n_annotators=2, missing=0).astype(int)
     table = np.zeros((4, 4))
     np.add.at(table, tuple(both.T - 1), 1)
-    said = Annotations.from_matrix(both)
+    annotations = Annotations.from_matrix(both)
     for ours, theirs in (("identity", None), ("linear", "linear"), ("quadratic", "quadratic")):
-        found = agree(said, "cohen", weights=ours, resamples=0)["cohen"]
+        found = agree(annotations, "cohen", weights=ours, resamples=0)["cohen"]
         expected = peer.cohens_kappa(table, wt=theirs)
         assert found.value == pytest.approx(expected.kappa, abs=1e-9)
         assert found.error == pytest.approx(expected.std_kappa, abs=1e-9)
@@ -387,9 +395,9 @@ def test_kappas_are_those_of_statsmodels(seed):
 def test_the_matrix_of_kappas_is_that_of_scikit_learn(seed):
     peer = pytest.importorskip("sklearn.metrics")
     table = crowd(seed)
-    said = Annotations.from_matrix(table)
+    annotations = Annotations.from_matrix(table)
     for weights in ("identity", "linear", "quadratic"):
-        found = pairwise(said, weights=weights, min_overlap=2)
+        found = pairwise(annotations, weights=weights, min_overlap=2)
         for one, other in combinations(range(table.shape[1]), 2):
             both = ~np.isnan(table[:, one]) & ~np.isnan(table[:, other])
             expected = peer.cohen_kappa_score(
@@ -406,42 +414,42 @@ def test_coefficients_are_those_of_nltk(seed):
     peer = pytest.importorskip("nltk.metrics.agreement")
     table = crowd(seed, n_items=20, missing=0).astype(int)
     rows = [(who, item, table[item, who]) for item, who in np.ndindex(*table.shape)]
-    task, said = peer.AnnotationTask(rows), Annotations.from_matrix(table)
-    assert krippendorff_alpha(said) == pytest.approx(task.alpha(), abs=1e-9)
-    assert fleiss_kappa(said) == pytest.approx(task.pi(), abs=1e-9)  # over all annotators
-    assert brennan_prediger(said) == pytest.approx(task.S(), abs=1e-9)
-    assert cohen_kappa(said) == pytest.approx(task.kappa(), abs=1e-9)
-    assert conger_kappa(said) == pytest.approx(task.multi_kappa(), abs=1e-9)
-    assert percent_agreement(said) == pytest.approx(task.avg_Ao(), abs=1e-9)
+    task, annotations = peer.AnnotationTask(rows), Annotations.from_matrix(table)
+    assert krippendorff_alpha(annotations) == pytest.approx(task.alpha(), abs=1e-9)
+    assert fleiss_kappa(annotations) == pytest.approx(task.pi(), abs=1e-9)  # over all annotators
+    assert brennan_prediger(annotations) == pytest.approx(task.S(), abs=1e-9)
+    assert cohen_kappa(annotations) == pytest.approx(task.kappa(), abs=1e-9)
+    assert conger_kappa(annotations) == pytest.approx(task.multi_kappa(), abs=1e-9)
+    assert percent_agreement(annotations) == pytest.approx(task.avg_Ao(), abs=1e-9)
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval", "ratio"])
 @given(rows=annotation_rows(classes="1249"))
 @settings(max_examples=25)
 def test_a_draw_is_the_measure_of_the_items_drawn(level, rows):
-    said = from_rows(rows, classes="1249")
+    annotations = from_rows(rows, classes="1249")
     rng = np.random.default_rng(len(rows))
-    which = rng.integers(said.n_items, size=said.n_items)
-    weights = np.bincount(which, minlength=said.n_items)[None].astype(float)
+    which = rng.integers(annotations.n_items, size=annotations.n_items)
+    weights = np.bincount(which, minlength=annotations.n_items)[None].astype(float)
     chosen = [one for one in measures.values() if not one.by_pairs]
-    panel = Panel(said, chosen, level=level, by_item=True)
-    again = Panel(said.take(which), chosen, level=level, by_item=True)
+    panel = Panel(annotations, chosen, level=level, by_item=True)
+    again = Panel(annotations.take(which), chosen, level=level, by_item=True)
     np.testing.assert_allclose(panel.under(weights)[:, 0], again.values, atol=1e-9)
 
 
 def test_a_draw_of_pairs_is_the_measure_of_the_items_drawn():
-    said = Annotations.from_matrix(crowd(3))
-    which = np.random.default_rng(0).integers(said.n_items, size=said.n_items)
-    weights = np.bincount(which, minlength=said.n_items)[None].astype(float)
+    annotations = Annotations.from_matrix(crowd(3))
+    which = np.random.default_rng(0).integers(annotations.n_items, size=annotations.n_items)
+    weights = np.bincount(which, minlength=annotations.n_items)[None].astype(float)
     chosen = [measures["cohen"], measures["scott"]]
-    found = Panel(said, chosen).under(weights)[:, 0]
-    np.testing.assert_allclose(found, Panel(said.take(which), chosen).values, atol=1e-9)
+    found = Panel(annotations, chosen).under(weights)[:, 0]
+    np.testing.assert_allclose(found, Panel(annotations.take(which), chosen).values, atol=1e-9)
 
 
 @given(rows=annotation_rows())
 def test_items_that_look_alike_are_put_together(rows):
-    said = from_rows(rows)
-    whole, once = count_votes(said), count_votes(said).distinct()
+    annotations = from_rows(rows)
+    whole, once = count_votes(annotations), count_votes(annotations).distinct()
     looks = Counter(map(tuple, whole.table.toarray().tolist()))
     kept = dict(zip(map(tuple, once.table.toarray().tolist()), once.times.tolist(), strict=True))
     assert kept == looks
@@ -469,21 +477,23 @@ def test_blocks_leave_out_every_item_once():
 @given(rows=annotation_rows(classes="1249", annotators="wxyz"))
 @settings(max_examples=15)
 def test_without_an_annotator_is_what_the_others_have(level, rows):
-    said = from_rows(rows, classes="1249")
+    annotations = from_rows(rows, classes="1249")
     chosen = list(measures.values())
-    found = Panel(said, chosen, level=level).without_each()
-    for who in range(said.n_annotators):
-        rest = said.keep(said.annotator != who)
+    found = Panel(annotations, chosen, level=level).without_each()
+    for who in range(annotations.n_annotators):
+        rest = annotations.keep(annotations.annotator != who)
         expected = Panel(rest, chosen, level=level).values
         np.testing.assert_allclose(found[:, who], expected, atol=1e-9)
 
 
 @given(rows=annotation_rows(annotators="wxy"))
 def test_agreement_with_others_counts_every_pair_with_somebody_else(rows):
-    said = from_rows(rows)
-    found = {one.name: one.with_others for one in agree(said, by="annotator", resamples=0).parts}
-    told = rows_of(said)
-    for who in said.annotators.tolist():
+    annotations = from_rows(rows)
+    found = {
+        one.name: one.with_others for one in agree(annotations, by="annotator", resamples=0).parts
+    }
+    told = rows_of(annotations)
+    for who in annotations.annotators.tolist():
         same = [
             label == other
             for item, name, label in told
@@ -494,8 +504,8 @@ def test_agreement_with_others_counts_every_pair_with_somebody_else(rows):
 
 
 def test_a_class_against_the_rest_is_a_question_of_its_own():
-    said = textbook()
-    found = agree(said, by="class", resamples=50)
+    annotations = textbook()
+    found = agree(annotations, by="class", resamples=50)
     assert [part.name for part in found.parts] == list("12345")
     for part in found.parts:
         matrix = np.where(int(part.name) == TEXTBOOK, 2, np.minimum(TEXTBOOK, 1))
@@ -525,10 +535,10 @@ def test_a_seed_decides_and_the_order_of_items_does_not():
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
 def test_intervals_hold_the_value_and_widen_with_confidence(interval):
-    said = Annotations.from_matrix(crowd(1))
+    annotations = Annotations.from_matrix(crowd(1))
     names = [name for name in measures if name not in ("cohen", "scott")]
-    narrow = agree(said, names, interval=interval, confidence=0.5, resamples=300)
-    wide = agree(said, names, interval=interval, confidence=0.99, resamples=300)
+    narrow = agree(annotations, names, interval=interval, confidence=0.5, resamples=300)
+    wide = agree(annotations, names, interval=interval, confidence=0.99, resamples=300)
     for inner, outer in zip(narrow.estimates, wide.estimates, strict=True):
         assert outer.low < inner.low < inner.value < inner.high < outer.high <= 1
         assert 2 * inner.error < outer.high - outer.low < 9 * inner.error
@@ -547,8 +557,8 @@ def test_bca_of_a_mean_is_that_of_scipy():
 
 
 def test_draws_without_a_value_are_left_out_and_counted():
-    said = relation([[0, 0], [0, 0], [0, 1]])
-    found = agree(said, ["alpha", "percent"], resamples=200)
+    annotations = relation([[0, 0], [0, 0], [0, 1]])
+    found = agree(annotations, ["alpha", "percent"], resamples=200)
     dropped = found["alpha"].dropped
     assert 30 < dropped < 90  # (2/3)^3 of the draws have one class only
     assert found["percent"].dropped == 0
@@ -556,15 +566,15 @@ def test_draws_without_a_value_are_left_out_and_counted():
 
 
 def test_jackknife_error_of_alpha_is_close_to_its_spread_over_samples():
-    said = [Annotations.from_matrix(crowd(seed, n_items=60)) for seed in range(60)]
-    found = [agree(one, "alpha", resamples=0)["alpha"] for one in said]
+    annotations = [Annotations.from_matrix(crowd(seed, n_items=60)) for seed in range(60)]
+    found = [agree(one, "alpha", resamples=0)["alpha"] for one in annotations]
     spread = np.std([one.value for one in found])
     assert np.mean([one.error for one in found]) == pytest.approx(spread, rel=0.25)
 
 
 def test_a_skewed_class_is_named():
-    said = two_by_two([[95, 2], [3, 0]])
-    found = agree(said, resamples=0)
+    annotations = two_by_two([[95, 2], [3, 0]])
+    found = agree(annotations, resamples=0)
     assert found["alpha"].value < 0 < 0.9 < found["ac1"].value
     assert any("95% of pairs agree" in note and "read ac1" in note for note in found.notes)
     assert not any("pairs agree" in note for note in agree(textbook(), resamples=0).notes)
@@ -572,21 +582,21 @@ def test_a_skewed_class_is_named():
 
 def test_classes_without_numbers_stand_for_their_place_and_this_is_said():
     names = np.array(["", "bad", "fair", "good", "great", "superb"])
-    said = Annotations.from_matrix(names[TEXTBOOK.T])
-    found = agree(said, level="interval", resamples=0)
+    annotations = Annotations.from_matrix(names[TEXTBOOK.T])
+    found = agree(annotations, level="interval", resamples=0)
     assert found["alpha"].value == pytest.approx(0.8491, abs=5e-5)
     assert any("stands for its place" in note for note in found.notes)
-    order = agree(said, level="ordinal", resamples=0).notes
+    order = agree(annotations, level="ordinal", resamples=0).notes
     assert any("bad, fair, good, great, superb" in note for note in order)
 
 
 def test_a_matrix_of_weights_or_differences_does_what_its_name_does():
-    said = textbook()
+    annotations = textbook()
     table = weight_matrix("linear", np.arange(5))
     for one in (gwet_ac, fleiss_kappa, conger_kappa, cohen_kappa):
-        assert one(said, weights=table) == pytest.approx(one(said, weights="linear"))
+        assert one(annotations, weights=table) == pytest.approx(one(annotations, weights="linear"))
     square = np.subtract.outer(np.arange(5), np.arange(5)) ** 2
-    assert krippendorff_alpha(said, level=square) == pytest.approx(0.8491, abs=5e-5)
+    assert krippendorff_alpha(annotations, level=square) == pytest.approx(0.8491, abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -604,8 +614,8 @@ def test_weights_that_cannot_be_are_told(table, told):
 
 def test_squares_far_from_zero_lose_no_digits():
     table = np.where(TEXTBOOK > 0, TEXTBOOK + 10**9, 0)
-    said = Annotations.from_matrix(table.T, missing=0)
-    assert krippendorff_alpha(said, level="interval") == pytest.approx(
+    annotations = Annotations.from_matrix(table.T, missing=0)
+    assert krippendorff_alpha(annotations, level="interval") == pytest.approx(
         krippendorff_alpha(textbook(), level="interval"), abs=1e-9
     )
 
@@ -633,11 +643,11 @@ def test_options_are_questions_of_their_own_and_the_mean_is_told():
         ("c", "x", "bird | dog"),
         ("c", "y", "dog|bird"),
     ]
-    said = from_rows(rows)
-    options = split_options(said)
+    annotations = from_rows(rows)
+    options = split_options(annotations)
     assert list(options) == ["bird", "cat", "dog"]
     assert rows_of(options["bird"])[-2:] == [("c", "x", "yes"), ("c", "y", "yes")]
-    found = agree(said, "percent", multiple=True, resamples=50)
+    found = agree(annotations, "percent", multiple=True, resamples=50)
     shares = [part.estimates[0].value for part in found.parts]
     assert shares == pytest.approx([1, 2 / 3, 1])
     assert found["percent"].value == pytest.approx(np.mean(shares))
@@ -645,22 +655,22 @@ def test_options_are_questions_of_their_own_and_the_mean_is_told():
 
 
 def test_an_empty_choice_is_no_to_every_option():
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.array([0, 0]), np.array([0, 1]), np.array([0, 1]), items=1, annotators=2,
         classes=["", "cat"],
     )  # fmt: skip
-    assert rows_of(split_options(said)["cat"]) == [("0", "0", "no"), ("0", "1", "yes")]
+    assert rows_of(split_options(annotations)["cat"]) == [("0", "0", "no"), ("0", "1", "yes")]
 
 
 def test_pairs_with_few_common_items_have_no_value_and_shrink():
-    said = Annotations.from_matrix(crowd(0, missing=0.5))
-    few, many = pairwise(said, min_overlap=1), pairwise(said, min_overlap=12)
+    annotations = Annotations.from_matrix(crowd(0, missing=0.5))
+    few, many = pairwise(annotations, min_overlap=1), pairwise(annotations, min_overlap=12)
     assert (few.overlap == many.overlap).all()
     np.testing.assert_array_equal(np.isnan(many.value), many.overlap < 12)
-    drawn = pairwise(said, min_overlap=1, shrinkage=10)
+    drawn = pairwise(annotations, min_overlap=1, shrinkage=10)
     np.testing.assert_allclose(drawn.value, few.value * few.overlap / (few.overlap + 10))
-    assert pairwise(said).min_overlap == 5
-    assert pairwise(said.recode("12345")).min_overlap == 10
+    assert pairwise(annotations).min_overlap == 5
+    assert pairwise(annotations.recode("12345")).min_overlap == 10
 
 
 def test_groups_of_annotators_are_found_again():
@@ -702,7 +712,7 @@ def test_those_who_are_alike_make_no_groups_and_strangers_are_left_out():
 
 def test_many_pairs_are_refused_before_memory_is_full():
     index = np.array([0, 40_000])
-    said = Annotations(
+    annotations = Annotations(
         index=index,
         annotator=np.arange(40_000, dtype=np.uint16),
         label=np.zeros(40_000, np.uint8),
@@ -711,18 +721,18 @@ def test_many_pairs_are_refused_before_memory_is_full():
         classes=np.array(["0", "1"], np.dtypes.StringDType()),
     )
     with pytest.raises(OptionError, match="too many to look at two by two"):
-        cohen_kappa(said)
-    assert conger_kappa(said) == fleiss_kappa(said) == 1
+        cohen_kappa(annotations)
+    assert conger_kappa(annotations) == fleiss_kappa(annotations) == 1
 
 
 def test_pairs_are_the_same_whether_looked_up_or_searched(monkeypatch):
     from dissensus.agreement import _meetings
 
-    said = Annotations.from_matrix(crowd(0))
-    before = pairwise(said, min_overlap=1)
+    annotations = Annotations.from_matrix(crowd(0))
+    before = pairwise(annotations, min_overlap=1)
     monkeypatch.setattr(_meetings, "_DENSE", 0)
     monkeypatch.setattr(_meetings, "_PIECE", 7)
-    after = pairwise(said, min_overlap=1)
+    after = pairwise(annotations, min_overlap=1)
     np.testing.assert_allclose(before.value, after.value)
     assert (before.one == after.one).all()
 
@@ -774,9 +784,9 @@ def test_a_result_is_plain_for_json_with_none_for_nan():
 
 def test_real_data_agree_as_the_package_krippendorff_says():
     krippendorff = pytest.importorskip("krippendorff")
-    said = shared("rte")
-    expected = krippendorff.alpha(value_counts=said.votes(), level_of_measurement="nominal")
-    assert krippendorff_alpha(said) == pytest.approx(expected, abs=1e-9)
+    annotations = shared("rte")
+    expected = krippendorff.alpha(value_counts=annotations.votes(), level_of_measurement="nominal")
+    assert krippendorff_alpha(annotations) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.fixture
@@ -791,8 +801,10 @@ def test_the_command_says_what_the_library_says(answers):
     done = run("agree", "answers.csv", "--json", "--by", "annotator", "-m", "kappa", "-m", "alpha",
                "--level", "ordinal", "--resamples", 50, "--seed", 2, cwd=answers)  # fmt: skip
     told = json.loads(done.stdout)
-    said = Annotations.from_matrix(crowd(0, n_items=60))
-    found = agree(said, ["cohen", "alpha"], level="ordinal", by="annotator", resamples=50, seed=2)
+    annotations = Annotations.from_matrix(crowd(0, n_items=60))
+    found = agree(
+        annotations, ["cohen", "alpha"], level="ordinal", by="annotator", resamples=50, seed=2
+    )
     assert told == json.loads(json.dumps(found.as_dict()))
 
 
@@ -831,10 +843,10 @@ def test_a_chart_is_drawn_and_needs_no_network(answers, ending, begin):
 def test_a_chart_has_a_cell_for_every_pair_with_a_value():
     from dissensus.reporting.charts import pairs_chart
 
-    said = Annotations.from_matrix(
+    annotations = Annotations.from_matrix(
         crowd(0, n_annotators=4), annotators=["</script>", "b" * 40, "c", "d"]
     )
-    pairs = pairwise(said, min_overlap=1)
+    pairs = pairwise(annotations, min_overlap=1)
     cells = pairs_chart(pairs, cluster(pairs))["data"]["values"]
     assert len(cells) == 2 * pairs.known.sum()
     assert {cell["one"] for cell in cells} == {"</script>", "b" * 23 + "…", "c", "d"}
@@ -844,8 +856,8 @@ def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
     from dissensus.reporting.charts import pairs_chart, save_chart
 
     names = ["</script><b>x", "<!--", "c<d", "d"]
-    said = Annotations.from_matrix(crowd(0, n_annotators=4), annotators=names)
-    pairs = pairwise(said, min_overlap=1)
+    annotations = Annotations.from_matrix(crowd(0, n_annotators=4), annotators=names)
+    pairs = pairwise(annotations, min_overlap=1)
     save_chart(pairs_chart(pairs, cluster(pairs)), tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text("utf-8")
     assert "</script><b>x" not in page

@@ -30,18 +30,27 @@ def test_rows_come_out_as_they_went_in(rows):
 
 @given(rows=annotation_rows())
 def test_rows_are_sorted_and_the_index_points_at_them(rows):
-    said = relation(rows)
-    keys = list(zip(said.item.tolist(), said.annotator.tolist(), said.label.tolist(), strict=True))
+    annotations = relation(rows)
+    keys = list(
+        zip(
+            annotations.item.tolist(),
+            annotations.annotator.tolist(),
+            annotations.label.tolist(),
+            strict=True,
+        )
+    )
     assert keys == sorted(keys)
-    for place in range(said.n_items):
-        assert set(said.item[said.index[place] : said.index[place + 1]].tolist()) <= {place}
+    for position in range(annotations.n_items):
+        assert set(
+            annotations.item[annotations.index[position] : annotations.index[position + 1]].tolist()
+        ) <= {position}
 
 
 def test_codes_have_the_smallest_type_that_fits():
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         [0, 299], [0, 69_999], [0, 1], items=300, annotators=70_000, classes=2
     )
-    assert (said.item.dtype, said.annotator.dtype, said.label.dtype) == (
+    assert (annotations.item.dtype, annotations.annotator.dtype, annotations.label.dtype) == (
         np.uint16,
         np.uint32,
         np.uint8,
@@ -51,19 +60,21 @@ def test_codes_have_the_smallest_type_that_fits():
 def test_repeated_labels_are_counted():
     assert relation(ROWS).votes().tolist() == [[2, 1], [0, 1]]
     assert relation(ROWS).part(0, 1).votes.tolist() == [[2, 1]]
-    assert relation(ROWS).part(0, 2).said.toarray().tolist() == [[2, 0, 0, 1], [0, 1, 0, 0]]
+    assert relation(ROWS).part(0, 2).annotations.toarray().tolist() == [[2, 0, 0, 1], [0, 1, 0, 0]]
 
 
 def test_declared_names_keep_their_order_and_may_be_unused():
-    said = relation(ROWS, classes=["fox", "dog", "cat"], items=["b", "c", "a"], annotators="yxw")
-    assert said.votes().tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 2]]
-    assert said.labels_per_annotator.tolist() == [1, 3, 0]
+    annotations = relation(
+        ROWS, classes=["fox", "dog", "cat"], items=["b", "c", "a"], annotators="yxw"
+    )
+    assert annotations.votes().tolist() == [[0, 1, 0], [0, 0, 0], [0, 1, 2]]
+    assert annotations.labels_per_annotator.tolist() == [1, 3, 0]
 
 
 def test_numbers_among_names_are_ordered_as_numbers():
-    said = Annotations.from_columns(["10", "9", "-1"], ["x"] * 3, [1.0, 2, "1e1"])
-    assert said.items.tolist() == ["-1", "9", "10"]
-    assert said.classes.tolist() == ["1", "2", "1e1"]
+    annotations = Annotations.from_columns(["10", "9", "-1"], ["x"] * 3, [1.0, 2, "1e1"])
+    assert annotations.items.tolist() == ["-1", "9", "10"]
+    assert annotations.classes.tolist() == ["1", "2", "1e1"]
 
 
 @given(
@@ -75,7 +86,7 @@ def test_names_are_coded_alike_in_python_and_in_tables(names):
     table_codes, table_known = code_columns(pl.DataFrame({"x": names}))["x"]
     assert known.tolist() == table_known.tolist()
     assert codes.tolist() == table_codes.tolist()
-    assert [known[place] for place in codes] == names
+    assert [known[position] for position in codes] == names
 
 
 def test_all_ways_in_give_the_same_relation():
@@ -92,17 +103,17 @@ def test_all_ways_in_give_the_same_relation():
 
 def test_whole_numbers_in_tables_are_names_without_a_point():
     columns = {"task": [1, 2, 10], "worker": [1.0, 2.0, None], "label": [True, False, True]}
-    said = read(pd.DataFrame(columns), missing="drop")
-    assert said.items.tolist() == ["1", "2"]
-    assert said.annotators.tolist() == ["1", "2"]
-    assert said.classes.tolist() == ["false", "true"]
+    annotations = read(pd.DataFrame(columns), missing="drop")
+    assert annotations.items.tolist() == ["1", "2"]
+    assert annotations.annotators.tolist() == ["1", "2"]
+    assert annotations.classes.tolist() == ["false", "true"]
 
 
 def test_an_enum_column_declares_its_classes_in_order():
     label = pl.Series(["low", "high"], dtype=pl.Enum(["low", "mid", "high"]))
-    said = read(pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"], "label": label}))
-    assert said.classes.tolist() == ["low", "mid", "high"]
-    assert said.label.tolist() == [0, 2]
+    annotations = read(pl.DataFrame({"item": ["a", "b"], "annotator": ["x", "x"], "label": label}))
+    assert annotations.classes.tolist() == ["low", "mid", "high"]
+    assert annotations.label.tolist() == [0, 2]
 
 
 @given(rows=annotation_rows(), more=annotation_rows(classes="0129", items="efgh"))
@@ -116,11 +127,11 @@ def test_merging_keeps_declared_classes_in_order():
 
 
 def test_recoding_keeps_what_was_said():
-    said = relation(ROWS).recode(["fox", "dog", "cat"])
-    assert said.classes.tolist() == ["fox", "dog", "cat"]
-    assert sorted(rows_of(said)) == sorted(ROWS)
+    annotations = relation(ROWS).recode(["fox", "dog", "cat"])
+    assert annotations.classes.tolist() == ["fox", "dog", "cat"]
+    assert sorted(rows_of(annotations)) == sorted(ROWS)
     with pytest.raises(DataError, match="label 'dog' is not among the classes cat"):
-        said.recode(["cat"])
+        annotations.recode(["cat"])
 
 
 @pytest.mark.parametrize("dtype", [float, object])
@@ -136,22 +147,27 @@ def test_a_matrix_may_mark_missing_labels_in_several_ways(dtype):
 
 def test_a_subset_keeps_names_and_carried_columns():
     item, annotator, label = zip(*ROWS, strict=True)
-    said = Annotations.from_columns(item, annotator, label, time=[4, 3, 2, 1])
-    part = said.subset(items=["a"], annotators=["x"])
+    annotations = Annotations.from_columns(item, annotator, label, time=[4, 3, 2, 1])
+    part = annotations.subset(items=["a"], annotators=["x"])
     assert (part.items.tolist(), part.annotators.tolist()) == (["a"], ["x"])
     assert part.classes.tolist() == ["cat", "dog"]
     assert sorted(part.columns["time"].tolist()) == [1, 4]
-    assert said.subset(classes=np.array([False, True])).classes.tolist() == ["dog"]
-    assert said.subset() == said
+    assert annotations.subset(classes=np.array([False, True])).classes.tolist() == ["dog"]
+    assert annotations.subset() == annotations
     with pytest.raises(DataError, match="no item 'z'; there are a, b"):
-        said.subset(items=["z"])
+        annotations.subset(items=["z"])
 
 
 def test_carried_columns_follow_their_rows():
     item, annotator, label = zip(*ROWS, strict=True)
-    said = Annotations.from_columns(item, annotator, label, note=["1st", "2nd", "3rd", "4th"])
+    annotations = Annotations.from_columns(
+        item, annotator, label, note=["1st", "2nd", "3rd", "4th"]
+    )
     rows = zip(
-        said.items[said.item], said.annotators[said.annotator], said.columns["note"], strict=True
+        annotations.items[annotations.item],
+        annotations.annotators[annotations.annotator],
+        annotations.columns["note"],
+        strict=True,
     )
     assert sorted(rows) == [
         ("a", "x", "1st"),
@@ -163,18 +179,18 @@ def test_carried_columns_follow_their_rows():
 
 def test_nothing_can_be_changed_and_the_callers_arrays_stay_theirs():
     item = np.array([0, 1], dtype=np.uint8)
-    said = Annotations.from_codes(item, item, item, items=2, annotators=2, classes=2)
-    for array in (said.annotator, said.label, said.index, said.items):
+    annotations = Annotations.from_codes(item, item, item, items=2, annotators=2, classes=2)
+    for array in (annotations.annotator, annotations.label, annotations.index, annotations.items):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
     item[0] = 0
     with pytest.raises(AttributeError):
-        said.label = item
+        annotations.label = item
 
 
 def test_pickling_keeps_everything():
-    said = relation(ROWS)
-    assert pickle.loads(pickle.dumps(said)) == said
+    annotations = relation(ROWS)
+    assert pickle.loads(pickle.dumps(annotations)) == annotations
 
 
 def test_repr_says_what_is_inside():
@@ -220,7 +236,7 @@ def test_numbers_are_sorted_and_compared_like_labels():
 
 
 def test_parts_cover_all_items_whatever_the_cut():
-    said = relation(ROWS)
-    whole = said.part(0, 2).said.toarray()
-    pieces = [part.said.toarray() for part in said.parts([(0, 1), (1, 2)])]
+    annotations = relation(ROWS)
+    whole = annotations.part(0, 2).annotations.toarray()
+    pieces = [part.labels.toarray() for part in annotations.parts([(0, 1), (1, 2)])]
     assert np.array_equal(np.vstack(pieces), whole)

@@ -27,17 +27,17 @@ def crowd(n_items=60, n_annotators=6, n_classes=3, seed=0, accuracy=0.8):
     """Return rows of a crowd in which everybody labels everything."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, n_classes, n_items)
-    said = np.where(
+    annotations = np.where(
         rng.random((n_items, n_annotators)) < accuracy,
         truth[:, None],
         rng.integers(0, n_classes, (n_items, n_annotators)),
     )
-    return said, truth
+    return annotations, truth
 
 
 def test_a_good_crowd_has_nothing_against_it():
-    said, truth = crowd(300, 8)
-    told = check(Annotations.from_matrix(said), gold=dict(enumerate(truth.tolist())))
+    annotations, truth = crowd(300, 8)
+    told = check(Annotations.from_matrix(annotations), gold=dict(enumerate(truth.tolist())))
     assert told.findings == ()
     assert told.n_labels == 2400
     assert told.labels_per_item == (8, 8.0, 8.0, 8)
@@ -53,9 +53,9 @@ def test_repeats_and_contradictions_are_those_of_a_plain_count(rows):
         pairs[item, annotator].append(label)
     repeats = sum(len(labels) - len(set(labels)) for labels in pairs.values())
     contradictions = sum(len(set(labels)) > 1 for labels in pairs.values())
-    said = relation(rows)
-    assert getattr(found(said, "repeats"), "count", 0) == repeats
-    assert getattr(found(said, "contradictions"), "count", 0) == contradictions
+    annotations = relation(rows)
+    assert getattr(found(annotations, "repeats"), "count", 0) == repeats
+    assert getattr(found(annotations, "contradictions"), "count", 0) == contradictions
     values = Numbers.from_columns(*zip(*[(i, a, float(v)) for i, a, v in rows], strict=True))
     assert getattr(found(values, "repeats"), "count", 0) == repeats
     assert getattr(found(values, "contradictions"), "count", 0) == contradictions
@@ -83,8 +83,10 @@ def test_several_labels_at_once_are_serious_and_asking_again_is_not():
     ],
 )
 def test_spellings_of_one_class_are_found(one, other):
-    said = relation([("a", "x", one), ("a", "y", other), ("b", "x", "fox"), ("b", "y", "fox")])
-    finding = found(said, "spellings", labels="nominal")
+    annotations = relation(
+        [("a", "x", one), ("a", "y", other), ("b", "x", "fox"), ("b", "y", "fox")]
+    )
+    finding = found(annotations, "spellings", labels="nominal")
     assert finding.severity == "serious"
     assert finding.count == 1
     assert repr(one) in finding.examples[0]
@@ -97,10 +99,12 @@ def test_different_classes_are_not_spellings_of_one(pair):
 
 
 def test_annotators_and_items_are_compared_more_carefully():
-    said = relation([("A", "Ann", "x"), ("a", "ann ", "y"), ("a ", "bob", "x"), ("A", "bob", "y")])
-    assert found(said, "annotator-spellings").examples == ("'Ann' (1), 'ann ' (1)",)
-    assert found(said, "item-spellings").examples == ("'a' (1), 'a ' (1)",)
-    assert like_one(said.items, str.casefold) == [[0, 1]]
+    annotations = relation(
+        [("A", "Ann", "x"), ("a", "ann ", "y"), ("a ", "bob", "x"), ("A", "bob", "y")]
+    )
+    assert found(annotations, "annotator-spellings").examples == ("'Ann' (1), 'ann ' (1)",)
+    assert found(annotations, "item-spellings").examples == ("'a' (1), 'a ' (1)",)
+    assert like_one(annotations.items, str.casefold) == [[0, 1]]
 
 
 def test_labels_that_look_missing_are_told():
@@ -113,16 +117,16 @@ def test_labels_that_look_missing_are_told():
 
 def test_free_text_is_told_and_stops_what_makes_no_sense_then():
     rows = [(str(i % 30), str(i % 7), f"text {i}") for i in range(120)]
-    said = relation(rows)
-    assert found(said, "free-text").severity == "serious"
+    annotations = relation(rows)
+    assert found(annotations, "free-text").severity == "serious"
     for code in ("spellings", "sparse-confusion", "copies", "gold-classes", "rare-classes"):
-        assert found(said, code, gold={"0": "something else"}) is None
+        assert found(annotations, code, gold={"0": "something else"}) is None
 
 
 def test_classes_unused_rare_and_alone_are_told():
-    said, _ = crowd(100, 4)
-    said[0, 0] = 4
-    told = Annotations.from_matrix(said, classes=[0, 1, 2, 3, 4])
+    annotations, _ = crowd(100, 4)
+    annotations[0, 0] = 4
+    told = Annotations.from_matrix(annotations, classes=[0, 1, 2, 3, 4])
     assert found(told, "unused-classes").examples == ("3",)
     assert found(told, "rare-classes").examples == ("4 (1)",)
     assert found(relation([("a", "x", "0"), ("b", "y", "0")]), "one-class").severity == "serious"
@@ -162,9 +166,9 @@ def test_groups_without_shared_items_are_named_with_their_sizes():
 
 
 def test_who_always_says_one_class_is_found_unless_others_would_too():
-    said, _ = crowd(60, 6)
-    said[:, 2] = 1
-    finding = found(Annotations.from_matrix(said), "always-the-same")
+    annotations, _ = crowd(60, 6)
+    annotations[:, 2] = 1
+    finding = found(Annotations.from_matrix(annotations), "always-the-same")
     assert finding.examples == ("2: 60 × 1",)
     rng = np.random.default_rng(0)
     rare = (rng.random((60, 5)) < 0.02).astype(int)  # nearly everything is 0, for everybody
@@ -175,28 +179,28 @@ def test_who_always_says_one_class_is_found_unless_others_would_too():
 @settings(max_examples=40)
 @given(rows=annotation_rows(most=40))
 def test_agreement_with_most_others_is_that_of_a_plain_count(rows):
-    said = relation(rows)
+    annotations = relation(rows)
     hits, total = Counter(), Counter()
-    for item, annotator, label in rows_of(said):
-        votes = Counter(given for other, _, given in rows_of(said) if other == item)
+    for item, annotator, label in rows_of(annotations):
+        votes = Counter(given for other, _, given in rows_of(annotations) if other == item)
         votes[label] -= 1
         rival = max((n for name, n in votes.items() if name != label), default=0)
         hits[annotator] += votes[label] >= rival
         total[annotator] += 1
-    expected = [(hits[who] + 0.5) / (total[who] + 1) for who in said.annotators.tolist()]
-    np.testing.assert_allclose(_with_most(Facts(said)), expected)
+    expected = [(hits[who] + 0.5) / (total[who] + 1) for who in annotations.annotators.tolist()]
+    np.testing.assert_allclose(_with_most(Facts(annotations)), expected)
 
 
 def test_copies_are_found_and_good_annotators_are_not_taken_for_them():
-    said, _ = crowd(80, 7, accuracy=0.6)
-    assert found(Annotations.from_matrix(said), "copies") is None
-    said[:, 6] = said[:, 3]
-    said[:20, 6] = -1  # fewer items, but the same labels
-    finding = found(Annotations.from_matrix(said), "copies")
+    annotations, _ = crowd(80, 7, accuracy=0.6)
+    assert found(Annotations.from_matrix(annotations), "copies") is None
+    annotations[:, 6] = annotations[:, 3]
+    annotations[:20, 6] = -1  # fewer items, but the same labels
+    finding = found(Annotations.from_matrix(annotations), "copies")
     assert finding.count == 2
     assert finding.examples == ("3, 6: the same on 60 items",)
-    said[:, 5] = said[:, 3]
-    assert found(Annotations.from_matrix(said), "copies").severity == "serious"
+    annotations[:, 5] = annotations[:, 3]
+    assert found(Annotations.from_matrix(annotations), "copies").severity == "serious"
     mixed, truth = crowd(80, 7, accuracy=0.6)
     mixed[:, 0] = mixed[:, 1] = truth  # two who know
     assert found(Annotations.from_matrix(mixed), "copies") is None
@@ -210,7 +214,7 @@ def test_honest_crowds_have_no_copies(seed):
         made = simulate(
             strategy, n_items=150, n_annotators=30, n_classes=3, feedback=12, seed=seed, fast=True
         )
-        assert found(made.said, "copies") is None
+        assert found(made.annotations, "copies") is None
 
 
 def timed(times=None, durations=None, n=40):
@@ -252,8 +256,8 @@ def test_times_are_seconds_whatever_counts_them():
 
 
 def test_gold_is_looked_at():
-    said, truth = crowd(100, 5)
-    told = Annotations.from_matrix(said)
+    annotations, truth = crowd(100, 5)
+    told = Annotations.from_matrix(annotations)
     gold = {str(item): str(label) for item, label in enumerate(truth.tolist())}
     assert check(told, gold=gold).findings == ()
     assert found(told, "gold-elsewhere", gold={"x": "0"}).severity == "serious"
@@ -261,8 +265,8 @@ def test_gold_is_looked_at():
     assert found(told, "gold-classes", gold={"0": "cat"}).examples == ("cat",)
     moved = {item: str((int(label) + 1) % 3) for item, label in gold.items()}
     assert found(told, "gold-moved", gold=moved).severity == "serious"
-    agreed = next(i for i in range(100) if len(set(said[i])) == 1)
-    wrong = {**gold, str(agreed): str((said[agreed, 0] + 1) % 3)}
+    agreed = next(i for i in range(100) if len(set(annotations[i])) == 1)
+    wrong = {**gold, str(agreed): str((annotations[agreed, 0] + 1) % 3)}
     finding = found(told, "gold-alone", gold=wrong)
     assert finding.count == 1
     assert "5 of 5 say" in finding.examples[0]
@@ -274,32 +278,32 @@ def test_numbers_have_outliers_and_constant_annotators():
     value[3, 2] = 900.0
     value[:, 4] = 7.0
     item, who = np.divmod(np.arange(200), 5)
-    said = Numbers.from_columns(item, who, value.ravel())
-    assert "2 on 3: 900" in found(said, "outliers").examples[0]
-    assert found(said, "constant-numbers").examples == ("4: 40 × 7",)
-    assert check(said).kind == "numbers"
-    assert check(said).classes == {}
+    annotations = Numbers.from_columns(item, who, value.ravel())
+    assert "2 on 3: 900" in found(annotations, "outliers").examples[0]
+    assert found(annotations, "constant-numbers").examples == ("4: 40 × 7",)
+    assert check(annotations).kind == "numbers"
+    assert check(annotations).classes == {}
     same = Numbers.from_columns([0, 0, 0, 0, 1, 1, 1], [0, 1, 2, 3, 0, 1, 2], [1] * 6 + [2])
     assert found(same, "outliers") is None
 
 
 def test_labels_that_are_numbers_are_checked_as_such_unless_told_otherwise():
-    said = relation([(str(i), who, f"{i}.5") for i in range(4) for who in "xyz"])
-    assert check(said).kind == "numbers"
-    assert check(said, labels="nominal").kind == "classes"
+    annotations = relation([(str(i), who, f"{i}.5") for i in range(4) for who in "xyz"])
+    assert check(annotations).kind == "numbers"
+    assert check(annotations, labels="nominal").kind == "classes"
 
 
 def test_a_reading_brings_its_gold_and_notes(tmp_path):
     (tmp_path / "a.csv").write_text("item,annotator,label\na,x,0\na,y,0\na,z,1\n")
     assert check(tmp_path / "a.csv").n_labels == 3
     reading = examine(tmp_path / "a.csv")
-    assert check(reading) == check(reading.said)
+    assert check(reading) == check(reading.annotations)
 
 
 def test_counts_of_votes_are_said_to_have_nobody_behind_them():
-    said = relation([("a", who, "0") for who in "xyz"])
-    assert found(Reading(said, "votes"), "anonymous").severity == "serious"
-    assert found(Reading(said, "csv"), "anonymous") is None
+    annotations = relation([("a", who, "0") for who in "xyz"])
+    assert found(Reading(annotations, "votes"), "anonymous").severity == "serious"
+    assert found(Reading(annotations, "csv"), "anonymous") is None
 
 
 @settings(max_examples=40)
@@ -322,19 +326,19 @@ def test_nothing_at_all_can_be_checked():
 
 
 def test_the_order_of_rows_and_the_names_do_not_matter():
-    said = demo()[0]
-    rows = rows_of(said)
+    annotations = demo()[0]
+    rows = rows_of(annotations)
     order = np.random.default_rng(0).permutation(len(rows))
-    assert check(relation([rows[place] for place in order])) == check(said)
+    assert check(relation([rows[position] for position in order])) == check(annotations)
 
 
 @pytest.mark.parametrize(
     "name", sorted(p.parent.name for p in SHARED.glob("*/answers.csv.gz")) or ["bluebirds"]
 )
 def test_every_shared_set_is_checked_without_surprise(name):
-    said = shared(name)
+    annotations = shared(name)
     gold = shared_truth(name) if (SHARED / name / "truth.csv.gz").exists() else None
-    told = check(said, gold=gold)
+    told = check(annotations, gold=gold)
     codes = {one.code for one in told.findings}
     serious = {one.code for one in told.serious}
     assert not serious & {"one-class", "no-overlap", "few-annotators", "gold-moved", "gold-alone"}

@@ -273,7 +273,9 @@ def test_a_matrix_file_decides_the_crowd(tmp_path):
     answers = json.loads((tmp_path / "simulation" / "answers.json").read_text())
     truth = np.load(tmp_path / "simulation" / "ground_truth.npy")
     assert all(
-        label == 1 - truth[int(item)] for item, said in answers.items() for label in said.values()
+        label == 1 - truth[int(item)]
+        for item, annotations in answers.items()
+        for label in annotations.values()
     )
 
 
@@ -370,12 +372,12 @@ def test_progress_shows_on_a_terminal_when_it_takes_long(monkeypatch):
         monkeypatch.setattr(sys, "stderr", terminal)
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr(_shared, "_PATIENCE", patience)
-        with _shared.progress_bar("simulating", 1000) as tell:
-            tell(500)
+        with _shared.progress_bar("simulating", 1000) as progress:
+            progress(500)
             time.sleep(0.2)
         assert ("500 of 1,000" in terminal.getvalue()) is shown
-        with _shared.progress_bar("aggregating") as tell:
-            tell(7, -12.5)
+        with _shared.progress_bar("aggregating") as progress:
+            progress(7, -12.5)
             time.sleep(0.2)
         assert ("round 7, objective -12.5" in terminal.getvalue()) is shown
 

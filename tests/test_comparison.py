@@ -23,23 +23,28 @@ def crowd(**options):
 
 
 def test_a_left_out_label_is_foreseen_by_belief_and_confusion():
-    said = crowd().said
+    annotations = crowd().annotations
     method = aggregators.create("dawid-skene")
-    result = method.fit(said)
-    which = np.arange(0, len(said), 7)
+    result = method.fit(annotations)
+    which = np.arange(0, len(annotations), 7)
     confusion = result.params.confusion
     expected = [
         0.99 * sum(result.posterior[i, k] * confusion[j, k, g] for k in range(3)) + 0.01 / 3
-        for i, j, g in zip(said.item[which], said.annotator[which], said.label[which], strict=True)
+        for i, j, g in zip(
+            annotations.item[which],
+            annotations.annotator[which],
+            annotations.label[which],
+            strict=True,
+        )
     ]
-    np.testing.assert_allclose(foreseen(method, result, said, which), expected)
+    np.testing.assert_allclose(foreseen(method, result, annotations, which), expected)
 
 
 def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
-    said = relation(
+    annotations = relation(
         [("a", "x", "0"), ("a", "y", "0"), ("b", "x", "1"), ("b", "y", "1"), ("c", "x", "0")]
     )
-    result = aggregate(said, "majority")
+    result = aggregate(annotations, "majority")
     x = np.array([[2 + 2.8, 1.2], [1.2, 1 + 2.8]])
     np.testing.assert_allclose(counted(result)[0], x / x.sum(axis=1, keepdims=True))
 
@@ -47,16 +52,16 @@ def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
 def test_left_out_labels_are_really_left_out():
     """On noise, a method that has seen the labels would do better than chance."""
     rng = np.random.default_rng(0)
-    said = Annotations.from_matrix(rng.integers(0, 2, (400, 3)))
-    left = held_out(said, [aggregators.create(name) for name in PAIR])
+    annotations = Annotations.from_matrix(rng.integers(0, 2, (400, 3)))
+    left = held_out(annotations, [aggregators.create(name) for name in PAIR])
     assert np.log(left.chance).mean() < math.log(0.5) + 0.02
-    assert len(left.annotation) > 0.9 * len(said)
+    assert len(left.annotation) > 0.9 * len(annotations)
 
 
 def test_items_with_one_label_are_not_scored():
-    said = relation([("a", "x", "0"), ("b", "x", "1"), ("b", "y", "1"), ("b", "z", "0")])
-    left = held_out(said, [aggregators.create("majority")], folds=3, seed=1)
-    assert "a" not in said.items[said.item[left.annotation]]
+    annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("b", "y", "1"), ("b", "z", "0")])
+    left = held_out(annotations, [aggregators.create("majority")], folds=3, seed=1)
+    assert "a" not in annotations.items[annotations.item[left.annotation]]
 
 
 @settings(max_examples=25)
@@ -77,7 +82,7 @@ def test_mixture_weights_are_the_best_on_a_grid():
 
 def test_a_comparison_ranks_scores_and_says_what_it_cannot_tell():
     made = crowd(n_items=500)
-    found = compare(made.said, [*PAIR, "naive-soft"], truth=made.truths)
+    found = compare(made.annotations, [*PAIR, "naive-soft"], truth=made.truths)
     rows = {row.method: row for row in found.methods}
     assert rows["majority"].held_out == rows["naive-soft"].held_out
     assert rows["dawid-skene"].behind == 0
@@ -92,27 +97,27 @@ def test_a_comparison_ranks_scores_and_says_what_it_cannot_tell():
     labels = np.stack([result.label for result in found.results.values()])
     assert found.n_contested == int((labels != labels[0]).any(axis=0).sum())
     assert json.dumps(found.as_dict(), allow_nan=False)
-    same = compare(made.said, ["majority", "naive-soft"])
+    same = compare(made.annotations, ["majority", "naive-soft"])
     assert "majority and naive-soft cannot be told apart" in same.verdict
 
 
 def test_more_deals_are_more_scores():
-    said = crowd().said
-    once, twice = compare(said, PAIR), compare(said, PAIR, seeds=2)
+    annotations = crowd().annotations
+    once, twice = compare(annotations, PAIR), compare(annotations, PAIR, seeds=2)
     assert twice.n_scored == 2 * once.n_scored
 
 
 def test_a_comparison_does_not_depend_on_the_order_of_rows():
-    said = crowd().said
-    rows = rows_of(said)
+    annotations = crowd().annotations
+    rows = rows_of(annotations)
     shuffled = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
-    again = relation(shuffled, classes=said.classes)
-    there, back = compare(said, PAIR), compare(again, PAIR)
+    again = relation(shuffled, classes=annotations.classes)
+    there, back = compare(annotations, PAIR), compare(again, PAIR)
     assert [row[:6] for row in there.methods] == [row[:6] for row in back.methods]
 
 
 def test_signs_of_caution():
-    assert warning_signs(crowd(n_items=2000).said) == []
+    assert warning_signs(crowd(n_items=2000).annotations) == []
     apart = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "v", "0"), ("b", "w", "0")])
     assert any("2 groups that share no item" in sign for sign in warning_signs(apart))
     assert any("parameters of confusion matrices" in sign for sign in warning_signs(apart))
@@ -122,34 +127,34 @@ def test_signs_of_caution():
 
 @given(annotation_rows(most=12, items="abcdef", annotators="uvwxyz"))
 def test_annotators_are_of_one_group_if_items_join_them(rows):
-    said = relation(rows, annotators=[*"uvwxyz"])
+    annotations = relation(rows, annotators=[*"uvwxyz"])
     joined = {name: {name} for name in "uvwxyz"}
     for item, one, _ in rows:
         for other_item, other, _ in rows:
             if item == other_item and joined[one] is not joined[other]:
                 both = joined[one] | joined[other]
                 joined |= dict.fromkeys(both, both)
-    found = groups(said)
-    for i, one in enumerate(said.annotators):
-        for j, other in enumerate(said.annotators):
+    found = groups(annotations)
+    for i, one in enumerate(annotations.annotators):
+        for j, other in enumerate(annotations.annotators):
             assert (found[i] == found[j]) == (other in joined[one])
     spoke = {frozenset(joined[who]) for _, who, _ in rows}
-    assert n_groups(said) == len(spoke)
+    assert n_groups(annotations) == len(spoke)
 
 
 def test_bad_options_are_refused():
-    said = crowd().said
+    annotations = crowd().annotations
     for options in ({"folds": 1}, {"seeds": 0}, {"methods": ["majority", "MV"]}):
         with pytest.raises(OptionError):
-            compare(said, **{"methods": PAIR, **options})
+            compare(annotations, **{"methods": PAIR, **options})
     with pytest.raises(OptionError):
-        bootstrap(said, resamples=1)
+        bootstrap(annotations, resamples=1)
 
 
 def test_the_chart_has_every_method_inside_its_interval():
     made = crowd()
     for truth in (None, made.truths):
-        figure = methods_figure(compare(made.said, PAIR, truth=truth))
+        figure = methods_figure(compare(made.annotations, PAIR, truth=truth))
         rows = figure.spec["data"]["values"]
         assert sorted(row["method"] for row in rows) == sorted(PAIR)
         assert all(row["low"] <= row["value"] <= row["high"] for row in rows)
@@ -159,7 +164,7 @@ def test_bootstrap_intervals_hold_the_estimate_and_shrink_with_data():
     widths = []
     for n_items in (100, 1600):
         made = crowd(n_items=n_items)
-        found = bootstrap(made.said, "dawid-skene", resamples=40)
+        found = bootstrap(made.annotations, "dawid-skene", resamples=40)
         inside = (found.quality[:, 0] <= found.result.quality) & (
             found.result.quality <= found.quality[:, 1]
         )
@@ -173,14 +178,14 @@ def test_bootstrap_intervals_hold_the_estimate_and_shrink_with_data():
 
 
 def test_bootstrap_repeats_with_the_seed():
-    said = crowd(n_items=60).said
+    annotations = crowd(n_items=60).annotations
     one, other = (
-        bootstrap(said, resamples=10, seed=4),
-        bootstrap(said, resamples=10, seed=4, threads=1),
+        bootstrap(annotations, resamples=10, seed=4),
+        bootstrap(annotations, resamples=10, seed=4, threads=1),
     )
     np.testing.assert_array_equal(one.quality, other.quality)
     np.testing.assert_array_equal(one.confidence, other.confidence)
-    assert not np.array_equal(one.quality, bootstrap(said, resamples=10, seed=5).quality)
+    assert not np.array_equal(one.quality, bootstrap(annotations, resamples=10, seed=5).quality)
 
 
 def test_the_table_fits_a_terminal_of_80_columns_with_its_intervals(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from tests.support import rows_of, shared
 def table(n_classes: int = 3, **options) -> tuple[pd.DataFrame, dict]:
     given = {"n_items": 80, "n_annotators": 10, "feedback": 5, **options}
     made = simulate("one-coin", n_classes=n_classes, **given)
-    data = pd.DataFrame(rows_of(made.said), columns=["task", "worker", "label"])
+    data = pd.DataFrame(rows_of(made.annotations), columns=["task", "worker", "label"])
     return data, made.truths
 
 
@@ -26,9 +26,9 @@ def test_labels_and_beliefs_have_the_shape_of_crowd_kit(name):
     assert labels.index.name == "task"
     assert set(labels.index) == set(data["task"])
     assert np.mean([labels[task] == truth[task] for task in labels.index]) > 0.85
-    beliefs = model.fit_predict_proba(data, *extra)
-    assert beliefs.shape == (80, 2)
-    np.testing.assert_allclose(beliefs.sum(axis=1), 1)
+    posteriors = model.fit_predict_proba(data, *extra)
+    assert posteriors.shape == (80, 2)
+    np.testing.assert_allclose(posteriors.sum(axis=1), 1)
     assert model.labels_.equals(labels)
     again = model.predict(data)
     assert (again == labels).mean() > 0.9
@@ -80,10 +80,10 @@ def test_dawid_skene_has_errors_priors_and_gold():
 def test_it_is_our_method_that_runs():
     data, _ = table()
     made = simulate("one-coin", n_classes=3, n_items=80, n_annotators=10, feedback=5)
-    ours = aggregate(made.said, "dawid-skene[smoothing=1e-10,max_iter=100,tol=1e-5]")
+    ours = aggregate(made.annotations, "dawid-skene[smoothing=1e-10,max_iter=100,tol=1e-5]")
     theirs = DawidSkene().fit_predict_proba(data)
     np.testing.assert_allclose(
-        theirs.loc[made.said.items.tolist()].to_numpy(), ours.posterior, atol=1e-9
+        theirs.loc[made.annotations.items.tolist()].to_numpy(), ours.posterior, atol=1e-9
     )
 
 
@@ -105,8 +105,8 @@ def test_what_is_missing_is_told():
 
 def test_cells_that_were_once_zero_may_rise_again():
     """As in crowd-kit, counts have a floor; on sparse data that finds a better end than none."""
-    said = shared("labelme")
-    data = pd.DataFrame(rows_of(said), columns=["task", "worker", "label"])
+    annotations = shared("labelme")
+    data = pd.DataFrame(rows_of(annotations), columns=["task", "worker", "label"])
     floored = DawidSkene(n_iter=400, tol=0.0).fit(data).loss_history_[-1]
-    bare = aggregate(said, "dawid-skene[smoothing=0,max_iter=400,tol=0]").trace[-1]
+    bare = aggregate(annotations, "dawid-skene[smoothing=0,max_iter=400,tol=0]").trace[-1]
     assert floored > bare + 2

@@ -29,24 +29,24 @@ def drawn(seed, *, n_items=60, n_annotators=8, n_classes=4, sharp=3.0, gaps=0.6,
         matrix[0, annotator] = 0
     logits = rng.normal(size=(models, len(truth), n_classes))
     logits += sharp * rng.random((models, 1, 1)) * np.eye(n_classes)[truth]
-    belief = np.exp(logits)
-    belief /= belief.sum(axis=2, keepdims=True)
-    said = Annotations.from_matrix(
+    posterior = np.exp(logits)
+    posterior /= posterior.sum(axis=2, keepdims=True)
+    annotations = Annotations.from_matrix(
         matrix, annotators=range(matrix.shape[1]), classes=range(n_classes)
     )
-    return said, matrix, belief
+    return annotations, matrix, posterior
 
 
-def cleanlab_says(matrix, belief, **given_options):
+def cleanlab_says(matrix, posterior, **given_options):
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
-    kind = "_ensemble" if belief.ndim == 3 else ""
+    kind = "_ensemble" if posterior.ndim == 3 else ""
     function = getattr(multiannotator, f"get_label_quality_multiannotator{kind}")
-    found = function(matrix, belief.copy(), return_weights=True, verbose=False, **given_options)
+    found = function(matrix, posterior.copy(), return_weights=True, verbose=False, **given_options)
     found["annotator_stats"] = found["annotator_stats"].sort_index()
     return found
 
 
-def assert_equal_to_cleanlab(said, matrix, found, expected):
+def assert_equal_to_cleanlab(annotations, matrix, found, expected):
     quality = expected["label_quality"]
     np.testing.assert_array_equal(found.label, quality["consensus_label"])
     close = {"rtol": 0, "atol": 1e-9}
@@ -57,7 +57,9 @@ def assert_equal_to_cleanlab(said, matrix, found, expected):
         found.consensus_agreement, quality["annotator_agreement"].to_numpy(), **close
     )
     detailed = expected["detailed_label_quality"].to_numpy()
-    np.testing.assert_allclose(found.label_quality, detailed[said.item, said.annotator], **close)
+    np.testing.assert_allclose(
+        found.label_quality, detailed[annotations.item, annotations.annotator], **close
+    )
     stats = expected["annotator_stats"]
     np.testing.assert_allclose(
         found.annotator_quality, stats["annotator_quality"].to_numpy(), **close
@@ -85,9 +87,9 @@ def assert_equal_to_cleanlab(said, matrix, found, expected):
     ids=str,
 )
 def test_scores_equal_those_of_cleanlab(seed, shape):
-    said, matrix, belief = drawn(seed, **shape)
-    found = crowdlab(said, belief[0])
-    assert_equal_to_cleanlab(said, matrix, found, cleanlab_says(matrix, belief[0]))
+    annotations, matrix, posterior = drawn(seed, **shape)
+    found = crowdlab(annotations, posterior[0])
+    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_says(matrix, posterior[0]))
 
 
 def repair(monkeypatch):
@@ -103,20 +105,20 @@ def repair(monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 def test_calibrated_scores_equal_those_of_cleanlab_once_it_counts_right(seed, monkeypatch):
     repair(monkeypatch)
-    said, matrix, belief = drawn(seed)
-    found = crowdlab(said, belief[0], calibrate=True)
-    expected = cleanlab_says(matrix, belief[0], calibrate_probs=True)
-    assert_equal_to_cleanlab(said, matrix, found, expected)
+    annotations, matrix, posterior = drawn(seed)
+    found = crowdlab(annotations, posterior[0], calibrate=True)
+    expected = cleanlab_says(matrix, posterior[0], calibrate_probs=True)
+    assert_equal_to_cleanlab(annotations, matrix, found, expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_several_models_weigh_as_in_cleanlab(seed):
-    said, matrix, belief = drawn(seed, models=3)
-    found = crowdlab(said, belief)
-    assert_equal_to_cleanlab(said, matrix, found, cleanlab_says(matrix, belief))
-    one = crowdlab(said, belief[:1])
-    np.testing.assert_array_equal(one.posterior, crowdlab(said, belief[0]).posterior)
-    np.testing.assert_array_equal(crowdlab(said, list(belief)).posterior, found.posterior)
+    annotations, matrix, posterior = drawn(seed, models=3)
+    found = crowdlab(annotations, posterior)
+    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_says(matrix, posterior))
+    one = crowdlab(annotations, posterior[:1])
+    np.testing.assert_array_equal(one.posterior, crowdlab(annotations, posterior[0]).posterior)
+    np.testing.assert_array_equal(crowdlab(annotations, list(posterior)).posterior, found.posterior)
 
 
 @pytest.mark.parametrize("models", [1, 2, 3])
@@ -128,46 +130,48 @@ def test_active_scores_equal_those_of_cleanlab_with_labels_and_without(
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
     if not as_cleanlab:
         repair(monkeypatch)
-    said, matrix, belief = drawn(seed, models=models)
+    annotations, matrix, posterior = drawn(seed, models=models)
     _, _, more = drawn(100 + seed, models=models, n_items=30, gaps=0)
     kind = "_ensemble" if models > 1 else ""
     function = getattr(multiannotator, f"get_active_learning_scores{kind}")
     shape = slice(None) if models > 1 else 0
-    labelled, unlabelled = function(matrix, belief[shape].copy(), more[shape].copy())
+    labelled, unlabelled = function(matrix, posterior[shape].copy(), more[shape].copy())
     wider = Annotations.from_codes(
-        said.item,
-        said.annotator,
-        said.label,
-        items=said.n_items + more.shape[1],
-        annotators=said.annotators,
-        classes=said.classes,
+        annotations.item,
+        annotations.annotator,
+        annotations.label,
+        items=annotations.n_items + more.shape[1],
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
-    together = np.concatenate([belief, more], axis=1)
+    together = np.concatenate([posterior, more], axis=1)
     found = activelab(wider, together, as_cleanlab=as_cleanlab)
     expected = np.concatenate([labelled, unlabelled])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     if not as_cleanlab:
-        np.testing.assert_allclose(crowdlab(said, belief).active, labelled, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            crowdlab(annotations, posterior).active, labelled, rtol=0, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("models", [1, 2])
 def test_active_scores_of_single_labels_equal_those_of_cleanlab(models):
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
-    _, _, belief = drawn(3, models=models, gaps=0)
+    _, _, posterior = drawn(3, models=models, gaps=0)
     rng = np.random.default_rng(0)
-    matrix = np.full((belief.shape[1], 5), np.nan)
+    matrix = np.full((posterior.shape[1], 5), np.nan)
     matrix[np.arange(len(matrix)), np.arange(len(matrix)) % 5] = rng.integers(4, size=len(matrix))
-    said = Annotations.from_matrix(matrix, classes=range(4))
+    annotations = Annotations.from_matrix(matrix, classes=range(4))
     kind = "_ensemble" if models > 1 else ""
     function = getattr(multiannotator, f"get_active_learning_scores{kind}")
-    expected, _ = function(matrix, belief[slice(None) if models > 1 else 0].copy())
-    np.testing.assert_allclose(activelab(said, belief), expected, rtol=0, atol=1e-12)
+    expected, _ = function(matrix, posterior[slice(None) if models > 1 else 0].copy())
+    np.testing.assert_allclose(activelab(annotations, posterior), expected, rtol=0, atol=1e-12)
 
 
-def loops(matrix, belief):
+def loops(matrix, posterior):
     """Return consensus, posterior, annotators' weights and the model's, by the formulas alone."""
     n_items, n_annotators = matrix.shape
-    n_classes = belief.shape[1]
+    n_classes = posterior.shape[1]
     answers = [
         {a: int(matrix[i, a]) for a in range(n_annotators) if not np.isnan(matrix[i, a])}
         for i in range(n_items)
@@ -176,7 +180,7 @@ def loops(matrix, belief):
     label = []
     for i in range(n_items):
         counts = [list(answers[i].values()).count(k) for k in range(n_classes)]
-        label.append(max(range(n_classes), key=lambda k: (counts[k], belief[i, k])))
+        label.append(max(range(n_classes), key=lambda k: (counts[k], posterior[i, k])))
     agreement = []
     for a in range(n_annotators):
         pairs = [
@@ -194,12 +198,12 @@ def loops(matrix, belief):
         common = max(consensus.count(k) for k in range(n_classes))
         doubt = max(1 - common / len(several), 1e-6)
         weight = [max(1e-6, 1 - (1 - g) / doubt) for g in agreement]
-        error = np.mean([belief[i].argmax() != label[i] for i in several])
+        error = np.mean([posterior[i].argmax() != label[i] for i in several])
         model = max(1e-6, 1 - error / doubt) * np.sqrt(np.mean([len(one) for one in answers]))
         posterior = np.zeros((n_items, n_classes))
         for i in range(n_items):
             for k in range(n_classes):
-                posterior[i, k] = model * belief[i, k]
+                posterior[i, k] = model * posterior[i, k]
                 for a, g in answers[i].items():
                     posterior[i, k] += weight[a] * (
                         right if g == k else (1 - right) / (n_classes - 1)
@@ -212,9 +216,9 @@ def loops(matrix, belief):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_scores_equal_plain_loops_over_the_formulas(seed):
-    said, matrix, belief = drawn(seed, n_items=25, n_classes=3)
-    label, posterior, weight, model = loops(matrix, belief[0])
-    found = crowdlab(said, belief[0])
+    annotations, matrix, posterior = drawn(seed, n_items=25, n_classes=3)
+    label, posterior, weight, model = loops(matrix, posterior[0])
+    found = crowdlab(annotations, posterior[0])
     assert found.label.tolist() == label
     np.testing.assert_allclose(found.posterior, posterior, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.annotator_weight, weight, rtol=0, atol=1e-12)
@@ -224,15 +228,15 @@ def test_scores_equal_plain_loops_over_the_formulas(seed):
 
 def test_even_votes_go_to_the_likelier_then_to_the_rarer_class():
     matrix = np.array([[0, 1, np.nan], [1, 2, np.nan], [2, 2, np.nan], [1, 1, 0]])
-    said = Annotations.from_matrix(matrix, classes=range(3))
+    annotations = Annotations.from_matrix(matrix, classes=range(3))
     flat = np.full((4, 3), 1 / 3)
-    assert majority(said, flat).tolist() == [0, 2, 2, 1]
+    assert majority(annotations, flat).tolist() == [0, 2, 2, 1]
     likely = flat + np.array([[0, 0.1, -0.1], [0, 0, 0], [0, 0, 0], [0, 0, 0]])
-    assert majority(said, likely)[0] == 1
+    assert majority(annotations, likely)[0] == 1
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
-    for belief in (flat, likely):
-        expected = multiannotator.get_majority_vote_label(matrix, belief, verbose=False)
-        np.testing.assert_array_equal(majority(said, belief), expected)
+    for posterior in (flat, likely):
+        expected = multiannotator.get_majority_vote_label(matrix, posterior, verbose=False)
+        np.testing.assert_array_equal(majority(annotations, posterior), expected)
 
 
 def test_even_votes_on_common_classes_go_to_better_company():
@@ -240,25 +244,25 @@ def test_even_votes_on_common_classes_go_to_better_company():
     rows = [[0, 1, np.nan, np.nan], [0, 2, 0, 0], [1, 2, 1, 1], [1, 0, 1, np.nan]]
     matrix = np.array([*rows, [1, 0, np.nan, np.nan]])
     matrix = np.vstack([matrix, [[np.nan, np.nan, 0, np.nan]]])
-    said = Annotations.from_matrix(matrix, classes=range(3))
-    counts = said.votes().sum(axis=0)
+    annotations = Annotations.from_matrix(matrix, classes=range(3))
+    counts = annotations.votes().sum(axis=0)
     assert counts[0] == counts[1]
     flat = np.full((6, 3), 1 / 3)
-    assert majority(said, flat)[[0, 4]].tolist() == [0, 1]
+    assert majority(annotations, flat)[[0, 4]].tolist() == [0, 1]
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
     expected = multiannotator.get_majority_vote_label(matrix, flat, verbose=False)
-    np.testing.assert_array_equal(majority(said, flat), expected)
+    np.testing.assert_array_equal(majority(annotations, flat), expected)
 
 
 def test_whoever_shares_no_item_weighs_as_the_mean_of_the_others():
-    said, matrix, belief = drawn(5)
+    annotations, matrix, posterior = drawn(5)
     matrix[0] = np.nan
     matrix = np.column_stack([matrix, np.full(len(matrix), np.nan)])
     matrix[0, -1] = 1
-    said = Annotations.from_matrix(matrix, classes=range(4))
-    found = crowdlab(said, belief[0])
-    assert_equal_to_cleanlab(said, matrix, found, cleanlab_says(matrix, belief[0]))
-    others = agreement_with_others(said)
+    annotations = Annotations.from_matrix(matrix, classes=range(4))
+    found = crowdlab(annotations, posterior[0])
+    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_says(matrix, posterior[0]))
+    others = agreement_with_others(annotations)
     assert others[-1] == pytest.approx(others[:-1].mean())
     assert np.isnan(found.annotator_quality[-1])
 
@@ -268,45 +272,47 @@ def test_impossible_labels_are_almost_impossible(as_cleanlab, monkeypatch):
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
     if not as_cleanlab:
         repair(monkeypatch)
-    said, matrix, belief = drawn(6, sharp=6)
-    hard = np.where(belief[0] < 0.05, 0, belief[0])
+    annotations, matrix, posterior = drawn(6, sharp=6)
+    hard = np.where(posterior[0] < 0.05, 0, posterior[0])
     hard[:5] = np.eye(4)[hard[:5].argmin(axis=1)]
     hard /= hard.sum(axis=1, keepdims=True)
     expected, _ = multiannotator.get_active_learning_scores(matrix, hard.copy())
-    found = activelab(said, hard, as_cleanlab=as_cleanlab)
+    found = activelab(annotations, hard, as_cleanlab=as_cleanlab)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 def test_the_worst_class_is_the_least_right_then_the_most_given_then_the_surest():
     label = np.array([0, 0, 1, 1, 1, 2, 2, 2])
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(8), np.zeros(8, int), label, items=8, annotators=1, classes=3
     )
     same = np.array([True, True, False, True, False, True, False, False])
     quality = np.array([0.5, 0.5, 0.6, 0.6, 0.6, 0.7, 0.7, 0.7])
-    assert worst_class(said, same, quality).tolist() == [2]
-    assert worst_class(said, same, quality[::-1]).tolist() == [1]
+    assert worst_class(annotations, same, quality).tolist() == [2]
+    assert worst_class(annotations, same, quality[::-1]).tolist() == [1]
     same[:2], same[4] = False, True
-    assert worst_class(said, same, quality).tolist() == [0]
-    assert worst_class(said, np.zeros(8, bool), quality).tolist() == [2]
-    assert worst_class(said.keep(np.arange(8) > 2), np.zeros(5, bool), quality[3:]).tolist() == [2]
+    assert worst_class(annotations, same, quality).tolist() == [0]
+    assert worst_class(annotations, np.zeros(8, bool), quality).tolist() == [2]
+    assert worst_class(
+        annotations.keep(np.arange(8) > 2), np.zeros(5, bool), quality[3:]
+    ).tolist() == [2]
 
 
 def test_perfect_annotators_weigh_one_and_a_useless_model_nothing():
     truth = np.arange(30) % 3
-    said = Annotations.from_matrix(np.repeat(truth[:, None], 4, axis=1))
+    annotations = Annotations.from_matrix(np.repeat(truth[:, None], 4, axis=1))
     model = np.eye(3)[(truth + 1) % 3]
-    found = crowdlab(said, model)
+    found = crowdlab(annotations, model)
     np.testing.assert_allclose(found.annotator_weight, 1)
     np.testing.assert_allclose(found.model_weight, 2e-6)
     np.testing.assert_allclose(found.consensus_quality, 1, atol=1e-5)
 
 
 def test_without_shared_items_the_classifier_speaks_alone_and_says_so():
-    said = Annotations.from_columns("abc", "xyx", "010")
-    belief = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
-    found = crowdlab(said, belief)
-    np.testing.assert_array_equal(found.posterior, belief)
+    annotations = Annotations.from_columns("abc", "xyx", "010")
+    posterior = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
+    found = crowdlab(annotations, posterior)
+    np.testing.assert_array_equal(found.posterior, posterior)
     assert found.label.tolist() == [0, 1, 0]
     np.testing.assert_allclose(found.consensus_quality, [0.9, 0.4, 0.3])
     assert np.isnan(found.annotator_quality).all()
@@ -314,19 +320,19 @@ def test_without_shared_items_the_classifier_speaks_alone_and_says_so():
 
 
 def test_the_silent_stay_silent():
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         "aabb", "xyxy", "0110", items="abc", annotators="xyz", classes="012"
     )
-    belief = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]])
-    found = crowdlab(said, belief)
+    posterior = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]])
+    found = crowdlab(annotations, posterior)
     assert found.label[2] == -1
     assert found.labels.tolist()[2] is None
     assert np.isnan(found.consensus_quality[2])
-    np.testing.assert_allclose(found.posterior[2], belief[2])
+    np.testing.assert_allclose(found.posterior[2], posterior[2])
     assert found.worst_class[2] == -1
     assert np.isnan([found.annotator_quality[2], found.annotator_weight[2]]).all()
     none = Annotations.from_columns([], [], [], items="ab", classes="01")
-    silent = crowdlab(none, belief[:2, :2] / belief[:2, :2].sum(axis=1, keepdims=True))
+    silent = crowdlab(none, posterior[:2, :2] / posterior[:2, :2].sum(axis=1, keepdims=True))
     assert silent.label.tolist() == [-1, -1]
     np.testing.assert_allclose(activelab(none, np.full((2, 2), 0.5)), 0.5)
 
@@ -334,12 +340,12 @@ def test_the_silent_stay_silent():
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.permutations(range(6)), st.permutations(range(3)))
 def test_names_and_order_do_not_matter(seed, annotators, classes):
-    said, matrix, belief = drawn(seed, n_items=12, n_annotators=6, n_classes=3)
-    found = crowdlab(said, belief[0])
-    place = np.argsort(classes)
-    other = np.where(np.isnan(matrix), np.nan, place[np.nan_to_num(matrix).astype(int)])
+    annotations, matrix, posterior = drawn(seed, n_items=12, n_annotators=6, n_classes=3)
+    found = crowdlab(annotations, posterior[0])
+    position = np.argsort(classes)
+    other = np.where(np.isnan(matrix), np.nan, position[np.nan_to_num(matrix).astype(int)])
     again = crowdlab(
-        Annotations.from_matrix(other[:, annotators], classes=range(3)), belief[0][:, classes]
+        Annotations.from_matrix(other[:, annotators], classes=range(3)), posterior[0][:, classes]
     )
     np.testing.assert_allclose(again.posterior, found.posterior[:, classes], atol=1e-9)
     np.testing.assert_allclose(
@@ -350,23 +356,23 @@ def test_names_and_order_do_not_matter(seed, annotators, classes):
 def test_what_somebody_repeats_is_not_agreement():
     rows = [("a", "x", "0")] * 5 + [("a", "y", "1"), ("b", "x", "0"), ("b", "y", "0")]
     item, annotator, label = zip(*rows, strict=True)
-    said = Annotations.from_columns(item, annotator, label)
-    np.testing.assert_allclose(agreement_with_others(said), [1 / 6, 1 / 6])
+    annotations = Annotations.from_columns(item, annotator, label)
+    np.testing.assert_allclose(agreement_with_others(annotations), [1 / 6, 1 / 6])
 
 
 def test_probabilities_that_do_not_fit_are_refused():
-    said = Annotations.from_columns("aabb", "xyxy", "0110")
+    annotations = Annotations.from_columns("aabb", "xyxy", "0110")
     with pytest.raises(DataError, match=r"here \(2, 2\).*these are \(2, 3\)"):
-        crowdlab(said, np.full((2, 3), 1 / 3))
+        crowdlab(annotations, np.full((2, 3), 1 / 3))
     with pytest.raises(DataError, match="item 'b' are not from 0 to 1 with sum 1; 1 items"):
-        crowdlab(said, [[0.5, 0.5], [0.9, 0.9]])
+        crowdlab(annotations, [[0.5, 0.5], [0.9, 0.9]])
     with pytest.raises(DataError, match="item 'a'"):
-        crowdlab(said, [[np.nan, 0.5], [0.5, 0.5]])
+        crowdlab(annotations, [[np.nan, 0.5], [0.5, 0.5]])
 
 
 def test_tables_and_dictionary_speak_names():
-    said = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
-    found = crowdlab(said, [[0.9, 0.1], [0.2, 0.8]])
+    annotations = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
+    found = crowdlab(annotations, [[0.9, 0.1], [0.2, 0.8]])
     assert found.items["label"].tolist() == ["cat", "dog"]
     told = found.as_dict()
     assert told["annotators"]["worst_class"] == ["cat", "cat"]
@@ -375,35 +381,43 @@ def test_tables_and_dictionary_speak_names():
 
 
 def test_probabilities_are_read_as_aggregate_writes_them(tmp_path):
-    said = simulate("one-coin", n_items=30, n_annotators=5, n_classes=3, feedback=3).said
-    result = aggregate(said, "dawid-skene")
+    annotations = simulate(
+        "one-coin", n_items=30, n_annotators=5, n_classes=3, feedback=3
+    ).annotations
+    result = aggregate(annotations, "dawid-skene")
     write(result, tmp_path / "labels.csv")
     np.testing.assert_allclose(
-        read_probabilities(tmp_path / "labels.csv", said), result.posterior, atol=1e-12
+        read_probabilities(tmp_path / "labels.csv", annotations), result.posterior, atol=1e-12
     )
-    order = np.argsort(said.items.tolist())[::-1]
+    order = np.argsort(annotations.items.tolist())[::-1]
     lines = ["p:2,item,p:0,p:1"]
-    for place in order:
-        p = result.posterior[place]
-        lines.append(f"{p[2]!r},{said.items[place]},{p[0]!r},{p[1]!r}".replace("np.float64", ""))
+    for position in order:
+        p = result.posterior[position]
+        lines.append(
+            f"{p[2]!r},{annotations.items[position]},{p[0]!r},{p[1]!r}".replace("np.float64", "")
+        )
     lines.append("1,nobody,0,0")
     (tmp_path / "mixed.csv").write_text("\n".join(lines).replace("(", "").replace(")", ""))
-    np.testing.assert_allclose(read_probabilities(tmp_path / "mixed.csv", said), result.posterior)
+    np.testing.assert_allclose(
+        read_probabilities(tmp_path / "mixed.csv", annotations), result.posterior
+    )
 
 
 def test_probabilities_are_read_from_arrays(tmp_path):
-    said = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
-    belief = np.array([[0.9, 0.1], [0.2, 0.8]])
-    np.save(tmp_path / "p.npy", belief)
-    np.testing.assert_array_equal(read_probabilities(tmp_path / "p.npy", said), belief)
-    np.save(tmp_path / "many.npy", np.stack([belief, belief]))
-    assert read_probabilities(tmp_path / "many.npy", said).shape == (2, 2, 2)
-    np.savez(tmp_path / "p.npz", belief)
-    np.testing.assert_array_equal(read_probabilities(tmp_path / "p.npz", said), belief)
+    annotations = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
+    posterior = np.array([[0.9, 0.1], [0.2, 0.8]])
+    np.save(tmp_path / "p.npy", posterior)
+    np.testing.assert_array_equal(read_probabilities(tmp_path / "p.npy", annotations), posterior)
+    np.save(tmp_path / "many.npy", np.stack([posterior, posterior]))
+    assert read_probabilities(tmp_path / "many.npy", annotations).shape == (2, 2, 2)
+    np.savez(tmp_path / "p.npz", posterior)
+    np.testing.assert_array_equal(read_probabilities(tmp_path / "p.npz", annotations), posterior)
     turned = {"items": ["b", "c", "a"], "classes": ["dog", "cat"]}
     rows = np.array([[0.8, 0.2], [0.5, 0.5], [0.1, 0.9]])
     np.savez(tmp_path / "named.npz", probabilities=rows, **turned)
-    np.testing.assert_array_equal(read_probabilities(tmp_path / "named.npz", said), belief)
+    np.testing.assert_array_equal(
+        read_probabilities(tmp_path / "named.npz", annotations), posterior
+    )
 
 
 @pytest.mark.parametrize(
@@ -424,7 +438,7 @@ def test_probabilities_are_read_from_arrays(tmp_path):
     ],
 )
 def test_probabilities_that_cannot_be_read_are_explained(tmp_path, name, content, message):
-    said = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
+    annotations = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
     path = tmp_path / name
     if isinstance(content, str):
         path.write_text(content)
@@ -435,6 +449,6 @@ def test_probabilities_that_cannot_be_read_are_explained(tmp_path, name, content
     else:
         np.save(path, content)
     with pytest.raises(DataError, match=message) as problem:
-        read_probabilities(path, said)
+        read_probabilities(path, annotations)
     assert str(path) in str(problem.value)
     assert "\n" not in str(problem.value)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.tendency.dic import dic, dic_interval, redrawn, said_as, split_half
+from dissensus.tendency.dic import dic, dic_interval, redrawn, split_half, with_labels
 from dissensus.tendency.scores import score, vote
 
 
@@ -52,8 +52,8 @@ def test_dic_is_the_frobenius_norm_of_the_difference_of_kappas(seed, share):
 
 
 def test_predictions_that_are_the_labels_have_no_dic():
-    said = matrix(labels(0, share=0.7))
-    assert dic(said, said).dic == 0
+    annotations = matrix(labels(0, share=0.7))
+    assert dic(annotations, annotations).dic == 0
 
 
 def test_a_consensus_has_all_kappas_one():
@@ -102,8 +102,8 @@ def test_constant_annotators_have_kappa_one_together_and_zero_with_others():
 def test_pairs_with_few_common_items_are_in_neither_matrix():
     table = labels(0, 30, 3)
     table[5:, 2] = -1  # the third has five items
-    said = matrix(table)
-    found = dic(said, matrix(labels(1, 30, 3)), min_overlap=10)
+    annotations = matrix(table)
+    found = dic(annotations, matrix(labels(1, 30, 3)), min_overlap=10)
     assert found.n_pairs_used == 1
     assert np.isnan(found.matrices(3)[0][0, 2])
 
@@ -143,24 +143,24 @@ def test_alpha_is_krippendorffs():
 
 
 def test_predictions_are_matched_by_name():
-    said = Annotations.from_columns("aabb" * 5, "xyxy" * 5, "0110" * 5)
+    annotations = Annotations.from_columns("aabb" * 5, "xyxy" * 5, "0110" * 5)
     predicted = Annotations.from_columns("bbaacc" * 5, "yxyxxy" * 5, "011010" * 5)
-    found = dic(said, predicted, min_overlap=1)
+    found = dic(annotations, predicted, min_overlap=1)
     assert found.n_pairs_used == 1
 
 
 def test_a_missing_prediction_is_named():
-    said = Annotations.from_columns("aabb", "xyxy", "0110")
+    annotations = Annotations.from_columns("aabb", "xyxy", "0110")
     with pytest.raises(DataError, match="annotator 'y' says of item 'b'"):
-        dic(said, Annotations.from_columns("aab", "xyx", "011"))
+        dic(annotations, Annotations.from_columns("aab", "xyx", "011"))
 
 
 def test_what_does_not_exist_is_refused():
-    said = matrix(labels(0))
+    annotations = matrix(labels(0))
     with pytest.raises(OptionError, match="no scope 'some'"):
-        dic(said, said, scope="some")
+        dic(annotations, annotations, scope="some")
     with pytest.raises(OptionError, match="no measure 'gwet'"):
-        dic(said, said, measure="gwet")
+        dic(annotations, annotations, measure="gwet")
 
 
 def test_intervals_hold_the_noise_of_items():
@@ -196,33 +196,36 @@ def test_where_nobody_met_often_there_is_no_floor():
 
 
 def foreseen(seed=0, share=1.0):
-    said = matrix(labels(seed, share=share))
-    chance = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(said))
-    return said, np.log(chance)
+    annotations = matrix(labels(seed, share=share))
+    chance = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(annotations))
+    return annotations, np.log(chance)
 
 
 def test_scores_are_what_a_loop_over_annotators_finds():
     from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-    said, log_chance = foreseen(share=0.8)
-    found = score(said, log_chance)
-    for code in range(said.n_annotators):
-        mine = said.annotator == code
-        label, best = said.label[mine], log_chance[mine].argmax(axis=1)
+    annotations, log_probability = foreseen(share=0.8)
+    found = score(annotations, log_probability)
+    for code in range(annotations.n_annotators):
+        mine = annotations.annotator == code
+        label, best = annotations.label[mine], log_probability[mine].argmax(axis=1)
         assert found.accuracy[code] == pytest.approx(accuracy_score(label, best))
         assert found.macro_f1[code] == pytest.approx(f1_score(label, best, average="macro"))
-        told = log_loss(label, np.exp(log_chance[mine]), labels=range(3))
+        told = log_loss(label, np.exp(log_probability[mine]), labels=range(3))
         assert found.log_loss[code] == pytest.approx(told)
     assert found.summary()["log_loss"] == pytest.approx(
-        -log_chance[np.arange(len(said)), said.label].mean()
+        -log_probability[np.arange(len(annotations)), annotations.label].mean()
     )
-    assert found.summary()["dic"] == dic(said, said_as(said, log_chance.argmax(axis=1))).dic
+    assert (
+        found.summary()["dic"]
+        == dic(annotations, with_labels(annotations, log_probability.argmax(axis=1))).dic
+    )
 
 
 def test_knowing_the_labels_is_scored_as_perfect():
-    said = matrix(labels(0))
-    sure = np.log(np.eye(3)[said.label] * 0.97 + 0.01)
-    found = score(said, sure).summary()
+    annotations = matrix(labels(0))
+    sure = np.log(np.eye(3)[annotations.label] * 0.97 + 0.01)
+    found = score(annotations, sure).summary()
     assert found["accuracy"] == found["accuracy_worst_decile"] == found["consensus_accuracy"] == 1
     assert found["dic"] == 0
     assert found["kappa_correlation"] == pytest.approx(1)
@@ -231,17 +234,17 @@ def test_knowing_the_labels_is_scored_as_perfect():
 def test_annotators_with_few_labels_are_left_out_of_means():
     table = labels(0)
     table[3:, 0] = -1
-    said = matrix(table)
-    found = score(said, np.log(np.eye(3)[said.label] * 0.97 + 0.01), min_labels=10)
+    annotations = matrix(table)
+    found = score(annotations, np.log(np.eye(3)[annotations.label] * 0.97 + 0.01), min_labels=10)
     assert found.summary()["n_annotators"] == 3
     assert found.count[0] == 3
 
 
 def test_habits_that_are_right_have_no_error():
-    said = Annotations.from_matrix([[0, 0], [1, 0], [0, 1], [1, 1]])
+    annotations = Annotations.from_matrix([[0, 0], [1, 0], [0, 1], [1, 1]])
     half = np.full((8, 2), math.log(0.5))
-    assert score(said, half, min_labels=1).habit_error.tolist() == [0.0, 0.0]
-    assert score(said, half, min_labels=1).accuracy.tolist() == [0.5, 0.5]
+    assert score(annotations, half, min_labels=1).habit_error.tolist() == [0.0, 0.0]
+    assert score(annotations, half, min_labels=1).accuracy.tolist() == [0.5, 0.5]
 
 
 def test_votes_are_drawn_by_the_seed_where_they_tie():
@@ -252,6 +255,6 @@ def test_votes_are_drawn_by_the_seed_where_they_tie():
 
 
 def test_chances_for_other_labels_are_refused():
-    said, log_chance = foreseen()
+    annotations, log_probability = foreseen()
     with pytest.raises(DataError, match="for 240 labels of 3 classes"):
-        score(said, log_chance[:-1])
+        score(annotations, log_probability[:-1])

@@ -76,15 +76,15 @@ def test_the_order_of_rows_does_not_matter(spec, rows, order):
 
 @each_spec
 def test_names_do_not_matter(spec):
-    said = crowd().said
+    annotations = crowd().annotations
     swapped = Numbers.from_codes(
-        said.n_items - 1 - said.item.astype(int),
-        said.n_annotators - 1 - said.annotator.astype(int),
-        said.value,
-        items=said.items[::-1],
-        annotators=said.annotators[::-1],
+        annotations.n_items - 1 - annotations.item.astype(int),
+        annotations.n_annotators - 1 - annotations.annotator.astype(int),
+        annotations.value,
+        items=annotations.items[::-1],
+        annotators=annotations.annotators[::-1],
     )
-    there, back = estimate(said, spec), estimate(swapped, spec)
+    there, back = estimate(annotations, spec), estimate(swapped, spec)
     np.testing.assert_allclose(there.value, back.value[::-1], **close)
     np.testing.assert_allclose(there.weight, back.weight[::-1], **close)
 
@@ -92,11 +92,15 @@ def test_names_do_not_matter(spec):
 @each_spec
 @pytest.mark.parametrize("by", [-3.0, 1000.0])
 def test_a_shift_of_all_answers_shifts_all_values(spec, by):
-    said = crowd().said
+    annotations = crowd().annotations
     moved = Numbers.from_codes(
-        said.item, said.annotator, said.value + by, items=said.items, annotators=said.annotators
+        annotations.item,
+        annotations.annotator,
+        annotations.value + by,
+        items=annotations.items,
+        annotators=annotations.annotators,
     )
-    there, back = estimate(said, spec), estimate(moved, spec)
+    there, back = estimate(annotations, spec), estimate(moved, spec)
     np.testing.assert_allclose(back.value, there.value + by, rtol=0, atol=1e-7)
     np.testing.assert_allclose(back.deviation, there.deviation, atol=1e-7)
     np.testing.assert_allclose(back.bias, there.bias, atol=1e-7)
@@ -126,7 +130,7 @@ def test_the_objective_never_falls(spec, rows, truth):
 @pytest.mark.parametrize("spec", ["lfc-n", "gaussian", "student-t", "catd", "crh"])
 def test_methods_with_an_objective_tell_it(spec):
     told = []
-    found = estimate(crowd().said, spec, progress=lambda *row: told.append(row))
+    found = estimate(crowd().annotations, spec, progress=lambda *row: told.append(row))
     assert told == list(enumerate(found.trace, 1))
     assert len(told) > 2
     assert found.converged
@@ -134,7 +138,7 @@ def test_methods_with_an_objective_tell_it(spec):
 
 @each_spec
 def test_a_result_is_saved_and_loaded(spec, tmp_path):
-    found = estimate(crowd().said, spec)
+    found = estimate(crowd().annotations, spec)
     found.save(tmp_path / "kept")
     again = Estimation.load(tmp_path / "kept")
     assert (again.method, again.trace, again.converged) == (
@@ -142,7 +146,7 @@ def test_a_result_is_saved_and_loaded(spec, tmp_path):
         found.trace,
         found.converged,
     )
-    assert again.said == found.said
+    assert again.annotations == found.annotations
     for table in ("items", "annotators"):
         there, back = getattr(found, table), getattr(again, table)
         assert there.keys() == back.keys()
@@ -158,7 +162,7 @@ def test_other_folders_are_told_from_a_result(tmp_path):
         Estimation.load(tmp_path)
     (tmp_path / "mine.txt").write_text("")
     with pytest.raises(DataError, match="holds something else"):
-        estimate(crowd().said, "mean").save(tmp_path)
+        estimate(crowd().annotations, "mean").save(tmp_path)
 
 
 @each_spec
@@ -175,34 +179,34 @@ def test_other_folders_are_told_from_a_result(tmp_path):
 )
 def test_small_and_degenerate_data(spec, rows):
     found = estimate(numbers(rows), spec)
-    spoken = np.array([number for *_, number in rows])
-    assert (found.value >= spoken.min() - 1e-9).all()
-    assert (found.value <= spoken.max() + 1e-9).all()
+    format_value = np.array([number for *_, number in rows])
+    assert (found.value >= format_value.min() - 1e-9).all()
+    assert (found.value <= format_value.max() + 1e-9).all()
     assert (found.weight >= 0).all()
 
 
 @each_spec
 def test_one_annotator_is_believed(spec):
-    spoken = np.array([4.0, 1.0, 2.0, 9.0])
-    found = estimate(Numbers.from_columns("abcd", "xxxx", spoken), spec)
+    format_value = np.array([4.0, 1.0, 2.0, 9.0])
+    found = estimate(Numbers.from_columns("abcd", "xxxx", format_value), spec)
     if spec.startswith(("gaussian", "student-t")):  # values are drawn towards their mean
-        assert (np.argsort(found.value) == np.argsort(spoken)).all()
+        assert (np.argsort(found.value) == np.argsort(format_value)).all()
     else:
-        np.testing.assert_allclose(found.value, spoken)
+        np.testing.assert_allclose(found.value, format_value)
 
 
 @each_spec
 def test_items_and_annotators_without_answers_are_left_open(spec):
-    said = crowd().said
+    annotations = crowd().annotations
     more = Numbers.from_codes(
-        said.item,
-        said.annotator,
-        said.value,
-        items=said.n_items + 2,
-        annotators=said.n_annotators + 1,
+        annotations.item,
+        annotations.annotator,
+        annotations.value,
+        items=annotations.n_items + 2,
+        annotators=annotations.n_annotators + 1,
     )
-    without, beside = estimate(said, spec), estimate(more, spec)
-    np.testing.assert_allclose(beside.value[: said.n_items], without.value, **close)
+    without, beside = estimate(annotations, spec), estimate(more, spec)
+    np.testing.assert_allclose(beside.value[: annotations.n_items], without.value, **close)
     np.testing.assert_allclose(beside.weight[:-1], without.weight, **close)
     assert np.isnan(beside.value[-2:]).all()
     assert np.isnan(beside.deviation[-2:]).all()
@@ -215,9 +219,9 @@ def test_nothing_is_as_large_as_items_times_annotators(spec):
     size = 20_000
     item = np.repeat(np.arange(size), 2)
     annotator = (item * 7 + np.tile([0, 1], size)) % size
-    said = Numbers.from_codes(item, annotator, item % 13.0, items=size, annotators=size)
+    annotations = Numbers.from_codes(item, annotator, item % 13.0, items=size, annotators=size)
     tracemalloc.start()
-    estimate(said, spec)
+    estimate(annotations, spec)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100 * 8 * 2 * size  # a table of both would be 250 times that
@@ -234,12 +238,12 @@ def test_it_says_what_it_is(name):
 
 
 def test_gold_has_to_be_numbers_about_items_that_are_there():
-    said = numbers([("a", "x", 1.0), ("b", "x", 2.0)])
-    assert estimate(said, "mean", gold={"a": "7.5", "z": 1}).value.tolist() == [7.5, 2.0]
+    annotations = numbers([("a", "x", 1.0), ("b", "x", 2.0)])
+    assert estimate(annotations, "mean", gold={"a": "7.5", "z": 1}).value.tolist() == [7.5, 2.0]
     with pytest.raises(DataError, match="gold says 'cat' for item 'a', which is not a number"):
-        estimate(said, "mean", gold={"a": "cat"})
+        estimate(annotations, "mean", gold={"a": "cat"})
     with pytest.raises(DataError, match="for none of the annotated items"):
-        estimate(said, "mean", gold={"z": 1})
+        estimate(annotations, "mean", gold={"z": 1})
     with pytest.raises(DataError, match="no answer"):
         estimate(Numbers.from_columns([], [], []), "mean")
 
@@ -247,50 +251,63 @@ def test_gold_has_to_be_numbers_about_items_that_are_there():
 # Against plain loops
 
 
-def per_item(said, function):
-    bounds = zip(said.index[:-1], said.index[1:], strict=True)
-    return np.array([function(said.value[a:b], said.annotator[a:b]) for a, b in bounds])
+def per_item(annotations, function):
+    bounds = zip(annotations.index[:-1], annotations.index[1:], strict=True)
+    return np.array(
+        [function(annotations.value[a:b], annotations.annotator[a:b]) for a, b in bounds]
+    )
 
 
-def per_annotator(said, loss):
-    return np.array([loss[said.annotator == who].sum() for who in range(said.n_annotators)])
+def per_annotator(annotations, loss):
+    return np.array(
+        [loss[annotations.annotator == who].sum() for who in range(annotations.n_annotators)]
+    )
 
 
 def test_means_and_medians_are_those_of_numpy():
-    said = crowd(imbalance=True).said
+    annotations = crowd(imbalance=True).annotations
     np.testing.assert_allclose(
-        estimate(said, "mean").value, per_item(said, lambda value, _: value.mean()), **close
+        estimate(annotations, "mean").value,
+        per_item(annotations, lambda value, _: value.mean()),
+        **close,
     )
     np.testing.assert_array_equal(
-        estimate(said, "median").value, per_item(said, lambda value, _: np.median(value))
+        estimate(annotations, "median").value,
+        per_item(annotations, lambda value, _: np.median(value)),
     )
 
     def trimmed(value, _):
         cut = int(0.25 * len(value))
         return np.sort(value)[cut : len(value) - cut].mean()
 
-    found = estimate(said, "trimmed-mean[trim=0.25]").value
-    np.testing.assert_allclose(found, per_item(said, trimmed), **close)
-    error = per_item(said, lambda v, _: v.std(ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.nan)
-    np.testing.assert_allclose(estimate(said, "mean").deviation, error, **close)
-    np.testing.assert_allclose(estimate(said, "trimmed-mean[trim=0]").deviation, error, **close)
+    found = estimate(annotations, "trimmed-mean[trim=0.25]").value
+    np.testing.assert_allclose(found, per_item(annotations, trimmed), **close)
+    error = per_item(
+        annotations, lambda v, _: v.std(ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.nan
+    )
+    np.testing.assert_allclose(estimate(annotations, "mean").deviation, error, **close)
+    np.testing.assert_allclose(
+        estimate(annotations, "trimmed-mean[trim=0]").deviation, error, **close
+    )
 
 
-def weighted_means(said, weigh, loss, rounds, start):
+def weighted_means(annotations, weigh, loss, rounds, start):
     value = start
     for _ in range(rounds):
-        weight = weigh(per_annotator(said, loss(said.value - value[said.item])))
-        value = np.bincount(said.item, weight[said.annotator] * said.value)
-        value /= np.bincount(said.item, weight[said.annotator])
+        weight = weigh(
+            per_annotator(annotations, loss(annotations.value - value[annotations.item]))
+        )
+        value = np.bincount(annotations.item, weight[annotations.annotator] * annotations.value)
+        value /= np.bincount(annotations.item, weight[annotations.annotator])
     return value, weight
 
 
 def test_weighted_means_are_what_the_formulas_say():
-    said = crowd().said
-    count, variance = said.labels_per_annotator, said.value.var()
-    mean = per_item(said, lambda value, _: value.mean())
-    median = per_item(said, lambda value, _: np.median(value))
-    spread = per_item(said, lambda value, _: value.std())[said.item]
+    annotations = crowd().annotations
+    count, variance = annotations.labels_per_annotator, annotations.value.var()
+    mean = per_item(annotations, lambda value, _: value.mean())
+    median = per_item(annotations, lambda value, _: np.median(value))
+    spread = per_item(annotations, lambda value, _: value.std())[annotations.item]
     quantile = chi2.ppf(0.025, count)
     cases = {
         "lfc-n": (lambda s: count / s, lambda d: d**2, mean),
@@ -306,16 +323,16 @@ def test_weighted_means_are_what_the_formulas_say():
     for spec, (weigh, loss, start) in cases.items():
         mark = "," if "[" in spec else "["
         spec = f"{spec.rstrip(']')}{mark}tol=0,max_iter=7]"
-        found = estimate(said, spec)
-        value, weight = weighted_means(said, weigh, loss, 7, start)
+        found = estimate(annotations, spec)
+        value, weight = weighted_means(annotations, weigh, loss, 7, start)
         np.testing.assert_allclose(found.value, value, err_msg=spec, **close)
         np.testing.assert_allclose(found.weight, weight, err_msg=spec, **close)
         assert not found.converged
 
 
 def test_weighted_medians_have_half_of_the_weight_on_either_side():
-    said = numbers([("b", who, y) for who, y in zip("vwxyz", (1, 2, 3, 4, 50), strict=True)])
-    fit = Fit(said, np.full(1, np.nan), 0, lambda *_: None)
+    annotations = numbers([("b", who, y) for who, y in zip("vwxyz", (1, 2, 3, 4, 50), strict=True)])
+    fit = Fit(annotations, np.full(1, np.nan), 0, lambda *_: None)
     for weight, median in (
         ([1, 1, 1, 1, 1], 3.0),
         ([1, 1, 1, 1, 4.5], 50.0),
@@ -327,43 +344,43 @@ def test_weighted_medians_have_half_of_the_weight_on_either_side():
 
 def test_the_objective_of_normal_errors_is_their_density():
     """One over all: the likelihood after integrating the values out, and the priors."""
-    said = crowd(n_items=30).said
+    annotations = crowd(n_items=30).annotations
     for rounds in (1, 4):
-        found = Gaussian(max_iter=rounds).fit(said)
-        variance, spread, mean = said.value.var(), *moments(said, rounds)
+        found = Gaussian(max_iter=rounds).fit(annotations)
+        variance, spread, mean = annotations.value.var(), *moments(annotations, rounds)
         total = 0.0
-        for first, last in zip(said.index[:-1], said.index[1:], strict=True):
-            who = said.annotator[first:last]
+        for first, last in zip(annotations.index[:-1], annotations.index[1:], strict=True):
+            who = annotations.annotator[first:last]
             covariance = np.diag(1 / found.weight[who]) + spread
             law = multivariate_normal(mean + found.bias[who], covariance)
-            total += law.logpdf(said.value[first:last])
+            total += law.logpdf(annotations.value[first:last])
         total += np.sum(np.log(found.weight) - variance * found.weight)
         total -= 0.005 * np.sum(found.bias**2)
         assert found.trace[-1] == pytest.approx(total, rel=1e-9)
 
 
-def moments(said, rounds):
+def moments(annotations, rounds):
     """Return spread and mean of the values by plain EM as the notes write it."""
-    item, who, y = said.item, said.annotator, said.value
+    item, who, y = annotations.item, annotations.annotator, annotations.value
     by_item = lambda v: np.bincount(item, v)  # noqa: E731
     by_annotator = lambda v: np.bincount(who, v)  # noqa: E731
-    value = by_item(y) / said.labels_per_item
-    b, tau = np.zeros(said.n_annotators), np.full(said.n_annotators, 1 / y.var())
+    value = by_item(y) / annotations.labels_per_item
+    b, tau = np.zeros(annotations.n_annotators), np.full(annotations.n_annotators, 1 / y.var())
     mu, lam = value.mean(), 1 / value.var()
     for _ in range(rounds - 1):
         p = lam + by_item(tau[who])
         m, v = (lam * mu + by_item(tau[who] * (y - b[who]))) / p, 1 / p
-        b = tau * by_annotator(y - m[item]) / (0.01 + tau * said.labels_per_annotator)
+        b = tau * by_annotator(y - m[item]) / (0.01 + tau * annotations.labels_per_annotator)
         squares = by_annotator((y - b[who] - m[item]) ** 2 + v[item])
-        tau = (said.labels_per_annotator + 2) / (squares + 2 * y.var())
+        tau = (annotations.labels_per_annotator + 2) / (squares + 2 * y.var())
         mu = m.mean()
         lam = 1 / ((m - mu) ** 2 + v).mean()
     return 1 / lam, mu
 
 
 def test_many_degrees_of_freedom_are_normal():
-    said = crowd().said
-    there, back = estimate(said, "gaussian"), estimate(said, "gaussian[freedom=1e9]")
+    annotations = crowd().annotations
+    there, back = estimate(annotations, "gaussian"), estimate(annotations, "gaussian[freedom=1e9]")
     np.testing.assert_allclose(there.value, back.value, atol=1e-5)
 
 
@@ -376,7 +393,10 @@ def rmse(found, truth):
 
 def test_biases_and_precisions_are_recovered():
     made = crowd(n_items=600, n_annotators=20, feedback=6, seed=2)
-    mean, found = estimate(made.said, "mean"), estimate(made.said, "gaussian[rate=within]")
+    mean, found = (
+        estimate(made.annotations, "mean"),
+        estimate(made.annotations, "gaussian[rate=within]"),
+    )
     bias, precision = made.extras["bias"], made.extras["precision"]
     assert rmse(found, made.truth) < 0.8 * rmse(mean, made.truth)
     assert np.corrcoef(found.bias, bias)[0, 1] > 0.98
@@ -389,7 +409,7 @@ def test_biases_and_precisions_are_recovered():
 def test_standard_errors_are_about_right():
     made = simulate("numeric[bias=0]", n_items=2000, n_annotators=25, feedback=6, seed=4)
     for name in ("mean", "trimmed-mean", "crh", "gaussian[rate=within]"):
-        found = estimate(made.said, name)
+        found = estimate(made.annotations, name)
         ratio = rmse(found, made.truth) / np.sqrt(np.mean(found.deviation**2))
         assert 0.85 < ratio < 1.2, (name, ratio)
 
@@ -401,10 +421,10 @@ def test_standard_errors_are_about_right():
 def test_one_exact_annotator_among_noisy_ones_is_followed(spec, share):
     rng = np.random.default_rng(5)
     truth = rng.normal(0, 10, size=200)
-    spoken = truth[:, None] + rng.normal(0, 5, size=(200, 5)) * [0, 1, 1, 1, 1]
+    format_value = truth[:, None] + rng.normal(0, 5, size=(200, 5)) * [0, 1, 1, 1, 1]
     item, annotator = np.divmod(np.arange(1000), 5)
-    said = Numbers.from_codes(item, annotator, spoken.ravel(), items=200, annotators=5)
-    found, mean = estimate(said, spec), estimate(said, "mean")
+    annotations = Numbers.from_codes(item, annotator, format_value.ravel(), items=200, annotators=5)
+    found, mean = estimate(annotations, spec), estimate(annotations, "mean")
     assert found.weight.argmax() == 0
     assert rmse(found, truth) < share * rmse(mean, truth)
 
@@ -414,10 +434,10 @@ def test_annotators_who_are_alike_give_the_mean(spec):
     truth = np.arange(40) * 10.0
     error = np.array([[1.0, -1.0], [-1.0, 1.0]])[np.arange(40) % 2]  # (item, annotator)
     item, annotator = np.divmod(np.arange(80), 2)
-    said = Numbers.from_codes(
+    annotations = Numbers.from_codes(
         item, annotator, (truth[:, None] + error).ravel(), items=40, annotators=2
     )
-    found = estimate(said, spec)
+    found = estimate(annotations, spec)
     np.testing.assert_allclose(found.value, truth, atol=1e-3 * truth.std())
     assert np.ptp(found.weight) < 0.01 * found.weight.mean()
 
@@ -425,11 +445,17 @@ def test_annotators_who_are_alike_give_the_mean(spec):
 def test_wild_answers_move_students_t_less():
     made = crowd(n_items=400, n_annotators=15, feedback=7, seed=6)
     rng = np.random.default_rng(0)
-    wild = np.where(rng.random(len(made.said)) < 0.05, rng.normal(0, 200, len(made.said)), 0)
-    said = Numbers.from_codes(
-        made.said.item, made.said.annotator, made.said.value + wild, items=400, annotators=15
+    wild = np.where(
+        rng.random(len(made.annotations)) < 0.05, rng.normal(0, 200, len(made.annotations)), 0
     )
-    normal, robust = estimate(said, "gaussian"), estimate(said, "gaussian[freedom=3]")
+    annotations = Numbers.from_codes(
+        made.annotations.item,
+        made.annotations.annotator,
+        made.annotations.value + wild,
+        items=400,
+        annotators=15,
+    )
+    normal, robust = estimate(annotations, "gaussian"), estimate(annotations, "gaussian[freedom=3]")
     assert rmse(robust, made.truth) < 0.3 * rmse(normal, made.truth)
 
 
@@ -449,10 +475,10 @@ def test_wild_answers_move_students_t_less():
     ],
 )
 def test_emotion_scores_come_out_as_published(name, mae, error):
-    said = read_numbers(shared_path("n_emotion") / "answers.csv.gz")
+    annotations = read_numbers(shared_path("n_emotion") / "answers.csv.gz")
     truths = shared_truth("n_emotion")
-    truth = np.array([float(truths[item]) for item in said.items.tolist()])
-    found = estimate(said, name)
+    truth = np.array([float(truths[item]) for item in annotations.items.tolist()])
+    found = estimate(annotations, name)
     assert np.abs(found.value - truth).mean() == pytest.approx(mae, abs=6e-4)
     assert rmse(found, truth) == pytest.approx(error, abs=6e-4)
 
@@ -460,29 +486,31 @@ def test_emotion_scores_come_out_as_published(name, mae, error):
 # Truth discovery for classes
 
 
-def votes_without_ties(weight, said):
-    score = np.zeros((said.n_items, said.n_classes))
-    np.add.at(score, (said.item, said.label), weight[said.annotator])
+def votes_without_ties(weight, annotations):
+    score = np.zeros((annotations.n_items, annotations.n_classes))
+    np.add.at(score, (annotations.item, annotations.label), weight[annotations.annotator])
     return score
 
 
 @pytest.mark.parametrize("name", ["catd", "crh", "pm"])
 def test_weighted_votes_are_what_the_formulas_say(name):
     made = simulate("one-coin", n_items=200, n_annotators=9, n_classes=3, feedback=5, seed=8)
-    votes = np.sort(made.said.votes(), axis=1)
-    said = made.said.subset(items=votes[:, -1] > votes[:, -2])  # ties are split, loops are plain
-    count = said.labels_per_annotator
-    weight = np.ones(said.n_annotators)
+    votes = np.sort(made.annotations.votes(), axis=1)
+    annotations = made.annotations.subset(
+        items=votes[:, -1] > votes[:, -2]
+    )  # ties are split, loops are plain
+    count = annotations.labels_per_annotator
+    weight = np.ones(annotations.n_annotators)
     for _ in range(30):
-        score = votes_without_ties(weight, said)
-        wrong = (score.argmax(axis=1)[said.item] != said.label).astype(float)
-        loss = np.bincount(said.annotator, wrong, minlength=said.n_annotators)
+        score = votes_without_ties(weight, annotations)
+        wrong = (score.argmax(axis=1)[annotations.item] != annotations.label).astype(float)
+        loss = np.bincount(annotations.annotator, wrong, minlength=annotations.n_annotators)
         weight = {
             "catd": lambda s: chi2.ppf(0.025, count) / (s + 1e-9),
             "crh": lambda s: -np.log(np.maximum(s / s.sum(), 1e-12)),
             "pm": lambda s: -np.log(np.maximum(s / s.max(), 1e-12)),
         }[name](loss)
-    found = aggregate(said, name)
+    found = aggregate(annotations, name)
     assert found.converged
     np.testing.assert_allclose(found.params.weight, weight, rtol=1e-9, atol=1e-12)
     assert (found.label == score.argmax(axis=1)).all()
@@ -499,7 +527,7 @@ def test_weighted_votes_are_what_the_formulas_say(name):
 )
 def test_public_data_come_out_as_seen(data, name, accuracy):
     found = aggregate(shared(data), name)
-    labels = dict(zip(found.said.items.tolist(), found.labels.tolist(), strict=True))
+    labels = dict(zip(found.annotations.items.tolist(), found.labels.tolist(), strict=True))
     truth = {item: label for item, label in shared_truth(data).items() if item in labels}
     right = np.mean([labels[item] == label for item, label in truth.items()])
     assert right == pytest.approx(accuracy, abs=2e-3)
@@ -511,9 +539,9 @@ def test_public_data_come_out_as_seen(data, name, accuracy):
 def test_numbers_are_read_from_a_table(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("task,worker,label,time\na,x,1.5,3\nb,x,-2,4\na,y,1e2,5\n")
-    said = read_numbers(path)
-    assert said == Numbers.from_columns("aba", "xxy", [1.5, -2, 100], time=[3, 4, 5])
-    assert numbers_from(pl.read_csv(path)) == said
+    annotations = read_numbers(path)
+    assert annotations == Numbers.from_columns("aba", "xxy", [1.5, -2, 100], time=[3, 4, 5])
+    assert numbers_from(pl.read_csv(path)) == annotations
 
 
 def test_a_label_that_is_no_number_is_told_with_file_and_line(tmp_path):
@@ -554,12 +582,14 @@ def test_labels_are_told_to_be_numbers_or_classes(labels, kind, reason):
 
 
 def test_shared_emotions_are_numbers_and_others_are_classes():
-    said = shared("n_emotion")
-    assert kind_of_labels(said.classes.tolist()).kind == "numeric"
+    annotations = shared("n_emotion")
+    assert kind_of_labels(annotations.classes.tolist()).kind == "numeric"
     assert kind_of_labels(shared("d_product").classes.tolist()).kind == "nominal"
 
 
 def test_the_command_and_the_library_begin_with_the_same_method(tmp_path):
     write(Numbers.from_columns("aab", "xyx", [1.5, 3.5, 4]), tmp_path / "answers.csv")
     run("aggregate", tmp_path / "answers.csv", "--save", tmp_path / "kept", cwd=tmp_path)
-    assert Estimation.load(tmp_path / "kept").method == estimate(crowd().said).method == "mean"
+    assert (
+        Estimation.load(tmp_path / "kept").method == estimate(crowd().annotations).method == "mean"
+    )

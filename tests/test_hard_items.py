@@ -59,7 +59,7 @@ def gaussians(n_items=300, n_classes=3, hard=0.0, n_annotators=12, per_item=3, s
     )
     guess = rng.integers(n_classes, size=len(item))
     right = (rng.random(len(item)) < skill) & ~random[item]
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item,
         who,
         np.where(right, truth[item], guess),
@@ -67,7 +67,7 @@ def gaussians(n_items=300, n_classes=3, hard=0.0, n_annotators=12, per_item=3, s
         annotators=n_annotators,
         classes=n_classes,
     )
-    return x, said, truth, random
+    return x, annotations, truth, random
 
 
 # Margins
@@ -97,16 +97,16 @@ def test_the_runner_up_has_a_top2_margin_of_nothing():
 @pytest.mark.parametrize("top", [1, 2, 3])
 def test_margins_are_what_a_plain_sort_says(top):
     score, label = scores()
-    for row, place in zip(score.numpy(), label.tolist(), strict=True):
+    for row, position in zip(score.numpy(), label.tolist(), strict=True):
         down = np.sort(row)[::-1]
-        others = np.sort(np.delete(row, place))[::-1]
+        others = np.sort(np.delete(row, position))[::-1]
         found = [
-            float(margins(torch.tensor(row[None]), torch.tensor([place]), kind, top)[0])
+            float(margins(torch.tensor(row[None]), torch.tensor([position]), kind, top)[0])
             for kind in ("top2", "pleiss")
         ]
-        expected = [row[place] - down[top], row[place] - others[top - 1]]
+        expected = [row[position] - down[top], row[position] - others[top - 1]]
         np.testing.assert_allclose(found, expected, atol=1e-12)
-        if row[place] >= down[top - 1]:
+        if row[position] >= down[top - 1]:
             np.testing.assert_allclose(found[0], found[1], atol=1e-12)
 
 
@@ -114,8 +114,8 @@ def test_margins_are_what_a_plain_sort_says(top):
 def test_other_names_of_classes_change_no_margin(kind):
     score, label = scores()
     order = torch.randperm(5, generator=torch.Generator().manual_seed(3))
-    place = torch.argsort(order)
-    moved = margins(score[:, order], place[label], kind)
+    position = torch.argsort(order)
+    moved = margins(score[:, order], position[label], kind)
     torch.testing.assert_close(margins(score, label, kind), moved)
 
 
@@ -130,18 +130,18 @@ def test_margins_of_logits_do_not_depend_on_a_constant(kind):
 def test_margins_are_added_up_epoch_by_epoch_for_every_label(monkeypatch):
     monkeypatch.setattr("dissensus.learning._margins._LOOK", 7)  # several batches
     rng = np.random.default_rng(0)
-    x, said, *_ = gaussians(n_items=30)
-    said = said.keep(said.item != 4)  # nobody is left on one item
-    learner = Watched(Classifier(torch.nn.Flatten(), 3, 3, 8), len(said), 1, "probabilities")
-    examples = Examples(torch.tensor(x, dtype=torch.float32), said)
+    x, annotations, *_ = gaussians(n_items=30)
+    annotations = annotations.keep(annotations.item != 4)  # nobody is left on one item
+    learner = Watched(Classifier(torch.nn.Flatten(), 3, 3, 8), len(annotations), 1, "probabilities")
+    examples = Examples(torch.tensor(x, dtype=torch.float32), annotations)
     learner.eval()
-    expected = np.zeros((2, len(said)))
+    expected = np.zeros((2, len(annotations)))
     for epoch in range(3):
         with torch.no_grad():
             for each in learner.parameters():
                 each.add_(torch.tensor(rng.normal(size=each.shape), dtype=each.dtype))
-            score = learner.classifier(examples.x).softmax(dim=1)[said.item.astype(int)]
-        label = torch.tensor(said.label.astype(int))
+            score = learner.classifier(examples.x).softmax(dim=1)[annotations.item.astype(int)]
+        label = torch.tensor(annotations.label.astype(int))
         expected += [margins(score, label, kind).numpy() for kind in ("top2", "pleiss")]
         learner.begin(examples, epoch + 1)
     np.testing.assert_allclose(learner.total.numpy(), expected, atol=1e-5)
@@ -165,28 +165,29 @@ def one_each(n_items=20, n_classes=3, seed=0):
 @given(seed=st.integers(0, 10**6), weight=st.floats(0.01, 1))
 @settings(max_examples=30, deadline=None)
 def test_equal_weights_make_it_the_plain_mean(seed, weight):
-    _, said, *_ = gaussians(n_items=15, seed=seed % 7)
-    area = np.random.default_rng(seed).uniform(-1, 1, len(said))
-    found = weighted(said, area, np.full(len(said), weight))
-    mean = np.array([area[said.item == item].mean() for item in range(said.n_items)])
+    _, annotations, *_ = gaussians(n_items=15, seed=seed % 7)
+    area = np.random.default_rng(seed).uniform(-1, 1, len(annotations))
+    found = weighted(annotations, area, np.full(len(annotations), weight))
+    mean = np.array([area[annotations.item == item].mean() for item in range(annotations.n_items)])
     np.testing.assert_allclose(found, mean, atol=1e-12)
 
 
 def test_dividing_by_the_count_is_dividing_by_the_count():
-    _, said, *_ = gaussians(n_items=15)
+    _, annotations, *_ = gaussians(n_items=15)
     rng = np.random.default_rng(1)
-    area, weight = rng.uniform(-1, 1, len(said)), rng.uniform(size=len(said))
+    area, weight = rng.uniform(-1, 1, len(annotations)), rng.uniform(size=len(annotations))
     expected = [
-        (weight * area)[said.item == item].sum() / (said.item == item).sum() for item in range(15)
+        (weight * area)[annotations.item == item].sum() / (annotations.item == item).sum()
+        for item in range(15)
     ]
-    np.testing.assert_allclose(weighted(said, area, weight, "count"), expected)
+    np.testing.assert_allclose(weighted(annotations, area, weight, "count"), expected)
 
 
 @pytest.mark.parametrize("normalize", ["weights", "count"])
 def test_items_without_weight_or_labels_have_no_score(normalize):
-    said = Annotations.from_columns("aabbc", "xyxyz", "01010", items="abcd")
+    annotations = Annotations.from_columns("aabbc", "xyxyz", "01010", items="abcd")
     weight = np.array([0.5, 0.5, 0.0, 0.0, 1.0])
-    found = weighted(said, np.ones(5), weight, normalize)
+    found = weighted(annotations, np.ones(5), weight, normalize)
     np.testing.assert_array_equal(np.isnan(found), [False, True, False, True])
 
 
@@ -204,11 +205,13 @@ def test_items_without_a_score_stay_and_the_lowest_always_goes():
 
 
 def test_trust_is_the_chance_that_an_annotator_recognises_the_class():
-    said = Annotations.from_columns("ab", "xy", "01")
+    annotations = Annotations.from_columns("ab", "xy", "01")
     confusion = np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.0, 1.0]]])
-    belief = np.array([[0.25, 0.75], [1.0, 0.0]])
-    np.testing.assert_allclose(trust(belief, confusion, said), [0.25 * 0.9 + 0.75 * 0.6, 0.5])
-    np.testing.assert_allclose(trust(belief, np.tile(np.eye(2), (2, 1, 1)), said), 1)
+    posterior = np.array([[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_allclose(
+        trust(posterior, confusion, annotations), [0.25 * 0.9 + 0.75 * 0.6, 0.5]
+    )
+    np.testing.assert_allclose(trust(posterior, np.tile(np.eye(2), (2, 1, 1)), annotations), 1)
 
 
 # Whole trainings
@@ -216,11 +219,11 @@ def test_trust_is_the_chance_that_an_annotator_recognises_the_class():
 
 def test_one_label_each_and_faultless_annotators_make_waum_the_aum():
     x, _, truth, _ = gaussians(n_items=60)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(60), np.arange(60) % 5, truth, items=60, annotators=5, classes=3
     )
     how = {"epochs": 3, "margin": "pleiss", "scale": "probabilities", "seed": 2}
-    found = waum(x, said, matrices=np.tile(np.eye(3), (5, 1, 1)), **how)
+    found = waum(x, annotations, matrices=np.tile(np.eye(3), (5, 1, 1)), **how)
     plain = aum(x, truth, **how)
     np.testing.assert_allclose(found.weight, 1)
     np.testing.assert_allclose(found.waum, plain.aum, atol=1e-12)
@@ -229,21 +232,21 @@ def test_one_label_each_and_faultless_annotators_make_waum_the_aum():
 
 @pytest.mark.parametrize("per_annotator", [False, True])
 def test_what_comes_back_belongs_together(per_annotator):
-    x, said, *_ = gaussians(n_items=60, hard=0.1, n_annotators=4)
-    found = waum(x, said, epochs=3, alpha=0.1, per_annotator=per_annotator)
+    x, annotations, *_ = gaussians(n_items=60, hard=0.1, n_annotators=4)
+    found = waum(x, annotations, epochs=3, alpha=0.1, per_annotator=per_annotator)
     assert found.waum.shape == found.pruned.shape == found.label.shape == (60,)
-    assert found.aum.shape == found.weight.shape == (len(said),)
+    assert found.aum.shape == found.weight.shape == (len(annotations),)
     assert ((found.weight > 0) & (found.weight <= 1)).all()
-    np.testing.assert_allclose(found.waum, weighted(said, found.aum, found.weight))
+    np.testing.assert_allclose(found.waum, weighted(annotations, found.aum, found.weight))
     np.testing.assert_array_equal(found.pruned, found.waum <= np.quantile(found.waum, 0.1))
     assert found.pruned.sum() == 6
-    assert found.too_hard.tolist() == said.items[found.pruned].tolist()
+    assert found.too_hard.tolist() == annotations.items[found.pruned].tolist()
     assert found.hardest[:6].tolist() == sorted(
         np.flatnonzero(found.pruned), key=lambda item: found.waum[item]
     )
     assert {len(column) for column in found.table().values()} == {60}
-    assert {len(column) for column in found.annotations().values()} == {len(said)}
-    again = Wds(max_iter=60).fit(said.subset(items=~found.pruned))
+    assert {len(column) for column in found.annotation_table().values()} == {len(annotations)}
+    again = Wds(max_iter=60).fit(annotations.subset(items=~found.pruned))
     np.testing.assert_allclose(found.posterior[~found.pruned], again.posterior)
     np.testing.assert_array_equal(found.label[~found.pruned], again.label)
     assert not found.posterior[found.pruned].any()
@@ -256,29 +259,29 @@ def test_what_comes_back_belongs_together(per_annotator):
 
 
 def test_a_network_for_every_annotator_sees_their_labels_alone():
-    x, said, *_ = gaussians(n_items=40, n_annotators=3)
-    found = waum(x, said, epochs=2, per_annotator=True, held_out=0)
-    mine = said.annotator == 1
+    x, annotations, *_ = gaussians(n_items=40, n_annotators=3)
+    found = waum(x, annotations, epochs=2, per_annotator=True, held_out=0)
+    mine = annotations.annotator == 1
     other = Annotations.from_codes(
-        said.item,
-        said.annotator,
-        np.where(mine, said.label, (said.label + 1) % 3),
+        annotations.item,
+        annotations.annotator,
+        np.where(mine, annotations.label, (annotations.label + 1) % 3),
         items=40,
         annotators=3,
         classes=3,
     )
-    place = np.lexsort((other.annotator, other.item))
-    assert (place == np.arange(len(other))).all()
+    position = np.lexsort((other.annotator, other.item))
+    assert (position == np.arange(len(other))).all()
     again = waum(x, other, epochs=2, per_annotator=True, held_out=0)
     np.testing.assert_allclose(found.aum[mine], again.aum[mine], atol=1e-6)
     assert np.abs(found.aum[~mine] - again.aum[~mine]).max() > 0.01
 
 
 def test_other_names_of_classes_change_no_score(monkeypatch):
-    x, said, *_ = gaussians(n_items=100, hard=0.1, n_classes=3)
-    moved = np.array([2, 0, 1])[said.label]
+    x, annotations, *_ = gaussians(n_items=100, hard=0.1, n_classes=3)
+    moved = np.array([2, 0, 1])[annotations.label]
     renamed = Annotations.from_codes(
-        said.item, said.annotator, moved, items=100, annotators=12, classes=3
+        annotations.item, annotations.annotator, moved, items=100, annotators=12, classes=3
     )
     made = Trainee.classifier
 
@@ -289,7 +292,7 @@ def test_other_names_of_classes_change_no_score(monkeypatch):
         return classifier
 
     monkeypatch.setattr(Trainee, "classifier", without_a_start)
-    one, other = (waum(x, each, epochs=5, alpha=0.1) for each in (said, renamed))
+    one, other = (waum(x, each, epochs=5, alpha=0.1) for each in (annotations, renamed))
     np.testing.assert_allclose(one.waum, other.waum, atol=1e-5)
     np.testing.assert_array_equal(one.pruned, other.pruned)
     np.testing.assert_allclose(one.posterior, other.posterior[:, [2, 0, 1]], atol=1e-9)
@@ -297,12 +300,12 @@ def test_other_names_of_classes_change_no_score(monkeypatch):
 
 @pytest.mark.parametrize("method", ["aumc", "waum", "waum per annotator"])
 def test_items_with_random_labels_rank_low(method):
-    x, said, _, random = gaussians(n_items=500, hard=0.02, per_item=5, n_annotators=8)
+    x, annotations, _, random = gaussians(n_items=500, hard=0.02, per_item=5, n_annotators=8)
     how = {"epochs": 20, "seed": 1}
     if method == "aumc":
-        score = aumc(x, said, margin="top2", scale="probabilities", **how).score
+        score = aumc(x, annotations, margin="top2", scale="probabilities", **how).score
     else:
-        score = waum(x, said, per_annotator="per" in method, **how).score
+        score = waum(x, annotations, per_annotator="per" in method, **how).score
     lowest = np.argsort(score)[:50]  # a tenth
     assert random[lowest].sum() >= 7  # of ten, where chance puts one
 
@@ -333,8 +336,8 @@ def test_a_class_that_does_not_exist_tells_where_wrong_labels_begin():
 
 
 def test_items_without_labels_are_neither_learned_nor_left_out():
-    x, said, truth, _ = gaussians(n_items=60)
-    silent = said.keep(said.item != 7)
+    x, annotations, truth, _ = gaussians(n_items=60)
+    silent = annotations.keep(annotations.item != 7)
     found = waum(x, silent, epochs=2)
     assert np.isnan(found.waum).tolist() == [item == 7 for item in range(60)]
     assert not found.pruned[7]
@@ -348,8 +351,8 @@ def test_items_without_labels_are_neither_learned_nor_left_out():
 
 
 def test_nobody_trusted_leaves_no_score():
-    x, said, *_ = gaussians(n_items=30)
-    found = waum(x, said, epochs=2, matrices=np.zeros((12, 3, 3)))
+    x, annotations, *_ = gaussians(n_items=30)
+    found = waum(x, annotations, epochs=2, matrices=np.zeros((12, 3, 3)))
     assert np.isnan(found.waum).all()
     assert not found.pruned.any()
     assert np.isnan(found.quantile)
@@ -367,47 +370,51 @@ def test_scores_of_all_epochs_are_kept_where_wanted():
 
 
 def test_the_same_seed_gives_the_same_scores_and_leaves_torch_alone():
-    x, said, *_ = gaussians(n_items=40)
+    x, annotations, *_ = gaussians(n_items=40)
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    one = waum(x, said, epochs=2, seed=3)
+    one = waum(x, annotations, epochs=2, seed=3)
     assert torch.equal(before, torch.get_rng_state())
-    np.testing.assert_array_equal(one.waum, waum(x, said, epochs=2, seed=3).waum)
-    assert not np.array_equal(one.waum, waum(x, said, epochs=2, seed=4).waum)
+    np.testing.assert_array_equal(one.waum, waum(x, annotations, epochs=2, seed=3).waum)
+    assert not np.array_equal(one.waum, waum(x, annotations, epochs=2, seed=4).waum)
 
 
 def test_training_ends_where_labels_held_out_are_foreseen_best():
     rng = np.random.default_rng(0)
-    x, said, *_ = gaussians(n_items=80, n_annotators=3, skill=0.7)
+    x, annotations, *_ = gaussians(n_items=80, n_annotators=3, skill=0.7)
     wide = np.concatenate([x, rng.normal(size=(80, 300))], axis=1)  # much to learn by heart
     how = {"epochs": 40, "dropout": 0.0, "input_dropout": 0.0, "lr": 0.01}
-    early = waum(wide, said, **how)
+    early = waum(wide, annotations, **how)
     assert early.epochs < 20
     assert (
-        waum(wide, said, **how | {"epochs": early.epochs, "held_out": 0.0}).epochs == early.epochs
+        waum(wide, annotations, **how | {"epochs": early.epochs, "held_out": 0.0}).epochs
+        == early.epochs
     )
     np.testing.assert_array_equal(
-        early.waum, waum(wide, said, **how | {"epochs": early.epochs, "held_out": 0.0}).waum
+        early.waum, waum(wide, annotations, **how | {"epochs": early.epochs, "held_out": 0.0}).waum
     )
-    whole = waum(wide, said, **how | {"held_out": 0.0})
+    whole = waum(wide, annotations, **how | {"held_out": 0.0})
     assert whole.epochs == 40
     assert whole.learned > early.learned
-    alone = waum(wide, said, per_annotator=True, **how)
+    alone = waum(wide, annotations, per_annotator=True, **how)
     assert alone.epochs < 20
 
 
 def test_with_nothing_to_hold_out_it_goes_to_the_last_epoch():
-    said = Annotations.from_columns("ab", "xy", "01")
-    assert waum(np.eye(2), said, epochs=3).epochs == 3
+    annotations = Annotations.from_columns("ab", "xy", "01")
+    assert waum(np.eye(2), annotations, epochs=3).epochs == 3
 
 
 @pytest.mark.parametrize("per_annotator", [False, True])
 def test_a_training_that_was_interrupted_ends_with_the_same_margins(tmp_path, per_annotator):
-    x, said, *_ = gaussians(n_items=60, n_annotators=3)
+    x, annotations, *_ = gaussians(n_items=60, n_annotators=3)
     if per_annotator:
-        x, said = x[:20], said.subset(items=said.items[:20], annotators=said.annotators[:2])
+        x, annotations = (
+            x[:20],
+            annotations.subset(items=annotations.items[:20], annotators=annotations.annotators[:2]),
+        )
     how = {"batch": 8, "save_every": 3, "per_annotator": per_annotator, "encoder": "mlp[hidden=8]"}
-    whole = waum(x, said, epochs=4, **how)
+    whole = waum(x, annotations, epochs=4, **how)
 
     told, stopped = 0, 3 if per_annotator else 44
 
@@ -419,35 +426,35 @@ def test_a_training_that_was_interrupted_ends_with_the_same_margins(tmp_path, pe
 
     folder = tmp_path / "run"
     with pytest.raises(InterruptedError):
-        waum(x, said, epochs=4, folder=folder, progress=stop, **how)
-    again = waum(x, said, epochs=4, folder=folder, resume=True, **how)
+        waum(x, annotations, epochs=4, folder=folder, progress=stop, **how)
+    again = waum(x, annotations, epochs=4, folder=folder, resume=True, **how)
     np.testing.assert_array_equal(whole.waum, again.waum)
     np.testing.assert_array_equal(whole.aum, again.aum)
-    ended = waum(x, said, epochs=4, folder=folder, resume=True, **how)
+    ended = waum(x, annotations, epochs=4, folder=folder, resume=True, **how)
     np.testing.assert_array_equal(whole.aum, ended.aum)
 
 
 def test_mistakes_are_told():
-    x, said, *_ = gaussians(n_items=30)
+    x, annotations, *_ = gaussians(n_items=30)
     for wrong, message in {
         "alpha": "alpha = 2",
         "margin": "margin = 2",
         "normalise": "did you mean normalize?",
     }.items():
         with pytest.raises(MethodError, match=message):
-            waum(x, said, **{wrong: 2})
+            waum(x, annotations, **{wrong: 2})
     with pytest.raises(MethodError, match="3 classes, but margins with top = 3 need 4"):
-        waum(x, said, top=3)
+        waum(x, annotations, top=3)
     with pytest.raises(DataError, match="29 inputs, but annotations on 30 items"):
-        waum(x[:-1], said)
+        waum(x[:-1], annotations)
     with pytest.raises(DataError, match="several labels, but AUM learns one"):
-        aum(x, said)
+        aum(x, annotations)
     with pytest.raises(DataError, match="one label per item"):
         aum(x, np.zeros((30, 2)))
     with pytest.raises(DataError, match="confusion matrices"):
-        waum(x, said, matrices=np.ones((2, 3, 3)))
+        waum(x, annotations, matrices=np.ones((2, 3, 3)))
     with pytest.raises(OptionError, match="identity takes features"):
-        waum(["a text"] * 30, said, encoder="identity")
+        waum(["a text"] * 30, annotations, encoder="identity")
 
 
 # The command
@@ -471,15 +478,15 @@ def pictures(tmp_path_factory):
         kind = item % 3
         noise = rng.normal(0, 30, (SIDE, SIDE, 3))
         pixels = noise + (255 * shapes[kind][:, :, None] if item >= 4 else 128)
-        place = folder / "train" / NAMES[kind] / f"shape-{item}.png"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(place)
+        position = folder / "train" / NAMES[kind] / f"shape-{item}.png"
+        position.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(position)
         for annotator in range(3):
             label = kind if item >= 4 else (item + annotator) % 3
             rows.append((item, annotator, label))
     item, annotator, label = (np.array(each) for each in zip(*rows, strict=True))
-    said = Annotations.from_codes(item, annotator, label, items=40, annotators=3, classes=3)
-    write_folder(folder, said, notes={"name": "shapes", "label_names": NAMES})
+    annotations = Annotations.from_codes(item, annotator, label, items=40, annotators=3, classes=3)
+    write_folder(folder, annotations, notes={"name": "shapes", "label_names": NAMES})
     return folder
 
 
@@ -498,21 +505,21 @@ def read_csv(path):
 def test_waum_writes_what_peerannot_writes(pictures):
     done = identify(pictures, "-s", "WAUM", "-K", 3, "--labels", pictures / "answers.json")
     assert b"4 of 40 items are too hard" in done.stderr
-    place = pictures / "identification" / "conv4" / "waum_0.1_yang"
-    rows = read_csv(place / "waum.csv")
+    position = pictures / "identification" / "conv4" / "waum_0.1_yang"
+    rows = read_csv(position / "waum.csv")
     assert list(rows[0]) == ["index", "task", "waum"]
     assert len(rows) == 40
     files = sorted((pictures / "train").rglob("*.png"), key=lambda file: (file.parent, file.name))
     assert [files[int(row["index"])].name for row in rows] == [row["task"] for row in rows]
-    areas = json.loads((place / "aum_per_worker.json").read_text("utf-8"))
-    weights = json.loads((place / "score_per_worker.json").read_text("utf-8"))
+    areas = json.loads((position / "aum_per_worker.json").read_text("utf-8"))
+    weights = json.loads((position / "score_per_worker.json").read_text("utf-8"))
     for row in rows:
         area, weight = (
             np.array([each[row["index"]][who] for who in "012"]) for each in (areas, weights)
         )
         mean = (weight * area).sum() / weight.sum()
         assert float(row["waum"]) == pytest.approx(mean, abs=1e-9)
-    removed = np.loadtxt(place / "too_hard_0.1.txt", dtype=int)  # as peerannot reads it
+    removed = np.loadtxt(position / "too_hard_0.1.txt", dtype=int)  # as peerannot reads it
     lowest = sorted(rows, key=lambda row: float(row["waum"]))[:4]
     assert {(int(row["index"]), int(row["task"][6:-4])) for row in lowest} == set(
         map(tuple, removed.tolist())
@@ -521,7 +528,7 @@ def test_waum_writes_what_peerannot_writes(pictures):
     assert labels.shape == (40, 3)
     kept = ~np.isin(np.arange(40), removed[:, 1])
     np.testing.assert_allclose(labels.sum(axis=1), kept)
-    assert (place / "hardest.png").read_bytes().startswith(b"\x89PNG")
+    assert (position / "hardest.png").read_bytes().startswith(b"\x89PNG")
     assert not (Path.cwd() / "temp").exists()
 
 
@@ -544,10 +551,10 @@ def test_what_is_too_hard_can_be_removed(pictures, tmp_path):
 @pytest.mark.parametrize("name", ["aum", "AUMC"])
 def test_aum_writes_what_peerannot_writes(pictures, name):
     identify(pictures, "-s", name, "--held-out", 0, "--use-pleiss")
-    place = pictures / "identification" / "conv4" / name.lower()
-    values = read_csv(place / "aum_values.csv")
+    position = pictures / "identification" / "conv4" / name.lower()
+    values = read_csv(position / "aum_values.csv")
     assert list(values[0]) == ["sample_id", "filename", "AUM_yang", "AUM_pleiss"]
-    records = read_csv(place / "full_aum_records.csv")
+    records = read_csv(position / "full_aum_records.csv")
     assert len(records) == 80  # of two epochs
     for row in values[:5]:
         mine = [each for each in records if each["index"] == row["sample_id"]]
@@ -558,7 +565,7 @@ def test_aum_writes_what_peerannot_writes(pictures, name):
         if name == "aum":  # the label is the folder that the image lies in
             assert int(mine[0]["label"]) == int(row["filename"][6:-4]) % 3
     lowest = sorted(values, key=lambda row: float(row["AUM_pleiss"]))[:4]
-    removed = np.loadtxt(place / "too_hard_0.1.txt", dtype=int)
+    removed = np.loadtxt(position / "too_hard_0.1.txt", dtype=int)
     assert {int(row["sample_id"]) for row in lowest} == set(removed[:, 0].tolist())
 
 
@@ -571,8 +578,8 @@ def test_labels_for_aum_can_be_given(pictures, tmp_path):
 
 def test_every_annotator_can_have_a_network(pictures, tmp_path):
     identify(pictures, "-s", "WAUM_perworker", "--folder", tmp_path)
-    place = tmp_path / "identification" / "conv4" / "waum_perworker_0.1_yang"
-    assert len(read_csv(place / "waum.csv")) == 40
+    position = tmp_path / "identification" / "conv4" / "waum_perworker_0.1_yang"
+    assert len(read_csv(position / "waum.csv")) == 40
     assert (tmp_path / "labels" / "labels_waum_perworker_0.1.npy").exists()
 
 
@@ -589,21 +596,21 @@ def test_texts_become_a_page(tmp_path):
     done = run("identify", "answers.csv", "-s", "waum", "--n-epochs", 2, "--json", cwd=tmp_path)
     told = json.loads(done.stdout)
     assert set(told["values"]) == {f"i{number}" for number in range(8)}
-    place = tmp_path / "identification" / "minilm" / "waum_0.01_yang"
-    page = (place / "hardest.html").read_text("utf-8")
+    position = tmp_path / "identification" / "minilm" / "waum_0.01_yang"
+    page = (position / "hardest.html").read_text("utf-8")
     assert "&lt;b&gt;red&lt;/b&gt;" in page
     assert "<b>red" not in page
     assert "a: 3" in page
-    lines = (place / "too_hard_0.01.txt").read_text("utf-8").splitlines()
+    lines = (position / "too_hard_0.01.txt").read_text("utf-8").splitlines()
     assert [line.split("\t")[1] for line in lines] == told["too_hard"]
 
 
 def test_features_will_do_and_the_table_can_be_kept(tmp_path):
-    x, said, *_ = gaussians(n_items=30)
+    x, annotations, *_ = gaussians(n_items=30)
     np.savez(tmp_path / "features.npz", x=x)
     with (tmp_path / "answers.csv").open("w", encoding="utf-8") as file:
         file.write("item,annotator,label\n")
-        for row in zip(said.item, said.annotator, said.label, strict=True):
+        for row in zip(annotations.item, annotations.annotator, annotations.label, strict=True):
             file.write(",".join(map(str, row)) + "\n")
     done = run(
         *("identify", "answers.csv", "-s", "waum", "--inputs", "features.npz", "--n-epochs", 2),

@@ -29,7 +29,7 @@ PARTS = 12
 def outcome(path, **options):
     """Return annotations, or the message; anything else fails the test."""
     try:
-        return examine(path, **options).said
+        return examine(path, **options).annotations
     except DataError as problem:
         told = str(problem)
         assert "\n" not in told
@@ -189,10 +189,10 @@ def test_names_in_archives_are_only_names(members, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("place", range(0, 80, 4))
-def test_a_damaged_archive_ends_well(place, tmp_path):
+@pytest.mark.parametrize("position", range(0, 80, 4))
+def test_a_damaged_archive_ends_well(position, tmp_path):
     body = bytearray(archive({"ann.jsonl": b'{"id":1,"text":"a","label":["x"]}\n' * 50}))
-    body[place % len(body)] ^= 0xFF
+    body[position % len(body)] ^= 0xFF
     outcome(written(tmp_path, bytes(body)))
 
 

@@ -40,8 +40,8 @@ def crowd(strategy="hammer-spammer[ratio=0.4]", **options):
     return simulate(strategy, **given_options)
 
 
-def quick(said, **options):
-    return identify(said, models=False, copying=False, **options)
+def quick(annotations, **options):
+    return identify(annotations, models=False, copying=False, **options)
 
 
 def auc(value, good):
@@ -138,7 +138,7 @@ def test_fitted_hammers_and_spammers_score_as_they_did_in_our_notes(n_classes, m
     made = crowd(
         "hammer-spammer[ratio=0.5]", n_items=300, n_annotators=20, n_classes=n_classes, feedback=7
     )
-    result = aggregate(made.said, "dawid-skene")
+    result = aggregate(made.annotations, "dawid-skene")
     value = spam_score(result.params.confusion)
     assert (value[:10] > 0.97).all()
     assert (value[10:] < most).all()
@@ -149,8 +149,8 @@ def test_spammers_are_ranked_below_hammers_from_ten_labels_on(n_classes):
     found = []
     for seed in range(3):
         made = crowd(n_items=200, n_annotators=100, n_classes=n_classes, workerload=10, seed=seed)
-        assert made.said.labels_per_annotator.max() <= 10
-        found.append(auc(quick(made.said).spam_score, np.arange(100) < 60))
+        assert made.annotations.labels_per_annotator.max() <= 10
+        found.append(auc(quick(made.annotations).spam_score, np.arange(100) < 60))
     assert np.mean(found) >= 0.98
 
 
@@ -166,7 +166,7 @@ def test_the_spam_score_ranks_students_and_teachers_better_than_agreement_does()
             seed=seed,
             fast=True,
         )
-        found, true = quick(made.said), spam_score(made.crowd.confusion)
+        found, true = quick(made.annotations), spam_score(made.crowd.confusion)
         gain.append(
             spearmanr(found.spam_score, true)[0] - spearmanr(found.habits.agreement, true)[0]
         )
@@ -179,53 +179,53 @@ def test_the_spam_score_ranks_students_and_teachers_better_than_agreement_does()
 @pytest.mark.parametrize("method", ["dawid-skene", "bcc", "mace[method=em]", "glad", "one-coin"])
 def test_leaving_somebody_out_is_exact_under_the_fitted_crowd(method):
     """The belief without an annotator is that of the same crowd which never asked them."""
-    said = crowd("independent-confusion", n_items=40).said
-    result = aggregate(said, method)
+    annotations = crowd("independent-confusion", n_items=40).annotations
+    result = aggregate(annotations, method)
     view = others(result)
     found = np.concatenate([view.without(rows) for rows in view.pieces()])
-    for person in range(said.n_annotators):
-        mine = said.annotator == person
-        rest = said.keep(~mine)
+    for person in range(annotations.n_annotators):
+        mine = annotations.annotator == person
+        rest = annotations.keep(~mine)
         if method == "glad":  # predicting would forget how hard the items are
             chances = aggregators.create(method).chances(result.params, rest.item, rest.annotator)
             logs = np.log(chances[np.arange(len(rest)), :, rest.label])
-            joint = np.tile(np.log(result.params.prior), (said.n_items, 1))
+            joint = np.tile(np.log(result.params.prior), (annotations.n_items, 1))
             np.add.at(joint, rest.item, logs)
-            belief = np.exp(joint - joint.max(axis=1, keepdims=True))
-            belief /= belief.sum(axis=1, keepdims=True)
+            posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
+            posterior /= posterior.sum(axis=1, keepdims=True)
         else:
-            belief = result.predict(rest).posterior
-        np.testing.assert_allclose(found[mine], belief[said.item[mine]], atol=1e-8)
+            posterior = result.predict(rest).posterior
+        np.testing.assert_allclose(found[mine], posterior[annotations.item[mine]], atol=1e-8)
 
 
 def test_leaving_somebody_out_survives_hundreds_of_labels_on_an_item():
-    said = Annotations.from_matrix(np.tile([0, 1], (600, 1)).T)
-    view = others(aggregate(said, "dawid-skene"))
-    belief = view.without(next(view.pieces()))
-    assert np.isfinite(belief).all()
-    np.testing.assert_allclose(belief.sum(axis=1), 1)
+    annotations = Annotations.from_matrix(np.tile([0, 1], (600, 1)).T)
+    view = others(aggregate(annotations, "dawid-skene"))
+    posterior = view.without(next(view.pieces()))
+    assert np.isfinite(posterior).all()
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
 
 @settings(max_examples=30, deadline=None)
 @given(rows=annotation_rows())
 def test_under_votes_nobody_votes_for_themselves(rows):
-    said = relation(rows)
-    view = others(aggregate(said, "naive-soft"))
+    annotations = relation(rows)
+    view = others(aggregate(annotations, "naive-soft"))
     found = np.concatenate([view.without(piece) for piece in view.pieces()])
-    heard = heard_others(said)
-    all_rows = rows_of(said)
-    for place, (item, annotator, _) in enumerate(all_rows):
+    heard = heard_others(annotations)
+    all_rows = rows_of(annotations)
+    for position, (item, annotator, _) in enumerate(all_rows):
         left = [label for i, a, label in all_rows if i == item and a != annotator]
-        assert heard[place] == bool(left)
+        assert heard[position] == bool(left)
         if left:
             votes = Counter(left)
-            expected = [votes[name] / len(left) for name in said.classes.tolist()]
-            np.testing.assert_allclose(found[place], expected, atol=1e-12)
+            expected = [votes[name] / len(left) for name in annotations.classes.tolist()]
+            np.testing.assert_allclose(found[position], expected, atol=1e-12)
 
 
 def test_weights_of_votes_count_and_negative_ones_count_for_the_others():
-    said = relation([("a", "x", "0"), ("a", "y", "1"), ("a", "z", "2")])
-    fitted = aggregate(said, "wawa")
+    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("a", "z", "2")])
+    fitted = aggregate(annotations, "wawa")
     params = fitted.params._replace(weight=np.array([3.0, 1.0, -2.0]))
     view = others(type(fitted)(**{**vars(fitted), "params": params}))
     found = view.without(slice(0, 3))
@@ -234,11 +234,11 @@ def test_weights_of_votes_count_and_negative_ones_count_for_the_others():
 
 
 def test_gold_stays_what_it_is():
-    said = relation([("a", "x", "0"), ("a", "y", "0"), ("b", "x", "1")])
-    gold = gold_codes(said, {"a": "1", "b": "1"})
-    view = others(aggregate(said, "dawid-skene", gold={"a": "1", "b": "1"}), gold)
+    annotations = relation([("a", "x", "0"), ("a", "y", "0"), ("b", "x", "1")])
+    gold = gold_codes(annotations, {"a": "1", "b": "1"})
+    view = others(aggregate(annotations, "dawid-skene", gold={"a": "1", "b": "1"}), gold)
     np.testing.assert_array_equal(view.without(slice(0, 3)), [[0, 1]] * 3)
-    found = quick(said, gold={"a": "1", "b": "1"})
+    found = quick(annotations, gold={"a": "1", "b": "1"})
     assert found.accuracy.among.tolist() == [2, 1]
     assert found.accuracy.value.tolist() == [0.5, 0]
     assert found.gold.value.tolist() == [0.5, 0]
@@ -247,27 +247,29 @@ def test_gold_stays_what_it_is():
 @settings(max_examples=25, deadline=None)
 @given(rows=annotation_rows())
 def test_accuracy_is_the_share_of_labels_that_most_of_the_others_gave(rows):
-    said = relation(rows)
-    found = quick(said, result=aggregate(said, "majority"))
+    annotations = relation(rows)
+    found = quick(annotations, result=aggregate(annotations, "majority"))
     credit = defaultdict(list)
-    for item, annotator, label in rows_of(said):
-        left = Counter(x for i, a, x in rows_of(said) if i == item and a != annotator)
+    for item, annotator, label in rows_of(annotations):
+        left = Counter(x for i, a, x in rows_of(annotations) if i == item and a != annotator)
         if left:
             best = [name for name, votes in left.items() if votes == max(left.values())]
             credit[annotator].append((label in best) / len(best))
-    for place, name in enumerate(said.annotators.tolist()):
-        assert found.accuracy.among[place] == len(credit[name])
+    for position, name in enumerate(annotations.annotators.tolist()):
+        assert found.accuracy.among[position] == len(credit[name])
         if credit[name]:
-            assert found.accuracy.value[place] == pytest.approx(np.mean(credit[name]))
+            assert found.accuracy.value[position] == pytest.approx(np.mean(credit[name]))
         else:
-            assert np.isnan(found.accuracy.value[place])
+            assert np.isnan(found.accuracy.value[position])
 
 
 def test_bias_names_the_class_that_is_overused():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 200)
-    said = Annotations.from_matrix(np.stack([truth, truth, truth, np.maximum(truth, 1)], axis=1))
-    found = quick(said)
+    annotations = Annotations.from_matrix(
+        np.stack([truth, truth, truth, np.maximum(truth, 1)], axis=1)
+    )
+    found = quick(annotations)
     lazy = (truth == 0).mean()
     assert found.bias[3] == pytest.approx(lazy, abs=0.02)
     assert found.overused[3] == "1"
@@ -303,11 +305,11 @@ def test_habits_are_what_counting_one_by_one_gives(rows, data):
     times = data.draw(st.permutations(range(len(rows))))
     item, annotator, label = zip(*rows, strict=True)
     took = data.draw(st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         item, annotator, label, time=np.array(times), duration=np.array(took, dtype=float)
     )
-    found = habits(said)
-    for place, name in enumerate(said.annotators.tolist()):
+    found = habits(annotations)
+    for position, name in enumerate(annotations.annotators.tolist()):
         mine = sorted(
             (time, x, i, seconds)
             for i, a, x, time, seconds in zip(item, annotator, label, times, took, strict=True)
@@ -319,20 +321,20 @@ def test_habits_are_what_counting_one_by_one_gives(rows, data):
             longest = max(longest, now)
         counts = Counter(x for _, x, _, _ in mine)
         met = [x == y for _, x, i, _ in mine for j, b, y in rows if i == j and b != name]
-        assert found.labels[place] == len(mine)
-        assert found.classes_used[place] == len(counts)
-        assert found.top_share[place] == pytest.approx(max(counts.values()) / len(mine))
-        assert found.longest_run[place] == longest
-        assert found.seconds[place] == np.median([seconds for *_, seconds in mine])
+        assert found.labels[position] == len(mine)
+        assert found.classes_used[position] == len(counts)
+        assert found.top_share[position] == pytest.approx(max(counts.values()) / len(mine))
+        assert found.longest_run[position] == longest
+        assert found.seconds[position] == np.median([seconds for *_, seconds in mine])
         if met:
-            assert found.agreement[place] == pytest.approx(np.mean(met))
+            assert found.agreement[position] == pytest.approx(np.mean(met))
         else:
-            assert np.isnan(found.agreement[place])
+            assert np.isnan(found.agreement[position])
 
 
 def test_without_times_there_are_no_runs_and_no_drift():
-    said = crowd().said
-    found = quick(said)
+    annotations = crowd().annotations
+    found = quick(annotations)
     assert np.isnan(found.habits.longest_run).all()
     assert np.isnan(found.habits.seconds).all()
     assert np.isnan(found.drift).all()
@@ -345,10 +347,10 @@ def test_who_gets_worse_over_time_is_told():
     truth = rng.integers(0, 2, 400)
     labels = np.stack([truth] * 4, axis=1)
     labels[200:, 3] = rng.integers(0, 2, 200)
-    said = Annotations.from_matrix(labels)
-    stamp = np.datetime64("2026-01-01") + said.item.astype("timedelta64[h]")
-    said = Annotations(**{**vars(said), "columns": {"time": stamp}})
-    found = quick(said)
+    annotations = Annotations.from_matrix(labels)
+    stamp = np.datetime64("2026-01-01") + annotations.item.astype("timedelta64[h]")
+    annotations = Annotations(**{**vars(annotations), "columns": {"time": stamp}})
+    found = quick(annotations)
     assert found.first_half[3] == 1
     assert found.second_half[3] < 0.65
     assert found.drift[3] < 1e-6
@@ -396,16 +398,19 @@ def test_who_always_says_the_common_class_is_no_expert():
 
 def test_where_everybody_guesses_nobody_is_called_good():
     rng = np.random.default_rng(8)
-    said = Annotations.from_matrix(rng.integers(0, 4, (30, 3)))
-    found = quick(said, result=aggregate(said, "naive-soft"))
+    annotations = Annotations.from_matrix(rng.integers(0, 4, (30, 3)))
+    found = quick(annotations, result=aggregate(annotations, "naive-soft"))
     assert not set(found.verdict.tolist()) & {"expert", "fine"}
 
 
 def test_verdicts_follow_the_truth_on_real_data():
-    said, truth = shared("bluebirds"), shared_truth("bluebirds")
-    found = identify(said, models=False)
-    known = gold_codes(said, truth)[said.item]
-    right = np.bincount(said.annotator, known == said.label) / said.labels_per_annotator
+    annotations, truth = shared("bluebirds"), shared_truth("bluebirds")
+    found = identify(annotations, models=False)
+    known = gold_codes(annotations, truth)[annotations.item]
+    right = (
+        np.bincount(annotations.annotator, known == annotations.label)
+        / annotations.labels_per_annotator
+    )
     mean = {word: right[found.verdict == word].mean() for word in found.verdict_counts}
     assert mean["spammer"] < 0.55 < mean["fine"] < mean["expert"]
     assert not found.copies.flagged.any()
@@ -413,21 +418,21 @@ def test_verdicts_follow_the_truth_on_real_data():
 
 def test_models_and_communities_come_on_demand():
     made = crowd("community", n_items=300, n_annotators=20, feedback=10)
-    found = identify(made.said, models=True, communities=3, copying=False)
-    expected = aggregate(made.said, "glad").params.ability
+    found = identify(made.annotations, models=True, communities=3, copying=False)
+    expected = aggregate(made.annotations, "glad").params.ability
     np.testing.assert_allclose(found.ability, expected)
     assert np.isfinite(found.competence).all()
     assert set(found.community.tolist()) <= {0, 1, 2}
-    without = quick(made.said)
+    without = quick(made.annotations)
     assert np.isnan(without.ability).all()
     assert (without.community == -1).all()
 
 
 def test_a_result_on_other_annotations_is_refused():
     with pytest.raises(DataError, match="other annotations"):
-        identify(crowd().said, aggregate(crowd(seed=1).said, "majority"))
+        identify(crowd().annotations, aggregate(crowd(seed=1).annotations, "majority"))
     with pytest.raises(OptionError, match="level = 2"):
-        identify(crowd().said, level=2)
+        identify(crowd().annotations, level=2)
 
 
 @settings(max_examples=25, deadline=None)
@@ -435,11 +440,13 @@ def test_a_result_on_other_annotations_is_refused():
 def test_whatever_was_said_everybody_gets_a_verdict(rows):
     there, back = (identify(relation(order), models=False) for order in (rows, rows[::-1]))
     assert there.verdict.tolist() == back.verdict.tolist()
-    assert len(there.evidence) == there.said.n_annotators
+    assert len(there.evidence) == there.annotations.n_annotators
     told = json.loads(json.dumps(there.as_dict(), allow_nan=False))
-    assert {row["annotator"] for row in told["annotators"]} == set(there.said.annotators.tolist())
+    assert {row["annotator"] for row in told["annotators"]} == set(
+        there.annotations.annotators.tolist()
+    )
     for name, values in there.table().items():
-        assert len(values) == there.said.n_annotators, name
+        assert len(values) == there.annotations.n_annotators, name
 
 
 # Copies
@@ -447,7 +454,7 @@ def test_whatever_was_said_everybody_gets_a_verdict(rows):
 
 def families(made):
     """Return the teacher of everybody, teachers being their own."""
-    family = np.arange(made.said.n_annotators)
+    family = np.arange(made.annotations.n_annotators)
     student, teacher = made.extras["student_teacher_association"].T
     family[student] = teacher
     return family
@@ -467,7 +474,7 @@ def test_students_who_copy_are_found(ratio, n_classes):
             feedback=None,
             seed=seed,
         )
-        found, family = copies(made.said), families(made)
+        found, family = copies(made.annotations), families(made)
         assert (found.common == 100).all()
         same = family[found.one] == family[found.other]
         taught = same & ((family[found.one] == found.one) | (family[found.other] == found.other))
@@ -490,8 +497,8 @@ def test_a_clique_that_has_taken_over_the_model_is_still_found():
     family = families(made)
     clique = np.bincount(family).argmax()
     assert (family == clique).sum() == 6
-    assert (aggregate(made.said, "dawid-skene-map").label == made.truth).mean() < 0.5
-    found = copies(made.said)
+    assert (aggregate(made.annotations, "dawid-skene-map").label == made.truth).mean() < 0.5
+    found = copies(made.annotations)
     assert len(set(found.cluster[family == clique].tolist())) == 1
     assert (found.cluster[family == clique] >= 0).all()
 
@@ -499,15 +506,17 @@ def test_a_clique_that_has_taken_over_the_model_is_still_found():
 def test_people_on_their_own_are_not_flagged():
     for seed in range(4):
         made = crowd("independent-confusion", n_items=300, n_annotators=20, feedback=10, seed=seed)
-        assert not copies(made.said).flagged.any()
+        assert not copies(made.annotations).flagged.any()
 
 
 def test_pairs_are_counted_as_one_by_one():
     made = crowd("student-teacher[ratio=0.5,copy_prob=0.5]", n_items=60)
-    said = made.said.merge(relation([("0", "0", "1"), ("0", "0", "2")]))  # said again: left aside
-    found = copies(said, least=5)
+    annotations = made.annotations.merge(
+        relation([("0", "0", "1"), ("0", "0", "2")])
+    )  # said again: left aside
+    found = copies(annotations, least=5)
     given_once = defaultdict(dict)
-    for item, annotator, label in rows_of(said):
+    for item, annotator, label in rows_of(annotations):
         again = annotator in given_once[item]
         given_once[item][annotator] = None if again else label
     meet = Counter()
@@ -518,37 +527,39 @@ def test_pairs_are_counted_as_one_by_one():
             meet[one, other] += 1
             same[one, other] += named[one] == named[other]
     shown = {
-        (said.annotators[a], said.annotators[b]): (c, e)
+        (annotations.annotators[a], annotations.annotators[b]): (c, e)
         for a, b, c, e in zip(found.one, found.other, found.common, found.equal, strict=True)
     }
     assert shown == {pair: (n, same[pair]) for pair, n in meet.items() if n >= 5}
 
 
 def test_what_is_expected_of_a_pair_is_what_the_model_says():
-    said = crowd("independent-confusion", n_items=40, n_annotators=4, feedback=None).said
-    result = aggregate(said, "dawid-skene-map")
-    found = copies(said, result)
+    annotations = crowd(
+        "independent-confusion", n_items=40, n_annotators=4, feedback=None
+    ).annotations
+    result = aggregate(annotations, "dawid-skene-map")
+    found = copies(annotations, result)
     view = others(result)
     matrices = view.record.counts + np.where(np.eye(3, dtype=bool), 0.7, 0.15)
     matrices /= matrices.sum(axis=2, keepdims=True)
     log_given = result.params.log_given.reshape(4, 3, 3)  # (annotator, given, true)
-    answer = np.empty((said.n_items, 4), dtype=int)
-    answer[said.item, said.annotator] = said.label
-    for place, (a, b) in enumerate(zip(found.one, found.other, strict=True)):
+    answer = np.empty((annotations.n_items, 4), dtype=int)
+    answer[annotations.item, annotations.annotator] = annotations.label
+    for position, (a, b) in enumerate(zip(found.one, found.other, strict=True)):
         expected = variance = 0.0
         for row in answer:
             rest = sum(log_given[c, row[c]] for c in range(4) if c not in (a, b))
-            belief = np.exp(result.params.log_prior + rest)
-            belief /= belief.sum()
-            equal = belief @ (matrices[a] * matrices[b]).sum(axis=1)
+            posterior = np.exp(result.params.log_prior + rest)
+            posterior /= posterior.sum()
+            equal = posterior @ (matrices[a] * matrices[b]).sum(axis=1)
             expected, variance = expected + equal, variance + equal * (1 - equal)
-        assert found.expected[place] == pytest.approx(expected)
-        assert found.deviation[place] == pytest.approx(np.sqrt(variance))
+        assert found.expected[position] == pytest.approx(expected)
+        assert found.deviation[position] == pytest.approx(np.sqrt(variance))
 
 
 def test_with_many_meetings_a_part_of_the_items_is_looked_at():
     made = crowd("student-teacher[ratio=0.3,copy_prob=0.9]", n_items=400, feedback=None)
-    found = copies(made.said, most=6000)
+    found = copies(made.annotations, most=6000)
     assert 0 < found.looked < 0.5
     assert found.common.max() < 300
     same = families(made)[found.one] == families(made)[found.other]
@@ -566,7 +577,7 @@ def test_of_many_tests_only_so_many_are_believed_wrongly():
 
 def test_two_annotators_need_an_item_in_common():
     with pytest.raises(OptionError, match="least = 0"):
-        copies(crowd().said, least=0)
+        copies(crowd().annotations, least=0)
     assert len(copies(relation([("a", "x", "0"), ("b", "y", "1")])).pairs) == 0
 
 
@@ -592,33 +603,35 @@ def test_rules_that_cannot_be_read_are_refused(rule):
 
 def test_cleaning_drops_what_the_rules_say_and_tells_what_changes():
     made = crowd(n_items=60)
-    scores = quick(made.said)
-    found = clean(made.said, ["verdict == spammer", "labels < 1"])
+    scores = quick(made.annotations)
+    found = clean(made.annotations, ["verdict == spammer", "labels < 1"])
     bad = scores.verdict == "spammer"
-    assert set(found.annotators.tolist()) == set(made.said.annotators[bad].tolist())
-    np.testing.assert_array_equal(found.dropped, bad[made.said.annotator])
+    assert set(found.annotators.tolist()) == set(made.annotations.annotators[bad].tolist())
+    np.testing.assert_array_equal(found.dropped, bad[made.annotations.annotator])
     before, after = found.before.labels, found.after.labels
-    changed = [str(made.said.items[i]) for i in range(60) if before[i] != after[i]]
+    changed = [str(made.annotations.items[i]) for i in range(60) if before[i] != after[i]]
     assert [change.item for change in found.changes] == changed
-    assert len(found.said) + found.dropped.sum() == len(made.said)
-    assert found.after.said == found.said
+    assert len(found.annotations) + found.dropped.sum() == len(made.annotations)
+    assert found.after.annotations == found.annotations
 
 
 def test_conditions_on_annotators_and_items_meet_in_labels():
-    said = crowd(n_items=30).said
-    found = clean(said, "annotator == 0 and item.item != 3")
-    expected = (said.annotators[said.annotator] == "0") & (said.items[said.item] != "3")
+    annotations = crowd(n_items=30).annotations
+    found = clean(annotations, "annotator == 0 and item.item != 3")
+    expected = (annotations.annotators[annotations.annotator] == "0") & (
+        annotations.items[annotations.item] != "3"
+    )
     np.testing.assert_array_equal(found.dropped, expected)
 
 
 def test_nothing_holds_of_a_score_that_is_not_known():
-    said = crowd(n_items=30).said
+    annotations = crowd(n_items=30).annotations
     for sign in ("<", ">", "!=", "=="):
-        assert not clean(said, f"seconds {sign} 3").dropped.any()
+        assert not clean(annotations, f"seconds {sign} 3").dropped.any()
 
 
 def test_rules_that_make_no_sense_are_refused():
-    said = crowd(n_items=30).said
+    annotations = crowd(n_items=30).annotations
     for rule, message in {
         "nothing < 1": "no column 'nothing'",
         "item.nothing < 1": "no column 'item.nothing'",
@@ -627,7 +640,7 @@ def test_rules_that_make_no_sense_are_refused():
         "labels >= 0": "leave no label",
     }.items():
         with pytest.raises(OptionError, match=message):
-            clean(said, rule)
+            clean(annotations, rule)
 
 
 # Scores by name
@@ -635,15 +648,15 @@ def test_rules_that_make_no_sense_are_refused():
 
 @pytest.mark.parametrize("one", SCORES, ids=lambda one: one.name)
 def test_every_score_is_of_everybody_or_everything(one):
-    said = crowd(n_items=40).said
-    belief = np.full((said.n_items, 3), 1 / 3)
-    asked = Asked(said, probabilities=belief)
+    annotations = crowd(n_items=40).annotations
+    posterior = np.full((annotations.n_items, 3), 1 / 3)
+    asked = Asked(annotations, probabilities=posterior)
     if one.trains:
         pytest.importorskip("torch", reason="networks need torch")
-        gold = dict.fromkeys(said.items.tolist(), "0")
-        asked = Asked(said, inputs=belief, gold=gold, network={"epochs": 1})
+        gold = dict.fromkeys(annotations.items.tolist(), "0")
+        asked = Asked(annotations, inputs=posterior, gold=gold, network={"epochs": 1})
     found = score(asked, one.name.upper().replace("_", "-"))
-    size = {"annotator": said.n_annotators, "item": said.n_items, "crowd": 1}[one.of]
+    size = {"annotator": annotations.n_annotators, "item": annotations.n_items, "crowd": 1}[one.of]
     assert found.values.shape == (size,)
     assert sorted(found.order.tolist()) == list(range(size))
     for alias in one.aliases:
@@ -663,11 +676,11 @@ def test_scores_that_are_not_there_are_told():
         find_score("spamscores")
     for name in (one.name for one in SCORES if one.trains):
         with pytest.raises(OptionError, match="--inputs"):
-            score(crowd(n_items=20).said, name.upper())
+            score(crowd(n_items=20).annotations, name.upper())
     with pytest.raises(OptionError, match="--probabilities"):
-        score(crowd(n_items=20).said, "crowdlab")
+        score(crowd(n_items=20).annotations, "crowdlab")
     with pytest.raises(DataError, match="confusion matrices"):
-        score(Asked(crowd(n_items=20).said, matrices=np.ones((1, 3, 3))), "trace")
+        score(Asked(crowd(n_items=20).annotations, matrices=np.ones((1, 3, 3))), "trace")
 
 
 # The command
@@ -677,7 +690,7 @@ def test_scores_that_are_not_there_are_told():
 def table(tmp_path):
     from dissensus import write
 
-    write(crowd().said, tmp_path / "answers.csv")
+    write(crowd().annotations, tmp_path / "answers.csv")
     return tmp_path / "answers.csv"
 
 
@@ -738,18 +751,18 @@ def test_a_folder_gets_the_files_that_peerannot_names(tmp_path):
     made = crowd("independent-confusion", n_items=50)
     from dissensus import write
 
-    write(made.said, tmp_path / "set")
+    write(made.annotations, tmp_path / "set")
     folder = tmp_path / "set"
     options = ["-K", 3, "--n-epochs", 3, "-optim", "SGD", "--use-pleiss", "--alpha", 0.1]
     for name in ("entropy", "Spam_Score", "trace_confusion", "krippendorffalpha", "glad"):
         done = run("identify", folder, "-s", name, "--labels", folder / "answers.json", *options)
         assert done.returncode == 0, done.stderr
     kept = folder / "identification"
-    votes = made.said.votes() / made.said.votes().sum(axis=1, keepdims=True)
+    votes = made.annotations.votes() / made.annotations.votes().sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(votes > 0, votes * np.log(votes), 0).sum(axis=1)
     np.testing.assert_allclose(np.load(kept / "entropies.npy"), entropy, atol=1e-12)
-    fitted = aggregate(made.said, "DS[max_iter=50,tol=1e-6]").params.confusion
+    fitted = aggregate(made.annotations, "DS[max_iter=50,tol=1e-6]").params.confusion
     np.testing.assert_allclose(np.load(kept / "spam_score.npy"), spam_score(fitted))
     np.testing.assert_allclose(np.load(kept / "traces_confusion.npy"), trace(fitted))
     assert np.load(kept / "krippendorff_alpha.npy").shape == ()

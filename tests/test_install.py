@@ -42,9 +42,9 @@ def test_the_demo_is_a_data_set_by_name(tmp_path, monkeypatch):
     (tmp_path / "here" / "demo").mkdir(parents=True)  # a folder of that name is ./demo
     monkeypatch.chdir(tmp_path / "here")
     done = install("demo", tmp_path / "demo")
-    said, truth = demo()
-    assert done.said == said
-    assert read(tmp_path / "demo") == said
+    annotations, truth = demo()
+    assert done.annotations == annotations
+    assert read(tmp_path / "demo") == annotations
     assert read_truth(tmp_path / "demo" / "truth.csv") == truth
 
 
@@ -55,9 +55,9 @@ def test_every_simulator_is_a_data_set_by_name(name, tmp_path):
             install(name, tmp_path / "made")
         return
     done = install(name, tmp_path / "made")
-    assert read(tmp_path / "made") == done.said
-    assert done.said.n_items == 200
-    assert (done.said.labels_per_item >= 3).all()
+    assert read(tmp_path / "made") == done.annotations
+    assert done.annotations.n_items == 200
+    assert (done.annotations.labels_per_item >= 3).all()
     assert len(read_truth(tmp_path / "made")) == 200
 
 
@@ -108,16 +108,16 @@ def test_any_table_becomes_a_folder_that_keeps_its_names(tmp_path):
     (tmp_path / "a.csv").write_text("task,worker,label\nx y,ann,cat\nx y,bob,dog\nz,ann,cat\n")
     done = install(tmp_path / "a.csv", tmp_path / "set")
     expected = relation([("x y", "ann", "cat"), ("x y", "bob", "dog"), ("z", "ann", "cat")])
-    assert done.said == expected
+    assert done.annotations == expected
     assert read(tmp_path / "set") == expected
 
 
 def test_ids_with_large_gaps_are_names(tmp_path):
     (tmp_path / "a.json").write_text('{"1000000001": {"3": 0}, "1000000002": {"5": 1}}')
-    said = install(tmp_path / "a.json", tmp_path / "set").said
-    assert said.items.tolist() == ["1000000001", "1000000002"]
-    assert said.annotators.tolist() == ["0", "1", "2", "3", "4", "5"]
-    assert read(tmp_path / "set") == said
+    annotations = install(tmp_path / "a.json", tmp_path / "set").annotations
+    assert annotations.items.tolist() == ["1000000001", "1000000002"]
+    assert annotations.annotators.tolist() == ["0", "1", "2", "3", "4", "5"]
+    assert read(tmp_path / "set") == annotations
 
 
 def test_metadata_and_label_names_decide_what_they_say(tmp_path):
@@ -237,7 +237,7 @@ def test_archives_of_a_data_set_are_unpacked(packing, tmp_path):
         with tarfile.open(path, "w:gz" if packing.endswith("gz") else "w") as archive:
             archive.add(source, "source")
     done = install(path, tmp_path / "set")
-    assert read(tmp_path / "set") == done.said == read(source)
+    assert read(tmp_path / "set") == done.annotations == read(source)
     assert below(tmp_path / "set") == below(source)
     assert read_truth(tmp_path / "set") == read_truth(source)
     with pytest.raises(DataError, match="is there already"):
@@ -249,7 +249,7 @@ def test_an_archive_with_a_table_is_enough(tmp_path):
         archive.writestr("data/answers.csv", "item,annotator,label\na,x,0\nb,y,1\n")
         archive.writestr("data/README.md", "what it is")
     done = install(tmp_path / "a.zip", tmp_path / "set")
-    assert done.said == relation([("a", "x", "0"), ("b", "y", "1")])
+    assert done.annotations == relation([("a", "x", "0"), ("b", "y", "1")])
     assert below(tmp_path / "set") == ["README.md", "answers.csv", "answers.json", "metadata.json"]
 
 
@@ -362,7 +362,7 @@ def test_a_script_does_not_run_unless_it_is_trusted(tmp_path, monkeypatch):
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
     assert below(tmp_path) == ["birds.py"]
-    assert install("birds.py", "set", trust_code=True).said == Annotations.from_dict(
+    assert install("birds.py", "set", trust_code=True).annotations == Annotations.from_dict(
         {"0": {"0": 1, "1": 0}}
     )
     assert below(tmp_path) == ["birds.py", "set/answers.json", "set/ran.txt"]

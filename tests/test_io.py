@@ -45,18 +45,18 @@ keep_folder = settings(max_examples=20, suppress_health_check=[HealthCheck.funct
 @keep_folder
 @given(rows=annotation_rows())
 def test_what_is_written_is_read_again(ending, rows, tmp_path):
-    said = relation(rows)
+    annotations = relation(rows)
     path = tmp_path / f"said.{ending}".rstrip(".")
-    write(said, path)
-    assert read(path) == said
+    write(annotations, path)
+    assert read(path) == annotations
 
 
 @pytest.mark.parametrize("ending", ALL)
 def test_awkward_names_survive(ending, tmp_path):
-    said = relation(AWKWARD)
+    annotations = relation(AWKWARD)
     path = tmp_path / f"said.{ending}".rstrip(".")
-    write(said, path)
-    assert read(path) == said
+    write(annotations, path)
+    assert read(path) == annotations
 
 
 @keep_folder
@@ -68,34 +68,37 @@ def test_awkward_names_survive(ending, tmp_path):
     )
 )
 def test_any_text_is_a_name_in_a_table(names, tmp_path):
-    said = Annotations.from_columns(names, names, names)
+    annotations = Annotations.from_columns(names, names, names)
     for ending in ("csv", "parquet", "jsonl", "json"):
-        write(said, tmp_path / f"said.{ending}")
-        assert read(tmp_path / f"said.{ending}") == said
+        write(annotations, tmp_path / f"said.{ending}")
+        assert read(tmp_path / f"said.{ending}") == annotations
 
 
 @pytest.mark.parametrize("ending", [ending for ending in TABLES if ending != "json"])
 def test_carried_columns_survive(ending, tmp_path):
     item, annotator, label = zip(*AWKWARD, strict=True)
     times = np.datetime64("2026-01-01T10:00:00", "us") + np.arange(7)
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         item, annotator, label, time=times, confidence=np.linspace(0, 1, 7), split=np.arange(7)
     )
-    write(said, tmp_path / f"said.{ending}")
+    write(annotations, tmp_path / f"said.{ending}")
     again = read(tmp_path / f"said.{ending}")
-    assert again.columns["confidence"].tolist() == said.columns["confidence"].tolist()
-    assert again.columns["split"].tolist() == said.columns["split"].tolist()
-    assert again.columns["time"].astype("datetime64[us]").tolist() == said.columns["time"].tolist()
+    assert again.columns["confidence"].tolist() == annotations.columns["confidence"].tolist()
+    assert again.columns["split"].tolist() == annotations.columns["split"].tolist()
+    assert (
+        again.columns["time"].astype("datetime64[us]").tolist()
+        == annotations.columns["time"].tolist()
+    )
 
 
 def test_a_folder_keeps_silence_repeats_and_declared_classes(tmp_path):
-    said = relation(
+    annotations = relation(
         [("a", "x", "cat"), ("a", "x", "cat"), ("a", "x", "dog")],
         items="ab",
         classes=["dog", "cat", "fox"],
     )
-    write(said, tmp_path / "set")
-    assert read(tmp_path / "set") == said
+    write(annotations, tmp_path / "set")
+    assert read(tmp_path / "set") == annotations
 
 
 def test_a_folder_as_peerannot_writes_it(tmp_path):
@@ -103,10 +106,10 @@ def test_a_folder_as_peerannot_writes_it(tmp_path):
     (tmp_path / "metadata.json").write_text(
         '{"name": "mine", "n_classes": 3, "n_workers": 3, "n_task": 4}'
     )
-    said = read(tmp_path)
-    assert said.items.tolist() == ["0", "1", "2", "3"]
-    assert said.classes.tolist() == ["0", "1", "2"]
-    assert said.votes().tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    annotations = read(tmp_path)
+    assert annotations.items.tolist() == ["0", "1", "2", "3"]
+    assert annotations.classes.tolist() == ["0", "1", "2"]
+    assert annotations.votes().tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
     (tmp_path / "metadata.json").unlink()
     assert read(tmp_path).items.tolist() == ["0", "2"]
 
@@ -131,7 +134,7 @@ def test_a_written_folder_is_what_peerannot_expects(tmp_path):
     assert np.load(tmp_path / "sim" / "ground_truth.npy").tolist() == made.truth.tolist()
     assert np.load(tmp_path / "sim" / "matrices.npy").shape == (4, 3, 3)
     assert np.load(tmp_path / "sim" / "student_teacher_association.npy").shape == (2, 2)
-    assert read(tmp_path / "sim") == made.said
+    assert read(tmp_path / "sim") == made.annotations
     assert read_truth(tmp_path / "sim") == made.truths
 
 
@@ -142,7 +145,7 @@ def test_a_simulation_as_tables(kind, tmp_path):
     assert (tmp_path / f"answers.{kind}").exists()
     made = simulate("mace", n_items=30, n_annotators=3, feedback=2)
     write_simulation(made, tmp_path, kind)
-    assert len(read(tmp_path / f"answers.{kind}")) == len(made.said)
+    assert len(read(tmp_path / f"answers.{kind}")) == len(made.annotations)
     assert read_truth(tmp_path / f"truth.{kind}") == made.truths
 
 
@@ -185,11 +188,15 @@ def test_standard_input_is_a_dash(monkeypatch):
 def test_other_column_names_can_be_told(tmp_path):
     path = tmp_path / "said.csv"
     path.write_text("photo,who,what,label,day\np1,x,cat,9,mon\n")
-    said = read(
+    annotations = read(
         path, columns={"item": "photo", "annotator": "who", "label": "what", "weekday": "day"}
     )
-    assert (said.items[0], said.annotators[0], said.classes[0]) == ("p1", "x", "cat")
-    assert said.columns["weekday"].tolist() == ["mon"]
+    assert (annotations.items[0], annotations.annotators[0], annotations.classes[0]) == (
+        "p1",
+        "x",
+        "cat",
+    )
+    assert annotations.columns["weekday"].tolist() == ["mon"]
 
 
 def test_a_matrix_in_a_file(tmp_path):
@@ -300,7 +307,7 @@ def test_results_are_written_and_read_as_predictions(ending, tmp_path):
     result = aggregate(relation(AWKWARD), "naive-soft")
     write(result, tmp_path / f"labels.{ending}")
     found = read_predictions(tmp_path / f"labels.{ending}")
-    assert found.items.tolist() == result.said.items.tolist()
+    assert found.items.tolist() == result.annotations.items.tolist()
     assert found.classes[found.label].tolist() == result.labels.tolist()
     np.testing.assert_allclose(found.posterior, result.posterior)
 
@@ -314,12 +321,12 @@ def test_undecided_labels_stay_undecided_in_a_table(tmp_path):
 
 
 def test_what_a_format_cannot_hold_is_said():
-    said = relation([("a", "x", "0"), ("a", "x", "0")], items="ab", classes="012")
-    assert losses(said, "x.csv") == [
+    annotations = relation([("a", "x", "0"), ("a", "x", "0")], items="ab", classes="012")
+    assert losses(annotations, "x.csv") == [
         "1 items without labels are left out: a table has no row for them",
         "2 classes that nobody used are not written: csv does not declare classes",
     ]
-    assert losses(said, "folder") == [
+    assert losses(annotations, "folder") == [
         "repeated labels are written as lists, which peerannot itself does not read"
     ]
     assert losses(relation(AWKWARD), "x.csv") == []

@@ -41,10 +41,10 @@ def known(seed, *, n_classes=5, per_item=10, ambiguous=0.1, hard=0.1, spammers=0
     label = np.where(rng.random(len(item)) < right[annotator], seen, wrong)
     blind = (kind[item] == "hard") & (rng.random(len(item)) < 0.8)
     label = np.where(blind, rng.integers(n_classes, size=len(item)), label)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, annotator, label, items=n_items, annotators=n_annotators, classes=n_classes
     )
-    return said, kind, guesses
+    return annotations, kind, guesses
 
 
 def share_of(scores, cause, among):
@@ -53,43 +53,43 @@ def share_of(scores, cause, among):
 
 @given(annotation_rows())
 def test_scores_of_votes_equal_plain_loops(rows):
-    said = relation(rows, items="abcdef", classes=CLASSES)
-    scores = item_scores(said, aggregate(said, "majority"), difficulty=False)
-    corrected = vote_entropy(said, corrected=True)
-    normalised = vote_entropy(said, normalised=True)
-    for place, item in enumerate(said.items.tolist()):
+    annotations = relation(rows, items="abcdef", classes=CLASSES)
+    scores = item_scores(annotations, aggregate(annotations, "majority"), difficulty=False)
+    corrected = vote_entropy(annotations, corrected=True)
+    normalised = vote_entropy(annotations, normalised=True)
+    for position, item in enumerate(annotations.items.tolist()):
         labels = [label for i, _, label in rows if i == item]
         n = len(labels)
-        assert scores.n_labels[place] == n
+        assert scores.n_labels[position] == n
         counts = sorted((labels.count(c) for c in CLASSES), reverse=True)
         if n == 0:
-            assert math.isnan(scores.margin[place])
-            assert scores.cause[place] == "no label"
+            assert math.isnan(scores.margin[position])
+            assert scores.cause[position] == "no label"
         else:
-            assert scores.margin[place] == pytest.approx((counts[0] - counts[1]) / n)
+            assert scores.margin[position] == pytest.approx((counts[0] - counts[1]) / n)
         if n < 2:
             for score in (scores.vote_entropy, scores.agreement, scores.item_to_blame, corrected):
-                assert math.isnan(score[place])
+                assert math.isnan(score[position])
             continue
         entropy = -sum(c / n * math.log(c / n) for c in counts if c)
-        assert scores.vote_entropy[place] == pytest.approx(entropy)
-        assert normalised[place] == pytest.approx(entropy / math.log(3))
+        assert scores.vote_entropy[position] == pytest.approx(entropy)
+        assert normalised[position] == pytest.approx(entropy / math.log(3))
         hidden = (sum(c > 0 for c in counts) - 1) / (2 * n)
-        assert corrected[place] == pytest.approx(min(entropy + hidden, math.log(3)))
+        assert corrected[position] == pytest.approx(min(entropy + hidden, math.log(3)))
         pairs = [labels[a] == labels[b] for a in range(n) for b in range(n) if a != b]
-        assert scores.agreement[place] == pytest.approx(np.mean(pairs))
+        assert scores.agreement[position] == pytest.approx(np.mean(pairs))
 
 
 def test_entropy_is_nothing_when_all_agree_and_full_when_all_differ():
-    said = Annotations.from_columns("aaabbb", "xyzxyz", "000012")
-    np.testing.assert_allclose(vote_entropy(said), [0, math.log(3)], atol=1e-15)
-    np.testing.assert_allclose(vote_entropy(said, normalised=True, corrected=True), [0, 1])
+    annotations = Annotations.from_columns("aaabbb", "xyzxyz", "000012")
+    np.testing.assert_allclose(vote_entropy(annotations), [0, math.log(3)], atol=1e-15)
+    np.testing.assert_allclose(vote_entropy(annotations, normalised=True, corrected=True), [0, 1])
 
 
 def test_scores_of_belief_are_those_of_the_result():
-    said, *_ = known(0, n_items=80)
-    result = aggregate(said, "bcc")
-    scores = item_scores(said, result, difficulty=False)
+    annotations, *_ = known(0, n_items=80)
+    result = aggregate(annotations, "bcc")
+    scores = item_scores(annotations, result, difficulty=False)
     np.testing.assert_array_equal(scores.confidence, result.confidence)
     p = result.posterior
     np.testing.assert_allclose(
@@ -99,10 +99,10 @@ def test_scores_of_belief_are_those_of_the_result():
 
 
 def test_difficulty_is_that_of_glad():
-    said = simulate("glad", n_items=60, n_annotators=12, n_classes=3).said
-    glad = aggregate(said, "glad")
-    np.testing.assert_array_equal(item_scores(said, glad).difficulty, glad.params.difficulty)
-    np.testing.assert_allclose(item_scores(said).difficulty, glad.params.difficulty)
+    annotations = simulate("glad", n_items=60, n_annotators=12, n_classes=3).annotations
+    glad = aggregate(annotations, "glad")
+    np.testing.assert_array_equal(item_scores(annotations, glad).difficulty, glad.params.difficulty)
+    np.testing.assert_allclose(item_scores(annotations).difficulty, glad.params.difficulty)
 
 
 @pytest.mark.parametrize("method", ["dawid-skene-map", "majority", "one-coin"])
@@ -110,40 +110,42 @@ def test_surprise_equals_plain_loops(method):
     from dissensus import aggregators
     from dissensus.heldout import counted
 
-    said, *_ = known(3, n_items=30, n_classes=3, per_item=4)
-    result = aggregate(said, method)
+    annotations, *_ = known(3, n_items=30, n_classes=3, per_item=4)
+    result = aggregate(annotations, method)
     confusion = aggregators.create(method).confusion(result.params)
     confusion = counted(result) if confusion is None else confusion
     expected = []
-    for item in range(said.n_items):
+    for item in range(annotations.n_items):
         true = result.posterior[item].argmax()
         excess = variance = 0.0
         for a, g in zip(
-            said.annotator[said.item == item], said.label[said.item == item], strict=True
+            annotations.annotator[annotations.item == item],
+            annotations.label[annotations.item == item],
+            strict=True,
         ):
             p = confusion[a, true]
             usual = -(p * np.log(p)).sum()
             excess += -math.log(p[g]) - usual
             variance += (p * np.log(p) ** 2).sum() - usual**2
         expected.append(excess / math.sqrt(variance))
-    scores = item_scores(said, result, difficulty=False)
+    scores = item_scores(annotations, result, difficulty=False)
     np.testing.assert_allclose(scores.surprise, expected, rtol=1e-6)
 
 
 def test_surprise_is_standard_under_the_crowd_itself():
     """Labels drawn from the very matrices have surprise of mean 0 and deviation 1, about."""
-    said = simulate(
+    annotations = simulate(
         "independent-confusion", n_items=2000, n_annotators=20, n_classes=3, seed=5
-    ).said
-    surprise = item_scores(said, difficulty=False).surprise
+    ).annotations
+    surprise = item_scores(annotations, difficulty=False).surprise
     assert abs(surprise.mean()) < 0.1
     assert abs(surprise.std() - 1) < 0.1
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_causes_are_found_where_they_are_known(seed):
-    said, kind, _ = known(seed, spammers=0)
-    scores = item_scores(said, difficulty=False)
+    annotations, kind, _ = known(seed, spammers=0)
+    scores = item_scores(annotations, difficulty=False)
     assert share_of(scores, "clear", kind == "clear") > 0.93
     assert share_of(scores, "ambiguous", kind == "ambiguous") > 0.6
     assert share_of(scores, "hard", kind == "hard") > 0.75
@@ -164,8 +166,8 @@ def test_spammers_are_blamed_and_not_the_items(seed):
         feedback=8,
         seed=seed,
     )
-    scores = item_scores(drawn.said, difficulty=False)
-    split = (drawn.said.votes() > 0).sum(axis=1) > 1
+    scores = item_scores(drawn.annotations, difficulty=False)
+    split = (drawn.annotations.votes() > 0).sum(axis=1) > 1
     assert split.mean() > 0.9
     assert share_of(scores, "somebody is unreliable", split) > 0.99
     assert share_of(scores, "clear", ~split) == 1
@@ -173,17 +175,17 @@ def test_spammers_are_blamed_and_not_the_items(seed):
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_a_crowd_without_odd_items_has_none(seed):
-    said, _, guesses = known(seed, ambiguous=0, hard=0)
-    scores = item_scores(said, difficulty=False)
-    assert scores.causes["ambiguous"] + scores.causes["hard"] < 0.01 * said.n_items
-    by_guess = guesses[said.annotator].astype(float)
+    annotations, _, guesses = known(seed, ambiguous=0, hard=0)
+    scores = item_scores(annotations, difficulty=False)
+    assert scores.causes["ambiguous"] + scores.causes["hard"] < 0.01 * annotations.n_items
+    by_guess = guesses[annotations.annotator].astype(float)
     blamed = scores.cause == "somebody is unreliable"
-    spam = np.bincount(said.item, by_guess) / scores.n_labels
+    spam = np.bincount(annotations.item, by_guess) / scores.n_labels
     assert spam[blamed].mean() > spam[~blamed].mean()
 
 
 @pytest.mark.parametrize(
-    ("labels", "belief", "chance", "cause"),
+    ("labels", "posterior", "chance", "cause"),
     [
         ("0000", 0.99, (0.2, 0.5, 0.3), "clear"),  # nobody disagrees
         ("0010", 0.99, (0.9, 0.06, 0.04), "clear"),  # y slips, and is trusted
@@ -196,13 +198,15 @@ def test_a_crowd_without_odd_items_has_none(seed):
         ("0001", 0.80, (0.4, 0.25, 0.35), "hard"),  # but the item explains it better
     ],
 )
-def test_a_cause_follows_from_story_doubt_and_trust(labels, belief, chance, cause):
+def test_a_cause_follows_from_story_doubt_and_trust(labels, posterior, chance, cause):
     """w, x and y are right nine times in ten, z guesses."""
-    said = relation([("a", *pair) for pair in zip("wxyz", labels, strict=True)], classes="01")
-    posterior = np.array([[belief, 1 - belief]])
-    result = replace(aggregate(said, "majority"), posterior=posterior, label=np.array([0]))
+    annotations = relation(
+        [("a", *pair) for pair in zip("wxyz", labels, strict=True)], classes="01"
+    )
+    posterior = np.array([[posterior, 1 - posterior]])
+    result = replace(aggregate(annotations, "majority"), posterior=posterior, label=np.array([0]))
     found = Stories(np.array([chance]), np.array([0.9, 0.9, 0.9, 0.5]), ())
-    assert CAUSES[_causes(said, result, found)[0]] == cause
+    assert CAUSES[_causes(annotations, result, found)[0]] == cause
 
 
 @pytest.mark.parametrize("seed", [11, 12])
@@ -215,7 +219,7 @@ def test_difficulties_that_were_drawn_are_found(seed):
         feedback=8,
         seed=seed,
     )
-    scores = item_scores(drawn.said, difficulty=False)
+    scores = item_scores(drawn.annotations, difficulty=False)
     difficulty = drawn.extras["difficulties"]
     assert share_of(scores, "clear", difficulty == "easy") == 1
     assert share_of(scores, "hard", difficulty == "random") > 0.9
@@ -223,10 +227,10 @@ def test_difficulties_that_were_drawn_are_found(seed):
 
 @pytest.mark.parametrize("name", ["rte", "d_possent", "weather_amt", "medrel_treat"])
 def test_on_real_data_labels_of_odd_items_are_wrong_more_often(name):
-    said, truth = shared(name), shared_truth(name)
-    scores = item_scores(said, difficulty=False)
-    labels = aggregate(said, "majority").labels.tolist()
-    gold = [truth.get(item) for item in said.items.tolist()]
+    annotations, truth = shared(name), shared_truth(name)
+    scores = item_scores(annotations, difficulty=False)
+    labels = aggregate(annotations, "majority").labels.tolist()
+    gold = [truth.get(item) for item in annotations.items.tolist()]
     scored = np.array([one is not None for one in gold])
     right = np.array([one == label for one, label in zip(gold, labels, strict=True)])
     odd = np.isin(scores.cause.tolist(), ["ambiguous", "hard"])
@@ -235,9 +239,9 @@ def test_on_real_data_labels_of_odd_items_are_wrong_more_often(name):
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_the_objective_of_the_stories_never_falls(n_classes):
-    said, *_ = known(21, n_items=300, n_classes=n_classes, per_item=5)
-    right = np.full(said.n_annotators, 0.6)
-    trace = stories(said, right, np.full(n_classes, 1 / n_classes)).trace
+    annotations, *_ = known(21, n_items=300, n_classes=n_classes, per_item=5)
+    right = np.full(annotations.n_annotators, 0.6)
+    trace = stories(annotations, right, np.full(n_classes, 1 / n_classes)).trace
     assert len(trace) > 3
     assert np.diff(trace).min() > -1e-8
 
@@ -246,16 +250,16 @@ def test_stories_equal_plain_loops():
     """One round, item by item, over every class and share; what is seen, and who is right."""
     from dissensus.identification import _stories
 
-    said, *_ = known(4, n_items=12, n_classes=3, per_item=4)
+    annotations, *_ = known(4, n_items=12, n_classes=3, per_item=4)
     rng = np.random.default_rng(0)
-    right = rng.uniform(0.4, 0.9, size=said.n_annotators)
+    right = rng.uniform(0.4, 0.9, size=annotations.n_annotators)
     prior = np.array([0.5, 0.3, 0.2])
-    facts = _stories._facts(said, right)
+    facts = _stories._facts(annotations, right)
     told = _stories._expect(facts, right, prior, 0.2)
     evidence, named, looked = 0.0, np.full(len(right), 3.2), np.full(len(right), 4.0)
-    for item in range(said.n_items):
-        who = said.annotator[said.item == item]
-        given_labels = said.label[said.item == item]
+    for item in range(annotations.n_items):
+        who = annotations.annotator[annotations.item == item]
+        given_labels = annotations.label[annotations.item == item]
         support = np.zeros(3)
         for a, g in zip(who, given_labels, strict=True):
             support[g] += max((right[a] - 1 / 3) / (2 / 3), 0.01)
@@ -302,9 +306,9 @@ def test_stories_equal_plain_loops():
 
 @given(annotation_rows())
 def test_order_and_names_of_annotators_do_not_matter(rows):
-    said = relation(rows, classes=CLASSES)
+    annotations = relation(rows, classes=CLASSES)
     turned = relation([(i, f"new {a}", label) for i, a, label in rows[::-1]], classes=CLASSES)
-    here, there = item_scores(said), item_scores(turned)
+    here, there = item_scores(annotations), item_scores(turned)
     for name, values in here.table().items():
         if values.dtype.kind == "f":
             np.testing.assert_allclose(values, there.table()[name], atol=1e-6)
@@ -312,8 +316,8 @@ def test_order_and_names_of_annotators_do_not_matter(rows):
 
 
 def test_a_table_holds_names_and_a_dictionary_no_nan():
-    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "1")], items="abc")
-    scores = item_scores(said)
+    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "1")], items="abc")
+    scores = item_scores(annotations)
     table = scores.table()
     assert list(table)[:3] == ["item", "n_labels", "vote_entropy"]
     assert {len(values) for values in table.values()} == {3}
@@ -335,11 +339,11 @@ def test_one_class_and_no_labels_are_no_trouble():
 
 
 def test_a_result_about_other_annotations_is_refused():
-    said = relation([("a", "x", "0"), ("a", "y", "1")])
+    annotations = relation([("a", "x", "0"), ("a", "y", "1")])
     other = aggregate(relation([("a", "x", "0"), ("a", "y", "0")], classes="01"), "majority")
     with pytest.raises(OptionError, match="speaks of other annotations"):
-        item_scores(said, other)
-    again = Annotations.from_columns(*zip(*rows_of(said), strict=True))
-    assert item_scores(said, aggregate(again, "majority"), difficulty=False).n_labels.tolist() == [
-        2
-    ]
+        item_scores(annotations, other)
+    again = Annotations.from_columns(*zip(*rows_of(annotations), strict=True))
+    assert item_scores(
+        annotations, aggregate(again, "majority"), difficulty=False
+    ).n_labels.tolist() == [2]

@@ -38,15 +38,22 @@ def crowd(n_items=60, n_annotators=8, n_classes=3, feedback=5, seed=1) -> Annota
         n_classes=n_classes,
         feedback=feedback,
         seed=seed,
-    ).said
+    ).annotations
 
 
 def accuracy(result, name: str) -> float:
     return evaluate(result, shared_truth(name), resamples=0).scores["accuracy"].value
 
 
-def answers(said: Annotations):
-    return list(zip(said.item.tolist(), said.annotator.tolist(), said.label.tolist(), strict=True))
+def answers(annotations: Annotations):
+    return list(
+        zip(
+            annotations.item.tolist(),
+            annotations.annotator.tolist(),
+            annotations.label.tolist(),
+            strict=True,
+        )
+    )
 
 
 def log_beta(counts) -> float:
@@ -69,17 +76,17 @@ def entropy(p) -> float:
 )
 def test_glad_by_conjugate_gradients_is_the_published_one(name, printed):
     made = table(name)
-    result = aggregate(made.said, "GLAD-CG")
+    result = aggregate(made.annotations, "GLAD-CG")
     assert round(float(np.mean(result.label == made.truth)), 6) == printed
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_newton_steps_climb_as_high_and_label_as_published_where_that_had_converged(name):
     made = table(name)
-    result = aggregate(made.said, "glad")
+    result = aggregate(made.annotations, "glad")
     printed = {"T1": 0.775, "T2": 0.81, "T3": 0.655, "T5": 0.845}[name]  # T3 stopped at 0.645
     assert round(float(np.mean(result.label == made.truth)), 6) == printed
-    published = aggregate(made.said, "GLAD-CG")
+    published = aggregate(made.annotations, "GLAD-CG")
     assert result.trace[-1] > published.trace[-1] - 1
 
 
@@ -91,43 +98,43 @@ def test_glad_on_public_data(name, expected):
     assert accuracy(aggregate(shared(name), "glad"), name) == pytest.approx(expected, abs=0.002)
 
 
-def plain_glad_posterior(said: Annotations, ability, log_easiness):
-    joint = np.full((said.n_items, said.n_classes), -np.log(said.n_classes))
-    for item, who, label in answers(said):
+def plain_glad_posterior(annotations: Annotations, ability, log_easiness):
+    joint = np.full((annotations.n_items, annotations.n_classes), -np.log(annotations.n_classes))
+    for item, who, label in answers(annotations):
         right = expit(ability[who] * np.exp(log_easiness[item]))
-        for truth in range(said.n_classes):
-            chance = right if truth == label else (1 - right) / (said.n_classes - 1)
+        for truth in range(annotations.n_classes):
+            chance = right if truth == label else (1 - right) / (annotations.n_classes - 1)
             joint[item, truth] += np.log(chance)
     return np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), logsumexp(joint, axis=1).sum()
 
 
 def test_glad_believes_what_its_model_says():
-    said = crowd()
-    result = aggregate(said, "glad")
+    annotations = crowd()
+    result = aggregate(annotations, "glad")
     ability, log_easiness = result.params.ability, result.params.log_easiness
-    posterior, evidence = plain_glad_posterior(said, ability, log_easiness)
+    posterior, evidence = plain_glad_posterior(annotations, ability, log_easiness)
     np.testing.assert_allclose(result.posterior, posterior, atol=1e-12)
     prior = 0.5 * ((ability - 1) ** 2).sum() + 0.5 * ((log_easiness - 1) ** 2).sum()
     assert result.trace[-1] == pytest.approx(evidence - prior, rel=1e-12)
 
 
 def test_the_slopes_of_glad_are_slopes():
-    said, rng = crowd(), np.random.default_rng(0)
-    part = said.part(0, said.n_items)
-    posterior = rng.dirichlet(np.ones(3), size=said.n_items)
-    ability, log_easiness = rng.normal(size=8), rng.normal(size=said.n_items)
+    annotations, rng = crowd(), np.random.default_rng(0)
+    part = annotations.part(0, annotations.n_items)
+    posterior = rng.dirichlet(np.ones(3), size=annotations.n_items)
+    ability, log_easiness = rng.normal(size=8), rng.normal(size=annotations.n_items)
 
     def at(ability, log_easiness):
         params = glad.Abilities(ability, log_easiness, np.array(0.0), np.full(3, 1 / 3))
         return glad._both(part, params, posterior)
 
     _, able, easy = at(ability, log_easiness)
-    for slopes, place in ((able, 0), (easy, 1)):
+    for slopes, position in ((able, 0), (easy, 1)):
         for which in range(4):
             ends = []
             for sign in (1e-5, -1e-5):
                 moved = [ability.copy(), log_easiness.copy()]
-                moved[place][which] += sign
+                moved[position][which] += sign
                 ends.append(at(*moved))
             value = [end[1].value.sum() for end in ends]
             assert (value[0] - value[1]) / 2e-5 == pytest.approx(slopes.slope[which], abs=1e-6)
@@ -137,7 +144,7 @@ def test_the_slopes_of_glad_are_slopes():
 
 def test_glad_recovers_abilities_and_difficulties():
     made = simulate("glad", n_items=1000, n_annotators=50, feedback=20, seed=0)
-    result = aggregate(made.said, "glad")
+    result = aggregate(made.annotations, "glad")
     assert spearmanr(result.params.ability, made.extras["ability"]).statistic > 0.97
     assert spearmanr(result.params.log_easiness, made.extras["log_easiness"]).statistic > 0.83
     assert np.mean(result.label == made.truth) > 0.98
@@ -149,8 +156,8 @@ def test_glad_turns_round_who_is_wrong_on_purpose():
     rows = [(str(i), str(who), str(truth[i])) for i in range(60) for who in range(3)]
     rows += [(str(i), "liar", str(1 - truth[i])) for i in range(60)]
     result = aggregate(relation(rows), "glad")
-    assert result.params.ability[result.said.annotators == "liar"] < 0
-    assert result.quality[result.said.annotators == "liar"] < 0.1
+    assert result.params.ability[result.annotations.annotators == "liar"] < 0
+    assert result.quality[result.annotations.annotators == "liar"] < 0.1
 
 
 def test_glad_with_estimated_prevalence_knows_what_is_rare():
@@ -162,7 +169,7 @@ def test_glad_with_estimated_prevalence_knows_what_is_rare():
 def test_glad_needs_no_optimiser_unless_asked():
     code = (
         "import sys; from dissensus import aggregate, simulate; "
-        "aggregate(simulate(n_items=9, n_annotators=3).said, 'glad'); "
+        "aggregate(simulate(n_items=9, n_annotators=3).annotations, 'glad'); "
         "print('scipy.optimize' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
@@ -172,16 +179,20 @@ def test_glad_needs_no_optimiser_unless_asked():
 # MACE
 
 
-def plain_mace(said: Annotations, method: str, rounds: int):
-    n_items, n_annotators, n_classes = said.n_items, said.n_annotators, said.n_classes
-    votes = said.votes()
-    belief = votes / votes.sum(axis=1, keepdims=True)
-    knows = dict.fromkeys(answers(said), n_classes / (n_classes + 1))
+def plain_mace(annotations: Annotations, method: str, rounds: int):
+    n_items, n_annotators, n_classes = (
+        annotations.n_items,
+        annotations.n_annotators,
+        annotations.n_classes,
+    )
+    votes = annotations.votes()
+    posterior = votes / votes.sum(axis=1, keepdims=True)
+    knows = dict.fromkeys(answers(annotations), n_classes / (n_classes + 1))
     for _ in range(rounds):
         known = np.zeros((n_annotators, 2))
         made_up = np.zeros((n_annotators, n_classes))
-        for item, who, label in answers(said):
-            share_known = belief[item, label] * knows[item, who, label]
+        for item, who, label in answers(annotations):
+            share_known = posterior[item, label] * knows[item, who, label]
             known[who] += share_known, 1 - share_known
             made_up[who, label] += 1 - share_known
         if method == "vb":
@@ -192,20 +203,20 @@ def plain_mace(said: Annotations, method: str, rounds: int):
             theta = np.array([(row + pseudo) / (row + pseudo).sum() for row in known])
             habit = np.array([(row + pseudo) / (row + pseudo).sum() for row in made_up])
         joint = np.zeros((n_items, n_classes))
-        for item, who, label in answers(said):
+        for item, who, label in answers(annotations):
             guess = theta[who, 1] * habit[who, label]
             knows[item, who, label] = theta[who, 0] / (theta[who, 0] + guess)
             joint[item] += np.log(guess + theta[who, 0] * (np.arange(n_classes) == label))
-        belief = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    return belief
+        posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return posterior
 
 
 @pytest.mark.parametrize("method", ["vb", "em"])
 @pytest.mark.parametrize("rounds", [1, 6])
 def test_mace_equals_a_plain_implementation(method, rounds):
-    said = crowd()
-    result = aggregate(said, f"mace[method={method},max_iter={rounds},tol=0]")
-    np.testing.assert_allclose(result.posterior, plain_mace(said, method, rounds), atol=1e-9)
+    annotations = crowd()
+    result = aggregate(annotations, f"mace[method={method},max_iter={rounds},tol=0]")
+    np.testing.assert_allclose(result.posterior, plain_mace(annotations, method, rounds), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -220,9 +231,9 @@ def test_mace_equals_a_plain_implementation(method, rounds):
     ],
 )
 def test_mace_on_public_data(name, vb, em):
-    said = shared(name)
-    assert accuracy(aggregate(said, "mace"), name) == pytest.approx(vb, abs=0.01)
-    assert accuracy(aggregate(said, "mace[method=em]"), name) == pytest.approx(em, abs=0.01)
+    annotations = shared(name)
+    assert accuracy(aggregate(annotations, "mace"), name) == pytest.approx(vb, abs=0.01)
+    assert accuracy(aggregate(annotations, "mace[method=em]"), name) == pytest.approx(em, abs=0.01)
 
 
 def test_mace_with_estimated_prevalence_does_not_take_a_rare_class_for_a_habit():
@@ -238,17 +249,17 @@ def test_mace_finds_who_knows_and_who_makes_it_up(method):
     made_up = rng.choice(3, size=400, p=[0.6, 0.3, 0.1])
     rows += [(str(i), "spam", str(made_up[i])) for i in range(400)]
     result = aggregate(relation(rows), f"mace[method={method}]")
-    spam = result.said.annotators == "spam"
+    spam = result.annotations.annotators == "spam"
     assert (result.params.competence[~spam] > 0.99).all()
     assert result.params.competence[spam] < 0.05
     np.testing.assert_allclose(result.params.habit[spam][0], [0.6, 0.3, 0.1], atol=0.05)
 
 
 def test_the_starts_of_mace_differ_and_its_smoothing_is_used():
-    said = crowd(n_items=30, n_annotators=6, feedback=3, seed=4)
-    once, often = (aggregate(said, f"mace[method=em,restarts={n}]") for n in (1, 16))
+    annotations = crowd(n_items=30, n_annotators=6, feedback=3, seed=4)
+    once, often = (aggregate(annotations, f"mace[method=em,restarts={n}]") for n in (1, 16))
     assert often.trace[-1] > once.trace[-1] + 0.1
-    smooth = aggregate(said, "mace[method=em,smoothing=30]")
+    smooth = aggregate(annotations, "mace[method=em,smoothing=30]")
     assert np.abs(smooth.params.competence - 0.5).max() < np.abs(once.params.competence - 0.5).max()
 
 
@@ -279,7 +290,7 @@ DSWC = [
 @pytest.mark.parametrize(("name", "clusters", "printed"), DSWC)
 def test_dswc_on_the_published_simulations(name, clusters, printed):
     made = table(name)
-    result = aggregate(made.said, f"DSWC[L={clusters}]")
+    result = aggregate(made.annotations, f"DSWC[L={clusters}]")
     assert round(float(np.mean(result.label == made.truth)), 6) == printed
 
 
@@ -308,15 +319,15 @@ def test_dswc_on_public_data(name, clusters, expected):
     assert accuracy(result, name) == pytest.approx(expected, abs=0.003)
 
 
-def plain_dswc(said: Annotations, clusters: int, rounds: int):
+def plain_dswc(annotations: Annotations, clusters: int, rounds: int):
     """Return beliefs after rounds of parallel updates, as published."""
-    n_annotators, n_classes = said.n_annotators, said.n_classes
-    votes = said.votes()
+    n_annotators, n_classes = annotations.n_annotators, annotations.n_classes
+    votes = annotations.votes()
     truth = votes / votes.sum(axis=1, keepdims=True)
 
     def counted(truth):
         counts = np.zeros((n_annotators, n_classes, n_classes))
-        for item, who, label in answers(said):
+        for item, who, label in answers(annotations):
             counts[who, :, label] += truth[item]
         return counts
 
@@ -333,8 +344,8 @@ def plain_dswc(said: Annotations, clusters: int, rounds: int):
     for _ in range(rounds):
         prior = truth.mean(axis=0) + 1e-10
         weight = member.mean(axis=0) + 1e-10
-        joint = np.tile(np.log(prior), (said.n_items, 1))
-        for item, who, label in answers(said):
+        joint = np.tile(np.log(prior), (annotations.n_items, 1))
+        for item, who, label in answers(annotations):
             for c in range(clusters):
                 joint[item] += member[who, c] * np.log(confusion[c, :, label])
         log_member = np.log(weight) + np.einsum("atg,ctg->ac", counted(truth), np.log(confusion))
@@ -347,9 +358,9 @@ def plain_dswc(said: Annotations, clusters: int, rounds: int):
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_dswc_equals_a_plain_implementation(rounds):
-    said = crowd(n_annotators=9)
-    result = aggregate(said, f"dswc[L=4,max_iter={rounds},tol=0]")
-    np.testing.assert_allclose(result.posterior, plain_dswc(said, 4, rounds), atol=1e-9)
+    annotations = crowd(n_annotators=9)
+    result = aggregate(annotations, f"dswc[L=4,max_iter={rounds},tol=0]")
+    np.testing.assert_allclose(result.posterior, plain_dswc(annotations, 4, rounds), atol=1e-9)
 
 
 def test_one_cluster_pools_everybody():
@@ -358,16 +369,16 @@ def test_one_cluster_pools_everybody():
 
 
 def test_a_cluster_for_everybody_begins_as_dawid_skene():
-    said = crowd()
-    alone = aggregate(said, f"dswc[L={said.n_annotators},max_iter=1]")
-    plain = aggregate(said, "dawid-skene[smoothing=1e-10,max_iter=1]")
+    annotations = crowd()
+    alone = aggregate(annotations, f"dswc[L={annotations.n_annotators},max_iter=1]")
+    plain = aggregate(annotations, "dawid-skene[smoothing=1e-10,max_iter=1]")
     np.testing.assert_allclose(alone.posterior, plain.posterior, atol=1e-9)
 
 
 def test_clusters_that_nobody_is_in_do_no_harm():
-    said = crowd(n_annotators=5, feedback=3)
+    annotations = crowd(n_annotators=5, feedback=3)
     for name in ("dswc[L=12]", "dswc-vb[L=12]", "cbcc[L=12]"):
-        result = aggregate(said, name)
+        result = aggregate(annotations, name)
         assert np.isfinite(result.posterior).all()
         np.testing.assert_allclose(result.params.confusion.sum(axis=2), 1)
 
@@ -394,7 +405,7 @@ def test_students_are_found_beside_their_teachers(name):
     group = np.arange(30)
     student, teacher = made.extras["student_teacher_association"].T
     group[student] = teacher
-    result = aggregate(made.said, name)
+    result = aggregate(made.annotations, name)
     assert agreement_of_partitions(group, result.params.member.argmax(axis=1)) > 0.8
     assert np.mean(result.label == made.truth) > 0.85
 
@@ -408,15 +419,15 @@ def test_clusters_that_are_not_needed_are_left():
         feedback=10,
         seed=0,
     )
-    result = aggregate(made.said, "dswc-vb[L=8,concentration=0.01]")
+    result = aggregate(made.annotations, "dswc-vb[L=8,concentration=0.01]")
     found = result.params.member.argmax(axis=1)
     assert len(np.unique(found)) == 3
     assert agreement_of_partitions(made.extras["community"], found) == 1
 
 
 def test_the_bound_of_clusters_is_what_the_formula_says():
-    said = crowd()
-    result = aggregate(said, "dswc-vb[L=3,max_iter=4,tol=0]")
+    annotations = crowd()
+    result = aggregate(annotations, "dswc-vb[L=3,max_iter=4,tol=0]")
     q, r = result.posterior, result.params.member
     params = result.params
     true, size = params.true + 1.0, r.sum(axis=0) + 0.1
@@ -432,14 +443,14 @@ def test_the_bound_of_clusters_is_what_the_formula_says():
             counts = base[:, t] + np.tensordot(r[:, c], before[:, :, t], 1)
             log = expected_log(counts)
             total += log_beta(counts) - log_beta(base[:, t]) - ((counts - base[:, t]) * log).sum()
-            for item, who, label in answers(said):
+            for item, who, label in answers(annotations):
                 total += q[item, t] * r[who, c] * log[label]
     assert result.trace[-1] == pytest.approx(total, rel=1e-10)
 
 
 def test_the_bound_of_communities_is_what_the_formula_says():
-    said = crowd()
-    result = aggregate(said, "cbcc[L=2,max_iter=4,tol=0]")
+    annotations = crowd()
+    result = aggregate(annotations, "cbcc[L=2,max_iter=4,tol=0]")
     q, params = result.posterior, result.params
     true, size, r = params.true, params.size, params.member
     total = (q * expected_log(true)).sum() + entropy(q) + (r * expected_log(size)).sum()
@@ -452,14 +463,14 @@ def test_the_bound_of_communities_is_what_the_formula_says():
         imagined = np.log(share(0.5 + np.eye(3)[t]))
         for c in range(2):
             total += ((params.base[c, :, t] - 1) * imagined).sum() - log_beta(params.base[c, :, t])
-        for who in range(said.n_annotators):
+        for who in range(annotations.n_annotators):
             counts = params.given_true[who, :, t]
             log = expected_log(counts)
             total -= ((counts - 1) * log).sum() - log_beta(counts)
             for c in range(2):
                 base = params.base[c, :, t]
                 total += r[who, c] * (((base - 1) * log).sum() - log_beta(base))
-    for item, who, label in answers(said):
+    for item, who, label in answers(annotations):
         for t in range(3):
             total += q[item, t] * expected_log(params.given_true[who, :, t])[label]
     assert result.trace[-1] == pytest.approx(total, rel=1e-10)
@@ -488,7 +499,9 @@ def test_those_with_few_labels_borrow_from_their_community():
         seed=1,
     )
     far = {
-        name: np.abs(aggregate(made.said, name).params.confusion - made.crowd.confusion).mean()
+        name: np.abs(
+            aggregate(made.annotations, name).params.confusion - made.crowd.confusion
+        ).mean()
         for name in ("cbcc[L=2]", "dawid-skene")
     }
     assert far["cbcc[L=2]"] < 0.7 * far["dawid-skene"]
@@ -514,10 +527,10 @@ def test_minimax_entropy_on_public_data(name, expected):
 
 
 def test_minimax_entropy_believes_what_its_model_says():
-    said = crowd(n_items=20)
-    result = aggregate(said, "minimax-entropy")
+    annotations = crowd(n_items=20)
+    result = aggregate(annotations, "minimax-entropy")
     joint = np.full((20, 3), -np.log(3))
-    for item, who, label in answers(said):
+    for item, who, label in answers(annotations):
         x = result.params.by_annotator[who] + result.params.by_item[item]
         joint[item] += x[:, label] - logsumexp(x, axis=1)
     np.testing.assert_allclose(
@@ -530,10 +543,10 @@ def test_minimax_entropy_believes_what_its_model_says():
 
 
 def test_at_the_end_of_minimax_entropy_labels_and_penalties_pull_alike():
-    said = crowd(n_items=20)
-    result = aggregate(said, "minimax-entropy[tol=1e-12,max_iter=3000]")
+    annotations = crowd(n_items=20)
+    result = aggregate(annotations, "minimax-entropy[tol=1e-12,max_iter=3000]")
     pull = np.zeros((8, 3, 3))
-    for item, who, label in answers(said):
+    for item, who, label in answers(annotations):
         x = result.params.by_annotator[who] + result.params.by_item[item]
         chance = np.exp(x - logsumexp(x, axis=1, keepdims=True))
         pull[who] += result.posterior[item][:, None] * (np.eye(3)[label] - chance)
@@ -541,10 +554,10 @@ def test_at_the_end_of_minimax_entropy_labels_and_penalties_pull_alike():
 
 
 def test_chunks_of_annotations_do_not_matter(monkeypatch):
-    said = crowd()
-    whole = aggregate(said, "minimax-entropy")
+    annotations = crowd()
+    whole = aggregate(annotations, "minimax-entropy")
     monkeypatch.setattr(minimax_entropy, "_CELLS", 60)
-    np.testing.assert_allclose(aggregate(said, "minimax-entropy").posterior, whole.posterior)
+    np.testing.assert_allclose(aggregate(annotations, "minimax-entropy").posterior, whole.posterior)
 
 
 def test_minimax_entropy_says_when_labels_are_few():
@@ -558,17 +571,17 @@ def test_minimax_entropy_says_when_labels_are_few():
 @given(rows=annotation_rows())
 @settings(max_examples=20)
 def test_without_features_learning_from_crowds_is_dawid_skene_on_any_data(rows):
-    said = relation(rows)
-    plain = aggregate(said, "dawid-skene[smoothing=0,max_iter=5,tol=0]")
-    result = aggregate(said, "lfc[smoothing=0,max_iter=5,tol=0]")
+    annotations = relation(rows)
+    plain = aggregate(annotations, "dawid-skene[smoothing=0,max_iter=5,tol=0]")
+    result = aggregate(annotations, "lfc[smoothing=0,max_iter=5,tol=0]")
     assert result.trace[-1] == pytest.approx(plain.trace[-1], abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_features_learning_from_crowds_is_dawid_skene(seed):
-    said = crowd(n_items=200, feedback=5, seed=seed)
-    plain = aggregate(said, "dawid-skene[smoothing=0,tol=0,max_iter=100]")
-    result = aggregate(said, "lfc[smoothing=0,tol=0,max_iter=100]")
+    annotations = crowd(n_items=200, feedback=5, seed=seed)
+    plain = aggregate(annotations, "dawid-skene[smoothing=0,tol=0,max_iter=100]")
+    result = aggregate(annotations, "lfc[smoothing=0,tol=0,max_iter=100]")
     np.testing.assert_allclose(result.posterior, plain.posterior, atol=1e-6)
     np.testing.assert_allclose(result.trace, plain.trace, atol=1e-6)
 
@@ -585,7 +598,10 @@ def featured(n_items=800, seed=0):
 
 def test_features_help():
     made, features = featured()
-    plain, result = aggregate(made.said, "lfc"), aggregate(made.said, "lfc", features=features)
+    plain, result = (
+        aggregate(made.annotations, "lfc"),
+        aggregate(made.annotations, "lfc", features=features),
+    )
     better = np.mean(result.label == made.truth) - np.mean(plain.label == made.truth)
     assert better > 0.03
     assert np.diff(result.trace).min() > -1e-8 * abs(result.trace[-1])
@@ -593,7 +609,7 @@ def test_features_help():
 
 def test_at_the_end_the_classifier_agrees_with_the_belief():
     made, features = featured()
-    result = aggregate(made.said, "lfc[tol=1e-12,max_iter=2000]", features=features)
+    result = aggregate(made.annotations, "lfc[tol=1e-12,max_iter=2000]", features=features)
     x = np.concatenate([np.ones((len(features), 1)), features], axis=1)
     logit = x @ result.params.weights
     chance = np.exp(logit - logsumexp(logit, axis=1, keepdims=True))
@@ -604,16 +620,16 @@ def test_at_the_end_the_classifier_agrees_with_the_belief():
 
 def test_items_without_labels_get_the_opinion_of_the_classifier():
     made, features = featured()
-    kept = made.said.item < 600
-    said = Annotations.from_codes(
-        made.said.item[kept],
-        made.said.annotator[kept],
-        made.said.label[kept],
-        items=made.said.items,
-        annotators=made.said.annotators,
-        classes=made.said.classes,
+    kept = made.annotations.item < 600
+    annotations = Annotations.from_codes(
+        made.annotations.item[kept],
+        made.annotations.annotator[kept],
+        made.annotations.label[kept],
+        items=made.annotations.items,
+        annotators=made.annotations.annotators,
+        classes=made.annotations.classes,
     )
-    result = aggregate(said, "lfc", features=features)
+    result = aggregate(annotations, "lfc", features=features)
     assert (result.label[600:] == -1).all()
     assert np.mean(result.posterior[600:].argmax(axis=1) == made.truth[600:]) > 0.7
 
@@ -622,16 +638,16 @@ def test_features_that_are_not_numbers_are_refused():
     made, features = featured(n_items=50)
     features[7, 2] = np.nan
     with pytest.raises(DataError, match="item '7'"):
-        aggregate(made.said, "lfc", features=features)
+        aggregate(made.annotations, "lfc", features=features)
     with pytest.raises(DataError, match="features of 49 items"):
-        aggregate(made.said, "lfc", features=features[1:])
+        aggregate(made.annotations, "lfc", features=features[1:])
 
 
 def test_the_classifier_judges_new_items_by_their_features(tmp_path):
     made, features = featured()
-    half = made.said.n_items // 2
-    seen = made.said.subset(items=np.arange(made.said.n_items) < half)
-    fresh = made.said.subset(items=np.arange(made.said.n_items) >= half)
+    half = made.annotations.n_items // 2
+    seen = made.annotations.subset(items=np.arange(made.annotations.n_items) < half)
+    fresh = made.annotations.subset(items=np.arange(made.annotations.n_items) >= half)
     result = aggregate(seen, "lfc", features=features[:half])
     with_them = result.predict(fresh, features=features[half:])
     right = [
@@ -653,8 +669,8 @@ def test_the_classifier_judges_new_items_by_their_features(tmp_path):
 
 def test_features_that_the_classifier_does_not_know_are_refused():
     made, features = featured()
-    result = aggregate(made.said, "lfc", features=features)
+    result = aggregate(made.annotations, "lfc", features=features)
     with pytest.raises(DataError, match=r"1 features of every item, but .* taught with 4"):
-        result.predict(made.said, features=features[:, :1])
+        result.predict(made.annotations, features=features[:, :1])
     with pytest.raises(DataError, match="features of 3 items, but there are"):
-        result.predict(made.said, features=features[:3])
+        result.predict(made.annotations, features=features[:3])

@@ -57,7 +57,7 @@ def _double():
 def crowd_of(n_items=12, n_annotators=7, n_classes=3, width=5, seed=0) -> tuple[Crowd, Examples]:
     rng = np.random.default_rng(seed)
     item, annotator = np.nonzero(rng.random((n_items, n_annotators)) < 0.5)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item,
         annotator,
         rng.integers(n_classes, size=len(item)),
@@ -70,7 +70,7 @@ def crowd_of(n_items=12, n_annotators=7, n_classes=3, width=5, seed=0) -> tuple[
         return Classifier(torch.nn.Flatten(), width, n_classes, 4, 0.0)
 
     x = torch.from_numpy(rng.normal(size=(n_items, width)))
-    return Crowd(said, classifier), Examples(x, said)
+    return Crowd(annotations, classifier), Examples(x, annotations)
 
 
 def built(spec, crowd, examples, *, scatter=True):
@@ -110,8 +110,8 @@ def test_beliefs_about_classes_and_annotators_are_distributions(spec):
         confusion = model.confusion()
     assert given.shape == (12, 2, 3)
     assert confusion.shape == (7, 3, 3)
-    for belief in (truth, given, confusion):
-        torch.testing.assert_close(belief.sum(dim=-1), torch.ones(belief.shape[:-1]))
+    for posterior in (truth, given, confusion):
+        torch.testing.assert_close(posterior.sum(dim=-1), torch.ones(posterior.shape[:-1]))
     assert ((right > 0) & (right < 1)).all()
 
 
@@ -144,12 +144,12 @@ def test_t2_other_names_of_annotators_only_move_their_parameters(spec):
     crowd, examples = crowd_of()
     model = built(spec, crowd, examples)
     order = torch.from_numpy(np.random.default_rng(3).permutation(7))
-    place = torch.argsort(order)
+    position = torch.argsort(order)
     batch = whole(examples)
     before, confusion = loss_of(model, batch), model.confusion()
     state = {k: v[order] if v.shape[:1] == (7,) else v for k, v in model.state_dict().items()}
     model.load_state_dict(state)
-    after = loss_of(model, batch._replace(annotator=place[batch.annotator]))
+    after = loss_of(model, batch._replace(annotator=position[batch.annotator]))
     torch.testing.assert_close(before, after)
     torch.testing.assert_close(model.confusion(), confusion[order])
 
@@ -157,13 +157,16 @@ def test_t2_other_names_of_annotators_only_move_their_parameters(spec):
 @pytest.mark.parametrize("spec", [*METHODS, *EXTRA])
 def test_t3_labels_that_are_left_out_change_nothing_whatever_they_were(spec):
     crowd, examples = crowd_of()
-    said = crowd.said
+    annotations = crowd.annotations
     rng = np.random.default_rng(7)
-    kept = rng.random(len(said)) < 0.6
+    kept = rng.random(len(annotations)) < 0.6
     found = []
-    for other in (said.label, np.where(kept, said.label, (said.label + 1) % 3)):
+    for other in (
+        annotations.label,
+        np.where(kept, annotations.label, (annotations.label + 1) % 3),
+    ):
         less = Annotations.from_codes(
-            said.item, said.annotator, other, items=12, annotators=7, classes=3
+            annotations.item, annotations.annotator, other, items=12, annotators=7, classes=3
         ).keep(kept)
         part = Examples(examples.x, less)
         model = built(spec, Crowd(less, crowd.classifier), part)
@@ -252,15 +255,15 @@ def test_soft_labels_that_are_sure_are_hard_ones_and_reach_no_gradient_at_the_be
 
 def test_em_with_a_classifier_that_knows_nothing_is_dawid_and_skene():
     crowd, _ = crowd_of(60, 6, 3)
-    said = crowd.said
-    votes = said.votes() + 1e-9
+    annotations = crowd.annotations
+    votes = annotations.votes() + 1e-9
     q = votes / votes.sum(axis=1, keepdims=True)
     for _ in range(300):
-        counted = count_confusion(said, q, own=0.01)
+        counted = count_confusion(annotations, q, own=0.01)
         prior = q.sum(axis=0) + 0.01
-        q = expect(said, np.log(prior / prior.sum()), counted)
+        q = expect(annotations, np.log(prior / prior.sum()), counted)
     found = DawidSkene(smoothing=0.01, max_iter=300, tol=1e-14).fit(
-        said, start=votes / votes.sum(1, keepdims=True)
+        annotations, start=votes / votes.sum(1, keepdims=True)
     )
     np.testing.assert_allclose(q, found.posterior, atol=1e-4)
 
@@ -318,7 +321,7 @@ def test_copies_share_the_weight_of_one_annotator_in_the_loss():
     with torch.no_grad():  # 0 and 1 are copies: each counts half of an annotator alone
         model.table.weight.copy_(50 * torch.eye(7, 16))
         model.table.weight[1] = model.table.weight[0]
-    surprise = -model.log_chance(batch)
+    surprise = -model.log_probability(batch)
     count = torch.where(batch.annotator < 2, 0.5, 1.0) * 7 / 6
     torch.testing.assert_close(
         loss_of(model, batch), (count * surprise).mean() + model.penalty(batch.annotator)
@@ -350,7 +353,7 @@ def test_labels_foreseen_in_turn_are_those_foreseen_together():
     model, batch = built("confusion-layer", crowd, examples), whole(examples)
     vector = model.classifier.encode(batch.x)
     together = model.log_together(model.log_class(vector), vector, batch)
-    turns = torch.zeros(len(batch.item)).index_add(0, batch.row, model.log_chance(batch))
+    turns = torch.zeros(len(batch.item)).index_add(0, batch.row, model.log_probability(batch))
     torch.testing.assert_close(turns, together)
     # By hand, for one item with labels of two annotators.
     p, c = model.log_truth(examples.x[:1]).exp()[0], model.confusion()
@@ -359,7 +362,7 @@ def test_labels_foreseen_in_turn_are_those_foreseen_together():
         annotator=torch.tensor([2, 5]), label=torch.tensor([1, 0]),
     )  # fmt: skip
     chance = (p * c[2, :, 1] * c[5, :, 0]).sum()
-    torch.testing.assert_close(model.log_chance(two).sum().exp(), chance)
+    torch.testing.assert_close(model.log_probability(two).sum().exp(), chance)
 
 
 def test_one_label_per_item_is_the_same_together_and_alone():
@@ -375,10 +378,12 @@ def test_gradients_of_the_joint_likelihood_are_the_beliefs_of_em():
     model, batch = built("confusion-layer", crowd, examples), whole(examples)
     log_truth = model.log_truth(batch.x).detach().requires_grad_()
     model.crowd_loss(log_truth, model.classifier.encode(batch.x), batch).backward()
-    belief = expect(
-        crowd.said, model.log_truth(examples.x).detach().numpy(), model.confusion().detach().numpy()
+    posterior = expect(
+        crowd.annotations,
+        model.log_truth(examples.x).detach().numpy(),
+        model.confusion().detach().numpy(),
     )
-    wanted = -torch.from_numpy(belief)[batch.item] / len(batch.label)
+    wanted = -torch.from_numpy(posterior)[batch.item] / len(batch.label)
     torch.testing.assert_close(log_truth.grad, wanted)
 
 
@@ -389,7 +394,7 @@ def test_annot_mix_with_a_share_of_one_does_not_mix():
     vector = model.classifier.encode(batch.x)
     size = len(batch.label)
     mixed = model.mixed_loss(vector, batch, torch.ones(size, 1), torch.randperm(size))
-    torch.testing.assert_close(mixed, -model.log_chance(batch).mean())
+    torch.testing.assert_close(mixed, -model.log_probability(batch).mean())
 
 
 def test_max_mig_is_at_its_best_where_both_views_are_sure_and_agree():
@@ -420,7 +425,7 @@ def test_divergences_of_max_mig_belong_together():
 
 def test_features_of_annotators_take_the_place_of_their_names():
     crowd, examples = crowd_of()
-    told = Crowd(crowd.said, crowd.classifier, torch.eye(7)[:, :2])
+    told = Crowd(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
     model = built("madl", told, examples)
     confusion = model.confusion()
     torch.testing.assert_close(confusion[3], confusion[6])  # both have only zeros
@@ -441,16 +446,16 @@ def blobs(seed=0, n=600, n_classes=4, n_annotators=12):
     annotator = np.argsort(rng.random((n, n_annotators)), axis=1)[:, :3]
     chance = confusion[annotator, truth[:n, None]].cumsum(axis=2)
     label = (rng.random((n, 3, 1)) > chance).sum(axis=2)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.repeat(np.arange(n), 3), annotator.ravel(), label.ravel().clip(max=n_classes - 1),
         items=n, annotators=n_annotators, classes=n_classes,
     )  # fmt: skip
-    return x[:n], said, x[n:], truth[n:].astype(str), confusion
+    return x[:n], annotations, x[n:], truth[n:].astype(str), confusion
 
 
 def learned(spec, seed=0, **settings):
     torch.set_default_dtype(torch.float32)
-    x, said, x_test, truth, confusion = blobs(seed)
+    x, annotations, x_test, truth, confusion = blobs(seed)
     settings = {
         "epochs": 12,
         "hidden": 32,
@@ -458,7 +463,7 @@ def learned(spec, seed=0, **settings):
         "input_dropout": 0.0,
         "lr": 1e-2,
     } | settings
-    made = CrowdClassifier(spec, **settings).fit(x, said)
+    made = CrowdClassifier(spec, **settings).fit(x, annotations)
     return made, made.score(x_test, truth), np.abs(made.confusion_ - confusion).mean()
 
 
@@ -498,10 +503,10 @@ def test_the_same_seed_learns_the_same():
 
 def test_the_history_says_what_chose_the_epoch():
     torch.set_default_dtype(torch.float32)
-    x, said, x_test, truth, _ = blobs()
+    x, annotations, x_test, truth, _ = blobs()
     made = CrowdClassifier("global-noise", epochs=3)
-    assert "annotations held out" in made.fit(x, said).history_.chosen_by
-    assert "accuracy" in made.fit(x, said, valid=(x_test, truth)).history_.chosen_by
+    assert "annotations held out" in made.fit(x, annotations).history_.chosen_by
+    assert "accuracy" in made.fit(x, annotations, valid=(x_test, truth)).history_.chosen_by
 
 
 def test_it_is_a_scikit_learn_estimator():
@@ -511,9 +516,9 @@ def test_it_is_a_scikit_learn_estimator():
     from sklearn.preprocessing import StandardScaler
 
     torch.set_default_dtype(torch.float32)
-    x, said, x_test, truth, _ = blobs(n=150)
+    x, annotations, x_test, truth, _ = blobs(n=150)
     matrix = np.full((150, 12), -1)
-    matrix[said.item, said.annotator] = said.label
+    matrix[annotations.item, annotations.annotator] = annotations.label
     made = CrowdClassifier("confusion-layer", epochs=4, hidden=8)
     assert clone(made).get_params() == made.get_params()
     assert clone(made).set_params(method="madl").method == "madl"
@@ -560,19 +565,21 @@ def test_trust_is_the_chance_of_being_right_at_the_start():
 
 def test_a_method_that_foresees_labels_better_is_chosen_and_ties_go_to_the_last():
     torch.set_default_dtype(torch.float32)
-    x, said, *_ = blobs(n=200)
+    x, annotations, *_ = blobs(n=200)
     settings = {"epochs": 6, "hidden": 8, "lr": 1e-2}
-    found = choose(["confusion-layer", "confusion-layer[warm_up=6]"], x, said, folds=2, **settings)
+    found = choose(
+        ["confusion-layer", "confusion-layer[warm_up=6]"], x, annotations, folds=2, **settings
+    )
     assert found.spec == "confusion-layer"  # the other never learns of annotators
     assert found.candidates[1].behind > found.candidates[1].error
-    same = choose(["global-noise", "global-noise[warm_up=5]"], x, said, folds=2, **settings)
+    same = choose(["global-noise", "global-noise[warm_up=5]"], x, annotations, folds=2, **settings)
     assert same.spec == "global-noise[warm_up=5]"
     assert [each.behind for each in same.candidates] == [0, 0]
 
 
 def test_choosing_wants_methods_and_parts():
-    x, said, *_ = blobs(n=20)
+    x, annotations, *_ = blobs(n=20)
     with pytest.raises(OptionError, match="folds = 1, but it must be 2 to 20"):
-        choose(["raykar"], x, said, folds=1)
+        choose(["raykar"], x, annotations, folds=1)
     with pytest.raises(DataError, match="no methods to choose from"):
-        choose([], x, said)
+        choose([], x, annotations)

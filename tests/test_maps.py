@@ -33,18 +33,18 @@ CLASSES = ["<b>red</b>", "green", "blue"]
 def looked():
     """Return a fitted model, views, and the simulation of four annotators in two groups."""
     drawn = simulate_tendency(
-        kind="images", n_items=400, n_annotators=4, groups=2, places=4, seed=3
+        kind="images", n_items=400, n_annotators=4, groups=2, positions=4, seed=3
     )
     encoder = "patches[size=16,side=8]"
     views = Views.of(drawn.inputs, encoder, tokens=True)
-    return SMALL.fit(views, drawn.said), views, drawn
+    return SMALL.fit(views, drawn.annotations), views, drawn
 
 
 @pytest.fixture(scope="module")
 def report(looked):
     model, views, drawn = looked
     few = np.arange(len(NAMES))
-    said = Annotations.from_matrix(
+    annotations = Annotations.from_matrix(
         np.array(CLASSES, dtype=object)[drawn.labels[few]],
         items=NAMES,
         annotators=NAMES,
@@ -54,10 +54,10 @@ def report(looked):
         model,
         as_inputs(drawn.inputs[few]),
         views.take(few),
-        items=said.items,
-        annotators=said.annotators,
-        classes=said.classes,
-        said=said,
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
+        annotations=annotations,
         raw=True,
     )
 
@@ -92,8 +92,10 @@ def test_some_annotators_have_the_maps_they_have_among_all(looked):
 
 def test_a_token_for_the_whole_image_is_left_out():
     views = Views.of(np.random.default_rng(0).normal(size=(20, 10, 6)))
-    said = simulate_tendency(n_items=20, n_annotators=2).said
-    model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(views, said)
+    annotations = simulate_tendency(n_items=20, n_annotators=2).annotations
+    model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
+        views, annotations
+    )
     found = look(model, views)
     assert (found.kind, found.shape) == ("patches", (3, 3))
     assert_allclose(found.values.sum(axis=2), 1)
@@ -103,8 +105,8 @@ def test_a_token_for_the_whole_image_is_left_out():
 def test_models_without_queries_look_nowhere(looked):
     _, views, drawn = looked
     with pytest.raises(MethodError, match="fit it with query or qumatl"):
-        look(OwnMajority().fit(views, drawn.said), views)
-    base = Query(qformer=False, fits=1, epochs=1).fit(views, drawn.said)
+        look(OwnMajority().fit(views, drawn.annotations), views)
+    base = Query(qformer=False, fits=1, epochs=1).fit(views, drawn.annotations)
     with pytest.raises(MethodError, match="without a Q-Former"):
         look(base, views)
 
@@ -112,7 +114,7 @@ def test_models_without_queries_look_nowhere(looked):
 def test_queries_inside_another_model_are_found(looked):
     model, views, _ = looked
 
-    class Mix(OwnMajority().fit(views, looked[2].said).__class__):
+    class Mix(OwnMajority().fit(views, looked[2].annotations).__class__):
         def __init__(self):
             self.parts = [("first", None), ("second", model)]
 
@@ -142,12 +144,12 @@ def test_measuring_trust_leaves_the_model_as_it_was(looked):
 
 
 def test_gradient_maps_are_zero_where_nothing_is():
-    drawn = simulate_tendency(n_items=30, n_annotators=2, groups=2, places=4)
+    drawn = simulate_tendency(n_items=30, n_annotators=2, groups=2, positions=4)
     mask = np.ones((30, 4), bool)
     mask[:, 3] = False
     views = Views.of_tokens(drawn.inputs, mask)
     model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
-        views, drawn.said
+        views, drawn.annotations
     )
     found = gradient_maps(model, views, np.arange(2))
     assert found.shape == (30, 2, 4)
@@ -266,7 +268,7 @@ def test_maps_of_texts_are_of_words():
     texts = Texts(drawn.inputs)
     views = Views.of(texts, "minilm", tokens=True)
     model = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=8, lr=5e-3).fit(
-        views, drawn.said
+        views, drawn.annotations
     )
     few = np.arange(3)
     made = map_report(
@@ -275,7 +277,7 @@ def test_maps_of_texts_are_of_words():
         views.take(few),
         items=as_names(["a", "b", "c"]),
         annotators=as_names(["x", "y"]),
-        classes=drawn.said.classes,
+        classes=drawn.annotations.classes,
         encoder=encoder,
     )
     assert [one.kind for one in made.shown] == ["words"] * 3
@@ -285,15 +287,15 @@ def test_maps_of_texts_are_of_words():
     with pytest.raises(OptionError, match="need the encoder"):
         map_report(
             model, texts.take(few), views.take(few), items=as_names("abc"),
-            annotators=as_names("xy"), classes=drawn.said.classes,
+            annotators=as_names("xy"), classes=drawn.annotations.classes,
         )  # fmt: skip
 
 
 def test_maps_of_videos_are_curves_over_frames():
-    drawn = simulate_tendency(kind="video", n_items=40, n_annotators=2, groups=2, places=4)
+    drawn = simulate_tendency(kind="video", n_items=40, n_annotators=2, groups=2, positions=4)
     views = Views.of_tokens(np.random.default_rng(0).normal(size=(40, 4, 3, 6)))
     method = Query(width=8, layers=2, heads=2, hidden=8, fc=8, fits=1, epochs=1, frame_queries=3)
-    model = method.fit(views, drawn.said)
+    model = method.fit(views, drawn.annotations)
     found = look(model, views, raw=True)
     assert (found.kind, found.shape) == ("frames", (4,))
     assert_allclose(found.values.sum(axis=2), 1)
@@ -302,7 +304,7 @@ def test_maps_of_videos_are_curves_over_frames():
     few = np.arange(2)
     made = map_report(
         model, as_inputs(drawn.inputs[few]), views.take(few), items=as_names("ab"),
-        annotators=as_names("xy"), classes=drawn.said.classes,
+        annotators=as_names("xy"), classes=drawn.annotations.classes,
     )  # fmt: skip
     assert len(made.shown[0].pictures) == 4
     assert "frame 4" in made.page()
@@ -326,18 +328,18 @@ def test_videos_go_from_files_to_maps(tmp_path):
         write_video(folder / f"clip{number}.mp4", parts, each=12)  # three seconds
         words = [("red", "green", "blue")[each] for each in drawn]
         rows += [(f"clip{number}", "ann", words[0]), (f"clip{number}", "bob", words[2])]
-    said = Annotations.from_columns(*zip(*rows, strict=True))
+    annotations = Annotations.from_columns(*zip(*rows, strict=True))
     with (tmp_path / "answers.csv").open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows([("item", "annotator", "label"), *rows])
-    videos = read_inputs(folder, said.items, frames=6)
+    videos = read_inputs(folder, annotations.items, frames=6)
     spec = (
         "query[width=16,layers=1,heads=2,hidden=16,fc=16,fits=1,dropout=0,frame_queries=2,"
         "epochs=25,batch=4,lr=0.01,held_out=0]"
     )
-    made = TendencyClassifier(spec, encoder="patches[size=16,side=8]").fit(videos, said)
+    made = TendencyClassifier(spec, encoder="patches[size=16,side=8]").fit(videos, annotations)
     found = made.predict_annotators(videos)
     right = [
-        found[said.items.tolist().index(item), ["ann", "bob"].index(who)] == label
+        found[annotations.items.tolist().index(item), ["ann", "bob"].index(who)] == label
         for item, who, label in rows
     ]
     assert np.mean(right) > 0.55  # a third by chance

@@ -120,13 +120,15 @@ def test_one_faultless_annotator_and_no_prior_is_a_prototypical_network():
 @pytest.mark.parametrize("steps", [1, 2, 7, 40])
 def test_equal_embeddings_leave_the_map_fit_of_dawid_and_skene(steps):
     rng = np.random.default_rng(3)
-    said = rng.integers(-1, 4, size=(30, 6))
-    said[:, 0] = np.where((said < 0).all(axis=1), 2, said[:, 0])  # nobody is left without labels
+    annotations = rng.integers(-1, 4, size=(30, 6))
+    annotations[:, 0] = np.where(
+        (annotations < 0).all(axis=1), 2, annotations[:, 0]
+    )  # nobody is left without labels
     strength, accuracy, prevalence = 4.0, 0.7, 1.3
     wanted = aggregators.create(
         f"dawid-skene-map[tol=0,max_iter={steps},strength={strength},accuracy={accuracy},"
         f"prevalence={prevalence}]"
-    ).fit(Annotations.from_matrix(said, classes=range(4)))
+    ).fit(Annotations.from_matrix(annotations, classes=range(4)))
     wrong = strength * (1 - accuracy) / 3
     model = built(
         EmFull,
@@ -139,7 +141,7 @@ def test_equal_embeddings_leave_the_map_fit_of_dawid_and_skene(steps):
         tau=NONE,
     )
     same = torch.ones(1, 30, 5)
-    task = adapted(model, same, torch.from_numpy(said)[None], classes=4)
+    task = adapted(model, same, torch.from_numpy(annotations)[None], classes=4)
     np.testing.assert_allclose(task.posterior[0].detach(), wanted.posterior, atol=1e-8)
     np.testing.assert_allclose(task.confusion[0].detach(), wanted.params.confusion, atol=1e-8)
 
@@ -151,26 +153,26 @@ def test_without_annotators_it_is_a_gaussian_mixture():
     label[0, :3, 0] = torch.arange(3)
     model = built(EmFull, steps=6, b=0.5, tau=0.2, c=1e-9, right=1e9, centred=False)
     found = adapted(model, u, label).posterior[0]
-    belief = torch.full((20, 3), 1 / 3)
-    belief[:3] = torch.eye(3)
+    posterior = torch.full((20, 3), 1 / 3)
+    posterior[:3] = torch.eye(3)
     for _ in range(6):
-        share = (belief.sum(dim=0) + 0.5) / (20 + 1.5)
-        mean = belief.T @ u[0] / (belief.sum(dim=0)[:, None] + 0.2)
-        belief = (share.log() - torch.cdist(u[0], mean).square() / 2).softmax(dim=1)
-        belief[:3] = torch.eye(3)
-    assert torch.allclose(found, belief, atol=1e-6)
+        share = (posterior.sum(dim=0) + 0.5) / (20 + 1.5)
+        mean = posterior.T @ u[0] / (posterior.sum(dim=0)[:, None] + 0.2)
+        posterior = (share.log() - torch.cdist(u[0], mean).square() / 2).softmax(dim=1)
+        posterior[:3] = torch.eye(3)
+    assert torch.allclose(found, posterior, atol=1e-6)
 
 
 def test_one_coin_and_equal_embeddings_leave_the_one_coin_aggregator():
     rng = np.random.default_rng(4)
     truth = rng.integers(3, size=40)
-    said = np.where(rng.random((40, 5)) < 0.7, truth[:, None], rng.integers(3, size=(40, 5)))
+    annotations = np.where(rng.random((40, 5)) < 0.7, truth[:, None], rng.integers(3, size=(40, 5)))
     wanted = aggregators.create(
         "one-coin[tol=0,max_iter=9,prevalence=uniform,strength=2,accuracy=0.6]"
-    ).fit(Annotations.from_matrix(said, classes=range(3)))
+    ).fit(Annotations.from_matrix(annotations, classes=range(3)))
     # Of two pseudo-counts 1.2 are right: c + right = 1.2 and 2 c = 0.8; b holds the shares even.
     model = built(EmOneCoin, 1, 3, steps=9, b=1e12, c=0.4, right=0.8, tau=NONE)
-    task = adapted(model, torch.zeros(1, 40, 1), torch.from_numpy(said)[None])
+    task = adapted(model, torch.zeros(1, 40, 1), torch.from_numpy(annotations)[None])
     np.testing.assert_allclose(task.posterior[0].detach(), wanted.posterior, atol=1e-8)
 
 
@@ -200,7 +202,7 @@ def test_where_everybody_is_fooled_labels_say_nothing():
     with torch.no_grad():
         model.annotators.weight.zero_()
     task = adapted(model, u, label)
-    heard = task.support.by_item(model.annotators.log_said(task.crowd, task.support))
+    heard = task.support.by_item(model.annotators.log_given_labels(task.crowd, task.support))
     assert number((heard - heard[:, :, :1]).abs().max()) < 1e-9
 
 
@@ -282,19 +284,19 @@ def test_somebody_whose_labels_say_nothing_is_left_out_without_a_trace():
     task = adapted(model, u, label)
     crowd = task.crowd.clone()
     crowd[:, 2] = -np.log(3)  # says every label alike
-    heard = task.support.by_item(model.annotators.log_said(crowd, task.support))
+    heard = task.support.by_item(model.annotators.log_given_labels(crowd, task.support))
     others = [0, 1, 3, 4]
     fewer = Items.of(u, label[:, :, others], n_classes=3)
-    heard_without = fewer.by_item(model.annotators.log_said(crowd[:, others], fewer))
+    heard_without = fewer.by_item(model.annotators.log_given_labels(crowd[:, others], fewer))
     assert torch.allclose(heard.softmax(dim=2), heard_without.softmax(dim=2), atol=1e-12)
 
 
 def test_labels_on_new_items_count_as_their_annotators_are_trusted():
     rng = np.random.default_rng(1)
     clean = np.tile(np.arange(3), 40)[None]
-    said = np.stack([clean, clean, rng.integers(3, size=clean.shape)], axis=2)
+    annotations = np.stack([clean, clean, rng.integers(3, size=clean.shape)], axis=2)
     u = torch.from_numpy(0.5 * rng.normal(size=(1, 120, 4)))
-    task = adapted(built(EmFull, steps=4), u, torch.from_numpy(said))
+    task = adapted(built(EmFull, steps=4), u, torch.from_numpy(annotations))
     new = torch.zeros(1, 1, 4)
 
     def heard(*label):

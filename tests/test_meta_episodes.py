@@ -39,9 +39,9 @@ def test_an_episode_holds_the_classes_it_names():
     assert batch.label.shape == (8, 15, 4)
     assert batch.query.shape == (8, 10)
     episode = torch.arange(8)[:, None]
-    for place, code in ((batch.support, batch.clean), (batch.query, batch.truth)):
+    for position, code in ((batch.support, batch.clean), (batch.query, batch.truth)):
         named = batch.classes[episode, code]
-        assert torch.equal(batch.x[place][:, :, 0].long(), named)
+        assert torch.equal(batch.x[position][:, :, 0].long(), named)
     assert (batch.clean.sort(dim=1).values == torch.arange(5).repeat_interleave(3)).all()
 
 
@@ -206,10 +206,10 @@ def test_labels_follow_the_matrices():
     rng = np.random.default_rng(0)
     confusion = rng.dirichlet(np.ones(3), size=(1, 2, 3))
     truth = rng.integers(3, size=(1, 60_000))
-    said = annotate(rng, confusion, truth)
+    annotations = annotate(rng, confusion, truth)
     for annotator in range(2):
         for true in range(3):
-            given = np.bincount(said[0, truth[0] == true, annotator], minlength=3)
+            given = np.bincount(annotations[0, truth[0] == true, annotator], minlength=3)
             np.testing.assert_allclose(
                 given / given.sum(), confusion[0, annotator, true], atol=0.015
             )
@@ -218,8 +218,8 @@ def test_labels_follow_the_matrices():
 def test_every_item_has_a_label_and_as_many_as_told_in_the_mean():
     rng = np.random.default_rng(0)
     confusion = PseudoCrowd().draw(rng, 20, 10, 5)
-    said = annotate(rng, confusion, rng.integers(5, size=(20, 100)), per_item=4.0)
-    per_item = (said >= 0).sum(axis=2)
+    annotations = annotate(rng, confusion, rng.integers(5, size=(20, 100)), per_item=4.0)
+    per_item = (annotations >= 0).sum(axis=2)
     assert per_item.min() >= 1
     assert per_item.mean() == pytest.approx(4.0, abs=0.1)
 
@@ -243,10 +243,10 @@ def annotated(n_classes=6, per_class=10, seed=0):
     item, annotator = np.nonzero(rng.random((len(tasks.label), 8)) < 0.4)
     wrong = rng.integers(n_classes, size=len(item))
     label = np.where(rng.random(len(item)) < 0.7, tasks.label[item], wrong)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, annotator, label, items=len(tasks.label), annotators=8, classes=n_classes
     )
-    return replace(tasks, said=said)
+    return replace(tasks, annotations=annotations)
 
 
 def test_labels_of_the_sources_annotators_are_theirs_without_other_classes():
@@ -255,12 +255,12 @@ def test_labels_of_the_sources_annotators_are_theirs_without_other_classes():
     classes = np.array([[0, 2, 4]] * 4)
     found = tasks.heard(items, classes)
     for episode in range(4):
-        for place, item in enumerate(items[episode]):
-            mine = tasks.said.label[tasks.said.item == item]
+        for position, item in enumerate(items[episode]):
+            mine = tasks.annotations.label[tasks.annotations.item == item]
             wanted = sorted(
                 np.flatnonzero(classes[0] == label)[0] for label in mine if label % 2 == 0
             )
-            given = found[episode, place]
+            given = found[episode, position]
             assert sorted(given[given >= 0].tolist()) == wanted
 
 
@@ -270,7 +270,7 @@ def test_an_annotator_has_one_place_in_an_episode():
     found = tasks.heard(items, np.arange(6)[None])
     assert found.shape == (1, 60, 8)
     dense = np.full((60, 8), -1)
-    dense[tasks.said.item, tasks.said.annotator] = tasks.said.label
+    dense[tasks.annotations.item, tasks.annotations.annotator] = tasks.annotations.label
     assert np.array_equal(found[0], dense)
 
 
@@ -290,11 +290,11 @@ def test_episodes_may_be_labelled_by_the_sources_own_annotators():
 def test_annotations_go_along_when_classes_or_items_are_kept():
     tasks = annotated()
     some = tasks.keep(np.array([1, 3]))
-    assert some.said.n_items == len(some.label) == 20
+    assert some.annotations.n_items == len(some.label) == 20
     dense = np.full((60, 8), -1)
-    dense[tasks.said.item, tasks.said.annotator] = tasks.said.label
+    dense[tasks.annotations.item, tasks.annotations.annotator] = tasks.annotations.label
     rows = np.flatnonzero(np.isin(tasks.label, [1, 3]))
     wanted = np.select([dense[rows] == 1, dense[rows] == 3], [0, 1], -1)
     found = np.full((20, 8), -1)
-    found[some.said.item, some.said.annotator] = some.said.label
+    found[some.annotations.item, some.annotations.annotator] = some.annotations.label
     assert np.array_equal(found, wanted)

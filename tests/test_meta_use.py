@@ -75,9 +75,9 @@ def target():
     x, y = gaussian(n_classes=2, per_class=30, seed=9)
     rng = np.random.default_rng(0)
     support = np.concatenate([np.arange(6), np.arange(30, 36)])
-    said = np.stack([y[support], y[support], rng.integers(2, size=12)], axis=1)
+    annotations = np.stack([y[support], y[support], rng.integers(2, size=12)], axis=1)
     new = np.setdiff1d(np.arange(60), support)
-    return x[support], said, x[new], y[new]
+    return x[support], annotations, x[new], y[new]
 
 
 # Every adapter
@@ -240,7 +240,7 @@ def test_a_broken_training_on_episodes_ends_with_the_same_weights(tmp_path):
         adapter = adapters.create("em-full").build(6, 3)
         learner = EpisodeLearner(Embedding(torch.nn.Flatten(), 6, "linear"), adapter, lr=0.01)
 
-        def tell(done, total, words):
+        def progress(done, total, words):
             if done == break_at:
                 raise BrokenError
 
@@ -248,7 +248,7 @@ def test_a_broken_training_on_episodes_ends_with_the_same_weights(tmp_path):
         valid = source_of(32)
         train(
             learner, source_of(64), settings,
-            valid=valid, folder=folder, resume=resume, progress=tell,
+            valid=valid, folder=folder, resume=resume, progress=progress,
         )  # fmt: skip
         return learner.state_dict()
 
@@ -315,8 +315,8 @@ def test_a_classifier_of_all_classes_learns_turned_ones_too():
 
 
 def test_a_new_task_is_learned_and_its_spammer_found(fitted, target):
-    x, said, new, truth = target
-    task = fitted.adapt(x, said)
+    x, annotations, new, truth = target
+    task = fitted.adapt(x, annotations)
     assert (task.predict(new).astype(int) == truth).mean() > 0.95
     assert task.labels.tolist() == ["0"] * 6 + ["1"] * 6
     right = task.annotators["accuracy"]
@@ -326,18 +326,18 @@ def test_a_new_task_is_learned_and_its_spammer_found(fitted, target):
 
 
 def test_annotations_by_name_and_as_a_matrix_are_learned_alike(fitted, target):
-    x, said, new, _ = target
-    item, annotator = np.indices(said.shape)
+    x, annotations, new, _ = target
+    item, annotator = np.indices(annotations.shape)
     named = Annotations.from_columns(
-        item.ravel(), annotator.ravel(), said.ravel(), items=range(12), annotators=range(3)
+        item.ravel(), annotator.ravel(), annotations.ravel(), items=range(12), annotators=range(3)
     )
-    one, other = (fitted.adapt(x, given).predict_proba(new) for given in (said, named))
+    one, other = (fitted.adapt(x, given).predict_proba(new) for given in (annotations, named))
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_labels_on_new_items_count_if_they_are_given(fitted, target):
-    x, said, new, truth = target
-    task = fitted.adapt(x, said)
+    x, annotations, new, truth = target
+    task = fitted.adapt(x, annotations)
     lie = Annotations.from_columns(
         ["0"], ["0"], [str(1 - truth[0])], items=[str(i) for i in range(len(new))]
     )
@@ -356,9 +356,9 @@ def test_unlabelled_items_sharpen_classes(fitted):
         x, y = gaussian(n_classes=2, per_class=60, far=1.3, seed=100 + seed)
         pick = np.array([0, 60])
         new = np.setdiff1d(np.arange(120), pick)
-        said = np.repeat(y[pick][:, None], 3, axis=1)
-        plain = fitted.adapt(x[pick], said)
-        more = fitted.adapt(x[pick], said, unlabelled=x[rng.permutation(new)[:60]])
+        annotations = np.repeat(y[pick][:, None], 3, axis=1)
+        plain = fitted.adapt(x[pick], annotations)
+        more = fitted.adapt(x[pick], annotations, unlabelled=x[rng.permutation(new)[:60]])
         right = [(task.predict(x[new]).astype(int) == y[new]).mean() for task in (plain, more)]
         gains.append(right[1] - right[0])
     assert np.mean(gains) > 0.02
@@ -373,8 +373,8 @@ def test_a_saved_model_adapts_as_before(adapter, tmp_path):
     again = FewShotCrowd.load(tmp_path / "model")
     assert again.get_params() == model.get_params()
     new, label = gaussian(n_classes=3, per_class=5, seed=4)
-    said = np.repeat(label[:, None], 2, axis=1)
-    one, other = (m.adapt(new, said).predict_proba(new) for m in (model, again))
+    annotations = np.repeat(label[:, None], 2, axis=1)
+    one, other = (m.adapt(new, annotations).predict_proba(new) for m in (model, again))
     np.testing.assert_allclose(one, other, atol=1e-6)
     model.save(tmp_path / "model")  # in its own place
 
@@ -455,17 +455,19 @@ def test_an_answer_of_somebody_who_guesses_tells_nothing():
 
 def test_information_is_the_expected_fall_of_entropy():
     rng = np.random.default_rng(0)
-    belief, matrix = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), size=3)
-    given = belief @ matrix
-    after = (belief[:, None] * matrix) / given
-    fall = -(belief * np.log(belief)).sum() + (given * (after * np.log(after)).sum(axis=0)).sum()
-    gain = information(torch.tensor(belief)[None, None], torch.tensor(matrix)[None, None])
+    posterior, matrix = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), size=3)
+    given = posterior @ matrix
+    after = (posterior[:, None] * matrix) / given
+    fall = (
+        -(posterior * np.log(posterior)).sum() + (given * (after * np.log(after)).sum(axis=0)).sum()
+    )
+    gain = information(torch.tensor(posterior)[None, None], torch.tensor(matrix)[None, None])
     assert float(gain) == pytest.approx(fall, abs=1e-9)
 
 
 def test_a_plan_asks_for_nothing_known_and_those_who_know(fitted, target):
-    x, said, _, _ = target
-    partly = said.copy()
+    x, annotations, _, _ = target
+    partly = annotations.copy()
     partly[::2, 0] = -1
     partly[1::2, 2] = -1
     plan = fitted.adapt(x, partly).next(12, explore=0.0)
@@ -494,9 +496,9 @@ def test_revealed_labels_are_as_many_as_the_budget_and_never_taken_back(policy):
 def test_sources_are_folders_arrays_and_tables(tmp_path):
     image = pytest.importorskip("PIL.Image", reason="images need Pillow")
     for task, name in (("latin", "a"), ("latin", "b"), ("greek", "alpha")):
-        place = tmp_path / "images" / task / name
-        place.mkdir(parents=True)
-        image.new("L", (8, 8), 255).save(place / "one.png")
+        position = tmp_path / "images" / task / name
+        position.mkdir(parents=True)
+        image.new("L", (8, 8), 255).save(position / "one.png")
     found = read_source(tmp_path / "images")
     assert found.inputs.kind == "images"
     assert (found.label, found.task) == (

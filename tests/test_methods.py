@@ -43,7 +43,7 @@ def crowd(name: str, seed: int = 3) -> Annotations:
         feedback=5,
         seed=seed,
     )
-    return made.said
+    return made.annotations
 
 
 @each_method
@@ -71,22 +71,22 @@ def test_the_order_of_rows_does_not_matter(name, rows, order):
 
 @each_method
 def test_names_do_not_matter(name):
-    said = crowd(name)
-    there = aggregate(said, name)
+    annotations = crowd(name)
+    there = aggregate(annotations, name)
     new = {
-        "items": said.items[::-1],
-        "annotators": said.annotators[::-1],
-        "classes": said.classes[::-1],
+        "items": annotations.items[::-1],
+        "annotators": annotations.annotators[::-1],
+        "classes": annotations.classes[::-1],
     }
     swapped = Annotations.from_codes(
-        said.n_items - 1 - said.item.astype(int),
-        said.n_annotators - 1 - said.annotator.astype(int),
-        said.n_classes - 1 - said.label.astype(int),
+        annotations.n_items - 1 - annotations.item.astype(int),
+        annotations.n_annotators - 1 - annotations.annotator.astype(int),
+        annotations.n_classes - 1 - annotations.label.astype(int),
         **new,
     )
     back = aggregate(swapped, name)
-    if aggregators.find(name).deals:  # other names, other places, other folds
-        assert np.mean(there.label == said.n_classes - 1 - back.label[::-1]) > 0.8
+    if aggregators.find(name).random_folds:  # other names, other places, other folds
+        assert np.mean(there.label == annotations.n_classes - 1 - back.label[::-1]) > 0.8
         return
     np.testing.assert_allclose(there.posterior, back.posterior[::-1, ::-1], **close)
     np.testing.assert_allclose(there.quality, back.quality[::-1], **close)
@@ -123,8 +123,8 @@ class Elsewhere(Local):
     ],
 )
 def test_parts_threads_and_engines_do_not_matter(name, engine):
-    said = crowd(name)
-    here, there = aggregate(said, name), aggregate(said, name, engine=engine)
+    annotations = crowd(name)
+    here, there = aggregate(annotations, name), aggregate(annotations, name, engine=engine)
     np.testing.assert_allclose(here.posterior, there.posterior, **close)
     np.testing.assert_allclose(here.quality, there.quality, **close)
     np.testing.assert_allclose(here.trace, there.trace, rtol=1e-9)
@@ -138,13 +138,13 @@ def test_parts_threads_and_engines_do_not_matter(name, engine):
 def test_gold_is_kept(name, rows, truth):
     classes = "012"[: n_classes(name)]
     truth = {item: min(label, classes[-1]) for item, label in truth.items()}
-    said = relation(within(name, rows), classes=classes, items="abcde")
-    result = aggregate(said, name, gold=truth)
-    found = dict(zip(result.said.items.tolist(), result.labels.tolist(), strict=True))
+    annotations = relation(within(name, rows), classes=classes, items="abcde")
+    result = aggregate(annotations, name, gold=truth)
+    found = dict(zip(result.annotations.items.tolist(), result.labels.tolist(), strict=True))
     for item, label in truth.items():
         assert found[item] == label
-        place = said.items.tolist().index(item)
-        assert result.posterior[place].tolist() == [float(label == one) for one in classes]
+        position = annotations.items.tolist().index(item)
+        assert result.posterior[position].tolist() == [float(label == one) for one in classes]
 
 
 @each_method
@@ -181,8 +181,8 @@ def test_any_number_of_labels_on_one_item(name, votes):
     result = aggregate(relation(rows), name)
     assert np.isfinite(result.posterior).all()
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
-    place = result.said.items.tolist().index("many")
-    assert result.labels[place] == "1" or (abstains(name) and result.label[place] == -1)
+    position = result.annotations.items.tolist().index("many")
+    assert result.labels[position] == "1" or (abstains(name) and result.label[position] == -1)
 
 
 @each_method
@@ -200,9 +200,9 @@ def test_any_number_of_labels_on_one_item(name, votes):
 def test_small_and_degenerate_data(name, rows):
     result = aggregate(relation(rows), name)
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1)
-    by_item = dict(zip(result.said.items.tolist(), result.labels.tolist(), strict=True))
+    by_item = dict(zip(result.annotations.items.tolist(), result.labels.tolist(), strict=True))
     for item, label in by_item.items():
-        named = {said for place, _, said in rows if place == item}
+        named = {annotations for position, _, annotations in rows if position == item}
         assert label in named or (abstains(name) and label is None)
     assert ((result.quality >= 0) & (result.quality <= 1)).all()
 
@@ -211,8 +211,8 @@ def test_small_and_degenerate_data(name, rows):
 def test_items_annotators_and_classes_that_nobody_used(name):
     rows = [(item, who, "0" if item < "d" else "1") for item in "abcdef" for who in "wxy"]
     classes = "0123" if n_classes(name) == 3 else "01"
-    said = relation(rows, items="abcdefg", annotators="wxyz", classes=classes)
-    result = aggregate(said, name)
+    annotations = relation(rows, items="abcdefg", annotators="wxyz", classes=classes)
+    result = aggregate(annotations, name)
     assert result.labels.tolist() == ["0", "0", "0", "1", "1", "1", None]
     assert np.isfinite(result.posterior).all()
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1)
@@ -221,17 +221,17 @@ def test_items_annotators_and_classes_that_nobody_used(name):
 
 @each_method
 def test_empty_items_change_nothing_for_the_others(name):
-    said = crowd(name)
+    annotations = crowd(name)
     more = Annotations.from_codes(
-        said.item,
-        said.annotator,
-        said.label,
-        items=said.n_items + 5,
-        annotators=said.annotators,
-        classes=said.classes,
+        annotations.item,
+        annotations.annotator,
+        annotations.label,
+        items=annotations.n_items + 5,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
-    without, beside = aggregate(said, name), aggregate(more, name)
-    np.testing.assert_allclose(without.posterior, beside.posterior[: said.n_items], **close)
+    without, beside = aggregate(annotations, name), aggregate(more, name)
+    np.testing.assert_allclose(without.posterior, beside.posterior[: annotations.n_items], **close)
     np.testing.assert_allclose(without.trace, beside.trace, rtol=1e-9)
 
 
@@ -244,7 +244,7 @@ def test_a_result_is_saved_and_loaded(name, tmp_path):
     assert again.labels.tolist() == result.labels.tolist()
     assert again.trace == result.trace
     assert again.converged == result.converged
-    assert again.said == result.said
+    assert again.annotations == result.annotations
     for table in ("items", "annotators"):
         there, back = getattr(result, table), getattr(again, table)
         assert there.keys() == back.keys()
@@ -268,10 +268,10 @@ def test_a_known_crowd_labels_other_items(name):
         feedback=5,
         seed=3,
     )
-    known = aggregate(made.said.subset(items=made.said.items[:300]), name)
-    others = made.said.subset(items=made.said.items[300:])
+    known = aggregate(made.annotations.subset(items=made.annotations.items[:300]), name)
+    others = made.annotations.subset(items=made.annotations.items[300:])
     found = known.predict(others)
-    assert found.said.items.tolist() == others.items.tolist()
+    assert found.annotations.items.tolist() == others.items.tolist()
     decided = (found.label >= 0) | (not abstains(name))
     assert np.mean(found.label[decided] == made.truth[300:][decided]) > 0.7
     np.testing.assert_allclose(found.posterior.sum(axis=1), 1)
@@ -279,8 +279,8 @@ def test_a_known_crowd_labels_other_items(name):
 
 @each_method
 def test_an_annotator_nobody_knows_counts_as_an_average_one(name):
-    said = crowd(name)
-    known = aggregate(said, name)
+    annotations = crowd(name)
+    known = aggregate(annotations, name)
     rows = [("new", who, "1") for who in ("0", "1", "stranger")]
     found = known.predict(relation(rows))
     assert np.isfinite(found.posterior).all()
@@ -289,14 +289,14 @@ def test_an_annotator_nobody_knows_counts_as_an_average_one(name):
 
 @each_method
 def test_an_update_is_a_fit_to_everything(name):
-    said = simulate(
+    annotations = simulate(
         "one-coin", n_items=150, n_annotators=10, n_classes=n_classes(name), feedback=7
-    ).said
-    first = said.subset(items=said.items[:100], annotators=said.annotators[:8])
-    rest = relation([row for row in rows_of(said) if row not in set(rows_of(first))])
-    assert first.merge(rest) == said
-    there, back = aggregate(said, name), aggregate(first, name).update(rest)
-    assert back.said == said
+    ).annotations
+    first = annotations.subset(items=annotations.items[:100], annotators=annotations.annotators[:8])
+    rest = relation([row for row in rows_of(annotations) if row not in set(rows_of(first))])
+    assert first.merge(rest) == annotations
+    there, back = aggregate(annotations, name), aggregate(first, name).update(rest)
+    assert back.annotations == annotations
     np.testing.assert_allclose(back.posterior, there.posterior, atol=0.02)
 
 

@@ -12,15 +12,13 @@ from dissensus import (
     Annotations,
     DataError,
     OptionError,
-    _class_scores,
-    _number_scores,
     aggregate,
     estimate,
     evaluate,
     write,
 )
 from dissensus._names import as_names, numbered
-from dissensus.metrics import Predictions, Values
+from dissensus.metrics import Predictions, Values, _class_scores, _number_scores
 from dissensus.readers import as_numbers, read_predictions
 from tests.support import run, shared, shared_truth
 
@@ -55,22 +53,22 @@ def plainly(predicted, true):
     for item, code in enumerate(true):
         if code < 0:
             continue
-        belief = [*predicted.posterior[item], 0.0]
-        winners = [k for k in range(4) if belief[k] >= max(belief) - 1e-12]
+        posterior = [*predicted.posterior[item], 0.0]
+        winners = [k for k in range(4) if posterior[k] >= max(posterior) - 1e-12]
         right.append(1 / len(winners) if code in winners else 0)
         label = predicted.label[item]
         plain.append(label == code)
-        loss.append(-math.log(max(belief[code], 1e-15)))
-        brier.append(sum((belief[k] - (k == code)) ** 2 for k in range(4)))
-        upper = next(b for b in range(1, 16) if max(belief) <= b / 15 + 1e-10)
-        bins.setdefault(upper, []).append((right[-1], max(belief)))
+        loss.append(-math.log(max(posterior[code], 1e-15)))
+        brier.append(sum((posterior[k] - (k == code)) ** 2 for k in range(4)))
+        upper = next(b for b in range(1, 16) if max(posterior) <= b / 15 + 1e-10)
+        bins.setdefault(upper, []).append((right[-1], max(posterior)))
         rows.append((code, label))
     f1 = []
     for k in range(4):
         hits = sum(t == k and g == k for t, g in rows)
-        said, were = sum(g == k for _, g in rows), sum(t == k for t, _ in rows)
-        if said + were:
-            f1.append(2 * hits / (said + were))
+        annotations, were = sum(g == k for _, g in rows), sum(t == k for t, _ in rows)
+        if annotations + were:
+            f1.append(2 * hits / (annotations + were))
     gaps = [abs(sum(right - sure for right, sure in inside)) for inside in bins.values()]
     values = [*map(np.mean, (right, plain, f1, loss, brier)), sum(gaps) / len(rows)]
     return dict(zip(SCORES, values, strict=True))
@@ -130,15 +128,17 @@ def test_calibration_bins_span_all_items():
 
 
 def test_counts_tell_what_was_left_out():
-    said = Annotations.from_columns("aabbcc", "xyxyxy", "001122")
-    found = evaluate(aggregate(said, "majority"), {"a": 0, "c": 1, "z": 2, "y": 2, "w": 2})
+    annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001122")
+    found = evaluate(aggregate(annotations, "majority"), {"a": 0, "c": 1, "z": 2, "y": 2, "w": 2})
     assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (2, 1, 3)
     assert found.scores["accuracy"].value == 0.5
 
 
 def test_a_class_that_is_never_predicted_is_wrong_at_full_cost():
-    said = Annotations.from_columns("aabb", "xyxy", "0011")
-    scores = evaluate(aggregate(said, "majority"), {"a": "0", "b": "owl"}, resamples=0).scores
+    annotations = Annotations.from_columns("aabb", "xyxy", "0011")
+    scores = evaluate(
+        aggregate(annotations, "majority"), {"a": "0", "b": "owl"}, resamples=0
+    ).scores
     assert scores["accuracy"].value == 0.5
     assert scores["log_loss"].value == pytest.approx(-math.log(1e-15) / 2)
     assert scores["brier"].value == pytest.approx(1)
@@ -186,8 +186,8 @@ def test_a_seed_repeats_and_another_differs():
 
 
 def test_it_is_ready_for_json():
-    said = Annotations.from_columns("aabb", "xyxy", "0011")
-    result = aggregate(said, "majority")
+    annotations = Annotations.from_columns("aabb", "xyxy", "0011")
+    result = aggregate(annotations, "majority")
     told = json.loads(
         json.dumps(evaluate(result, {"a": 0}, resamples=0).as_dict(), allow_nan=False)
     )
@@ -310,8 +310,8 @@ def test_a_truth_that_is_no_number_is_told():
 
 
 def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):
-    said, truth = as_numbers(shared("n_emotion")), shared_truth("n_emotion")
-    result = estimate(said, "mean")
+    annotations, truth = as_numbers(shared("n_emotion")), shared_truth("n_emotion")
+    result = estimate(annotations, "mean")
     found = evaluate(result, truth)
     # As the README beside the data has them, counted there with other code.
     expected = {"mae": 12.022, "rmse": 17.835, "pearson": 0.725}

@@ -89,23 +89,28 @@ def stopping_at(step):
     ranks=st.integers(1, 3),
 )
 def test_an_epoch_holds_every_annotation_once_beside_the_input_of_its_item(rows, size, seed, ranks):
-    said = relation(rows, items="abcdef")
-    examples = Examples(torch.arange(6.0)[:, None], said)
+    annotations = relation(rows, items="abcdef")
+    examples = Examples(torch.arange(6.0)[:, None], annotations)
     found = []
     for rank in range(ranks):
-        for place, batch in enumerate(examples.batches(size, seed, 1, rank=rank, ranks=ranks)):
-            if rank >= min(size, examples.n_labelled - place * size):
+        for position, batch in enumerate(examples.batches(size, seed, 1, rank=rank, ranks=ranks)):
+            if rank >= min(size, examples.n_labelled - position * size):
                 continue  # a process without an item of its own; what it got does not count
             assert batch.x[:, 0].tolist() == batch.item.tolist()
             item = batch.item[batch.row]
             found += zip(item.tolist(), batch.annotator.tolist(), batch.label.tolist(), strict=True)
-    told = zip(said.item.tolist(), said.annotator.tolist(), said.label.tolist(), strict=True)
+    told = zip(
+        annotations.item.tolist(),
+        annotations.annotator.tolist(),
+        annotations.label.tolist(),
+        strict=True,
+    )
     assert sorted(found) == sorted(told)
 
 
 def test_the_order_of_items_follows_from_seed_and_epoch_alone():
-    x, said, _ = crowd()
-    examples = Examples(x, said)
+    x, annotations, _ = crowd()
+    examples = Examples(x, annotations)
 
     def order(seed, epoch, start=0):
         return [batch.item.tolist() for batch in examples.batches(7, seed, epoch, start=start)]
@@ -118,9 +123,9 @@ def test_the_order_of_items_follows_from_seed_and_epoch_alone():
 
 
 def test_batches_of_like_size_hold_every_item_once_and_little_filling():
-    x, said, _ = crowd()
-    sizes = np.random.default_rng(5).integers(1, 100, said.n_items)
-    plain, sorted_ = Examples(x, said), Examples(x, said, sizes=sizes)
+    x, annotations, _ = crowd()
+    sizes = np.random.default_rng(5).integers(1, 100, annotations.n_items)
+    plain, sorted_ = Examples(x, annotations), Examples(x, annotations, sizes=sizes)
 
     def groups(examples, epoch=0, start=0):
         return [batch.item.tolist() for batch in examples.batches(7, 3, epoch, start=start)]
@@ -137,11 +142,11 @@ def test_batches_of_like_size_hold_every_item_once_and_little_filling():
     first = [sizes[groups(sorted_, epoch)[0]].mean() for epoch in range(40)]
     assert abs(np.mean(first) - sizes.mean()) < 12  # neither short nor long ones come first
     with pytest.raises(DataError, match="3 sizes"):
-        Examples(x, said, sizes=sizes[:3])
+        Examples(x, annotations, sizes=sizes[:3])
 
 
 def test_loaded_inputs_give_the_same_batches_as_a_tensor():
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
 
     class Loaded:
         def __len__(self):
@@ -151,26 +156,29 @@ def test_loaded_inputs_give_the_same_batches_as_a_tensor():
             return x[items]
 
     for one, other in zip(
-        Examples(x, said).batches(11, 0, 0), Examples(Loaded(), said).batches(11, 0, 0), strict=True
+        Examples(x, annotations).batches(11, 0, 0),
+        Examples(Loaded(), annotations).batches(11, 0, 0),
+        strict=True,
     ):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def test_inputs_have_to_be_as_many_as_items():
-    _, said, _ = crowd()
+    _, annotations, _ = crowd()
     with pytest.raises(DataError, match="3 inputs, but annotations on 120 items"):
-        Examples(torch.zeros(3, 1), said)
+        Examples(torch.zeros(3, 1), annotations)
 
 
 def test_whole_items_are_held_out():
-    x, said, _ = crowd()
-    kept, held = hold_out(Examples(x, said), 0.25, seed=1)
-    there, back = kept.said.labels_per_item > 0, held.said.labels_per_item > 0
+    x, annotations, _ = crowd()
+    kept, held = hold_out(Examples(x, annotations), 0.25, seed=1)
+    there, back = kept.annotations.labels_per_item > 0, held.annotations.labels_per_item > 0
     assert not (there & back).any()
     assert (there | back).all()
     assert back.sum() == 30
     np.testing.assert_array_equal(
-        kept.said.labels_per_item + held.said.labels_per_item, said.labels_per_item
+        kept.annotations.labels_per_item + held.annotations.labels_per_item,
+        annotations.labels_per_item,
     )
 
 
@@ -277,26 +285,26 @@ def test_a_warm_up_rises_in_a_line_and_then_falls_to_nothing():
 
 
 def test_training_finds_the_truth_behind_noisy_labels_and_leaves_the_best_weights():
-    x, said, truth = crowd(300)
-    net = fresh(said)
+    x, annotations, truth = crowd(300)
+    net = fresh(annotations)
     settings = Training(epochs=15, batch=32, lr=1e-2)
-    history = train(net, Examples(x, said), settings)
+    history = train(net, Examples(x, annotations), settings)
     scores = [row.score for row in history.rows]
     assert history.best == 1 + int(np.argmax(scores))
     assert history.chosen_by == "log-likelihood of 90 annotations held out, on 30 items"
-    _, held = hold_out(Examples(x, said), 0.1, 0)
+    _, held = hold_out(Examples(x, annotations), 0.1, 0)
     with torch.no_grad():
         (batch,) = held.batches(1000, 0, 0)
-        assert net.log_chance(batch).mean().item() == pytest.approx(max(scores), abs=1e-6)
+        assert net.log_probability(batch).mean().item() == pytest.approx(max(scores), abs=1e-6)
     assert not net.training
     assert (net.log_truth(x).argmax(1).numpy() == truth).mean() > 0.8
 
 
 def test_with_known_truth_the_epoch_is_chosen_by_accuracy_and_nothing_is_held_out():
-    x, said, truth = crowd()
-    net = fresh(said)
+    x, annotations, truth = crowd()
+    net = fresh(annotations)
     settings = Training(epochs=6, lr=3e-2)
-    history = train(net, Examples(x, said), settings, valid=Known(x, truth))
+    history = train(net, Examples(x, annotations), settings, valid=Known(x, truth))
     assert history.chosen_by == "accuracy on 120 items of known truth"
     accuracy = (net.log_truth(x).argmax(1).numpy() == truth).mean()
     assert accuracy == pytest.approx(max(row.score for row in history.rows))
@@ -304,19 +312,19 @@ def test_with_known_truth_the_epoch_is_chosen_by_accuracy_and_nothing_is_held_ou
 
 
 def test_without_anything_to_choose_by_the_last_epoch_is_kept():
-    x, said, _ = crowd()
-    history = train(fresh(said), Examples(x, said), Training(epochs=3, held_out=0))
+    x, annotations, _ = crowd()
+    history = train(fresh(annotations), Examples(x, annotations), Training(epochs=3, held_out=0))
     assert (history.best, history.chosen_by) == (3, "the last epoch")
 
 
 def test_a_seed_decides_everything_and_the_callers_random_numbers_are_left_alone():
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     nets = []
     for seed in (5, 5, 6):
         torch.manual_seed(99)
-        net = fresh(said)
+        net = fresh(annotations)
         before = torch.get_rng_state()
-        train(net, Examples(x, said), Training(epochs=2, seed=seed))
+        train(net, Examples(x, annotations), Training(epochs=2, seed=seed))
         assert torch.equal(torch.get_rng_state(), before)
         nets.append(net)
     assert same(nets[0], nets[1])
@@ -324,25 +332,29 @@ def test_a_seed_decides_everything_and_the_callers_random_numbers_are_left_alone
 
 
 def test_patience_ends_a_training_that_no_longer_gets_better():
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     settings = Training(epochs=200, lr=0.1, patience=3)
-    history = train(fresh(said), Examples(x, said), settings)
+    history = train(fresh(annotations), Examples(x, annotations), settings)
     assert len(history.rows) == history.best + 3 < 200
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "radam", "sgd"])
 def test_every_optimizer_lowers_the_loss(optimizer):
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     settings = Training(epochs=4, lr=2e-2, optimizer=optimizer, held_out=0)
-    loss = train(fresh(said, 0.0), Examples(x, said), settings).loss
+    loss = train(fresh(annotations, 0.0), Examples(x, annotations), settings).loss
     assert loss[-1] < loss[0]
 
 
 def test_short_floats_train_much_as_long_ones():
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     try:
         one, other = (
-            train(fresh(said, 0.0), Examples(x, said), Training(epochs=3, precision=bits)).loss
+            train(
+                fresh(annotations, 0.0),
+                Examples(x, annotations),
+                Training(epochs=3, precision=bits),
+            ).loss
             for bits in ("32", "bf16")
         )
     except OptionError as problem:
@@ -352,22 +364,22 @@ def test_short_floats_train_much_as_long_ones():
 
 
 def test_a_loss_that_is_no_number_is_told_in_one_line():
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
 
     class Broken(CrowdNet):
         def loss(self, batch):
             return super().loss(batch) * torch.nan
 
     with pytest.raises(MethodError, match="the loss is nan in epoch 1; a smaller lr"):
-        train(Broken(5, said), Examples(x, said), Training(epochs=1))
+        train(Broken(5, annotations), Examples(x, annotations), Training(epochs=1))
 
 
 def test_frozen_parameters_stay_as_they_are():
-    x, said, _ = crowd()
-    net = fresh(said)
+    x, annotations, _ = crowd()
+    net = fresh(annotations)
     net.body[0].requires_grad_(False)
     before = net.body[0].weight.clone()
-    train(net, Examples(x, said), Training(epochs=1, decay=0.1))
+    train(net, Examples(x, annotations), Training(epochs=1, decay=0.1))
     assert torch.equal(net.body[0].weight, before)
 
 
@@ -376,9 +388,9 @@ def test_settings_keep_their_limits():
         Training(epochs=0)
     with pytest.raises(MethodError, match="milestones"):
         Training(milestones=(0,))
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     with pytest.raises(OptionError, match="torchrun --nproc-per-node 4"):
-        train(fresh(said), Examples(x, said), Training(devices=4))
+        train(fresh(annotations), Examples(x, annotations), Training(devices=4))
 
 
 # ---------------------------------------------------------------------- folders and checkpoints
@@ -386,13 +398,13 @@ def test_settings_keep_their_limits():
 
 @pytest.mark.parametrize("step", [1, 4, 7, 8, 20, 27])
 def test_a_run_that_was_broken_off_ends_with_the_same_weights_and_log(tmp_path, step):
-    x, said, _ = crowd()
-    examples = Examples(x, said)
-    whole = fresh(said)
+    x, annotations, _ = crowd()
+    examples = Examples(x, annotations)
+    whole = fresh(annotations)
     told = train(whole, examples, SETTINGS)
     with pytest.raises(StopError):
-        train(fresh(said), examples, SETTINGS, folder=tmp_path, progress=stopping_at(step))
-    again = fresh(said)
+        train(fresh(annotations), examples, SETTINGS, folder=tmp_path, progress=stopping_at(step))
+    again = fresh(annotations)
     history = train(again, examples, SETTINGS, folder=tmp_path, resume=True)
     assert same(whole, again)
     assert history.best == told.best
@@ -416,21 +428,21 @@ def processes(tmp_path_factory):
 
 
 def test_a_run_killed_at_a_step_and_then_inside_a_save_ends_with_the_same_weights(processes):
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     folder, _ = processes
-    whole, again = fresh(said), fresh(said)
-    train(whole, Examples(x, said), SETTINGS)
+    whole, again = fresh(annotations), fresh(annotations)
+    train(whole, Examples(x, annotations), SETTINGS)
     assert list(folder.glob(".*.part")), "the save was not cut in the middle"
-    train(again, Examples(x, said), SETTINGS, folder=folder, resume=True)
+    train(again, Examples(x, annotations), SETTINGS, folder=folder, resume=True)
     assert same(whole, again)
     assert not list(folder.glob(".*.part"))
 
 
 def test_two_processes_walk_the_way_of_one(processes):
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     _, out = processes
-    net = fresh(said, 0.0)
-    history = train(net, Examples(x, said), SETTINGS)
+    net = fresh(annotations, 0.0)
+    history = train(net, Examples(x, annotations), SETTINGS)
     found = json.loads(out.read_text())
     np.testing.assert_allclose(found["loss"], history.loss, atol=1e-6)
     for name, value in net.named_parameters():
@@ -438,27 +450,34 @@ def test_two_processes_walk_the_way_of_one(processes):
 
 
 def test_a_finished_run_is_taken_up_without_another_step(tmp_path):
-    x, said, _ = crowd()
-    net, again = fresh(said), fresh(said)
-    train(net, Examples(x, said), SETTINGS, folder=tmp_path)
-    train(again, Examples(x, said), SETTINGS, folder=tmp_path, resume=True, progress=stopping_at(1))
+    x, annotations, _ = crowd()
+    net, again = fresh(annotations), fresh(annotations)
+    train(net, Examples(x, annotations), SETTINGS, folder=tmp_path)
+    train(
+        again,
+        Examples(x, annotations),
+        SETTINGS,
+        folder=tmp_path,
+        resume=True,
+        progress=stopping_at(1),
+    )
     assert same(net, again)
 
 
 def test_a_longer_run_may_go_on_from_a_shorter_one(tmp_path):
-    x, said, _ = crowd()
-    whole, again = fresh(said), fresh(said)
+    x, annotations, _ = crowd()
+    whole, again = fresh(annotations), fresh(annotations)
     longer = Training(epochs=5, seed=2)
-    train(whole, Examples(x, said), longer)
-    train(fresh(said), Examples(x, said), Training(epochs=2, seed=2), folder=tmp_path)
-    history = train(again, Examples(x, said), longer, folder=tmp_path, resume=True)
+    train(whole, Examples(x, annotations), longer)
+    train(fresh(annotations), Examples(x, annotations), Training(epochs=2, seed=2), folder=tmp_path)
+    history = train(again, Examples(x, annotations), longer, folder=tmp_path, resume=True)
     assert same(whole, again)
     assert len(history.rows) == 5
 
 
 def test_the_folder_tells_how_it_went(tmp_path):
-    x, said, _ = crowd()
-    history = train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path)
+    x, annotations, _ = crowd()
+    history = train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     with (tmp_path / "log.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["loss"]) for row in rows] == history.loss
@@ -471,7 +490,7 @@ def test_the_folder_tells_how_it_went(tmp_path):
 
 def test_two_runs_never_write_one_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(run_folders, "_PATIENCE", 0.2)
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     seen = []
 
     def meanwhile(done, total, words):
@@ -479,15 +498,23 @@ def test_two_runs_never_write_one_folder(tmp_path, monkeypatch):
             with pytest.raises(
                 OptionError, match=f"another run writes here .process {os.getpid()}"
             ):
-                train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path, resume=True)
+                train(
+                    fresh(annotations),
+                    Examples(x, annotations),
+                    SETTINGS,
+                    folder=tmp_path,
+                    resume=True,
+                )
             seen.append(done)
 
-    train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path, progress=meanwhile)
+    train(
+        fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path, progress=meanwhile
+    )
     assert seen == [3]
 
 
 def test_a_run_whose_folder_was_taken_writes_nothing_more(tmp_path):
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     left = {}
 
     def taken(done, total, words):
@@ -497,7 +524,9 @@ def test_a_run_whose_folder_was_taken_writes_nothing_more(tmp_path):
             left.update(written(tmp_path))
 
     with pytest.raises(OptionError, match="another run has taken this folder"):
-        train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path, progress=taken)
+        train(
+            fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path, progress=taken
+        )
     assert written(tmp_path) == left
 
 
@@ -506,14 +535,14 @@ def written(folder):
 
 
 def test_a_folder_with_a_training_is_not_overwritten_unasked(tmp_path):
-    x, said, _ = crowd()
-    train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path)
+    x, annotations, _ = crowd()
+    train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     before = (tmp_path / "checkpoint.safetensors").read_bytes()
     with pytest.raises(OptionError, match="holds a training; resume it, or name a new folder"):
-        train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path)
+        train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     slower = replace(SETTINGS, lr=1e-3)
     with pytest.raises(OptionError, match=re.escape("began with lr = 0.01, not 0.001")):
-        train(fresh(said), Examples(x, said), slower, folder=tmp_path, resume=True)
+        train(fresh(annotations), Examples(x, annotations), slower, folder=tmp_path, resume=True)
     x, other, _ = crowd(seed=1)
     with pytest.raises(OptionError, match="learned from other annotations"):
         train(fresh(other), Examples(x, other), SETTINGS, folder=tmp_path, resume=True)
@@ -524,30 +553,36 @@ def test_a_folder_with_a_training_is_not_overwritten_unasked(tmp_path):
     "damage", [lambda body: body[: len(body) // 2], lambda _: b"junk", lambda _: b""]
 )
 def test_a_damaged_checkpoint_is_told_in_one_line(tmp_path, damage):
-    x, said, _ = crowd()
-    train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path)
+    x, annotations, _ = crowd()
+    train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DataError, match="not a whole checkpoint") as told:
-        train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path, resume=True)
+        train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path, resume=True)
     assert "\n" not in str(told.value)
 
 
 def test_a_checkpoint_of_another_network_is_told_in_one_line(tmp_path):
-    x, said, _ = crowd()
-    train(fresh(said), Examples(x, said), SETTINGS, folder=tmp_path)
+    x, annotations, _ = crowd()
+    train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     with pytest.raises(DataError, match="of another network") as told:
-        train(CrowdNet(7, said), Examples(x, said), SETTINGS, folder=tmp_path, resume=True)
+        train(
+            CrowdNet(7, annotations),
+            Examples(x, annotations),
+            SETTINGS,
+            folder=tmp_path,
+            resume=True,
+        )
     assert "\n" not in str(told.value)
 
 
 def test_a_worker_without_its_launcher_ends(monkeypatch):
-    x, said, _ = crowd()
+    x, annotations, _ = crowd()
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     parents = iter([1234, 1234, 1234, 1])
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     with pytest.raises(OptionError, match="the launcher of this worker was ended"):
-        train(fresh(said), Examples(x, said), SETTINGS)
+        train(fresh(annotations), Examples(x, annotations), SETTINGS)
 
 
 # ---------------------------------------------------------------------- inputs
@@ -624,9 +659,9 @@ def test_inputs_that_cannot_be_are_told_in_one_line(tmp_path):
         ("junk.npy", "0"): "not an array of numbers",
         ("none", "a"): "no such file or folder",
     }
-    for (place, item), message in tries.items():
+    for (position, item), message in tries.items():
         with pytest.raises(DataError, match=re.escape(message)):
-            read_inputs(tmp_path / place, names(item))
+            read_inputs(tmp_path / position, names(item))
     with pytest.raises(DataError, match=r"a.png: not a readable image"):
         encoder_for("conv4").prepare(read_inputs(tmp_path / "bad", names("a")))[[0]]
     with pytest.raises(DataError, match="input 1: a number is missing or infinite"):
@@ -642,18 +677,18 @@ def test_a_network_learns_from_images_that_are_loaded_as_it_goes(tmp_path):
     for number, bright in enumerate(truth):
         shades = np.random.default_rng(number).integers(0, 128, (20, 20, 3)) + 100 * bright
         Image.fromarray(shades.astype(np.uint8)).save(tmp_path / f"image-{number}.png")
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(40), np.zeros(40, int), truth, items=40, annotators=1, classes=2
     )
-    images = read_inputs(tmp_path, said.items)
+    images = read_inputs(tmp_path, annotations.items)
     torch.manual_seed(0)
-    net = CrowdNet(64, said)
+    net = CrowdNet(64, annotations)
     net.encoder = encoder_for("conv4[size=16]")
     net.body.insert(0, net.encoder)
     x = net.encoder.prepare(images)
     settings = Training(epochs=5, batch=8, lr=1e-2)
     before = net.encoder.digest()
-    train(net, Examples(x, said, augment=Augment(colour=0)), settings, valid=Known(x, truth))
+    train(net, Examples(x, annotations, augment=Augment(colour=0)), settings, valid=Known(x, truth))
     assert net.encoder.digest() != before
     with torch.no_grad():
         found = net.log_truth(x[np.arange(40)]).argmax(dim=1)
@@ -664,7 +699,7 @@ def test_a_network_learns_from_images_that_are_loaded_as_it_goes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "weights", "width", "places"),
+    ("name", "size", "weights", "width", "positions"),
     [
         # Counts of weights are torchvision's, less the last layer, and less the larger first
         # convolution (9,408 rather than 1,728) where images are small.
@@ -678,7 +713,7 @@ def test_a_network_learns_from_images_that_are_loaded_as_it_goes(tmp_path):
         ("conv4[size=84]", 84, 113_088, 1600, 25),
     ],
 )
-def test_image_networks_have_the_sizes_they_are_known_for(name, size, weights, width, places):
+def test_image_networks_have_the_sizes_they_are_known_for(name, size, weights, width, positions):
     encoder = encoder_for(name).eval()
     channels = len(encoder.mean)
     x = encoder.prepare(as_inputs(torch.rand(2, channels, 20, 20)))
@@ -686,7 +721,7 @@ def test_image_networks_have_the_sizes_they_are_known_for(name, size, weights, w
     assert sum(each.numel() for each in encoder.parameters()) == weights
     with torch.no_grad():
         assert encoder(x).shape == (2, width) == (2, encoder.width)
-        assert encoder.tokens(x).values.shape[:2] == (2, places)
+        assert encoder.tokens(x).values.shape[:2] == (2, positions)
     assert not encoder.is_frozen
 
 
@@ -779,7 +814,7 @@ def test_minilm_puts_a_paraphrase_nearer_than_something_else(minilm, tmp_path):
     vectors = nn.functional.normalize(features(minilm, texts, folder=tmp_path))
     near, far = (vectors[0] @ vectors[1]).item(), (vectors[0] @ vectors[2]).item()
     assert near > 0.7 > 0.2 > far
-    words = cached_features(minilm, texts, places=True, folder=tmp_path)
+    words = cached_features(minilm, texts, positions=True, folder=tmp_path)
     mask = words.masks([0, 1, 2])
     mean = (words.all() * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
     torch.testing.assert_close(nn.functional.normalize(mean), vectors, rtol=1e-4, atol=1e-5)
@@ -804,7 +839,7 @@ def test_efficientnet_gives_49_patches_of_1280(tmp_path):
     encoder = encoder_for("auto", images)
     assert encoder.name == "efficientnet-lite0"
     assert encoder.is_frozen
-    patches = cached_features(encoder, images, places=True, folder=tmp_path / "cache")
+    patches = cached_features(encoder, images, positions=True, folder=tmp_path / "cache")
     assert patches.values.shape == (1, 49, 1280)
 
 
@@ -855,13 +890,13 @@ def test_features_that_were_broken_off_leave_nothing_behind(tmp_path):
 
 
 def test_a_frozen_encoder_and_its_cached_features_train_alike(tmp_path):
-    _, said, _ = crowd(40)
+    _, annotations, _ = crowd(40)
     inputs = as_inputs(torch.rand(40, 3, 16, 16))
     encoder = encoder_for("conv4[size=16]", frozen=True)
 
     class Above(CrowdNet):
         def __init__(self, encoder):
-            super().__init__(64, said)
+            super().__init__(64, annotations)
             self.encoder = encoder
 
         def log_truth(self, x):
@@ -874,7 +909,7 @@ def test_a_frozen_encoder_and_its_cached_features_train_alike(tmp_path):
         (nn.Identity(), features(encoder, inputs, folder=tmp_path)),
     ):
         torch.manual_seed(0)
-        losses.append(train(Above(below), Examples(x, said), settings).loss)
+        losses.append(train(Above(below), Examples(x, annotations), settings).loss)
     np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
@@ -904,7 +939,7 @@ def test_a_crop_of_a_flat_image_is_flat_and_brightness_is_a_factor():
 
 
 def test_images_that_are_augmented_resume_bit_for_bit_too(tmp_path):
-    _, said, _ = crowd(40)
+    _, annotations, _ = crowd(40)
     x = torch.rand(40, 3, 16, 16)
 
     class Flat(CrowdNet):
@@ -913,9 +948,9 @@ def test_images_that_are_augmented_resume_bit_for_bit_too(tmp_path):
 
     def made():
         torch.manual_seed(3)
-        return Flat(768, said)
+        return Flat(768, annotations)
 
-    examples = Examples(x, said, augment=Augment())
+    examples = Examples(x, annotations, augment=Augment())
     settings = Training(epochs=2, batch=8, save_every=2)
     whole, again = made(), made()
     train(whole, examples, settings)
@@ -926,9 +961,9 @@ def test_images_that_are_augmented_resume_bit_for_bit_too(tmp_path):
 
 
 def test_annotations_are_needed_to_learn_from():
-    said = Annotations.from_columns([], [], [], items="ab", annotators="x", classes="01")
+    annotations = Annotations.from_columns([], [], [], items="ab", annotators="x", classes="01")
     with pytest.raises(DataError, match="no annotations to learn from"):
-        train(CrowdNet(1, said), Examples(torch.zeros(2, 1), said), Training())
+        train(CrowdNet(1, annotations), Examples(torch.zeros(2, 1), annotations), Training())
 
 
 def test_the_example_on_the_page_runs_and_says_what_it_shows(tmp_path, monkeypatch, capsys):

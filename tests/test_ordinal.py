@@ -26,7 +26,7 @@ def drawn(bias=0.5, n_classes=5, seed=0, **given):
 
 
 def right(made, spec):
-    return np.mean(aggregate(made.said, spec).label == made.truth)
+    return np.mean(aggregate(made.annotations, spec).label == made.truth)
 
 
 # Decisions
@@ -35,8 +35,8 @@ def right(made, spec):
 def test_decisions_minimise_what_they_say():
     rng = np.random.default_rng(0)
     posterior = rng.dirichlet(np.full(6, 0.4), size=300)
-    place = np.arange(6)
-    apart = abs(place[:, None] - place)
+    position = np.arange(6)
+    apart = abs(position[:, None] - position)
     for rule, loss in (("class", apart > 0), ("median", apart), ("mean", apart**2)):
         label = decide(posterior, rule)
         np.testing.assert_array_equal(label, (posterior @ loss).argmin(axis=1))
@@ -48,7 +48,7 @@ def test_the_setting_decides_the_label_and_nothing_else(name):
         "ordinal[sharpness=0.8]", n_items=300, n_annotators=15, n_classes=5, feedback=4, seed=3
     )
     rules = ("class", "median", "mean")
-    each = {rule: aggregate(made.said, f"{name}[decision={rule}]") for rule in rules}
+    each = {rule: aggregate(made.annotations, f"{name}[decision={rule}]") for rule in rules}
     for rule, found in each.items():
         np.testing.assert_array_equal(found.posterior, each["class"].posterior)
         np.testing.assert_array_equal(found.label, decide(found.posterior, rule))
@@ -62,10 +62,10 @@ def test_the_setting_decides_the_label_and_nothing_else(name):
 
 def test_one_round_of_distances_is_what_the_formula_says():
     """Parameters from votes, then the posterior, item by item."""
-    said = drawn(n_items=40, n_annotators=6, n_classes=4).said
+    annotations = drawn(n_items=40, n_annotators=6, n_classes=4).annotations
     method = OrdinalDistance(max_iter=1, most_shift=0.5, smoothing=0.2)
-    found = method.fit(said)
-    votes = said.votes() / said.votes().sum(axis=1, keepdims=True)
+    found = method.fit(annotations)
+    votes = annotations.votes() / annotations.votes().sum(axis=1, keepdims=True)
     true, given = np.ogrid[:4, :4]
 
     def log_confusion(sharpness, shift):
@@ -75,7 +75,9 @@ def test_one_round_of_distances_is_what_the_formula_says():
     for who in range(6):
         counts = np.full((4, 4), 0.2)
         for item, label in zip(
-            said.item[said.annotator == who], said.label[said.annotator == who], strict=True
+            annotations.item[annotations.annotator == who],
+            annotations.label[annotations.annotator == who],
+            strict=True,
         ):
             counts[:, label] += votes[item]
         best = max(
@@ -96,13 +98,13 @@ def test_one_round_of_distances_is_what_the_formula_says():
     log_prior = np.log(prior / prior.sum())
     evidence = 0.0
     for item in range(40):
-        rows = slice(said.index[item], said.index[item + 1])
+        rows = slice(annotations.index[item], annotations.index[item + 1])
         joint = log_prior.copy()
-        for who, label in zip(said.annotator[rows], said.label[rows], strict=True):
+        for who, label in zip(annotations.annotator[rows], annotations.label[rows], strict=True):
             joint += log_given[who][:, label]
         evidence += np.logaddexp.reduce(joint)
-        belief = np.exp(joint - np.logaddexp.reduce(joint))
-        np.testing.assert_allclose(found.posterior[item], belief, **close)
+        posterior = np.exp(joint - np.logaddexp.reduce(joint))
+        np.testing.assert_allclose(found.posterior[item], posterior, **close)
     penalty = 0.2 * (log_prior.sum() + np.sum(log_given))
     assert found.trace[0] == pytest.approx(evidence + penalty, rel=1e-9)
     np.testing.assert_allclose(method.confusion(found.params), np.exp(log_given), **close)
@@ -128,10 +130,10 @@ def test_the_sharpness_is_where_the_slope_is_zero():
 
 def test_sharpness_and_shift_are_recovered():
     made = drawn(bias=0, n_items=600, seed=1)
-    found = aggregate(made.said, "ordinal-distance[most_shift=0]")
+    found = aggregate(made.annotations, "ordinal-distance[most_shift=0]")
     assert np.corrcoef(found.params.sharpness, made.extras["sharpness"])[0, 1] > 0.9
     made = drawn(n_items=1000, n_annotators=20, feedback=8, seed=1)
-    found = aggregate(made.said, "ordinal-distance")
+    found = aggregate(made.annotations, "ordinal-distance")
     assert np.corrcoef(found.params.shift, made.extras["shift"])[0, 1] > 0.9
     gap = OrdinalDistance().confusion(found.params) - made.crowd.confusion
     assert np.abs(gap).mean() < 0.03
@@ -154,15 +156,17 @@ def test_distances_beat_matrices_and_votes_on_their_own_data():
 
 def test_who_answers_the_wrong_way_round_has_a_negative_sharpness():
     made = drawn(bias=0, n_classes=4, n_items=400, n_annotators=8, feedback=8, seed=2)
-    said = made.said
-    label = np.where(said.annotator == 3, 3 - said.label.astype(int), said.label)
+    annotations = made.annotations
+    label = np.where(
+        annotations.annotator == 3, 3 - annotations.label.astype(int), annotations.label
+    )
     turned = Annotations.from_codes(
-        said.item,
-        said.annotator,
+        annotations.item,
+        annotations.annotator,
         label,
-        items=said.items,
-        annotators=said.annotators,
-        classes=said.classes,
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
     found = aggregate(turned, "ordinal-distance")
     assert found.params.sharpness[3] < 0
@@ -183,16 +187,16 @@ def test_falling_is_isotonic_regression():
 
 def test_split_is_dawid_skene_at_every_threshold():
     made = drawn(n_classes=4, seed=5)
-    said = made.said
-    found = OrdinalSplit().fit(said)
+    annotations = made.annotations
+    found = OrdinalSplit().fit(annotations)
     above, trace = [], 0.0
     for threshold in range(3):
         question = Annotations.from_codes(
-            said.item,
-            said.annotator,
-            (said.label > threshold).astype(int),
-            items=said.items,
-            annotators=said.annotators,
+            annotations.item,
+            annotations.annotator,
+            (annotations.label > threshold).astype(int),
+            items=annotations.items,
+            annotators=annotations.annotators,
             classes=2,
         )
         answer = DawidSkene().fit(question)
@@ -206,8 +210,8 @@ def test_split_is_dawid_skene_at_every_threshold():
 
 
 def test_two_classes_leave_split_nothing_but_dawid_skene():
-    said = simulate("one-coin", n_items=100, n_annotators=8, feedback=4).said
-    split, plain = aggregate(said, "ordinal-split"), aggregate(said, "dawid-skene")
+    annotations = simulate("one-coin", n_items=100, n_annotators=8, feedback=4).annotations
+    split, plain = aggregate(annotations, "ordinal-split"), aggregate(annotations, "dawid-skene")
     np.testing.assert_allclose(split.posterior, plain.posterior, **close)
     np.testing.assert_allclose(split.quality, plain.quality, **close)
     np.testing.assert_allclose(
@@ -221,24 +225,24 @@ def test_two_classes_leave_split_nothing_but_dawid_skene():
 def from_line(n_classes=5, seed=0, n_items=500, n_annotators=25, labels=6):
     """Draw from the model itself: places, biases and precisions, cuts of equally common classes."""
     rng = np.random.default_rng(seed)
-    place, bias = rng.normal(size=n_items), rng.normal(0, 0.5, n_annotators)
+    position, bias = rng.normal(size=n_items), rng.normal(0, 0.5, n_annotators)
     log_precision = rng.normal(1.4, 0.8, n_annotators)
     cuts = ndtri(np.arange(1, n_classes) / n_classes)
     item = np.repeat(np.arange(n_items), labels)
     who = np.concatenate([rng.choice(n_annotators, labels, replace=False) for _ in range(n_items)])
     noise = rng.normal(size=len(item)) / np.exp(log_precision[who] / 2)
-    label = np.searchsorted(cuts, place[item] + bias[who] + noise)
-    said = Annotations.from_codes(
+    label = np.searchsorted(cuts, position[item] + bias[who] + noise)
+    annotations = Annotations.from_codes(
         item, who, label, items=n_items, annotators=n_annotators, classes=n_classes
     )
-    return said, place, bias, log_precision, cuts
+    return annotations, position, bias, log_precision, cuts
 
 
 def test_places_biases_precisions_and_cuts_are_recovered():
-    said, place, bias, log_precision, cuts = from_line()
-    found = aggregate(said, "ordinal-latent")
+    annotations, position, bias, log_precision, cuts = from_line()
+    found = aggregate(annotations, "ordinal-latent")
     assert found.converged
-    assert np.corrcoef(found.params.place, place)[0, 1] > 0.95
+    assert np.corrcoef(found.params.position, position)[0, 1] > 0.95
     assert np.corrcoef(found.params.bias, bias)[0, 1] > 0.95
     assert np.corrcoef(found.params.log_precision, log_precision)[0, 1] > 0.9
     np.testing.assert_allclose(found.params.cuts, cuts, atol=0.25)
@@ -246,10 +250,10 @@ def test_places_biases_precisions_and_cuts_are_recovered():
 
 def test_latent_beats_matrices_and_votes_on_its_own_data():
     for seed in range(3):
-        said, place, *_, cuts = from_line(seed=seed)
-        truth = np.searchsorted(cuts, place)
+        annotations, position, *_, cuts = from_line(seed=seed)
+        truth = np.searchsorted(cuts, position)
         latent, matrix, votes = (
-            np.mean(aggregate(said, name).label == truth)
+            np.mean(aggregate(annotations, name).label == truth)
             for name in ("ordinal-latent", "dawid-skene", "majority")
         )
         assert latent > matrix + 0.03
@@ -289,8 +293,11 @@ def test_the_steps_of_latent_climb_to_where_the_slope_is_zero():
 
 
 def test_a_finer_grid_changes_little():
-    said = from_line(n_items=200)[0]
-    coarse, fine = aggregate(said, "ordinal-latent"), aggregate(said, "ordinal-latent[nodes=81]")
+    annotations = from_line(n_items=200)[0]
+    coarse, fine = (
+        aggregate(annotations, "ordinal-latent"),
+        aggregate(annotations, "ordinal-latent[nodes=81]"),
+    )
     assert np.mean(coarse.label == fine.label) > 0.95
     np.testing.assert_allclose(coarse.params.bias, fine.params.bias, atol=0.05)
 
@@ -302,7 +309,7 @@ def test_a_finer_grid_changes_little():
 def test_gold_teaches(name):
     made = drawn(bias=1, seed=4)
     gold = dict(itertools.islice(made.truths.items(), 0, 200))
-    plain, taught = aggregate(made.said, name), aggregate(made.said, name, gold=gold)
+    plain, taught = aggregate(made.annotations, name), aggregate(made.annotations, name, gold=gold)
     rest = slice(200, None)
     before, after = (np.mean(one.label[rest] == made.truth[rest]) for one in (plain, taught))
     assert after > before
@@ -316,7 +323,7 @@ def test_gold_teaches(name):
 def test_confusion_comes_close_where_annotators_have_no_bias(method, gap):
     """The data are the distance model's own; the others see them through theirs."""
     made = drawn(bias=0, n_classes=4, n_items=1500, n_annotators=12, feedback=6, seed=6)
-    confusion = method.confusion(method.fit(made.said).params)
+    confusion = method.confusion(method.fit(made.annotations).params)
     np.testing.assert_allclose(confusion.sum(axis=2), 1)
     assert np.abs(confusion - made.crowd.confusion).mean() < gap
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissensus import Annotations, Numbers, demo, report, report_numbers, report_rounds
+from dissensus import Annotations, Numbers, demo, report, report_groups, report_numbers
 from dissensus.reporting.charts import save_chart
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -50,8 +50,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def photos(folder):
-    said, truth = demo()
-    told = report(said, "dawid-skene", name="photos", truth=truth)
+    annotations, truth = demo()
+    told = report(annotations, "dawid-skene", name="photos", truth=truth)
     told.save(folder / "photos.html")
     return told, folder / "photos.html"
 
@@ -60,13 +60,13 @@ def photos(folder):
 def hostile(folder):
     rng = np.random.default_rng(0)
     label = rng.integers(3, size=(len(NAMES), len(NAMES)))
-    said = Annotations.from_matrix(
+    annotations = Annotations.from_matrix(
         np.array(NAMES, dtype=object)[label], items=NAMES, annotators=NAMES
     )
     with (folder / "texts.csv").open("w", encoding="utf-8", newline="") as file:
         rows = [(name, PIXEL if "fox" in name else name) for name in NAMES]
         csv.writer(file).writerows([("item", "text"), *rows])
-    told = report(said, "majority", name=NAMES[0], texts=folder / "texts.csv")
+    told = report(annotations, "majority", name=NAMES[0], texts=folder / "texts.csv")
     told.save(folder / "hostile.html")
     return told, folder / "hostile.html"
 
@@ -80,7 +80,10 @@ class Opened:
         )
         self.trouble: list[str] = []
         self.page = self.context.new_page()
-        self.page.on("console", lambda said: self.trouble.append(f"{said.type}: {said.text}"))
+        self.page.on(
+            "console",
+            lambda annotations: self.trouble.append(f"{annotations.type}: {annotations.text}"),
+        )
         self.page.on("pageerror", lambda problem: self.trouble.append(str(problem)))
         self.page.on("dialog", lambda asked: (self.trouble.append(asked.message), asked.dismiss()))
         self.page.on("request", self._asked)
@@ -142,7 +145,7 @@ def test_headings_sort_both_ways_with_unknown_last(photos, opened):
     head = seen.page.locator("#annotator-table thead button", has_text="labels")
     head.click()
     counts = [int(text) for text in seen.texts("#annotator-table tbody td:nth-of-type(1)")]
-    assert counts == sorted(told.said.labels_per_annotator.tolist())
+    assert counts == sorted(told.annotations.labels_per_annotator.tolist())
     head.click()
     again = [int(text) for text in seen.texts("#annotator-table tbody td:nth-of-type(1)")]
     assert again == sorted(counts, reverse=True)
@@ -160,13 +163,13 @@ def test_search_and_filter_narrow_the_tables(photos, opened):
     seen.page.select_option("[data-filter=annotator-table]", "spammer")
     shown = seen.texts("#annotator-table tbody tr:not([hidden]) th")
     verdict = told.annotator_scores.verdict
-    assert set(shown) == set(told.said.annotators[verdict == "spammer"].tolist())
+    assert set(shown) == set(told.annotations.annotators[verdict == "spammer"].tolist())
     assert seen.texts("[data-count=annotator-table]") == [f"{len(shown)} of 40 shown"]
     seen.page.fill("[data-search=annotator-table]", shown[0].lower())
     assert seen.texts("#annotator-table tbody tr:not([hidden]) th") == shown[:1]
     seen.page.fill("[data-search=item-table]", "meadow")
     items = seen.texts("#item-table tbody tr:not([hidden]) th")
-    assert len(items) == sum("meadow" in name for name in told.said.items.tolist())
+    assert len(items) == sum("meadow" in name for name in told.annotations.items.tolist())
     seen.page.select_option("[data-filter=item-table]", "the known label is another")
     wrong = seen.page.locator("#item-table tbody tr:not([hidden])")
     assert wrong.count() == wrong.locator(".differs").count() > 0
@@ -178,16 +181,18 @@ def test_one_clicks_from_an_annotator_to_an_item_and_on(photos, opened):
     seen.page.click("#annotator-table tbody tr:nth-child(1) .open-button")
     assert seen.page.locator("#detail").is_visible()
     first = seen.page.locator("#detail-title").text_content()
-    place = told.said.annotators.tolist().index(first)
-    assert told.annotator_scores.evidence[place] in seen.page.locator("#detail-body").inner_text()
-    assert seen.page.locator("#detail .matrix tbody tr").count() == told.said.n_classes
+    position = told.annotations.annotators.tolist().index(first)
+    assert (
+        told.annotator_scores.evidence[position] in seen.page.locator("#detail-body").inner_text()
+    )
+    assert seen.page.locator("#detail .matrix tbody tr").count() == told.annotations.n_classes
     button = seen.page.locator("#detail-body li .open-button").first
     item = button.text_content()
     button.click()
     assert seen.page.locator("#detail-title").text_content() == item
-    code = told.said.items.tolist().index(item)
-    span = slice(told.said.index[code], told.said.index[code + 1])
-    who = told.said.annotators[told.said.annotator[span]].tolist()
+    code = told.annotations.items.tolist().index(item)
+    span = slice(told.annotations.index[code], told.annotations.index[code + 1])
+    who = told.annotations.annotators[told.annotations.annotator[span]].tolist()
     said_by = seen.page.locator("#detail-body table").last
     assert said_by.locator("tbody th").all_text_contents() == who
     other = next(name for name in who if name != first)
@@ -203,7 +208,7 @@ def test_a_dot_of_the_scatter_opens_the_annotator(photos, opened):
     dot = seen.page.locator("[data-chart=annotators] .mark-symbol.role-mark path").first
     dot.scroll_into_view_if_needed()
     dot.click(force=True)
-    assert seen.page.locator("#detail-title").text_content() in told.said.annotators.tolist()
+    assert seen.page.locator("#detail-title").text_content() in told.annotations.annotators.tolist()
 
 
 def test_keys_are_enough(photos, opened):
@@ -220,14 +225,14 @@ def test_downloads_hold_the_labels_the_list_and_the_plan(photos, opened):
     told, path = photos
     seen = opened(path)
     labels = seen.download("labels")
-    assert [row["item"] for row in labels] == told.said.items.tolist()
+    assert [row["item"] for row in labels] == told.annotations.items.tolist()
     assert [row["label"] for row in labels] == told.result.labels.tolist()
-    beliefs = np.array([float(row["confidence"]) for row in labels])
-    np.testing.assert_allclose(beliefs, told.result.confidence, atol=1e-4)
+    posteriors = np.array([float(row["confidence"]) for row in labels])
+    np.testing.assert_allclose(posteriors, told.result.confidence, atol=1e-4)
     again = [row["item"] for row in seen.download("relabel")]
-    assert again == told.said.items[told.doubtful].tolist()
+    assert again == told.annotations.items[told.doubtful].tolist()
     assert {row["annotator"] for row in seen.download("annotators")} == set(
-        told.said.annotators.tolist()
+        told.annotations.annotators.tolist()
     )
     asked = seen.download("plan")
     assert [row["item"] for row in asked] == told.plan.table["item"].tolist()
@@ -290,7 +295,7 @@ def test_without_scripts_the_page_is_read_all_the_same(photos, opened):
     numbers = seen.page.locator("#chart-confidence details table")
     assert numbers.is_visible()
     counts = [int(text) for text in numbers.locator("td").all_text_contents()]
-    assert sum(counts) == told.said.n_items
+    assert sum(counts) == told.annotations.n_items
 
 
 def test_a_narrow_window_needs_no_sideways_scrolling(photos, opened):
@@ -305,8 +310,8 @@ def test_hostile_names_are_shown_as_text(hostile, opened):
     assert set(seen.texts("#annotator-table tbody th")) == set(NAMES)
     assert set(seen.texts("#item-table tbody th")) == set(NAMES)
     for kind in ("annotator", "item"):
-        for place in range(len(NAMES)):
-            seen.page.locator(f"#{kind}-table .open-button").nth(place).click()
+        for position in range(len(NAMES)):
+            seen.page.locator(f"#{kind}-table .open-button").nth(position).click()
             assert seen.page.locator("#detail-title").text_content() in NAMES
             seen.page.keyboard.press("Escape")
     assert seen.page.locator("#detail-body script").count() == 0
@@ -326,16 +331,18 @@ def test_texts_and_images_of_items_are_shown(hostile, opened):
 
 
 def test_rounds_and_numbers_have_pages_that_sort_and_download(folder, opened):
-    said, _ = demo()
-    rounds = report_rounds(said, said, "majority", names=("</script>before", "after"))
+    annotations, _ = demo()
+    rounds = report_groups(annotations, annotations, "majority", names=("</script>before", "after"))
     rounds.save(folder / "rounds.html")
     seen = opened(folder / "rounds.html")
     assert seen.texts(".lead p") == rounds.sentences
     assert len(seen.download("annotators")) == 40
     rng = np.random.default_rng(0)
     item, annotator = np.divmod(np.arange(200), 5)
-    said = Numbers.from_codes(item, annotator, rng.normal(item, 3), items=40, annotators=NAMES[:5])
-    told = report_numbers(said, name=NAMES[1])
+    annotations = Numbers.from_codes(
+        item, annotator, rng.normal(item, 3), items=40, annotators=NAMES[:5]
+    )
+    told = report_numbers(annotations, name=NAMES[1])
     told.save(folder / "numbers.html")
     seen = opened(folder / "numbers.html")
     assert seen.texts(".lead p") == told.sentences
@@ -350,7 +357,7 @@ def test_a_chart_of_its_own_is_a_page_of_its_own(photos, folder, browser):
     save_chart(photos[0].charts["agreement"].spec, folder / "chart.html")
     context = browser.new_context()
     page, trouble = context.new_page(), []
-    page.on("console", lambda said: trouble.append(said.text))
+    page.on("console", lambda annotations: trouble.append(annotations.text))
     page.goto((folder / "chart.html").as_uri())
     page.wait_for_selector("svg")
     context.close()

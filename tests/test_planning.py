@@ -51,31 +51,33 @@ def pairs_of(found):
     return list(zip(table["item"].tolist(), table["annotator"].tolist(), strict=True))
 
 
-def told_by_loops(belief, matrix):
+def told_by_loops(posterior, matrix):
     """The mutual information of truth and answer, term by term."""
-    n_classes = len(belief)
-    says = [sum(belief[t] * matrix[t][g] for t in range(n_classes)) for g in range(n_classes)]
+    n_classes = len(posterior)
+    says = [sum(posterior[t] * matrix[t][g] for t in range(n_classes)) for g in range(n_classes)]
     return sum(
-        belief[t] * matrix[t][g] * math.log(matrix[t][g] / says[g])
+        posterior[t] * matrix[t][g] * math.log(matrix[t][g] / says[g])
         for t, g in product(range(n_classes), repeat=2)
     )
 
 
 def test_information_is_the_mutual_information_of_truth_and_answer():
     rng = np.random.default_rng(0)
-    belief, matrix = distributions(rng, 7, 3), distributions(rng, 7, 3, 3)
-    expected = [told_by_loops(b, m) for b, m in zip(belief, matrix, strict=True)]
-    np.testing.assert_allclose(information(belief, matrix, entropy(matrix)), expected, rtol=1e-10)
-    table = information_table(belief, matrix, entropy(matrix))
-    every = [[told_by_loops(b, m) for m in matrix] for b in belief]
+    posterior, matrix = distributions(rng, 7, 3), distributions(rng, 7, 3, 3)
+    expected = [told_by_loops(b, m) for b, m in zip(posterior, matrix, strict=True)]
+    np.testing.assert_allclose(
+        information(posterior, matrix, entropy(matrix)), expected, rtol=1e-10
+    )
+    table = information_table(posterior, matrix, entropy(matrix))
+    every = [[told_by_loops(b, m) for m in matrix] for b in posterior]
     np.testing.assert_allclose(table, every, rtol=1e-10)
 
 
 def test_somebody_who_guesses_tells_nothing_and_somebody_perfect_tells_all():
-    belief = np.array([[0.2, 0.5, 0.3]])
+    posterior = np.array([[0.2, 0.5, 0.3]])
     guess, perfect = np.full((1, 3, 3), 1 / 3), np.eye(3)[None]
-    assert information(belief, guess, entropy(guess))[0] == pytest.approx(0, abs=1e-12)
-    assert information(belief, perfect, entropy(perfect)) == pytest.approx(entropy(belief))
+    assert information(posterior, guess, entropy(guess))[0] == pytest.approx(0, abs=1e-12)
+    assert information(posterior, perfect, entropy(perfect)) == pytest.approx(entropy(posterior))
 
 
 def test_the_entropy_expected_under_a_dirichlet_is_that_of_its_draws():
@@ -86,47 +88,47 @@ def test_the_entropy_expected_under_a_dirichlet_is_that_of_its_draws():
 
 def test_expected_accuracy_is_that_of_the_best_class_after_every_answer():
     rng = np.random.default_rng(2)
-    belief, matrix = distributions(rng, 5, 3), distributions(rng, 5, 3, 3)
+    posterior, matrix = distributions(rng, 5, 3), distributions(rng, 5, 3, 3)
     expected = [
         sum(max(b[t] * m[t][g] for t in range(3)) for g in range(3))
-        for b, m in zip(belief, matrix, strict=True)
+        for b, m in zip(posterior, matrix, strict=True)
     ]
-    np.testing.assert_allclose(expected_accuracy(belief, matrix), expected)
-    assert (expected_accuracy(belief, matrix) >= belief.max(axis=1) - 1e-12).all()
+    np.testing.assert_allclose(expected_accuracy(posterior, matrix), expected)
+    assert (expected_accuracy(posterior, matrix) >= posterior.max(axis=1) - 1e-12).all()
 
 
 def test_what_is_on_its_way_counts_as_the_chain_rule_says():
     """Two answers tell together what the first tells and what the second tells after it."""
     rng = np.random.default_rng(3)
-    belief, matrix = distributions(rng, 1, 2), distributions(rng, 2, 2, 2)
-    hopes, voices = Hopes(belief), Voices(matrix, entropy(matrix))
+    posterior, matrix = distributions(rng, 1, 2), distributions(rng, 2, 2, 2)
+    hopes, voices = Hopes(posterior), Voices(matrix, entropy(matrix))
     item, one, other = np.array([0]), np.array([0]), np.array([1])
     first = hopes.information(item, one, voices)[0]
     alone = hopes.information(item, other, voices)[0]
     hopes.ask(item, one, matrix)
     second = hopes.information(item, other, voices)[0]
     both = np.einsum("tg,th->tgh", *matrix).reshape(2, 4)
-    together = entropy(belief[0] @ both) - belief[0] @ entropy(both)
+    together = entropy(posterior[0] @ both) - posterior[0] @ entropy(both)
     assert first + second == pytest.approx(together, rel=1e-9)
     assert second < alone
-    assert hopes.doubt[0] == pytest.approx(entropy(belief)[0] - first, rel=1e-9)
+    assert hopes.doubt[0] == pytest.approx(entropy(posterior)[0] - first, rel=1e-9)
 
 
 def test_the_mean_of_what_will_be_believed_is_what_is_believed():
     rng = np.random.default_rng(4)
-    belief, matrix = distributions(rng, 4, 3), distributions(rng, 5, 3, 3)
-    hopes, items = Hopes(belief), np.arange(4)
+    posterior, matrix = distributions(rng, 4, 3), distributions(rng, 5, 3, 3)
+    hopes, items = Hopes(posterior), np.arange(4)
     for _ in range(2):  # nine series of answers, all of which are kept
         hopes.ask(items, rng.integers(5, size=4), matrix)
-    mean = np.einsum("rb,rbk->rk", hopes.weight, hopes.belief)[hopes.row]
-    np.testing.assert_allclose(mean, belief, rtol=1e-10)
+    mean = np.einsum("rb,rbk->rk", hopes.weight, hopes.posterior)[hopes.row]
+    np.testing.assert_allclose(mean, posterior, rtol=1e-10)
 
 
 def test_a_label_that_nobody_else_can_judge_says_nothing_about_its_annotator():
-    said = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "y", "0"), ("c", "z", "1")])
+    annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "y", "0"), ("c", "z", "1")])
     found = outlook(relation([("a", "x", "0"), ("b", "x", "1")], annotators="xn"))
     np.testing.assert_allclose(found.counts[0], found.counts[1], atol=0.05)
-    judged = outlook(said)
+    judged = outlook(annotations)
     assert judged.counts.sum(axis=(1, 2)) == pytest.approx(8, abs=1.5)  # hardly above the prior
 
 
@@ -134,7 +136,7 @@ def test_good_annotators_are_told_from_spammers():
     made = simulate(
         "hammer-spammer[ratio=0.5]", n_items=200, n_annotators=10, feedback=5, workerload=200
     )
-    right = np.einsum("att->a", outlook(made.said).confusion) / 2
+    right = np.einsum("att->a", outlook(made.annotations).confusion) / 2
     assert right[:5].min() > right[5:].max() + 0.2
 
 
@@ -142,9 +144,9 @@ def test_a_fit_with_one_label_per_item_does_not_collapse():
     made = simulate(
         "one-coin[low=0.6,high=0.9]", n_items=400, n_annotators=40, feedback=1, workerload=400
     )
-    vote = (made.said.votes().argmax(axis=1) == made.truth).mean()
-    assert (fit(made.said).label == made.truth).mean() > vote - 0.03
-    assert (aggregate(made.said, "hierarchical").label == made.truth).mean() < vote - 0.1
+    vote = (made.annotations.votes().argmax(axis=1) == made.truth).mean()
+    assert (fit(made.annotations).label == made.truth).mean() > vote - 0.03
+    assert (aggregate(made.annotations, "hierarchical").label == made.truth).mean() < vote - 0.1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -157,9 +159,9 @@ def test_a_fit_with_one_label_per_item_does_not_collapse():
     batch=st.sampled_from([None, 4]),
 )
 def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
-    said = relation(rows, items="abcdef", annotators="vwxyz", classes="012")
+    annotations = relation(rows, items="abcdef", annotators="vwxyz", classes="012")
     found = plan(
-        said,
+        annotations,
         budget=budget,
         policy=policy,
         limit=limit,
@@ -187,81 +189,83 @@ def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_same_seed_gives_the_same_plan(policy):
-    said = crowd().said
-    one, other = (plan(said, budget=20, policy=policy, draws=2, seed=3) for _ in range(2))
+    annotations = crowd().annotations
+    one, other = (plan(annotations, budget=20, policy=policy, draws=2, seed=3) for _ in range(2))
     assert one.as_dict() == other.as_dict()
 
 
 def test_the_joint_policy_takes_the_best_of_all_pairs_that_are_left():
-    said = crowd(n_items=30, n_annotators=60, feedback=4).said
-    view = outlook(said)
-    asked = set(zip(said.item.tolist(), said.annotator.tolist(), strict=True))
+    annotations = crowd(n_items=30, n_annotators=60, feedback=4).annotations
+    view = outlook(annotations)
+    asked = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     every = {
         (i, a): told_by_loops(view.posterior[i], view.confusion[a])
         for i, a in product(range(30), range(60))
         if (i, a) not in asked
     }
-    found = plan(said, budget=1, draws=0)
+    found = plan(annotations, budget=1, draws=0)
     assert found.gain[0] == pytest.approx(max(every.values()), rel=1e-9)
     best = [max(value for (i, _), value in every.items() if i == item) for item in range(30)]
-    several = plan(said, budget=10, per_item=1, draws=0)
+    several = plan(annotations, budget=10, per_item=1, draws=0)
     np.testing.assert_allclose(several.gain, sorted(best, reverse=True)[:10], rtol=1e-6)
 
 
 def test_nobody_gets_everything_while_little_is_known_of_them():
     """All are alike but for luck: the first batch is spread, a limitless one in the end not."""
     rng = np.random.default_rng(0)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(200), rng.integers(20, size=200), rng.integers(2, size=200),
         items=200, annotators=20, classes=2,
     )  # fmt: skip
-    load = np.bincount(plan(said, budget=100, draws=0).annotator, minlength=20)
-    assert load.max() <= math.ceil(outlook(said).counts.sum(axis=(1, 2)).max()) < 20
-    bold = plan(said, budget=100, policy="joint[trust=1000]", per_item=1, draws=0)
+    load = np.bincount(plan(annotations, budget=100, draws=0).annotator, minlength=20)
+    assert load.max() <= math.ceil(outlook(annotations).counts.sum(axis=(1, 2)).max()) < 20
+    bold = plan(annotations, budget=100, policy="joint[trust=1000]", per_item=1, draws=0)
     assert np.bincount(bold.annotator).max() > 60
     # Two people have to do what ten would else share.
-    two = plan(said, budget=100, annotators=["0", "1"], draws=0)
+    two = plan(annotations, budget=100, annotators=["0", "1"], draws=0)
     assert len(two) == 100
 
 
 def test_gain_is_weighed_against_cost():
-    said = crowd().said
-    dear = {name: 100 if name in "0123456" else 1 for name in said.annotators.tolist()}
-    found = plan(said, budget=40, cost=dear, draws=0)
+    annotations = crowd().annotations
+    dear = {name: 100 if name in "0123456" else 1 for name in annotations.annotators.tolist()}
+    found = plan(annotations, budget=40, cost=dear, draws=0)
     assert set(found.cost) == {1.0}
     assert len(found) == 40
-    rich = plan(said, budget=350.5, cost=100, draws=0)
+    rich = plan(annotations, budget=350.5, cost=100, draws=0)
     assert len(rich) == 3
     np.testing.assert_allclose(rich.table["gain_per_cost"], rich.gain / 100)
 
 
 def test_only_pairs_that_are_available_are_planned():
-    said = crowd().said
+    annotations = crowd().annotations
     some = Annotations.from_codes(
         [0, 1, 1, 2], [4, 5, 6, 7], [0, 0, 0, 0], items=60, annotators=12, classes=3
     )
-    found = plan(said, budget=50, available=some, draws=0)
-    known = set(zip(said.item.tolist(), said.annotator.tolist(), strict=True))
+    found = plan(annotations, budget=50, available=some, draws=0)
+    known = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     there = {(0, 4), (1, 5), (1, 6), (2, 7)} - known
     assert set(zip(found.item.tolist(), found.annotator.tolist(), strict=True)) == there
-    assert "nobody is left" in plan(said, budget=5, available=said, draws=0).reason
+    assert "nobody is left" in plan(annotations, budget=5, available=annotations, draws=0).reason
 
 
 def test_somebody_new_is_taken_for_one_of_the_crowd():
-    said = crowd().said
-    found = plan(said, budget=5, annotators=["new", "newer"], limit=3, draws=0)
+    annotations = crowd().annotations
+    found = plan(annotations, budget=5, annotators=["new", "newer"], limit=3, draws=0)
     assert set(found.table["annotator"].tolist()) == {"new", "newer"}
     assert len(found) == 5
-    view = outlook(found.said)
-    place = found.said.annotators.tolist().index("new")
-    np.testing.assert_allclose(view.counts[place].sum(axis=1), 4)
-    with_result = plan(said, aggregate(said, "bcc"), budget=5, annotators=["new"], draws=0)
+    view = outlook(found.annotations)
+    position = found.annotations.annotators.tolist().index("new")
+    np.testing.assert_allclose(view.counts[position].sum(axis=1), 4)
+    with_result = plan(
+        annotations, aggregate(annotations, "bcc"), budget=5, annotators=["new"], draws=0
+    )
     assert set(with_result.table["annotator"].tolist()) == {"new"}
 
 
 def test_items_that_are_in_doubt_come_first():
     rows = [("sure", name, "0") for name in "uvwxyz"]
-    rows += [("split", name, str(place % 2)) for place, name in enumerate("uvwx")]
+    rows += [("split", name, str(position % 2)) for position, name in enumerate("uvwx")]
     for policy in ("joint", "uncertainty"):
         found = plan(relation(rows), budget=1, policy=policy, draws=0)
         assert found.table["item"].tolist() == ["split"]
@@ -292,12 +296,12 @@ def closed_loop(made, policy):
         lies = rng.random(len(item)) > right[annotator]
         new = (item, annotator, truth[item] ^ lies)
         columns = [np.concatenate(both) for both in zip(columns, new, strict=True)]
-        said = Annotations.from_codes(*columns, items=150, annotators=20, classes=2)
-        result = fit(said)
-        accuracy[len(said)] = (result.label == truth).mean()
-        if len(said) == 600:
+        annotations = Annotations.from_codes(*columns, items=150, annotators=20, classes=2)
+        result = fit(annotations)
+        accuracy[len(annotations)] = (result.label == truth).mean()
+        if len(annotations) == 600:
             return accuracy
-        found = plan(said, result, budget=30, policy=policy, draws=0, seed=len(said))
+        found = plan(annotations, result, budget=30, policy=policy, draws=0, seed=len(annotations))
         item, annotator = found.item, found.annotator
 
 
@@ -311,16 +315,16 @@ def test_many_items_and_annotators_need_no_table_of_both():
         workerload=20_000,
         fast=True,
     )
-    found = plan(made.said, budget=2000, limit=5, draws=0)
+    found = plan(made.annotations, budget=2000, limit=5, draws=0)
     assert len(set(pairs_of(found))) == 2000
     assert np.bincount(found.annotator).max() == 5
-    anybody = plan(made.said, budget=2000, limit=5, policy="uncertainty", draws=0)
+    anybody = plan(made.annotations, budget=2000, limit=5, policy="uncertainty", draws=0)
     assert found.gain.sum() > 2 * anybody.gain.sum()
 
 
 def test_candidates_of_groups_are_hardly_worse_than_all_pairs():
-    said = crowd(n_items=300, n_annotators=100, n_classes=4).said
-    view = outlook(said)
+    annotations = crowd(n_items=300, n_annotators=100, n_classes=4).annotations
+    view = outlook(annotations)
     room = np.full(100, 300)
     keys = np.arange(300 * 100)
     grouped, full = (
@@ -337,18 +341,18 @@ def test_candidates_of_groups_are_hardly_worse_than_all_pairs():
 
 def test_active_lab_asks_where_the_classifier_and_the_crowd_are_least_sure():
     rows = [(item, name, "0") for item in "abc" for name in "xyz"] + [("d", "x", "0")]
-    said = relation(rows, classes="01", annotators="wxyz")
-    belief = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.5, 0.5]])
-    found = plan(said, budget=1, policy="active-lab", probabilities=belief, draws=0)
+    annotations = relation(rows, classes="01", annotators="wxyz")
+    posterior = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.5, 0.5]])
+    found = plan(annotations, budget=1, policy="active-lab", probabilities=posterior, draws=0)
     assert found.table["item"].tolist() == ["d"]
     with pytest.raises(OptionError, match="needs the probabilities of a classifier"):
-        plan(said, budget=1, policy="active-lab")
+        plan(annotations, budget=1, policy="active-lab")
     with pytest.raises(DataError, match=r"here \(4, 2\), but these are \(3, 2\)"):
-        plan(said, budget=1, policy="active-lab", probabilities=belief[:3])
+        plan(annotations, budget=1, policy="active-lab", probabilities=posterior[:3])
 
 
 def test_a_curve_rises_and_says_where_it_reaches_a_target():
-    found = plan(crowd().said, budget=60, target=0.9, draws=8)
+    found = plan(crowd().annotations, budget=60, target=0.9, draws=8)
     points = found.curve.points
     assert points[0].labels == 0
     assert points[0].accuracy == pytest.approx(found.accuracy[0])
@@ -374,22 +378,22 @@ def test_what_is_foreseen_comes_true_where_the_model_holds():
         label = np.concatenate([label, more[len(label) :]])
         return Annotations.from_codes(item, annotator, label, items=400, annotators=15, classes=2)
 
-    said = with_answers(item, annotator, np.empty(0, int))
-    found = plan(said, budget=400, policy="random", draws=10)
+    annotations = with_answers(item, annotator, np.empty(0, int))
+    found = plan(annotations, budget=400, policy="random", draws=10)
     later = with_answers(
-        np.concatenate([said.item.astype(int), found.item]),
-        np.concatenate([said.annotator, found.annotator]),
-        said.label,
+        np.concatenate([annotations.item.astype(int), found.item]),
+        np.concatenate([annotations.annotator, found.annotator]),
+        annotations.label,
     )
     point = next(one for one in found.curve if one.labels == 400)
     assert point.accuracy == pytest.approx((fit(later).label == truth).mean(), abs=0.04)
 
 
 def test_gold_corrects_what_the_model_expects():
-    said, truth = crowd(n_items=200).said, crowd(n_items=200).truths
-    bold = plan(said, budget=50, draws=4)
-    sober = plan(said, budget=50, draws=4, gold=truth)
-    right = (fit(said).label == crowd(n_items=200).truth).mean()
+    annotations, truth = crowd(n_items=200).annotations, crowd(n_items=200).truths
+    bold = plan(annotations, budget=50, draws=4)
+    sober = plan(annotations, budget=50, draws=4, gold=truth)
+    right = (fit(annotations).label == crowd(n_items=200).truth).mean()
     assert sober.gap.n_items == 200
     assert sober.accuracy[0] == pytest.approx(right, abs=1e-9)
     for before, after in zip(bold.curve, sober.curve, strict=True):
@@ -399,8 +403,8 @@ def test_gold_corrects_what_the_model_expects():
 
 
 def test_a_gap_is_the_excess_of_belief_over_hits():
-    said = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "0")])
-    view = Outlook(said, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2)))
+    annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "0")])
+    view = Outlook(annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2)))
     gap = gap_on(view, np.array([0, 0, 1]))
     assert gap.right == pytest.approx(0.5)  # right, wrong, and a tie
     assert gap.mean == pytest.approx((0.9 - 1 + 0.8 + 0.5 - 0.5) / 3)
@@ -421,7 +425,7 @@ def test_it_says_when_to_stop():
     little = plan(relation(rows, annotators="uvwxyzn"), budget=5, least=0.5, draws=0)
     assert little.stop
     assert "nats per cost, less than 0.5" in little.reason
-    assert not plan(crowd().said, budget=5, target=0.999, draws=0).stop
+    assert not plan(crowd().annotations, budget=5, target=0.999, draws=0).stop
 
 
 @pytest.mark.parametrize(
@@ -444,22 +448,22 @@ def test_it_says_when_to_stop():
 )
 def test_what_cannot_be_planned_is_told(options, message):
     with pytest.raises((OptionError, DataError, MethodError)) as problem:
-        plan(crowd().said, **{"budget": 5, "draws": 0, **options})
+        plan(crowd().annotations, **{"budget": 5, "draws": 0, **options})
     assert message in str(problem.value)
     assert "\n" not in str(problem.value)
 
 
 def test_a_result_of_other_annotations_is_refused():
     with pytest.raises(DataError, match="the result has other items than the annotations"):
-        plan(crowd().said, aggregate(crowd(n_items=61).said, "bcc"), budget=5)
+        plan(crowd().annotations, aggregate(crowd(n_items=61).annotations, "bcc"), budget=5)
     with pytest.raises(DataError, match="1 classes leave nothing to ask"):
         plan(relation([("a", "x", "0")]), budget=5)
 
 
 @pytest.mark.parametrize("method", ["majority", "glad", "dawid-skene", "mace", "bcc"])
 def test_any_result_will_do(method):
-    said = crowd().said
-    assert len(plan(said, aggregate(said, method), budget=10, draws=1)) == 10
+    annotations = crowd().annotations
+    assert len(plan(annotations, aggregate(annotations, method), budget=10, draws=1)) == 10
 
 
 def test_nothing_has_been_said_yet():
@@ -470,7 +474,7 @@ def test_nothing_has_been_said_yet():
 
 
 def test_mean_voices_are_the_mean_matrices():
-    view = outlook(crowd().said)
+    view = outlook(crowd().annotations)
     voices = mean_voices(view)
     np.testing.assert_allclose(voices.matrix.sum(axis=2), 1)
     np.testing.assert_allclose(voices.noise, entropy(voices.matrix))
@@ -478,7 +482,9 @@ def test_mean_voices_are_the_mean_matrices():
 
 def written(tmp_path, **options):
     made = crowd(**options)
-    rows = zip(made.said.item, made.said.annotator, made.said.label, strict=True)
+    rows = zip(
+        made.annotations.item, made.annotations.annotator, made.annotations.label, strict=True
+    )
     with (tmp_path / "said.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("item", "annotator", "label"), *rows])
     with (tmp_path / "truth.csv").open("w", newline="") as file:
@@ -521,7 +527,7 @@ def test_the_command_draws_the_curve(tmp_path):
     done = run("next", path, "--draws", 2, "--target", 0.9, "--chart", "c.svg", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Expected accuracy" in (tmp_path / "c.svg").read_text()
-    spec = curve_chart(plan(crowd().said, budget=5, draws=2))
+    spec = curve_chart(plan(crowd().annotations, budget=5, draws=2))
     assert len(spec["layer"]) == 2
     wrong = run("next", path, "--chart", "c.pdf", cwd=tmp_path)
     assert wrong.returncode == 2
@@ -550,10 +556,10 @@ def test_replayed_labels_of_a_real_crowd_are_saved():
     keys = full.item.astype(np.int64) * full.n_annotators + full.annotator
     accuracy = {}
     for policy in ("joint", "random"):
-        said = full.keep(np.zeros(len(full), dtype=bool))
+        annotations = full.keep(np.zeros(len(full), dtype=bool))
         for turn in range(11):  # the first label of every item, then a fifth of the items
             found = plan(
-                said,
+                annotations,
                 budget=800 if turn == 0 else 160,
                 policy=policy if turn else "random",
                 per_item=1,
@@ -562,8 +568,10 @@ def test_replayed_labels_of_a_real_crowd_are_saved():
                 seed=turn,
             )
             bought = np.isin(keys, found.item * full.n_annotators + found.annotator)
-            kept = np.isin(keys, said.item.astype(np.int64) * full.n_annotators + said.annotator)
-            said = full.keep(bought | kept)
-        assert len(said) == 2400
-        accuracy[policy] = (fit(said).label == right).mean()
+            kept = np.isin(
+                keys, annotations.item.astype(np.int64) * full.n_annotators + annotations.annotator
+            )
+            annotations = full.keep(bought | kept)
+        assert len(annotations) == 2400
+        accuracy[policy] = (fit(annotations).label == right).mean()
     assert accuracy["joint"] > accuracy["random"] + 0.03

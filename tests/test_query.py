@@ -44,21 +44,21 @@ def tokens(n_items=4, n_places=9, width=10, seed=0):
 def crowd(n_items=40, n_annotators=4, seed=0, kept=1.0):
     """Return views and annotations of a small simulated crowd."""
     drawn = simulate_tendency(
-        n_items=n_items, n_annotators=n_annotators, groups=2, places=4, seed=seed, kept=kept
+        n_items=n_items, n_annotators=n_annotators, groups=2, positions=4, seed=seed, kept=kept
     )
-    return Views.of(drawn.inputs), drawn.said, drawn
+    return Views.of(drawn.inputs), drawn.annotations, drawn
 
 
 def fitted(method, n_items=40, **more):
-    views, said, _ = crowd(n_items, **more)
-    return method.fit(views, said), views, said
+    views, annotations, _ = crowd(n_items, **more)
+    return method.fit(views, annotations), views, annotations
 
 
-def net_for(method, views, said):
+def net_for(method, views, annotations):
     """Return a network that has hardly been trained, and a batch with everything that was said."""
-    net = replace(method, epochs=1, lr=1e-12).fit(views, said).nets[0]
+    net = replace(method, epochs=1, lr=1e-12).fit(views, annotations).nets[0]
     net.zero_grad(set_to_none=True)
-    return net, next(iter(Examples(views.rows, said).batches(10**6, 0, 0, shuffle=False)))
+    return net, next(iter(Examples(views.rows, annotations).batches(10**6, 0, 0, shuffle=False)))
 
 
 class TestQFormer:
@@ -109,8 +109,8 @@ class TestQFormer:
             ours.layers[1].feed.wide.weight, model.encoder.layer[1].intermediate_query.dense.weight
         )
 
-    @pytest.mark.parametrize("places", [(4,), (3, 4)], ids=["images", "videos"])
-    def test_training_begins_with_the_weights_of_a_folder(self, places, tmp_path):
+    @pytest.mark.parametrize("positions", [(4,), (3, 4)], ids=["images", "videos"])
+    def test_training_begins_with_the_weights_of_a_folder(self, positions, tmp_path):
         from transformers import Blip2QFormerConfig, Blip2QFormerModel
 
         sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
@@ -120,15 +120,15 @@ class TestQFormer:
         state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
         save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
         (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
-        said = simulate_tendency(n_items=20, n_annotators=5).said
-        views = Views.of_tokens(np.random.default_rng(0).normal(size=(20, *places, 16)))
+        annotations = simulate_tendency(n_items=20, n_annotators=5).annotations
+        views = Views.of_tokens(np.random.default_rng(0).normal(size=(20, *positions, 16)))
         method = Qumatl(pretrained=str(tmp_path), epochs=1, lr=1e-12, frame_queries=3, fc=8)
-        net = method.fit(views, said).nets[0]
-        asks = net.asks if len(places) == 1 else net.entrance.asks
+        net = method.fit(views, annotations).nets[0]
+        asks = net.asks if len(positions) == 1 else net.entrance.asks
         wanted, _ = load_qformer(tmp_path, 16)
         for name, value in wanted.state_dict().items():
             assert_allclose(asks.state_dict()[name], value, atol=1e-6, err_msg=name)
-        if len(places) == 2:
+        if len(positions) == 2:
             assert_allclose(net.entrance.queries.detach(), queries, atol=1e-6)
         else:
             own = net.queries.own.all.detach()
@@ -226,8 +226,10 @@ class TestHeads:
         got = heads(x, annotator)
         for pair in range(30):
             out = x[pair]
-            for place, (weight, bias) in enumerate(zip(heads.weights, heads.biases, strict=True)):
-                out = functional.gelu(out) if place else out
+            for position, (weight, bias) in enumerate(
+                zip(heads.weights, heads.biases, strict=True)
+            ):
+                out = functional.gelu(out) if position else out
                 out = out @ weight.all[annotator[pair]] + bias.all[annotator[pair]]
             assert_allclose(got[pair].detach(), out.detach(), atol=1e-5)
 
@@ -251,7 +253,7 @@ class TestHeads:
         assert len(laid.owner) * laid.size <= 3 * len(owner) + laid.size
         x = torch.randn(len(owner), 2)
         assert torch.equal(laid.pick(laid.lay(x)), x)
-        assert torch.equal(laid.owner[laid.place // laid.size], owner)
+        assert torch.equal(laid.owner[laid.position // laid.size], owner)
 
     def test_ordinal_heads_give_distributions_that_rise_with_the_score(self):
         torch.manual_seed(0)
@@ -273,10 +275,10 @@ class TestNetwork:
     @pytest.mark.parametrize("self_attention", [True, False])
     @torch.no_grad()
     def test_annotators_in_another_order_give_the_same_loss(self, head, self_attention):
-        views, said, _ = crowd()
+        views, annotations, _ = crowd()
         method = Query(**TINY, head=head, self_attention=self_attention)
         with torch.enable_grad():
-            net, batch = net_for(method, views, said)
+            net, batch = net_for(method, views, annotations)
         filled(net)
         before = float(net.loss(batch))
         order = torch.tensor([2, 0, 3, 1])  # who stands now at a place
@@ -288,8 +290,8 @@ class TestNetwork:
         assert float(net.loss(batch)) != pytest.approx(before, rel=1e-5)
 
     def test_asking_only_whom_is_wanted_finds_what_asking_all_finds(self):
-        views, said, _ = crowd(kept=0.4)
-        net, batch = net_for(Query(**TINY, self_attention=False), views, said)
+        views, annotations, _ = crowd(kept=0.4)
+        net, batch = net_for(Query(**TINY, self_attention=False), views, annotations)
         filled(net)
         seen = net.seen(batch.x)
         every = net.looked(seen, torch.arange(4)).values[batch.row, batch.annotator]
@@ -298,8 +300,8 @@ class TestNetwork:
         )
 
     def test_items_without_labels_beside_items_with_many_are_kept_apart(self):
-        views, said, _ = crowd()
-        net, batch = net_for(Query(**TINY, self_attention=False), views, said)
+        views, annotations, _ = crowd()
+        net, batch = net_for(Query(**TINY, self_attention=False), views, annotations)
         filled(net)
         seen = net.seen(batch.x[:4])
         row = torch.tensor([0, 2, *[3] * 10])  # three has two rows, one has none
@@ -309,8 +311,10 @@ class TestNetwork:
 
     @pytest.mark.parametrize("self_attention", [True, False])
     def test_a_label_that_was_not_given_is_in_no_gradient(self, self_attention):
-        views, said, _ = crowd()
-        net, batch = net_for(Query(**TINY, head="own", self_attention=self_attention), views, said)
+        views, annotations, _ = crowd()
+        net, batch = net_for(
+            Query(**TINY, head="own", self_attention=self_attention), views, annotations
+        )
         filled(net)
         without = batch.annotator != 2
         net.loss(
@@ -330,8 +334,8 @@ class TestNetwork:
         assert (float(queries[2].abs().max()) == 0) == (not self_attention)
 
     def test_one_head_and_equal_queries_give_equal_predictions(self):
-        views, said, _ = crowd()
-        net, batch = net_for(Query(**TINY, head="shared"), views, said)
+        views, annotations, _ = crowd()
+        net, batch = net_for(Query(**TINY, head="shared"), views, annotations)
         filled(net).queries.own.weight.data[:] = 0.5
         log = net.log_given(net.seen(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
         assert_allclose(log.detach(), log[:, :1].expand(-1, 4, -1).detach(), atol=1e-5)
@@ -341,19 +345,19 @@ class TestNetwork:
         method = Query(**TINY, head=head, epochs=1)
         sizes = []
         for count in (4, 5):
-            views, said, _ = crowd(n_annotators=count)
-            net, _ = net_for(method, views, said)
+            views, annotations, _ = crowd(n_annotators=count)
+            net, _ = net_for(method, views, annotations)
             sizes.append(sum(value.numel() for value in net.parameters()))
         own = {"own": 8 * 3 + 3, "shared": 0, "bias": 3, "shrunk": 8 * 3 + 3}[head]
         assert sizes[1] - sizes[0] == 16 + own
 
     def test_a_step_does_not_cost_what_annotators_who_are_silent_would(self):
-        drawn = simulate_tendency(n_items=30, n_annotators=3, groups=2, places=4)
-        said = drawn.said
+        drawn = simulate_tendency(n_items=30, n_annotators=3, groups=2, positions=4)
+        annotations = drawn.annotations
         many = Annotations.from_codes(
-            said.item,
-            said.annotator * np.int64(9999),
-            said.label,
+            annotations.item,
+            annotations.annotator * np.int64(9999),
+            annotations.label,
             items=30,
             annotators=20_000,
             classes=3,
@@ -361,7 +365,9 @@ class TestNetwork:
         method = Query(**TINY, head="own", epochs=2)
         got = method.fit(Views.of(drawn.inputs), many)
         assert not got.nets[0].sizes.shape.self_attention
-        chance = got.log_chance(Views.of(drawn.inputs), np.array([0, 1]), np.array([19_998, 7]))
+        chance = got.log_probability(
+            Views.of(drawn.inputs), np.array([0, 1]), np.array([19_998, 7])
+        )
         assert_allclose(np.exp(chance).sum(axis=1), 1)
 
 
@@ -393,33 +399,38 @@ class TestLearning:
 
     def test_the_same_seed_gives_the_same_and_fits_differ(self):
         method = Query(**{**TINY, "fits": 2, "epochs": 2})
-        views, said, _ = crowd()
-        one, two = (method.fit(views, said, seed=3).log_proba(views) for _ in range(2))
-        other = method.fit(views, said, seed=4)
+        views, annotations, _ = crowd()
+        one, two = (method.fit(views, annotations, seed=3).log_proba(views) for _ in range(2))
+        other = method.fit(views, annotations, seed=4)
         assert np.array_equal(one, two)
         assert not np.allclose(one, other.log_proba(views))
         first, second = other.nets
         assert not torch.equal(first.queries.own.weight, second.queries.own.weight)
 
     def test_it_learns_who_looks_where(self):
-        drawn = simulate_tendency(n_items=460, n_annotators=4, groups=2, places=4, seed=1)
+        drawn = simulate_tendency(n_items=460, n_annotators=4, groups=2, positions=4, seed=1)
         views = Views.of(drawn.inputs)
         train, test = np.arange(400), np.arange(400, 460)
-        said = drawn.said.keep(drawn.said.item < 400)
-        said = Annotations.from_codes(
-            said.item, said.annotator, said.label, items=400, annotators=4, classes=3
+        annotations = drawn.annotations.keep(drawn.annotations.item < 400)
+        annotations = Annotations.from_codes(
+            annotations.item,
+            annotations.annotator,
+            annotations.label,
+            items=400,
+            annotators=4,
+            classes=3,
         )
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(views.take(train), said)
+        got = method.fit(views.take(train), annotations)
         right = got.log_proba(views.take(test)).argmax(axis=2) == drawn.labels[test]
         assert right.mean() > 0.75
-        same = simulate_tendency(n_items=460, n_annotators=4, groups=2, places=4, seed=1)
+        same = simulate_tendency(n_items=460, n_annotators=4, groups=2, positions=4, seed=1)
         assert np.array_equal(same.labels, drawn.labels)
 
     def test_votes_after_are_the_vote_of_stored_predictions(self):
-        views, said, _ = crowd(n_annotators=5)
-        after = Query(**{**TINY, "epochs": 2, "votes": "after"}).fit(views, said)
-        plain = Query(**{**TINY, "epochs": 2}).fit(views, said)
+        views, annotations, _ = crowd(n_annotators=5)
+        after = Query(**{**TINY, "epochs": 2, "votes": "after"}).fit(views, annotations)
+        plain = Query(**{**TINY, "epochs": 2}).fit(views, annotations)
         stored = np.exp(plain.log_proba(views))
         votes = np.stack([(stored.argmax(axis=2) == each).sum(axis=1) for each in range(3)], axis=1)
         got = after.log_proba(views)
@@ -429,38 +440,38 @@ class TestLearning:
         assert np.array_equal(got[clear, 0].argmax(axis=1), votes[clear].argmax(axis=1))
 
     def test_votes_before_of_one_annotator_are_ordinary_training(self):
-        views, said, _ = crowd(n_annotators=1)
+        views, annotations, _ = crowd(n_annotators=1)
         ways = [{"votes": "before"}, {"head": "shared"}]
-        one, two = (Query(**{**TINY, "epochs": 3, **way}).fit(views, said) for way in ways)
+        one, two = (Query(**{**TINY, "epochs": 3, **way}).fit(views, annotations) for way in ways)
         assert_allclose(one.log_proba(views), two.log_proba(views), atol=1e-6)
 
     def test_a_correction_begins_at_the_logits_it_is_given_and_gets_better(self):
-        views, said, _ = crowd(n_items=200, kept=0.8)
+        views, annotations, _ = crowd(n_items=200, kept=0.8)
         rng = np.random.default_rng(0)
-        offset = rng.normal(size=(len(said), 3))
-        still = Query(**{**TINY, "epochs": 1, "lr": 1e-12}).learn(views, said, How(), offset)
-        got = still.log_chance(views, said.item, said.annotator, offset)
+        offset = rng.normal(size=(len(annotations), 3))
+        still = Query(**{**TINY, "epochs": 1, "lr": 1e-12}).learn(views, annotations, How(), offset)
+        got = still.log_probability(views, annotations.item, annotations.annotator, offset)
         plain = offset - np.log(np.exp(offset).sum(axis=1, keepdims=True))
         assert_allclose(got, plain, atol=1e-5)
-        rows = np.arange(len(said))
-        moved = Query(**{**TINY, "epochs": 15, "lr": 5e-3}).learn(views, said, How(), offset)
-        after = moved.log_chance(views, said.item, said.annotator, offset)
-        assert after[rows, said.label].mean() > plain[rows, said.label].mean() + 0.1
+        rows = np.arange(len(annotations))
+        moved = Query(**{**TINY, "epochs": 15, "lr": 5e-3}).learn(views, annotations, How(), offset)
+        after = moved.log_probability(views, annotations.item, annotations.annotator, offset)
+        assert after[rows, annotations.label].mean() > plain[rows, annotations.label].mean() + 0.1
         with pytest.raises(MethodError, match="asks for offsets"):
-            moved.log_chance(views, said.item, said.annotator)
+            moved.log_probability(views, annotations.item, annotations.annotator)
         with pytest.raises(MethodError, match="fitted without offsets"):
-            Query(**TINY, epochs=1).fit(views, said).log_chance(
-                views, said.item, said.annotator, offset
+            Query(**TINY, epochs=1).fit(views, annotations).log_probability(
+                views, annotations.item, annotations.annotator, offset
             )
 
     def test_offsets_follow_annotations_whatever_their_order_in_a_batch(self):
-        views, said, _ = crowd(kept=0.6)
-        offset = np.random.default_rng(0).normal(size=(len(said), 3))
-        net, _ = net_for(Query(**TINY), views, said)
-        net.offset_by(said, offset)
-        batch = Examples(views.rows, said).batch(np.array([7, 2, 30]))
+        views, annotations, _ = crowd(kept=0.6)
+        offset = np.random.default_rng(0).normal(size=(len(annotations), 3))
+        net, _ = net_for(Query(**TINY), views, annotations)
+        net.offset_by(annotations, offset)
+        batch = Examples(views.rows, annotations).batch(np.array([7, 2, 30]))
         wanted = [
-            offset[(said.item == [7, 2, 30][row]) & (said.annotator == who)][0]
+            offset[(annotations.item == [7, 2, 30][row]) & (annotations.annotator == who)][0]
             for row, who in zip(batch.row.tolist(), batch.annotator.tolist(), strict=True)
         ]
         assert_allclose(net._offset(batch).numpy(), wanted, atol=1e-6)
@@ -498,9 +509,9 @@ class TestNewcomers:
     )
     def test_only_the_newcomers_row_learns_and_others_stay_as_they_were(self, more):
         method = Query(**{**TINY, "epochs": 2, **more})
-        got, views, said = fitted(method)
+        got, views, annotations = fitted(method)
         before = got.log_proba(views)
-        label = said.label[said.annotator == 1].astype(int)
+        label = annotations.label[annotations.annotator == 1].astype(int)
         grown = got.with_annotator(views, label)
         assert grown.n_annotators == 5
         assert_allclose(grown.log_proba(views)[:, :4], before, atol=1e-6)
@@ -514,9 +525,9 @@ class TestNewcomers:
         assert_allclose(twice.log_proba(views)[:, :5], grown.log_proba(views), atol=1e-6)
 
     def test_a_newcomer_is_taken_for_whom_they_resemble(self):
-        drawn = simulate_tendency(n_items=300, n_annotators=4, groups=2, places=4, seed=2)
+        drawn = simulate_tendency(n_items=300, n_annotators=4, groups=2, positions=4, seed=2)
         views = Views.of(drawn.inputs)
-        known = drawn.said.keep(drawn.said.annotator < 3)
+        known = drawn.annotations.keep(drawn.annotations.annotator < 3)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=300, annotators=3, classes=3
         )
@@ -529,9 +540,9 @@ class TestNewcomers:
         assert right.mean() > 0.7  # of group 1; the others are at .33
 
     def test_what_is_known_of_an_annotator_foresees_one_who_never_spoke(self):
-        drawn = simulate_tendency(n_items=300, n_annotators=9, groups=2, places=4, seed=2)
+        drawn = simulate_tendency(n_items=300, n_annotators=9, groups=2, positions=4, seed=2)
         views = Views.of(drawn.inputs)
-        known = drawn.said.keep(drawn.said.annotator < 8)
+        known = drawn.annotations.keep(drawn.annotations.annotator < 8)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=300, annotators=8, classes=3
         )
@@ -539,10 +550,12 @@ class TestNewcomers:
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
         got = method.fit(views, known, metadata=side[:8])
         right = {}
-        for place in range(2):
-            grown = got.with_annotator(views.take([]), np.array([], int), features=np.eye(2)[place])
+        for position in range(2):
+            grown = got.with_annotator(
+                views.take([]), np.array([], int), features=np.eye(2)[position]
+            )
             found = grown.log_proba(views, [8])[:, 0].argmax(axis=1)
-            right[place] = (found == drawn.labels[:, 8]).mean()
+            right[position] = (found == drawn.labels[:, 8]).mean()
         assert right[0] > 0.65 > 0.5 > right[1]
 
     def test_newcomers_of_whom_nothing_is_known_are_refused_in_one_line(self):
@@ -554,9 +567,9 @@ class TestNewcomers:
 
 
 def test_thinned_annotations_lose_the_share_they_should():
-    said = simulate_tendency(n_items=100).said
-    assert len(thinned(said, 0.3)) == 420
-    assert thinned(said, 0.3, seed=1) != thinned(said, 0.3, seed=2)
+    annotations = simulate_tendency(n_items=100).annotations
+    assert len(thinned(annotations, 0.3)) == 420
+    assert thinned(annotations, 0.3, seed=1) != thinned(annotations, 0.3, seed=2)
 
 
 class TestItemsOfOtherLengths:
@@ -565,15 +578,15 @@ class TestItemsOfOtherLengths:
     def foreseen(self, model, values, mask, seed=0):
         views = Views.of_tokens(values, mask)
         item = np.repeat(np.arange(len(views)), 3)
-        return model.log_chance(views, item, np.tile(np.arange(3), len(views)))
+        return model.log_probability(views, item, np.tile(np.arange(3), len(views)))
 
     def learned(self, frames=()):
         random = np.random.default_rng(0)
         values = random.normal(size=(20, *frames, 6, 5)).astype(np.float32)
         mask = random.random(values.shape[:-1]) > 0.3
         mask[..., 0] = True
-        said = Annotations.from_matrix(random.integers(2, size=(20, 3)))
-        model = Query(**TINY, epochs=1).fit(Views.of_tokens(values, mask), said)
+        annotations = Annotations.from_matrix(random.integers(2, size=(20, 3)))
+        model = Query(**TINY, epochs=1).fit(Views.of_tokens(values, mask), annotations)
         return model, values, mask
 
     def test_room_that_is_empty_changes_nothing(self):

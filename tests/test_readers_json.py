@@ -186,7 +186,7 @@ def test_label_studio_csv_with_sorted_columns():
 def test_a_flat_export_as_parquet_reads_the_same(tmp_path):
     pl.read_csv(FIXTURES / "label_studio.csv").write_parquet(tmp_path / "flat.parquet")
     found = examine(tmp_path / "flat.parquet", question="mood")
-    assert found.said == examine(FIXTURES / "label_studio.csv", question="mood").said
+    assert found.annotations == examine(FIXTURES / "label_studio.csv", question="mood").annotations
 
 
 def test_json_min_of_one_annotator_has_controls_by_their_place(tmp_path):
@@ -194,7 +194,7 @@ def test_json_min_of_one_annotator_has_controls_by_their_place(tmp_path):
     told = [("first", 1, "pos"), ("second", 2, "neg")]
     records = [{"text": text, "id": item, "mood": mood, **rest} for text, item, mood in told]
     found = examine(write_json(tmp_path / "min.json", records))
-    assert found.said.to_dict() == {"1": {"1": "pos"}, "2": {"1": "neg"}}
+    assert found.annotations.to_dict() == {"1": {"1": "pos"}, "2": {"1": "neg"}}
 
 
 def test_a_flat_column_on_which_nobody_differs_is_data_and_told(tmp_path):
@@ -308,8 +308,8 @@ def test_argilla_by_record_id(tmp_path):
     records = json.loads((FIXTURES / "argilla.json").read_text("utf-8"))
     path = write_json(tmp_path / "a.json", {one["id"]: one for one in records})
     assert (
-        examine(path, question="mood").said
-        == examine(FIXTURES / "argilla.json", question="mood").said
+        examine(path, question="mood").annotations
+        == examine(FIXTURES / "argilla.json", question="mood").annotations
     )
 
 
@@ -363,8 +363,8 @@ def test_lewidi_with_several_labels_at_once():
 
 def test_a_gap_among_parallel_labels_moves_nobody(tmp_path):
     one = {"text": "a", "soft_label": {}, "annotators": "A,B,C", "annotations": "0,,1"}
-    said = examine(write_json(tmp_path / "l.json", {"1": one})).said
-    assert said.to_dict() == {"1": {"A": "0", "C": "1"}}
+    annotations = examine(write_json(tmp_path / "l.json", {"1": one})).annotations
+    assert annotations.to_dict() == {"1": {"A": "0", "C": "1"}}
 
 
 def test_lewidi_lists_of_different_length_are_refused(tmp_path):
@@ -378,8 +378,8 @@ def test_every_question_can_be_read(name):
     for question, one in export_of(name).questions.items():
         found = examine(FIXTURES / name, question=question)
         assert found.format == OURS[name]
-        assert len(found.said) == one.answers.height
-        assert set(found.gold.values()) <= set(found.said.classes.tolist())
+        assert len(found.annotations) == one.answers.height
+        assert set(found.gold.values()) <= set(found.annotations.classes.tolist())
         assert found.kind == one.kind
 
 
@@ -396,8 +396,8 @@ def test_packed_and_marked_files_read_the_same(name, tmp_path):
 
 def test_times_and_durations_reach_the_annotations():
     found = examine(FIXTURES / "label_studio.csv", question="mood")
-    assert found.said.columns["time"].dtype == np.dtype("datetime64[us]")
-    assert np.isnan(found.said.columns["duration"]).sum() == 1
+    assert found.annotations.columns["time"].dtype == np.dtype("datetime64[us]")
+    assert np.isnan(found.annotations.columns["duration"]).sum() == 1
 
 
 def test_an_item_without_an_id_is_named_by_its_text(tmp_path):
@@ -410,8 +410,8 @@ def test_an_item_without_an_id_is_named_by_its_text(tmp_path):
         for body in ("short", long, "short", long + "b")
     ]
     found = examine(write_json(tmp_path / "t.json", tasks))
-    assert found.said.items.tolist() == ["a" * 59 + "… (2)", "a" * 59 + "… (3)", "short"]
-    assert len(found.said) == 4
+    assert found.annotations.items.tolist() == ["a" * 59 + "… (2)", "a" * 59 + "… (3)", "short"]
+    assert len(found.annotations) == 4
 
 
 def test_one_id_for_two_texts_is_told(tmp_path):
@@ -423,8 +423,8 @@ def test_one_id_for_two_texts_is_told(tmp_path):
 def test_contradicting_gold_is_none(tmp_path):
     one = task(1, "q", "yes")
     one["annotations"] = [
-        {"completed_by": who, "ground_truth": True, "result": [choice("q", said)]}
-        for who, said in ((1, "yes"), (2, "no"))
+        {"completed_by": who, "ground_truth": True, "result": [choice("q", annotations)]}
+        for who, annotations in ((1, "yes"), (2, "no"))
     ]
     found = examine(write_json(tmp_path / "t.json", [one, task(2, "q", "yes", ground_truth=True)]))
     assert found.gold == {"2": "yes"}
@@ -435,7 +435,7 @@ def test_nan_as_python_writes_it_is_nothing(tmp_path):
     body = json.dumps([task(1, "q", "yes", lead_time=float("nan"))])
     assert "NaN" in body
     (tmp_path / "t.json").write_text(body, encoding="utf-8")
-    assert "duration" not in examine(tmp_path / "t.json").said.columns
+    assert "duration" not in examine(tmp_path / "t.json").annotations.columns
 
 
 def choice(name, *options):
@@ -451,18 +451,18 @@ options = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda name: 
 
 
 @settings(max_examples=60)
-@given(said=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4), options), min_size=1))
-def test_any_text_is_a_choice(said, tmp_path_factory):
+@given(annotations=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4), options), min_size=1))
+def test_any_text_is_a_choice(annotations, tmp_path_factory):
     tasks = [
         {
             **task(item, "q", label),
             "annotations": [{"completed_by": who, "result": [choice("q", label)]}],
         }
-        for item, who, label in said
+        for item, who, label in annotations
     ]
     path = write_json(tmp_path_factory.mktemp("ls") / "t.json", tasks)
     (asked,) = tool("label-studio").read(open_source(path)).questions.values()
-    assert rows(asked) == [(str(item), str(who), label) for item, who, label in said]
+    assert rows(asked) == [(str(item), str(who), label) for item, who, label in annotations]
 
 
 @given(st.lists(options, unique=True))
@@ -521,9 +521,9 @@ def values_in(found):
             yield found, key
             yield from values_in(found[key])
     elif isinstance(found, list):
-        for place in range(len(found)):
-            yield found, place
-            yield from values_in(found[place])
+        for position in range(len(found)):
+            yield found, position
+            yield from values_in(found[position])
 
 
 WRONG = [
@@ -597,7 +597,7 @@ def test_hostile_files_end_in_one_line(format, body, tmp_path):  # noqa: A002
 
 def test_a_very_long_label_is_a_label(tmp_path):
     path = write_json(tmp_path / "t.json", [task(1, "q", "a" * 10**6)])
-    assert len(examine(path).said.classes[0]) == 10**6
+    assert len(examine(path).annotations.classes[0]) == 10**6
 
 
 def zipped(path, files):
@@ -620,7 +620,7 @@ def test_paths_in_a_zip_lead_nowhere(tmp_path):
     names = ["../../ann.jsonl", "/etc/bob.jsonl", "a/b/cyd.jsonl"]
     path = zipped(tmp_path / "z.zip", dict.fromkeys(names, line))
     before = sorted(tmp_path.iterdir())
-    assert examine(path).said.annotators.tolist() == ["ann", "bob", "cyd"]
+    assert examine(path).annotations.annotators.tolist() == ["ann", "bob", "cyd"]
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -46,11 +46,11 @@ def asked(name, question, **options):
 
 
 def said_in(reading):
-    return sorted(rows_of(reading.said))
+    return sorted(rows_of(reading.annotations))
 
 
 def times(reading):
-    return reading.said.columns["time"].astype("datetime64[s]").astype(datetime).tolist()
+    return reading.annotations.columns["time"].astype("datetime64[s]").astype(datetime).tolist()
 
 
 @pytest.mark.parametrize("name", [*MINE, *PLAIN])
@@ -89,8 +89,8 @@ def test_mturk_texts_options_and_boxes():
     ]
     assert mood.questions == {"mood": 6, "style": 5, "comment": 3, "spam": 6}
     assert mood.notes == ("kept: rejected answers (1)",)
-    assert mood.said.columns["duration"].tolist() == [12, 5, 2, 20, 9, 11]
-    assert mood.said.columns["status"].tolist().count("Rejected") == 1
+    assert mood.annotations.columns["duration"].tolist() == [12, 5, 2, 20, 9, 11]
+    assert mood.annotations.columns["status"].tolist().count("Rejected") == 1
     assert times(mood)[0] == datetime(2019, 4, 10, 17, 1, 12)
     assert dict(mood.texts.rows())["H2"] == "t2\nשלום, world 🙂"
     assert [label for *_, label in said_in(asked("mturk.csv", "spam"))] == [
@@ -99,7 +99,7 @@ def test_mturk_texts_options_and_boxes():
     ]
     style = asked("mturk.csv", "style")
     assert style.kind == "multiple"
-    assert ("H1", "W1", "clear|short") in rows_of(style.said)
+    assert ("H1", "W1", "clear|short") in rows_of(style.annotations)
 
 
 def test_mturk_answers_in_json_and_the_same_text_in_two_hits():
@@ -144,12 +144,12 @@ def test_toloka_with_and_without_task_ids():
         "left out: open, skipped or expired assignments (1)",
     )
     # Two tasks on a page share its half minute.
-    assert result.said.columns["duration"].tolist() == [15.25, 2, 60, 15.25, 2]
+    assert result.annotations.columns["duration"].tolist() == [15.25, 2, 60, 15.25, 2]
     boxes = asked("toloka.tsv", "boxes")
     assert [row[2] for row in said_in(boxes)] == ["ears|tail", "(none)", "ears", "tail"]
     by_inputs = examine(FIXTURES / "toloka_inputs.tsv")
     assert by_inputs.gold == {"b, c.jpg": "dog"}
-    assert len(by_inputs.said) == 5
+    assert len(by_inputs.annotations) == 5
 
 
 def test_appen_questions_are_told_from_inputs():
@@ -168,13 +168,13 @@ def test_appen_questions_are_told_from_inputs():
         "kept: judgements of people who failed test questions (1)",
         "left out: gold of test questions that accept several answers (1)",
     )
-    assert mood.said.columns["confidence"].tolist() == [0.92, 0.81, 0.4, 0.92, 0.81, 0.92]
-    assert mood.said.columns["duration"].tolist() == [45, 90, 90, 45, 90, 90]
+    assert mood.annotations.columns["confidence"].tolist() == [0.92, 0.81, 0.4, 0.92, 0.81, 0.92]
+    assert mood.annotations.columns["duration"].tolist() == [45, 90, 90, 45, 90, 90]
     assert dict(mood.texts.rows())["702"] == "two\nlines\nhttp://x.example/702"
     tags = asked("appen.csv", "tags")
     assert tags.kind == "multiple"
     assert tags.gold == {"701": "warm", "702": "cold|warm"}
-    assert ("700", "31", "cold|warm") in rows_of(tags.said)
+    assert ("700", "31", "cold|warm") in rows_of(tags.annotations)
 
 
 def test_an_aggregated_appen_report_is_refused(tmp_path):
@@ -200,7 +200,7 @@ def test_zooniverse_tasks_combinations_surveys_and_anonymous_people():
     assert first.notes == (
         "left out: marks drawn on pictures, and other answers without a class (1)",
     )
-    assert first.said.columns["duration"].tolist()[:2] == [4.5, 5.5]
+    assert first.annotations.columns["duration"].tolist()[:2] == [4.5, 5.5]
     assert dict(first.texts.rows()) == {n: f"cam,{n}.jpg" for n in ("501", "502", "503")}
     colours = asked("zooniverse.csv", "T1")
     assert colours.kind == "multiple"
@@ -229,7 +229,7 @@ def test_lists_of_labels_beside_lists_of_annotators(tmp_path):
     ]
     assert labels.gold == {"u1": "pos", "u3": "neg"}
     assert labels.notes == ("left out: items without annotations (1)",)
-    assert labels.said.columns["split"].tolist() == ["train"] * 4
+    assert labels.annotations.columns["split"].tolist() == ["train"] * 4
     hate = asked("huggingface.jsonl", "hate")
     assert hate.gold == {}  # gold speaks of labels
     assert [row[2] for row in said_in(hate)] == ["0", "1", "1", "0", "1"]
@@ -238,11 +238,11 @@ def test_lists_of_labels_beside_lists_of_annotators(tmp_path):
     lines = (FIXTURES / "huggingface.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     pl.DataFrame(records).write_parquet(tmp_path / "set.parquet")
-    assert examine(tmp_path / "set.parquet", question="labels").said == labels.said
+    assert examine(tmp_path / "set.parquet", question="labels").annotations == labels.annotations
 
 
 def test_items_without_an_id_are_named_by_their_texts(tmp_path):
-    named = examine(FIXTURES / "huggingface.json").said
+    named = examine(FIXTURES / "huggingface.json").annotations
     assert named.items.tolist() == ['nice, "really"', "مرحبا\n🙂"]
     long = [
         {"text": "x" * 500 + end, "annotators": ["a", "b"], "labels": ["0", "1"]} for end in "123"
@@ -275,7 +275,7 @@ def test_lists_that_do_not_fit_are_told(tmp_path):
 def test_counts_are_read_as_votes_of_nobody(name, counts):
     found = examine(FIXTURES / name)
     by_item = {item: [] for item in counts}
-    for item, who, label in rows_of(found.said):
+    for item, who, label in rows_of(found.annotations):
         assert who.startswith("vote ")
         by_item[item].append(label)
     assert {item: sorted(given) for item, given in by_item.items()} == {
@@ -348,7 +348,7 @@ def test_a_written_matrix_is_read_again(separator, seed, tmp_path):
     found = examine(tmp_path / "answers.txt")
     assert found.format == "wide"
     there = Annotations.from_matrix(matrix, annotators=range(1, 8))
-    assert sorted(rows_of(found.said)) == sorted(rows_of(there))
+    assert sorted(rows_of(found.annotations)) == sorted(rows_of(there))
 
 
 def test_cleanlab_tables_with_an_index_and_floats(tmp_path):
@@ -422,7 +422,7 @@ def test_headerless_tables_are_never_read_otherwise_than_written(rows, tmp_path_
     except DataError:
         return  # too little to be sure
     assert found.format == "headerless"
-    assert sorted(rows_of(found.said)) == sorted(rows)
+    assert sorted(rows_of(found.annotations)) == sorted(rows)
 
 
 def test_several_questions_in_one_long_table():
@@ -458,7 +458,7 @@ def test_utf_16_is_read_and_told(tmp_path):
     path = tmp_path / "said.csv"
     path.write_bytes("task,worker,label\na,Renée,1\n".encode("utf-16"))
     found = examine(path)
-    assert rows_of(found.said) == [("a", "Renée", "1")]
+    assert rows_of(found.annotations) == [("a", "Renée", "1")]
     assert found.notes == ("written as UTF-16",)
 
 
@@ -530,8 +530,8 @@ def test_what_is_told_about_every_answer_comes_along(tmp_path):
     path.write_text(json.dumps(record) + "\n" + json.dumps({**record, "item": "b"}) + "\n")
     found = examine(path)
     assert list(found.questions) == ["labels"]
-    assert found.said.columns["source"].tolist() == ["person", "model"] * 2
-    np.testing.assert_array_equal(found.said.columns["duration"], [2.5, np.nan] * 2)
+    assert found.annotations.columns["source"].tolist() == ["person", "model"] * 2
+    np.testing.assert_array_equal(found.annotations.columns["duration"], [2.5, np.nan] * 2)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])

@@ -21,7 +21,7 @@ from dissensus.recovery._nets.heads import Heads
 from dissensus.recovery._nets.members import taught
 from dissensus.recovery._nets.sample_weights import alike, bagged, folded
 from dissensus.recovery._nets.top_layers import tail_of
-from dissensus.recovery._networks import said_once
+from dissensus.recovery._networks import labelled_once
 from dissensus.recovery.auto import mixing_weights
 from dissensus.recovery.crossval import cross_validate, folds_of, majority
 from dissensus.recovery.estimator import DistributionRecovery
@@ -57,18 +57,23 @@ class Crowd:
         self.law = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         self.votes = random.multinomial(5, self.law)
         label = np.concatenate([np.repeat(np.arange(n_classes), row) for row in self.votes])
-        self.said = Annotations.from_codes(
+        self.annotations = Annotations.from_codes(
             np.repeat(np.arange(n_items), 5), np.tile(np.arange(5), n_items), label,
             items=n_items, annotators=5, classes=n_classes,
         )  # fmt: skip
         self.label = majority(self.votes, seed)
-        places = np.stack([self.x, random.normal(size=self.x.shape)], axis=1)
-        mask = np.ones(places.shape[:2], dtype=bool)
-        self.views = Views(self.x, Places(places.astype(np.float32), mask))
+        positions = np.stack([self.x, random.normal(size=self.x.shape)], axis=1)
+        mask = np.ones(positions.shape[:2], dtype=bool)
+        self.views = Views(self.x, Places(positions.astype(np.float32), mask))
 
     def fit(self, spec, items=slice(None), **more):
         items = np.arange(len(self.x))[items]
-        given = {"n_classes": 3, "said": self.said.take(items), "vote_count": 5, "seed": 1} | more
+        given = {
+            "n_classes": 3,
+            "said": self.annotations.take(items),
+            "vote_count": 5,
+            "seed": 1,
+        } | more
         method = recoverers.create(QUICK.get(spec, spec))
         return method, method.fit(self.views.take(items), self.label[items], **given)
 
@@ -90,10 +95,10 @@ def test_what_is_recovered_are_distributions(name, crowd, fitted):
     p, members, votes = found.proba(views), found.members(views), found.votes(views)
     assert p.shape == votes.shape == (50, 3)
     assert members.shape[1:] == (50, 3)
-    for belief in (p, members, votes):
-        assert np.isfinite(belief).all()
-        assert (belief >= 0).all()
-        np.testing.assert_allclose(belief.sum(axis=-1), 1, atol=1e-6)
+    for posterior in (p, members, votes):
+        assert np.isfinite(posterior).all()
+        assert (posterior >= 0).all()
+        np.testing.assert_allclose(posterior.sum(axis=-1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", WITHOUT_TEXTS)
@@ -176,8 +181,8 @@ def test_the_same_start_twice_gives_the_same_member(crowd):
         for value in network.parameters():
             value[1] = value[0]
     x = network.see(crowd.views)
-    said = said_once(crowd.label, 3)
-    taught(network, x, said, alike(2, len(x), 0.1, 0), seed=0, epochs=3, batch=16, lr=0.01)
+    annotations = labelled_once(crowd.label, 3)
+    taught(network, x, annotations, alike(2, len(x), 0.1, 0), seed=0, epochs=3, batch=16, lr=0.01)
     members = network.believe(x)
     np.testing.assert_array_equal(members[0], members[1])
 
@@ -189,7 +194,7 @@ def test_votes_of_convex_heads_trained_to_their_end_collapse():
     x = network.see(crowd.views)
     before = network.believe(x)
     taught(
-        network, x, said_once(label, 2), alike(5, len(x), 0.0, 0), seed=0, epochs=400, batch=60,
+        network, x, labelled_once(label, 2), alike(5, len(x), 0.0, 0), seed=0, epochs=400, batch=60,
         lr=0.05, decay=1e-3,
     )  # fmt: skip
     votes = (network.believe(x).argmax(axis=2)).mean(axis=0)
@@ -208,7 +213,14 @@ def test_members_learn_as_if_alone():
             for value in network.parameters():
                 value.copy_(value[rows].clone())
         taught(
-            network, x, said_once(crowd.label, 3), share[rows], seed=0, epochs=2, batch=10, lr=0.01
+            network,
+            x,
+            labelled_once(crowd.label, 3),
+            share[rows],
+            seed=0,
+            epochs=2,
+            batch=10,
+            lr=0.01,
         )
         return network.believe(x)
 
@@ -282,8 +294,8 @@ def test_mixing_weights_find_the_part_that_foresees():
     random = np.random.default_rng(0)
     good = random.dirichlet([0.3, 0.3], 4000)
     label = (random.random(4000) < good[:, 1]).astype(int)
-    belief = np.stack([good, np.full((4000, 2), 0.5), good[::-1]])
-    assert mixing_weights(belief, label)[0] > 0.95
+    posterior = np.stack([good, np.full((4000, 2), 0.5), good[::-1]])
+    assert mixing_weights(posterior, label)[0] > 0.95
 
 
 def test_attention_looks_at_words_that_are_there_and_diversity_sets_it_apart():
@@ -303,15 +315,15 @@ def test_attention_looks_at_words_that_are_there_and_diversity_sets_it_apart():
 
 def test_oracles_need_annotations_and_learn_shares(crowd):
     with pytest.raises(OptionError, match="an oracle learns from annotations"):
-        crowd.fit("ldl", said=None)
+        crowd.fit("ldl", annotations=None)
     torn = Views(
         np.ones((60, 2), dtype=np.float32) * np.linspace(-1, 1, 60)[:, None].astype(np.float32)
     )
     item, annotator = np.repeat(np.arange(60), 5), np.tile(np.arange(5), 60)
     label = (annotator > 2).astype(int)  # everywhere three to two
-    said = Annotations.from_codes(item, annotator, label, items=60, annotators=5, classes=2)
+    annotations = Annotations.from_codes(item, annotator, label, items=60, annotators=5, classes=2)
     found = recoverers.create("ldl[n=2,steps=150]").fit(
-        torn, np.zeros(60, int), n_classes=2, said=said
+        torn, np.zeros(60, int), n_classes=2, annotations=annotations
     )
     np.testing.assert_allclose(found.proba(torn)[:, 1], 0.4, atol=0.1)
 
@@ -321,13 +333,13 @@ def test_the_second_task_foresees_disagreement(crowd):
     votes = np.where(np.abs(x) < 0.5, 3, 5)[:, 0]
     item = np.repeat(np.arange(200), 5)
     label = (np.tile(np.arange(5), 200) >= np.repeat(votes, 5)).astype(int)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, np.tile(np.arange(5), 200), label, items=200, annotators=5, classes=2
     )
     views = Views(np.concatenate([x, x**2], axis=1))
     for match in (False, True):
         method = recoverers.create(f"multi-task[match={match},input_dropout=0,dropout=0,steps=300]")
-        found = method.fit(views, np.zeros(200, int), n_classes=2, said=said)
+        found = method.fit(views, np.zeros(200, int), n_classes=2, annotations=annotations)
         told = found.disagreement(views)
         assert told[np.abs(x[:, 0]) < 0.3].mean() > told[np.abs(x[:, 0]) > 0.7].mean() + 0.2
     p = found.proba(views)
@@ -343,7 +355,7 @@ def test_members_stand_for_people_of_whom_something_is_known():
     shown = (label.mean(axis=0) > 0.5).astype(int)
     marginal = np.stack([1 - label.mean(axis=1), label.mean(axis=1)], axis=1)
     few = random.choice(300, 20, replace=False)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.tile(few, 8), np.repeat(np.arange(8), 20), label[:, few].reshape(-1),
         items=300, annotators=8, classes=2,
     )  # fmt: skip
@@ -353,7 +365,7 @@ def test_members_stand_for_people_of_whom_something_is_known():
 
     method, views = recoverers.create("people[steps=300]"), Views(x)
     common = recoverers.create("kernel-ridge").fit(views, shown).members(views)
-    for known in (People(marginal=marginal), People(np.eye(2)[(lean > 0) * 1], None, said)):
+    for known in (People(marginal=marginal), People(np.eye(2)[(lean > 0) * 1], None, annotations)):
         found = method.fit(views, shown, people=known)
         members = found.members(views)
         assert members.shape == (8, 300, 2)
@@ -386,9 +398,13 @@ def test_every_item_is_predicted_once_in_every_repeat_and_folds_are_gone_on_from
         assert size.max() - size.min() <= 1
     calls: list[int] = []
     given = {"folds": 3, "repeats": 2, "folder": tmp_path}
-    first = cross_validate(crowd.views, crowd.said, ["knn"], **given)
+    first = cross_validate(crowd.views, crowd.annotations, ["knn"], **given)
     again = cross_validate(
-        crowd.views, crowd.said, ["knn"], **given, progress=lambda done, _: calls.append(done)
+        crowd.views,
+        crowd.annotations,
+        ["knn"],
+        **given,
+        progress=lambda done, _: calls.append(done),
     )
     np.testing.assert_array_equal(first.proba["knn"], again.proba["knn"])
     np.testing.assert_allclose(first.proba["knn"].sum(axis=2), 1)
@@ -400,9 +416,9 @@ def test_every_item_is_predicted_once_in_every_repeat_and_folds_are_gone_on_from
     ceiling = first.mean("people asked again", "manhattan").value
     assert ceiling < first.mean("knn", "manhattan").value
     with pytest.raises(DataError, match="folds of other data"):
-        cross_validate(crowd.views, crowd.said, ["knn"], folds=3, seed=1, folder=tmp_path)
+        cross_validate(crowd.views, crowd.annotations, ["knn"], folds=3, seed=1, folder=tmp_path)
     with pytest.raises(OptionError, match="200 folds"):
-        cross_validate(crowd.views, crowd.said, ["knn"], folds=200)
+        cross_validate(crowd.views, crowd.annotations, ["knn"], folds=200)
 
 
 # The estimator.
@@ -440,12 +456,12 @@ def test_some_items_with_all_labels_set_the_temperature(crowd):
     made = DistributionRecovery("kernel-ridge").fit(crowd.x[:75], crowd.label[:75])
     rest = np.arange(75, 150)
     before = soft_scores(made.predict_proba(crowd.x[75:]), crowd.votes[75:])["cross_entropy"]
-    made.calibrate(crowd.x[75:], crowd.said.take(rest))
+    made.calibrate(crowd.x[75:], crowd.annotations.take(rest))
     after = soft_scores(made.predict_proba(crowd.x[75:]), crowd.votes[75:])["cross_entropy"]
     assert after < before
     assert made.recovery_.temperature != 1
     with pytest.raises(DataError, match="75 inputs"):
-        made.calibrate(crowd.x[75:], crowd.said)
+        made.calibrate(crowd.x[75:], crowd.annotations)
 
 
 def test_members_can_be_counted(crowd):
@@ -462,13 +478,13 @@ def test_images_are_recovered_as_texts_are(tmp_path):
     image = pytest.importorskip("PIL.Image", reason="images need Pillow")
     draw = pytest.importorskip("PIL.ImageDraw")
     random, paths, label = np.random.default_rng(0), [], []
-    for place in range(14):
-        kind = place % 2
+    for position in range(14):
+        kind = position % 2
         canvas = image.new("RGB", (64, 64), "white")
         size, at = int(random.integers(20, 40)), int(random.integers(0, 20))
         pen = draw.Draw(canvas)
         (pen.ellipse if kind else pen.rectangle)([at, at, at + size, at + size], fill="black")
-        path = tmp_path / f"{place}.png"
+        path = tmp_path / f"{position}.png"
         canvas.save(path)
         paths.append(path)
         label.append(["square", "disc"][kind])
@@ -587,7 +603,7 @@ def test_only_views_that_are_asked_for_are_computed(tiny):
     assert isinstance(views.raw, Raw)
     plain = views_of(encoder, inputs, ["vectors"])
     both = views_of(encoder, inputs, ["vectors", "places"])
-    assert plain.places is None
+    assert plain.positions is None
     assert plain.raw is None
     np.testing.assert_allclose(plain.vectors, both.vectors, atol=1e-5)
     assert len(views.take(np.arange(3))) == 3
@@ -610,17 +626,20 @@ def test_the_command_fits_predicts_and_evaluates(tmp_path, crowd, monkeypatch):
     import json
 
     monkeypatch.chdir(tmp_path)
-    items = [f"i{place}" for place in range(150)]
+    items = [f"i{position}" for position in range(150)]
     np.savez("x.npz", items=np.array(items), x=crowd.x)
     label = "\n".join(f"{item},{'abc'[k]}" for item, k in zip(items, crowd.label, strict=True))
     Path("labels.csv").write_text(f"item,label\n{label}\n")
-    said = "\n".join(
+    annotations = "\n".join(
         f"i{item},p{who},{'abc'[k]}"
         for item, who, k in zip(
-            crowd.said.item, crowd.said.annotator, crowd.said.label, strict=True
+            crowd.annotations.item,
+            crowd.annotations.annotator,
+            crowd.annotations.label,
+            strict=True,
         )
     )
-    Path("answers.csv").write_text(f"item,annotator,label\n{said}\n")
+    Path("answers.csv").write_text(f"item,annotator,label\n{annotations}\n")
     run("recover", "fit", "labels.csv", "--inputs", "x.npz", "-s", "kernel-ridge",
         "--vote-count", 5, "-o", "model")  # fmt: skip
     run("recover", "predict", "model", "x.npz", "--votes", "-o", "shares.csv")
@@ -650,12 +669,12 @@ def test_the_command_says_what_would_do(tmp_path):
 
     table = tmp_path / "labels.csv"
     table.write_text("item,label\na,x\n")
-    said = tmp_path / "said.csv"
-    said.write_text("item,annotator,label\na,p,x\n")
+    annotations = tmp_path / "said.csv"
+    annotations.write_text("item,annotator,label\na,p,x\n")
     for arguments, words in (
         (["evaluate", table], "score against what?"),
         (["evaluate", table, "--soft"], "give --annotations"),
-        (["evaluate", table, "--soft", "--annotations", said], "p:<class>"),
+        (["evaluate", table, "--soft", "--annotations", annotations], "p:<class>"),
         (["recover", "predict", tmp_path, table], "not a saved recovery"),
     ):
         from io import StringIO

@@ -184,14 +184,14 @@ def test_people_asked_again_are_at_no_unbiased_distance():
 
 
 def test_predictions_and_annotations_meet_by_name():
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         ["b", "b", "a", "a", "c"], ["x", "y", "x", "y", "x"], ["no", "no", "yes", "no", "maybe"]
     )
     given = Predictions(
         np.array(["a", "b", "z"]), np.array(["yes", "no"]), np.array([0, 1, 1]),
         np.array([[0.5, 0.5], [0, 1], [1, 0]]),
     )  # fmt: skip
-    found = evaluate_named(given, said, resamples=0)
+    found = evaluate_named(given, annotations, resamples=0)
     assert found.scores["manhattan"].value == pytest.approx(0)
     assert (found.n_items, found.n_without_votes, found.n_without_prediction) == (2, 1, 1)
 
@@ -263,19 +263,19 @@ def test_maximum_entropy_refuses_what_cannot_be():
 def test_kappa_of_several_options_is_the_mean_of_yes_and_no():
     from dissensus.agreement import conger_kappa
 
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         "aabbccdd", "xyxyxyxy", ["p|q", "p|q", "p", "p|q", "q", "q", "|", "p"]
     )
     p = Annotations.from_columns("aabbccdd", "xyxyxyxy", "11110001")
     q = Annotations.from_columns("aabbccdd", "xyxyxyxy", "11011100")
-    found = question_kappas({"which": said, "plain": p}, multiple=["which"])
+    found = question_kappas({"which": annotations, "plain": p}, multiple=["which"])
     assert found["plain"] == pytest.approx(conger_kappa(p))
     assert found["which"] == pytest.approx((conger_kappa(p) + conger_kappa(q)) / 2)
 
 
 def test_subjectivity_is_none_where_people_agree():
-    said = Annotations.from_columns("aabbcc", "xyxyxy", "001101")
-    found = item_subjectivity(said, np.array([0.0, 0.1, 0.9]))
+    annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001101")
+    found = item_subjectivity(annotations, np.array([0.0, 0.1, 0.9]))
     np.testing.assert_allclose(found.entropy, [0, 0, 1])
     np.testing.assert_allclose(found.disagreement, [0, 0, 1])
     assert found.correlation > 0.8

@@ -18,8 +18,8 @@ from dissensus import (
     demo,
     evaluate,
     report,
+    report_groups,
     report_numbers,
-    report_rounds,
     simulate,
 )
 from dissensus.readers import Reading
@@ -40,8 +40,8 @@ PIXEL = base64.b64decode(
 
 @pytest.fixture(scope="module")
 def photos():
-    said, truth = demo()
-    return said, truth, report(said, "dawid-skene", name="photos", truth=truth)
+    annotations, truth = demo()
+    return annotations, truth, report(annotations, "dawid-skene", name="photos", truth=truth)
 
 
 def data_of(page: str) -> dict:
@@ -51,14 +51,15 @@ def data_of(page: str) -> dict:
 
 
 def test_the_opening_tells_the_numbers_of_the_verbs(photos):
-    said, truth, told = photos
+    annotations, truth, told = photos
     sentences = " ".join(told.sentences)
-    assert f"{said.n_annotators} annotators gave {len(said)} labels to {said.n_items} items" in (
-        sentences
+    assert (
+        f"{annotations.n_annotators} annotators gave {len(annotations)} labels to {annotations.n_items} items"
+        in (sentences)
     )
-    alpha = agree(said)["alpha"]
+    alpha = agree(annotations)["alpha"]
     assert f"alpha {alpha.value:.2f}, {alpha.low:.2f} to {alpha.high:.2f}" in sentences
-    result = aggregate(said, "dawid-skene")
+    result = aggregate(annotations, "dawid-skene")
     below = int((result.confidence < 0.8).sum())
     assert f"{below} items ({percent(below / 500)}) deserve a second look" in sentences
     score = evaluate(result, truth).scores["accuracy"]
@@ -73,17 +74,17 @@ def test_those_who_do_not_look_are_named(photos):
 
 
 def test_doubtful_items_are_those_below_the_limit_the_worst_first(photos):
-    said, _, told = photos
-    belief = told.result.confidence
-    assert set(told.doubtful.tolist()) == set(np.flatnonzero(belief < 0.8).tolist())
-    assert (np.diff(belief[told.doubtful]) >= 0).all()
-    assert told.as_dict()["doubtful"][0] == said.items[belief.argmin()]
+    annotations, _, told = photos
+    posterior = told.result.confidence
+    assert set(told.doubtful.tolist()) == set(np.flatnonzero(posterior < 0.8).tolist())
+    assert (np.diff(posterior[told.doubtful]) >= 0).all()
+    assert told.as_dict()["doubtful"][0] == annotations.items[posterior.argmin()]
 
 
 def test_charts_hold_the_numbers(photos):
-    said, truth, told = photos
+    annotations, truth, told = photos
     rows = told.charts["confidence"].spec["data"]["values"]
-    assert sum(row["items"] for row in rows) == said.n_items
+    assert sum(row["items"] for row in rows) == annotations.n_items
     below = sum(row["items"] for row in rows if row["what"] == "a second look")
     assert below == len(told.doubtful)
     shares = told.charts["classes"].spec["data"]["values"]
@@ -92,14 +93,14 @@ def test_charts_hold_the_numbers(photos):
     bins = told.charts["calibration"].spec["data"]["values"]
     assert sum(row["items"] for row in bins) == len(truth)
     right = sum(row["items"] * row["right"] for row in bins)
-    labels = dict(zip(said.items.tolist(), told.result.labels.tolist(), strict=True))
+    labels = dict(zip(annotations.items.tolist(), told.result.labels.tolist(), strict=True))
     assert right == pytest.approx(sum(labels[item] == label for item, label in truth.items()))
 
 
 def test_the_confusion_of_the_crowd_is_a_sum_over_annotations(photos):
-    said, _, told = photos
-    expected = np.zeros((said.n_classes, said.n_classes))
-    for item, label in zip(said.item.tolist(), said.label.tolist(), strict=True):
+    annotations, _, told = photos
+    expected = np.zeros((annotations.n_classes, annotations.n_classes))
+    for item, label in zip(annotations.item.tolist(), annotations.label.tolist(), strict=True):
         expected[:, label] += told.result.posterior[item]
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(told.crowd_confusion, expected, atol=1e-9)
@@ -121,41 +122,41 @@ def test_every_chart_names_its_axes_and_is_told_in_words(photos):
 
 
 def test_tables_are_columns_of_one_length(photos):
-    said, _, told = photos
-    assert {len(column) for column in told.annotators.values()} == {said.n_annotators}
-    assert {len(column) for column in told.items.values()} == {said.n_items}
+    annotations, _, told = photos
+    assert {len(column) for column in told.annotators.values()} == {annotations.n_annotators}
+    assert {len(column) for column in told.items.values()} == {annotations.n_items}
     assert told.items["label"].tolist() == told.result.labels.tolist()
 
 
 def test_the_page_holds_all_labels_and_who_said_what(photos):
-    said, _, told = photos
+    annotations, _, told = photos
     data = data_of(told.page())
-    assert data["labels"]["item"] == said.items.tolist()
+    assert data["labels"]["item"] == annotations.items.tolist()
     assert data["labels"]["label"] == told.result.label.tolist()
     one = data["items"][0]
-    place = said.items.tolist().index(one["name"])
-    span = slice(said.index[place], said.index[place + 1])
+    position = annotations.items.tolist().index(one["name"])
+    span = slice(annotations.index[position], annotations.index[position + 1])
     given = [(data["names"][who], data["classes"][label]) for who, label in one["said"]]
     assert given == [
-        (said.annotators[who], said.classes[label])
-        for who, label in zip(said.annotator[span], said.label[span], strict=True)
+        (annotations.annotators[who], annotations.classes[label])
+        for who, label in zip(annotations.annotator[span], annotations.label[span], strict=True)
     ]
 
 
 def test_who_stands_alone_is_found_as_a_loop_would(photos):
-    said, _, told = photos
+    annotations, _, told = photos
     data = data_of(told.page())
     alone = {one["name"]: {item for item, *_ in one["alone"]} for one in data["annotators"]}
-    expected = {name: [] for name in said.annotators.tolist()}
-    for item in range(said.n_items):
-        span = slice(said.index[item], said.index[item + 1])
-        labels = said.label[span].tolist()
+    expected = {name: [] for name in annotations.annotators.tolist()}
+    for item in range(annotations.n_items):
+        span = slice(annotations.index[item], annotations.index[item + 1])
+        labels = annotations.label[span].tolist()
         if len(labels) < 3:
             continue
-        for who, label in zip(said.annotator[span].tolist(), labels, strict=True):
+        for who, label in zip(annotations.annotator[span].tolist(), labels, strict=True):
             if labels.count(label) == 1 and label != told.result.label[item] >= 0:
                 rank = -told.result.confidence[item], item
-                expected[said.annotators[who]].append((rank, said.items[item]))
+                expected[annotations.annotators[who]].append((rank, annotations.items[item]))
     for name, rows in expected.items():
         assert alone[name] == {item for _, item in sorted(rows)[:10]}
 
@@ -165,16 +166,16 @@ def test_a_report_says_when_beliefs_are_too_high():
     truth = rng.integers(2, size=200)
     fooled = rng.random(200) < 0.3  # everybody falls for the same items
     shown = np.where(fooled, 1 - truth, truth)
-    said = Annotations.from_matrix(np.tile(shown[:, None], 5))
+    annotations = Annotations.from_matrix(np.tile(shown[:, None], 5))
     known = {str(item): str(label) for item, label in enumerate(truth)}
-    sentences = report(said, "majority", truth=known).sentences
+    sentences = report(annotations, "majority", truth=known).sentences
     assert any("is too high: annotators share some errors" in one for one in sentences)
 
 
 def test_most_spammers_are_blamed_on_the_question():
     rng = np.random.default_rng(1)
-    said = Annotations.from_matrix(rng.integers(4, size=(150, 6)))
-    told = report(said, "majority")
+    annotations = Annotations.from_matrix(rng.integers(4, size=(150, 6)))
+    told = report(annotations, "majority")
     assert "Look at the question" in advice(told)[0]
     assert not any("Leave out" in one for one in advice(told))
 
@@ -183,16 +184,16 @@ def test_large_data_are_compared_in_a_sample_and_it_is_said(monkeypatch):
     monkeypatch.setattr("dissensus.reporting._steps._LARGE", 500)
     monkeypatch.setattr("dissensus.reporting.report._STACKED", 500)
     made = simulate("hammer-spammer", n_items=300, n_annotators=10, n_classes=3, feedback=4)
-    told = report(made.said)
-    assert told.comparison.n_items == 300 * 500 // len(made.said)
+    told = report(made.annotations)
+    assert told.comparison.n_items == 300 * 500 // len(made.annotations)
     assert told.result.method == told.comparison.methods[0].method
     assert "Methods were compared on 125 of 300 items" in told.samples[0]
     assert "which foresaw best, was taken for all" in told.samples[1]
 
 
 def test_nothing_is_compared_where_nobody_can_disagree():
-    said = Annotations.from_columns("abcd", "xyzx", "0101")
-    assert compared(said, None, None, 0) == (None, ())
+    annotations = Annotations.from_columns("abcd", "xyzx", "0101")
+    assert compared(annotations, None, None, 0) == (None, ())
 
 
 @settings(max_examples=8, deadline=None)
@@ -201,14 +202,14 @@ def test_any_annotations_make_a_page(rows):
     told = report(relation(rows), "majority")
     assert all(one.endswith(".") for one in told.sentences)
     json.dumps(told.as_dict(), allow_nan=False)
-    assert data_of(told.page())["classes"] == told.said.classes.tolist()
+    assert data_of(told.page())["classes"] == told.annotations.classes.tolist()
 
 
 def test_one_annotator_one_class_and_empty_items_make_a_page():
     alone = Annotations.from_columns("abc", "xxx", "011")
     silent = Annotations.from_columns("aab", "xyx", "000", items=["a", "b", "c"])
-    for said in (alone, silent):
-        told = report(said, "majority")
+    for annotations in (alone, silent):
+        told = report(annotations, "majority")
         assert "Agreement cannot be measured" in told.sentences[1]
         assert told.page()
 
@@ -221,8 +222,8 @@ def test_no_labels_and_numbers_are_refused_in_a_line():
 
 
 def test_several_options_are_told():
-    said = Annotations.from_columns("aabb", "xyxy", ["p|q", "p", "q", "q"])
-    told = report(Reading(said, "label-studio", kind="multiple"), "majority")
+    annotations = Annotations.from_columns("aabb", "xyxy", ["p|q", "p", "q", "q"])
+    told = report(Reading(annotations, "label-studio", kind="multiple"), "majority")
     assert any("every combination counts as a class" in one for one in told.reading.notes)
     assert "every combination counts as a class" in told.page()
 
@@ -244,11 +245,11 @@ def test_words_for_amounts():
 
 def test_names_cannot_leave_the_data_of_a_page():
     names = ["</script><script>alert(1)</script>", "<!--", "'\"&", "\u2028", "שלום", "🦊"]
-    said = Annotations.from_columns(names * 2, names[::-1] * 2, names[1:] * 2 + names[:2])
-    told = report(said, "majority", name=names[0])
+    annotations = Annotations.from_columns(names * 2, names[::-1] * 2, names[1:] * 2 + names[:2])
+    told = report(annotations, "majority", name=names[0])
     page = told.page()
     assert "<script>alert" not in page
-    assert data_of(page)["classes"] == said.classes.tolist()
+    assert data_of(page)["classes"] == annotations.classes.tolist()
 
 
 def test_a_page_asks_nobody_for_anything(photos):
@@ -306,13 +307,13 @@ def test_a_chart_that_fills_a_page_stays_one_there(photos, tmp_path):
 
 
 def test_texts_come_from_a_table_beside(tmp_path):
-    said = Annotations.from_columns("aab", "xyx", "010")
+    annotations = Annotations.from_columns("aab", "xyx", "010")
     (tmp_path / "t.csv").write_text("task,split,text\na,train,Hello\nb,test,World\na,train,again\n")
     assert read_texts(str(tmp_path / "t.csv")).to_dicts() == [
         {"item": "a", "text": "Hello"},
         {"item": "b", "text": "World"},
     ]
-    told = report(said, "majority", texts=tmp_path / "t.csv")
+    told = report(annotations, "majority", texts=tmp_path / "t.csv")
     data = data_of(told.page())
     assert {one["name"]: one["text"] for one in data["items"]} == {"a": "Hello", "b": "World"}
     (tmp_path / "u.csv").write_text("task,words\na,Hello\n")
@@ -350,7 +351,7 @@ def test_rounds_tell_who_changed_and_which_labels():
     before = crowd([0.9, 0.9, 0.8, 0.5, 0.8])
     after = crowd([0.9, 0.9, 0.8, 0.95, 0.8])
     known = {str(item): str(label) for item, label in enumerate(truth)}
-    told = report_rounds(before, after, "majority", names=("before", "after"), truth=known)
+    told = report_groups(before, after, "majority", names=("before", "after"), truth=known)
     words = {one.name: one.word for one in told.annotators}
     assert words.pop("3") == "better"
     assert set(words.values()) == {"no clear change"}
@@ -369,7 +370,7 @@ def test_changed_items_stand_with_the_surest_first():
         Annotations.from_matrix(np.random.default_rng(seed).integers(3, size=(50, 7)))
         for seed in (0, 1)
     )
-    surest = [min(each.belief) for each in report_rounds(one, two, "naive-soft").items]
+    surest = [min(each.posterior) for each in report_groups(one, two, "naive-soft").items]
     assert surest == sorted(surest, reverse=True)
     assert len(set(surest)) > 2
 
@@ -378,10 +379,10 @@ def test_kappa_of_rounds_is_that_of_scikit_learn():
     from sklearn.metrics import cohen_kappa_score
 
     one, two = (
-        simulate("hammer-spammer", n_items=100, n_annotators=5, n_classes=3, seed=seed).said
+        simulate("hammer-spammer", n_items=100, n_annotators=5, n_classes=3, seed=seed).annotations
         for seed in (0, 1)
     )
-    told = report_rounds(one, two, "majority")
+    told = report_groups(one, two, "majority")
     labels = [aggregate(side, "majority").label for side in (one, two)]
     assert told.kappa == pytest.approx(cohen_kappa_score(*labels))
 
@@ -389,23 +390,27 @@ def test_kappa_of_rounds_is_that_of_scikit_learn():
 def test_rounds_without_anything_in_common_say_so():
     one = Annotations.from_columns("aabb", "xyxy", "0101")
     two = Annotations.from_columns("ccdd", "uvuv", "0122")
-    told = report_rounds(one, two, "majority")
+    told = report_groups(one, two, "majority")
     assert told.sentences[-2:] == [
         "No item is in both, so labels cannot be compared.",
         "No annotator is in both.",
     ]
-    assert told.first.said.classes.tolist() == told.second.said.classes.tolist() == ["0", "1", "2"]
+    assert (
+        told.first.annotations.classes.tolist()
+        == told.second.annotations.classes.tolist()
+        == ["0", "1", "2"]
+    )
     assert told.page()
 
 
 def test_groups_are_split_by_a_column_of_two_values():
-    said = Annotations.from_columns("aabbcc", "xyxyxz", "010101", source=["p", "m"] * 3)
-    sides = split_by(said, "source")
+    annotations = Annotations.from_columns("aabbcc", "xyxyxz", "010101", source=["p", "m"] * 3)
+    sides = split_by(annotations, "source")
     assert sides["p"].annotators.tolist() == ["x"]
     assert sides["m"].annotators.tolist() == ["y", "z"]
     for column, message in (("nothing", "no column 'nothing'"),):
         with pytest.raises(OptionError, match=message):
-            split_by(said, column)
+            split_by(annotations, column)
     three = Annotations.from_columns("abc", "xyz", "010", source=["p", "m", "q"])
     with pytest.raises(OptionError, match="3 values"):
         split_by(three, "source")
@@ -420,8 +425,8 @@ def test_numbers_are_reported_with_those_who_answer_too_high():
     value = true[:, None] + rng.normal(0, 1, (100, 5)) + np.array([0, 0, 0, 3, 0])
     value[:, 4] = rng.normal(0, 10, 100)
     item, annotator = np.divmod(np.arange(500), 5)
-    said = Numbers.from_codes(item, annotator, value.ravel(), items=100, annotators=5)
-    told = report_numbers(said, truth={str(k): str(v) for k, v in enumerate(true)})
+    annotations = Numbers.from_codes(item, annotator, value.ravel(), items=100, annotators=5)
+    told = report_numbers(annotations, truth={str(k): str(v) for k, v in enumerate(true)})
     assert told.standing.verdict[3] == "too high"
     assert told.standing.verdict[4] == "does not follow the others"
     others = (value.sum(axis=1) - value[:, 3]) / 4
@@ -433,8 +438,8 @@ def test_numbers_are_reported_with_those_who_answer_too_high():
 
 
 def test_few_numbers_make_a_page():
-    said = Numbers.from_columns("ab", "xy", [1.0, 1.0])
-    told = report_numbers(said)
+    annotations = Numbers.from_columns("ab", "xy", [1.0, 1.0])
+    told = report_numbers(annotations)
     assert "Agreement cannot be measured" in told.sentences[1]
     assert told.page()
 
@@ -445,9 +450,9 @@ def test_few_numbers_make_a_page():
 def test_the_command_writes_the_page_and_tells_the_sentences(tmp_path):
     made = simulate("hammer-spammer", n_items=60, n_annotators=6, n_classes=3)
     rows = zip(
-        made.said.items[made.said.item].tolist(),
-        made.said.annotators[made.said.annotator].tolist(),
-        made.said.classes[made.said.label].tolist(),
+        made.annotations.items[made.annotations.item].tolist(),
+        made.annotations.annotators[made.annotations.annotator].tolist(),
+        made.annotations.classes[made.annotations.label].tolist(),
         strict=True,
     )
     body = "".join(f"{item},{who},{label},{int(who) % 2}\n" for item, who, label in rows)

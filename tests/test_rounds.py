@@ -49,21 +49,25 @@ IN_ROUNDS = ["glad", "glad[solver=cg]", "lfc", "minimax-entropy", "dawid-skene"]
 
 @pytest.mark.parametrize("spec", IN_ROUNDS)
 def test_methods_tell_their_rounds_and_stop_when_told(spec):
-    said = simulate("one-coin", n_items=60, n_annotators=8, n_classes=3, feedback=5).said
+    annotations = simulate(
+        "one-coin", n_items=60, n_annotators=8, n_classes=3, feedback=5
+    ).annotations
     told = []
     method = aggregators.create(spec)
-    result = aggregate(said, method, progress=lambda *row: told.append(row))
+    result = aggregate(annotations, method, progress=lambda *row: told.append(row))
     assert told[-len(result.trace) :] == list(enumerate(result.trace, 1))
-    short = aggregate(said, aggregators.create(f"{spec.partition('[')[0]}[max_iter=2,tol=0]"))
+    short = aggregate(
+        annotations, aggregators.create(f"{spec.partition('[')[0]}[max_iter=2,tol=0]")
+    )
     assert len(short.trace) == 2
     assert not short.converged
 
 
 @pytest.mark.parametrize("name", ["gaussian", "lfc-n", "catd", "crh", "pm"])
 def test_estimators_tell_their_rounds_and_stop_when_told(name):
-    said = simulate("numeric", n_items=60, n_annotators=8).said
+    annotations = simulate("numeric", n_items=60, n_annotators=8).annotations
     told = []
-    found = estimate(said, name, progress=lambda *row: told.append(row))
+    found = estimate(annotations, name, progress=lambda *row: told.append(row))
     assert [number for number, _ in told] == list(range(1, len(told) + 1))
     assert found.trace in ((), tuple(objective for _, objective in told))
-    assert not estimate(said, estimators.create(f"{name}[max_iter=1]")).converged
+    assert not estimate(annotations, estimators.create(f"{name}[max_iter=1]")).converged

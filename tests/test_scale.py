@@ -35,23 +35,27 @@ close = {"rtol": 0, "atol": 1e-9}
 
 def crowd(n_items=400, seed=3, **given):
     told = {"n_annotators": 14, "n_classes": 3, "feedback": 5} | given
-    return simulate("independent-confusion", n_items=n_items, seed=seed, **told).said
+    return simulate("independent-confusion", n_items=n_items, seed=seed, **told).annotations
 
 
-def write_files(said, folder, files=3, seed=0, prefix=""):
+def write_files(annotations, folder, files=3, seed=0, prefix=""):
     """Write annotations as Parquet files, rows in random order; items are texts with a prefix."""
     folder.mkdir(parents=True, exist_ok=True)
-    order = np.random.default_rng(seed).permutation(len(said))
-    item = pl.Series(said.items.tolist()).gather(said.item[order])
+    order = np.random.default_rng(seed).permutation(len(annotations))
+    item = pl.Series(annotations.items.tolist()).gather(annotations.item[order])
     frame = pl.DataFrame(
         {
             "item": prefix + item if prefix else item.cast(pl.Int64),
-            "annotator": pl.Series(said.annotators.tolist()).gather(said.annotator[order]),
-            "label": pl.Series(said.classes.tolist()).gather(said.label[order]).cast(pl.Int8),
+            "annotator": pl.Series(annotations.annotators.tolist()).gather(
+                annotations.annotator[order]
+            ),
+            "label": pl.Series(annotations.classes.tolist())
+            .gather(annotations.label[order])
+            .cast(pl.Int8),
         }
     )
-    for place, rows in enumerate(np.array_split(np.arange(len(said)), files)):
-        frame[rows].write_parquet(folder / f"{place}.parquet", row_group_size=100)
+    for position, rows in enumerate(np.array_split(np.arange(len(annotations)), files)):
+        frame[rows].write_parquet(folder / f"{position}.parquet", row_group_size=100)
     return folder
 
 
@@ -71,11 +75,11 @@ def labels(path):
 
 def assert_same(found, result):
     """Compare a table of labels with a result in memory, item by item."""
-    place = {name: place for place, name in enumerate(result.said.items.tolist())}
-    rows = [place[name] for name in found["item"]]
-    assert sorted(rows) == list(range(result.said.n_items))
-    belief = found.select(f"p:{name}" for name in result.classes.tolist()).to_numpy()
-    np.testing.assert_allclose(belief, result.posterior[rows], **close)
+    position = {name: position for position, name in enumerate(result.annotations.items.tolist())}
+    rows = [position[name] for name in found["item"]]
+    assert sorted(rows) == list(range(result.annotations.n_items))
+    posterior = found.select(f"p:{name}" for name in result.classes.tolist()).to_numpy()
+    np.testing.assert_allclose(posterior, result.posterior[rows], **close)
     np.testing.assert_allclose(found["confidence"], result.confidence[rows], **close)
     return rows
 
@@ -106,8 +110,8 @@ def cluster():
 
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_shards_on_disk_lead_to_the_result_in_memory(name, files, shards, tmp_path):
-    said, engine = shards
-    outcome = fit_shards(said, name, engine)
+    annotations, engine = shards
+    outcome = fit_shards(annotations, name, engine)
     annotators = outcome.write(tmp_path)
     result = aggregate(in_memory(files), name)
     rows = assert_same(labels(tmp_path), result)
@@ -128,9 +132,9 @@ def test_a_cluster_leads_to_the_result_in_memory(name, files, cluster, tmp_path)
 
 
 def test_a_cluster_also_works_on_annotations_in_memory(cluster):
-    said = crowd()
+    annotations = crowd()
     for name in ("dawid-skene", "glad", "catd"):
-        here, there = aggregate(said, name), aggregate(said, name, engine=cluster)
+        here, there = aggregate(annotations, name), aggregate(annotations, name, engine=cluster)
         np.testing.assert_allclose(here.posterior, there.posterior, **close)
 
 
@@ -138,22 +142,25 @@ def test_a_cluster_also_works_on_annotations_in_memory(cluster):
 def test_a_dask_dataframe_is_aggregated_where_it_is(files, cluster, tmp_path):
     pandas = pytest.importorskip("pandas")
     frames = pytest.importorskip("dask.dataframe", reason="dask.dataframe needs pandas and pyarrow")
-    said = in_memory(files)
+    annotations = in_memory(files)
     columns = ("items", "item"), ("annotators", "annotator"), ("classes", "label")
     table = pandas.DataFrame(
-        {role: getattr(said, names)[getattr(said, role)].tolist() for names, role in columns}
+        {
+            role: getattr(annotations, names)[getattr(annotations, role)].tolist()
+            for names, role in columns
+        }
     )
     table = frames.from_pandas(table.sample(frac=1, random_state=1), npartitions=3)
     from dissensus.engine.cluster import frame_chunks
 
-    said = code_files(frame_chunks(cluster, table), cluster, n_shards=3)
-    fit_shards(said, "dawid-skene", cluster).write(tmp_path)
+    annotations = code_files(frame_chunks(cluster, table), cluster, n_shards=3)
+    fit_shards(annotations, "dawid-skene", cluster).write(tmp_path)
     assert_same(labels(tmp_path), aggregate(in_memory(files), "dawid-skene"))
 
 
 def test_names_may_be_texts_and_gold_is_kept(tmp_path):
-    said = crowd(100)
-    folder = write_files(said, tmp_path / "in", prefix="photo ")
+    annotations = crowd(100)
+    folder = write_files(annotations, tmp_path / "in", prefix="photo ")
     gold = {"photo 7": "2", "photo 11": "0", "photo 12": "1", "elsewhere": "1"}
     coded, engine = code(folder, tmp_path / "work", gold=gold)
     fit_shards(coded, "dawid-skene", engine).write(tmp_path / "out")
@@ -166,10 +173,10 @@ def test_names_may_be_texts_and_gold_is_kept(tmp_path):
 def test_declared_classes_need_not_look_like_those_that_were_used(tmp_path):
     rows = {"item": [1, 1, 2], "annotator": [-7, 3, 3], "label": [2, 1, 1]}
     pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
-    said, _ = code(tmp_path, tmp_path / "work", classes=["none", "2", "1"])
-    assert said.annotators.tolist() == ["-7", "3"]
-    assert said.labels_per_class.tolist() == [0, 1, 2]
-    assert said.labels_per_annotator.tolist() == [1, 2]
+    annotations, _ = code(tmp_path, tmp_path / "work", classes=["none", "2", "1"])
+    assert annotations.annotators.tolist() == ["-7", "3"]
+    assert annotations.labels_per_class.tolist() == [0, 1, 2]
+    assert annotations.labels_per_annotator.tolist() == [1, 2]
     with pytest.raises(DataError, match="label '1' is not among the classes none, 2"):
         code(tmp_path, tmp_path / "other", classes=["none", "2"])
 
@@ -184,26 +191,26 @@ def test_random_starts_do_not_depend_on_the_shards(files, tmp_path):
 
 
 def test_the_order_of_items_is_by_shard_and_natural_within(shards):
-    said, engine = shards
-    for names in engine.each(lambda shard: shard.names.to_list(), said.shards):
+    annotations, engine = shards
+    for names in engine.each(lambda shard: shard.names.to_list(), annotations.shards):
         assert names == sorted(names, key=int)
 
 
 def test_agreement_from_shards_is_that_in_memory(files, shards):
-    said, engine = shards
+    annotations, engine = shards
     measures = ["percent", "alpha", "fleiss", "ac1"]
     there = agree(in_memory(files), measures, resamples=50).estimates
-    assert agree_shards(said, engine, measures, resamples=50) == there
+    assert agree_shards(annotations, engine, measures, resamples=50) == there
     with pytest.raises(OptionError, match="cohen looks at pairs"):
-        agree_shards(said, engine, ["cohen"])
+        agree_shards(annotations, engine, ["cohen"])
 
 
 @pytest.mark.parametrize("name", ["dawid-skene", "majority"])
 def test_intervals_from_shards_hold_the_quality(name, shards):
-    said, engine = shards
-    outcome = fit_shards(said, name, engine)
+    annotations, engine = shards
+    outcome = fit_shards(annotations, name, engine)
     bounds = quality_intervals(outcome, resamples=20)
-    assert bounds.shape == (said.n_annotators, 2)
+    assert bounds.shape == (annotations.n_annotators, 2)
     quality = aggregators.create(name).quality(outcome.params, bounds.mean(axis=1))
     assert ((bounds[:, 0] <= quality + 0.02) & (quality <= bounds[:, 1] + 0.02)).mean() > 0.8
     assert (bounds[:, 1] - bounds[:, 0] > 0.005).mean() > 0.8
@@ -237,10 +244,10 @@ def test_folders_named_by_what_they_hold_are_read(tmp_path):
         folder.mkdir(parents=True)
         items = [item for item, name in rows if name == who]
         pl.DataFrame({"item": items, "label": [1.0, 2.0]}).write_parquet(folder / "0.parquet")
-    said = in_memory(tmp_path / "in")
-    assert said.annotators.tolist() == ["x", "y"]
-    assert said.classes.tolist() == ["1", "2"]
-    assert said.votes().tolist() == [[2, 0], [0, 2]]
+    annotations = in_memory(tmp_path / "in")
+    assert annotations.annotators.tolist() == ["x", "y"]
+    assert annotations.classes.tolist() == ["1", "2"]
+    assert annotations.votes().tolist() == [[2, 0], [0, 2]]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", "/", ".jsonl"])
@@ -253,11 +260,14 @@ def test_beyond_memory_the_command_writes_the_same_labels(ending, files, tmp_pat
     assert told.returncode == 0, told.stderr
     result = aggregate(in_memory(files), "dawid-skene")
     summary = json.loads(told.stdout)
-    assert (summary["n_items"], summary["rounds"]) == (result.said.n_items, len(result.trace))
+    assert (summary["n_items"], summary["rounds"]) == (
+        result.annotations.n_items,
+        len(result.trace),
+    )
     read = {".csv": pl.read_csv, ".jsonl": pl.read_ndjson}.get(ending, pl.read_parquet)
     assert_same(read(output).with_columns(pl.col("item").cast(pl.String)), result)
     kept = pl.read_parquet(tmp_path / "kept" / "annotators.parquet")
-    assert kept["annotator"].to_list() == result.said.annotators.tolist()
+    assert kept["annotator"].to_list() == result.annotations.annotators.tolist()
     assert {path.name for path in tmp_path.iterdir()} == {"kept", f"labels{ending}".rstrip("/")}
 
 
@@ -272,8 +282,8 @@ def test_a_damaged_file_is_named_and_nothing_is_written(files, tmp_path):
     for file in files.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     body = bytearray((folder / "1.parquet").read_bytes())
-    for place in range(40, len(body) // 2, 7):
-        body[place] ^= 0xFF
+    for position in range(40, len(body) // 2, 7):
+        body[position] ^= 0xFF
     (folder / "1.parquet").write_bytes(body)
     for memory in ("200K", "1G"):
         told = run("aggregate", folder, "-o", tmp_path / "l.parquet", "--memory", memory,
@@ -306,8 +316,8 @@ def test_rows_that_lack_something_are_refused_or_dropped(tmp_path):
     done = aggregate_files(
         [str(tmp_path / "a.parquet")], output=str(tmp_path / "l.parquet"), missing="drop"
     )
-    assert done.outcome.said.classes.tolist() == ["a"]
-    assert len(done.outcome.said) == 3
+    assert done.outcome.annotations.classes.tolist() == ["a"]
+    assert len(done.outcome.annotations) == 3
 
 
 def test_methods_that_need_all_items_say_so_before_anything_is_read(tmp_path):
@@ -316,10 +326,10 @@ def test_methods_that_need_all_items_say_so_before_anything_is_read(tmp_path):
 
 
 def test_matrices_that_do_not_fit_are_refused_with_their_size(shards):
-    said, engine = shards
+    annotations, engine = shards
     with pytest.raises(MethodError, match=r"dawid-skene needs .* GiB for 14 annotators and 3"):
-        fit_shards(said, "dawid-skene", engine, memory=1000)
-    huge = replace(said, annotators=numbered(10**5), classes=numbered(1000))
+        fit_shards(annotations, "dawid-skene", engine, memory=1000)
+    huge = replace(annotations, annotators=numbered(10**5), classes=numbered(1000))
     with pytest.raises(MethodError, match=r"needs 2.24e.03 GiB for .* If not, one-coin would do"):
         fit_shards(huge, "dawid-skene", engine, memory=2**28)
 

@@ -26,20 +26,20 @@ def crowd(n_items=2000, seed=1, **given):
     return simulate("independent-confusion", n_items=n_items, seed=seed, **told)
 
 
-def shuffled(said, seed=0):
-    rows = rows_of(said)
+def shuffled(annotations, seed=0):
+    rows = rows_of(annotations)
     random.Random(seed).shuffle(rows)
     return rows
 
 
 def batches(rows, count):
     for some in np.array_split(np.arange(len(rows)), count):
-        yield tuple(map(list, zip(*(rows[place] for place in some), strict=True)))
+        yield tuple(map(list, zip(*(rows[position] for position in some), strict=True)))
 
 
 def by_item(result):
-    order = {name: place for place, name in enumerate(result.said.items.tolist())}
-    return {name: result.posterior[place] for name, place in order.items()}
+    order = {name: position for position, name in enumerate(result.annotations.items.tolist())}
+    return {name: result.posterior[position] for name, position in order.items()}
 
 
 @pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "hierarchical", "bcc"])
@@ -47,10 +47,10 @@ def test_a_stream_ends_near_the_batch_fit(method, monkeypatch):
     monkeypatch.setattr(running, "_SMALL", 500)
     made = simulate("one-coin", n_items=1200, n_annotators=40, n_classes=4, feedback=5, seed=1)
     now = Running(method, refit=0.8)
-    for batch in batches(shuffled(made.said), 150):
+    for batch in batches(shuffled(made.annotations), 150):
         now.add(*batch)
     assert now.fitted < len(now)
-    there, back = by_item(aggregate(made.said, method)), by_item(now.result())
+    there, back = by_item(aggregate(made.annotations, method)), by_item(now.result())
     assert there.keys() == back.keys()
     same = np.mean([there[item].argmax() == back[item].argmax() for item in there])
     assert same > 0.98
@@ -59,20 +59,20 @@ def test_a_stream_ends_near_the_batch_fit(method, monkeypatch):
 def test_right_after_a_fit_labels_are_those_of_the_batch():
     made = crowd(300)
     now = Running("dawid-skene")
-    for batch in batches(shuffled(made.said), 7):
+    for batch in batches(shuffled(made.annotations), 7):
         now.add(*batch)
     assert now.fitted == len(now)
-    there, back = by_item(aggregate(made.said, "dawid-skene")), by_item(now.result())
-    for item, belief in there.items():
-        np.testing.assert_allclose(back[item], belief, atol=1e-9)
+    there, back = by_item(aggregate(made.annotations, "dawid-skene")), by_item(now.result())
+    for item, posterior in there.items():
+        np.testing.assert_allclose(back[item], posterior, atol=1e-9)
 
 
 def test_counts_are_those_of_the_beliefs_they_rest_on(monkeypatch):
     monkeypatch.setattr(running, "_SMALL", 500)
     now = Running("dawid-skene")
-    for batch in batches(shuffled(crowd(500).said), 60):
+    for batch in batches(shuffled(crowd(500).annotations), 60):
         now.add(*batch)
-    anew = now.method.counts(now.said.whole(), now.belief)
+    anew = now.method.counts(now.annotations.whole(), now.posterior)
     for kept, counted in zip(now._counts, anew, strict=True):
         np.testing.assert_allclose(kept, counted, atol=1e-8)
 
@@ -81,19 +81,19 @@ def test_no_step_lowers_the_free_energy(monkeypatch):
     """Looking at items anew, without new labels, never makes the fit worse."""
     monkeypatch.setattr(running, "_SMALL", 500)
     now = Running("dawid-skene")
-    for batch in batches(shuffled(crowd(500).said), 40):
+    for batch in batches(shuffled(crowd(500).annotations), 40):
         now.add(*batch)
 
     def energy():
-        part = now.said.whole()
-        joint, belief = now.method.log_joint(part, now.params), now.belief
-        surprise = np.where(belief > 0, belief * np.log(np.maximum(belief, 1e-300)), 0.0)
-        return float((belief * joint).sum() - surprise.sum()) + now.method.log_prior(now.params)
+        part = now.annotations.whole()
+        joint, posterior = now.method.log_joint(part, now.params), now.posterior
+        surprise = np.where(posterior > 0, posterior * np.log(np.maximum(posterior, 1e-300)), 0.0)
+        return float((posterior * joint).sum() - surprise.sum()) + now.method.log_prior(now.params)
 
     before = energy()
     for start in range(0, 500, 50):
         items = np.arange(start, start + 50)
-        part = now.said.part(items)
+        part = now.annotations.part(items)
         told = now.method.counts(part, now._belief[items])
         now._belief[items] = now._believe(part, now.params)
         more = now.method.counts(part, now._belief[items])
@@ -112,7 +112,9 @@ def test_items_annotators_and_classes_may_appear_at_any_time(monkeypatch):
         now.add(*batch)
     result = now.result()
     assert result.classes.tolist() == ["0", "1", "2"]
-    assert result.said == relation(rows, items=result.said.items, annotators=result.said.annotators)
+    assert result.annotations == relation(
+        rows, items=result.annotations.items, annotators=result.annotations.annotators
+    )
     assert np.isfinite(result.posterior).all()
 
 
@@ -133,7 +135,7 @@ def test_what_cannot_be_kept_up_to_date_is_refused():
 
 def test_a_stream_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "_SMALL", 500)
-    given = list(batches(shuffled(crowd(400).said), 50))
+    given = list(batches(shuffled(crowd(400).annotations), 50))
     with Stream.opened(tmp_path / "whole") as whole:
         for batch in given:
             whole.add(*batch)
@@ -143,8 +145,8 @@ def test_a_stream_goes_on_where_it_was(tmp_path, monkeypatch):
             for batch in part:
                 stream.add(*batch)
             back = by_item(stream.running.result())
-    for item, belief in there.items():
-        np.testing.assert_allclose(back[item], belief, atol=1e-8)
+    for item, posterior in there.items():
+        np.testing.assert_allclose(back[item], posterior, atol=1e-8)
 
 
 def test_a_stream_is_written_by_one_process_and_kept_in_one_way(tmp_path):
@@ -184,15 +186,22 @@ KILLED = textwrap.dedent(
 
 
 def test_random_kills_lose_and_double_nothing(tmp_path):
-    rows = shuffled(crowd(200).said)
+    rows = shuffled(crowd(200).annotations)
     (tmp_path / "in").mkdir()
     output, killed = tmp_path / "labels.csv", 0
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    for place, (item, annotator, label) in enumerate(batches(rows, 8)):
+    for position, (item, annotator, label) in enumerate(batches(rows, 8)):
         frame = pl.DataFrame({"item": item, "annotator": annotator, "label": label})
-        frame.write_csv(tmp_path / "in" / f"{place:02}.csv")
-        if place % 2:
-            command = [sys.executable, "-c", KILLED, str(tmp_path / "in"), str(output), str(place)]
+        frame.write_csv(tmp_path / "in" / f"{position:02}.csv")
+        if position % 2:
+            command = [
+                sys.executable,
+                "-c",
+                KILLED,
+                str(tmp_path / "in"),
+                str(output),
+                str(position),
+            ]
             done = subprocess.run(command, env=environment, capture_output=True, check=False)
             killed += done.returncode == -signal.SIGKILL
             assert done.returncode in (0, -signal.SIGKILL), done.stderr
@@ -201,7 +210,7 @@ def test_random_kills_lose_and_double_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_labels"] == len(rows)
     with Stream.opened(tmp_path / ".labels.csv.state") as stream:
-        assert sorted(rows_of(stream.running.said.said(named=True))) == sorted(rows)
+        assert sorted(rows_of(stream.running.annotations.annotations(named=True))) == sorted(rows)
     assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
 
 

@@ -35,21 +35,23 @@ def run(name, **options):
     return simulate(name, **options)
 
 
-def answers(said):
-    return said.value if isinstance(said, Numbers) else said.label
+def answers(annotations):
+    return annotations.value if isinstance(annotations, Numbers) else annotations.label
 
 
-def on_item(said, item):
-    here = slice(said.index[item], said.index[item + 1])
-    pairs = zip(said.annotator[here].tolist(), answers(said)[here].tolist(), strict=True)
+def on_item(annotations, item):
+    here = slice(annotations.index[item], annotations.index[item + 1])
+    pairs = zip(
+        annotations.annotator[here].tolist(), answers(annotations)[here].tolist(), strict=True
+    )
     return dict(pairs)
 
 
 def counted(drawn):
     """How often every annotator gave every class for every truth: (annotator, true, given)."""
-    said, n_classes = drawn.said, drawn.said.n_classes
-    counts = np.zeros((said.n_annotators, n_classes, n_classes))
-    np.add.at(counts, (said.annotator, drawn.truth[said.item], said.label), 1)
+    annotations, n_classes = drawn.annotations, drawn.annotations.n_classes
+    counts = np.zeros((annotations.n_annotators, n_classes, n_classes))
+    np.add.at(counts, (annotations.annotator, drawn.truth[annotations.item], annotations.label), 1)
     return counts
 
 
@@ -67,19 +69,19 @@ def counted(drawn):
 )
 def test_published_commands_give_the_published_data(strategy, options, total, least, most):
     drawn = simulate(strategy, **options)
-    load = drawn.said.labels_per_annotator
+    load = drawn.annotations.labels_per_annotator
     assert drawn.truth[:8].tolist() == [4, 3, 2, 1, 1, 0, 0, 0]
-    assert (len(drawn.said), load.min(), load.max()) == (total, least, most)
+    assert (len(drawn.annotations), load.min(), load.max()) == (total, least, most)
 
 
 def test_published_answers_on_the_first_item():
     first = simulate("independent-confusion", **T1)
     assert first.crowd.confusion[0, 0].round(4).tolist() == [0.3902, 0.0576, 0.3646, 0.086, 0.1015]
-    assert on_item(first.said, 0) == {
+    assert on_item(first.annotations, 0) == {
         2: 4, 8: 2, 15: 1, 17: 4, 18: 3, 19: 4, 21: 2, 24: 0, 25: 3, 26: 3,
     }  # fmt: skip
     second = simulate("independent-confusion", **T2)
-    assert on_item(second.said, 0) == {10: 4, 18: 3, 20: 3, 29: 4}
+    assert on_item(second.annotations, 0) == {10: 4, 18: 3, 20: 3, 29: 4}
 
 
 def as_specified(strategy, n, m, K, feedback, workerload, imbalance, seed):
@@ -143,14 +145,14 @@ def as_specified(strategy, n, m, K, feedback, workerload, imbalance, seed):
     ],
 )
 def test_draw_by_draw_it_is_the_loop_of_the_specification(strategy, imbalance, seed):
-    truth, confusion, said = as_specified(strategy, 40, 12, 4, 5, 19, imbalance, seed)
+    truth, confusion, annotations = as_specified(strategy, 40, 12, 4, 5, 19, imbalance, seed)
     drawn = simulate(
         strategy, n_items=40, n_annotators=12, n_classes=4,
         feedback=5, workerload=19, imbalance=imbalance, seed=seed,
     )  # fmt: skip
     np.testing.assert_array_equal(drawn.truth, truth)
     np.testing.assert_array_equal(drawn.crowd.confusion, confusion)
-    assert [on_item(drawn.said, item) for item in range(40)] == said
+    assert [on_item(drawn.annotations, item) for item in range(40)] == annotations
 
 
 # What holds for every strategy, in both ways
@@ -159,41 +161,46 @@ def test_draw_by_draw_it_is_the_loop_of_the_specification(strategy, imbalance, s
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_item_gets_its_labels_from_different_annotators_in_order(name, fast):
-    said = run(name, feedback=5, fast=fast).said
-    assert (said.labels_per_item == 5).all()
-    assert all(len(on_item(said, item)) == 5 for item in range(said.n_items))
-    assert all((np.diff(list(on_item(said, item))) > 0).all() for item in range(said.n_items))
+    annotations = run(name, feedback=5, fast=fast).annotations
+    assert (annotations.labels_per_item == 5).all()
+    assert all(len(on_item(annotations, item)) == 5 for item in range(annotations.n_items))
+    assert all(
+        (np.diff(list(on_item(annotations, item))) > 0).all() for item in range(annotations.n_items)
+    )
 
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_imbalance_gives_from_one_label_to_all_that_are_allowed(name, fast):
-    said = run(name, n_items=300, feedback=5, imbalance=True, fast=fast).said
-    sizes = np.bincount(said.labels_per_item, minlength=6)
+    annotations = run(name, n_items=300, feedback=5, imbalance=True, fast=fast).annotations
+    sizes = np.bincount(annotations.labels_per_item, minlength=6)
     assert sizes[0] == 0
     assert len(sizes) == 6
     assert abs(sizes[1:] - 60).max() < 4.5 * np.sqrt(300 * 0.2 * 0.8)
-    assert all(len(on_item(said, i)) == said.labels_per_item[i] for i in range(300))
+    assert all(len(on_item(annotations, i)) == annotations.labels_per_item[i] for i in range(300))
 
 
 @pytest.mark.parametrize("imbalance", [False, True])
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_nobody_gives_more_labels_than_the_workerload(name, fast, imbalance):
-    said = run(name, feedback=4, workerload=30, imbalance=imbalance, fast=fast).said
-    assert said.labels_per_annotator.max() <= 30
-    assert all(len(on_item(said, i)) == said.labels_per_item[i] for i in range(said.n_items))
+    annotations = run(name, feedback=4, workerload=30, imbalance=imbalance, fast=fast).annotations
+    assert annotations.labels_per_annotator.max() <= 30
+    assert all(
+        len(on_item(annotations, i)) == annotations.labels_per_item[i]
+        for i in range(annotations.n_items)
+    )
     if not imbalance:
-        assert said.labels_per_annotator.sum() <= 240
-        assert not fast or (said.labels_per_annotator == 30).all()
+        assert annotations.labels_per_annotator.sum() <= 240
+        assert not fast or (annotations.labels_per_annotator == 30).all()
 
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_the_seed_decides_everything(name, fast):
     one, same, other = (run(name, fast=fast, seed=seed) for seed in (3, 3, 4))
-    assert one.said == same.said
-    assert one.said != other.said
+    assert one.annotations == same.annotations
+    assert one.annotations != other.annotations
     assert np.array_equal(one.truth, same.truth)
     assert not np.array_equal(one.truth, other.truth)
 
@@ -202,11 +209,11 @@ def test_the_seed_decides_everything(name, fast):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_names_and_options_are_complete(name, fast):
     drawn = run(name, n_items=3, n_classes=7, fast=fast)
-    assert drawn.said.items.tolist() == ["0", "1", "2"]
-    assert drawn.said.annotators.tolist() == list("01234567")
+    assert drawn.annotations.items.tolist() == ["0", "1", "2"]
+    assert drawn.annotations.annotators.tolist() == list("01234567")
     assert list(drawn.truths) == ["0", "1", "2"]
-    if isinstance(drawn.said, Annotations):
-        assert drawn.said.classes.tolist() == list("0123456")
+    if isinstance(drawn.annotations, Annotations):
+        assert drawn.annotations.classes.tolist() == list("0123456")
         assert list(drawn.truths.values()) == [str(code) for code in drawn.truth]
     else:
         assert list(drawn.truths.values()) == drawn.truth.tolist()
@@ -246,7 +253,7 @@ def test_fast_keeps_truth_and_crowd(name):
     assert slow.extras.keys() == fast.extras.keys()
     for key, values in slow.extras.items():
         np.testing.assert_array_equal(values, fast.extras[key])
-    assert slow.said != fast.said
+    assert slow.annotations != fast.annotations
 
 
 @pytest.mark.parametrize("imbalance", [False, True])
@@ -257,7 +264,9 @@ def test_threads_do_not_change_what_fast_draws(monkeypatch, workerload, imbalanc
     for threads in (1, 3):
         monkeypatch.setattr(_fast, "_THREADS", threads)
         options = {"n_items": 1000, "feedback": 3, "workerload": workerload, "imbalance": imbalance}
-        results.append(run("student-teacher[ratio=0.5,copy_prob=0.5]", fast=True, **options).said)
+        results.append(
+            run("student-teacher[ratio=0.5,copy_prob=0.5]", fast=True, **options).annotations
+        )
     assert results[0] == results[1]
 
 
@@ -265,22 +274,22 @@ def test_threads_do_not_change_what_fast_draws(monkeypatch, workerload, imbalanc
 @pytest.mark.parametrize("fast", [False, True])
 def test_imbalance_favours_no_annotator(fast, workerload):
     options = {"n_items": 4000, "feedback": 4, "workerload": workerload}
-    load = run("mace", imbalance=True, fast=fast, **options).said.labels_per_annotator
+    load = run("mace", imbalance=True, fast=fast, **options).annotations.labels_per_annotator
     # On average 2.5 of 8 annotators label an item.
     assert abs(load - 1250).max() < 4.5 * np.sqrt(1250 * (1 - 2.5 / 8))
 
 
 def test_chunks_have_streams_of_their_own(monkeypatch):
     monkeypatch.setattr(_fast, "_CELLS", 30 * 3 * 4)  # chunks of thirty items
-    said = run("mace", feedback=4, fast=True).said
-    assert said.annotator[:120].tolist() != said.annotator[120:].tolist()
+    annotations = run("mace", feedback=4, fast=True).annotations
+    assert annotations.annotator[:120].tolist() != annotations.annotator[120:].tolist()
 
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_one_class_and_one_annotator_are_enough(fast):
     for name in STRATEGIES:
-        said = run(name, n_items=1, n_annotators=1, n_classes=1, fast=fast).said
-        assert len(said) == 1
+        annotations = run(name, n_items=1, n_annotators=1, n_classes=1, fast=fast).annotations
+        assert len(annotations) == 1
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -292,12 +301,20 @@ def test_progress_counts_up_to_all_items(fast):
 
 
 def test_fast_rows_are_what_annotations_would_make_of_them():
-    said = run("mace", n_items=500, feedback=3, imbalance=True, fast=True).said
+    annotations = run("mace", n_items=500, feedback=3, imbalance=True, fast=True).annotations
     again = Annotations.from_codes(
-        said.item, said.annotator, said.label, items=500, annotators=8, classes=3
+        annotations.item,
+        annotations.annotator,
+        annotations.label,
+        items=500,
+        annotators=8,
+        classes=3,
     )
-    assert again == said
-    assert (again.annotator.dtype, again.label.dtype) == (said.annotator.dtype, said.label.dtype)
+    assert again == annotations
+    assert (again.annotator.dtype, again.label.dtype) == (
+        annotations.annotator.dtype,
+        annotations.label.dtype,
+    )
 
 
 # Who labels what
@@ -362,7 +379,7 @@ def test_the_default_ratio_is_a_tenth():
 
 def test_hammers_are_always_right():
     drawn = simulate("hammer-spammer[ratio=0]", n_items=50, n_annotators=3, n_classes=4)
-    assert (drawn.said.label == drawn.truth[drawn.said.item]).all()
+    assert (drawn.annotations.label == drawn.truth[drawn.annotations.item]).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -410,9 +427,9 @@ def test_students_copy_answers_as_often_as_asked(copy_prob, fast):
         f"student-teacher[ratio=0.5,copy_prob={copy_prob}]",
         n_items=n_items, n_annotators=8, n_classes=4, feedback=6, fast=fast,
     )  # fmt: skip
-    said, confusion = drawn.said, drawn.crowd.confusion
+    annotations, confusion = drawn.annotations, drawn.crowd.confusion
     label = np.full((n_items, 8), -1)
-    label[said.item, said.annotator] = said.label
+    label[annotations.item, annotations.annotator] = annotations.label
     for student, teacher in drawn.extras["student_teacher_association"]:
         both = (label[:, student] >= 0) & (label[:, teacher] >= 0)
         alike = (label[both, student] == label[both, teacher]).mean()
@@ -437,18 +454,18 @@ def test_easy_items_are_right_and_random_items_are_guessed(fast):
     for kind, share in (("easy", 0.6), ("hard", 0.2), ("random", 0.2)):
         found = (difficulty == kind).mean()
         assert abs(found - share) < 4 * np.sqrt(share * (1 - share) / 3000)
-    said = drawn.said
-    kind, right = difficulty[said.item], said.label == drawn.truth[said.item]
+    annotations = drawn.annotations
+    kind, right = difficulty[annotations.item], annotations.label == drawn.truth[annotations.item]
     assert right[kind == "easy"].all()
-    counts = np.bincount(said.label[kind == "random"], minlength=4)
+    counts = np.bincount(annotations.label[kind == "random"], minlength=4)
     expected = counts.sum() / 4
     assert abs(counts - expected).max() < 4 * np.sqrt(expected * 0.75)
     hard, confusion = kind == "hard", drawn.crowd.confusion
     assert (confusion[:3].argmax(axis=2) == np.arange(4)).all()
     assert not (confusion[3:].argmax(axis=2) == np.arange(4)).all()
     for annotator in range(6):
-        its = hard & (said.annotator == annotator)
-        chance = np.einsum("tt->t", confusion[annotator])[drawn.truth[said.item[its]]]
+        its = hard & (annotations.annotator == annotator)
+        chance = np.einsum("tt->t", confusion[annotator])[drawn.truth[annotations.item[its]]]
         error = np.sqrt((chance * (1 - chance)).sum())
         assert abs(right[its].sum() - chance.sum()) < 4 * error
 
@@ -456,17 +473,21 @@ def test_easy_items_are_right_and_random_items_are_guessed(fast):
 @pytest.mark.parametrize("fast", [False, True])
 def test_glad_is_right_as_often_as_ability_and_easiness_say(fast):
     drawn = simulate("glad", n_items=4000, n_annotators=8, n_classes=4, fast=fast)
-    said, ability, easiness = drawn.said, drawn.extras["ability"], drawn.extras["log_easiness"]
+    annotations, ability, easiness = (
+        drawn.annotations,
+        drawn.extras["ability"],
+        drawn.extras["log_easiness"],
+    )
     assert abs(easiness.mean() - 1) < 4 / np.sqrt(4000)
     assert abs(easiness.std() - 1) < 4 / np.sqrt(8000)
-    right = said.label == drawn.truth[said.item]
-    chance = 1 / (1 + np.exp(-ability[said.annotator] * np.exp(easiness[said.item])))
+    right = annotations.label == drawn.truth[annotations.item]
+    chance = 1 / (1 + np.exp(-ability[annotations.annotator] * np.exp(easiness[annotations.item])))
     edges = np.quantile(chance, [0.2, 0.4, 0.6, 0.8])
     for part in range(5):
         its = np.digitize(chance, edges) == part
         error = np.sqrt((chance[its] * (1 - chance[its])).sum())
         assert abs(right[its].sum() - chance[its].sum()) < 4.2 * error + 1
-    off = (said.label[~right].astype(int) - drawn.truth[said.item[~right]]) % 4
+    off = (annotations.label[~right].astype(int) - drawn.truth[annotations.item[~right]]) % 4
     wrong = np.bincount(off, minlength=4)[1:]
     assert abs(wrong - wrong.mean()).max() < 4 * np.sqrt(wrong.mean())
 
@@ -528,12 +549,12 @@ def test_ordinal_confusion_falls_with_the_distance():
 @pytest.mark.parametrize("fast", [False, True])
 def test_numbers_have_the_bias_and_precision_of_their_annotator(fast):
     drawn = simulate("numeric[noise=2]", n_items=3000, n_annotators=5, n_classes=9, fast=fast)
-    assert isinstance(drawn.said, Numbers)
+    assert isinstance(drawn.annotations, Numbers)
     assert drawn.crowd.confusion is None
     assert abs(drawn.truth.std() - 10) < 4 * 10 / np.sqrt(6000)
-    error = drawn.said.value - drawn.truth[drawn.said.item]
+    error = drawn.annotations.value - drawn.truth[drawn.annotations.item]
     for annotator in range(5):
-        its = error[drawn.said.annotator == annotator]
+        its = error[drawn.annotations.annotator == annotator]
         sigma = 1 / np.sqrt(drawn.extras["precision"][annotator])
         assert abs(its.mean() - drawn.extras["bias"][annotator]) < 4 * sigma / np.sqrt(3000)
         assert abs(its.std() - sigma) < 4 * sigma / np.sqrt(6000)
@@ -551,7 +572,7 @@ def test_matrices_come_from_a_file_or_from_python(tmp_path):
     spec = f"matrix-independent[file={tmp_path / 'm.npy'}]"
     from_file = simulate(spec, n_annotators=3, seed=1)
     from_python = simulate("given-matrices", matrices=matrices, n_annotators=3, seed=1)
-    assert from_file.said == from_python.said
+    assert from_file.annotations == from_python.annotations
     np.testing.assert_array_equal(from_file.crowd.confusion, matrices)
 
 

@@ -32,12 +32,12 @@ def ranking(quality, n_labels):
     n_annotators = len(quality)
     annotator = np.repeat(np.arange(n_annotators), n_labels)
     item = np.concatenate([np.arange(count) for count in n_labels])
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, annotator, item * 0, items=10, annotators=n_annotators, classes=2
     )
-    plain = aggregate(said, "majority")
+    plain = aggregate(annotations, "majority")
     changed = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
-    return said, Aggregation(**changed | {"quality": np.array(quality)})
+    return annotations, Aggregation(**changed | {"quality": np.array(quality)})
 
 
 def test_counts_are_those_of_the_annotations():
@@ -50,17 +50,17 @@ def test_counts_are_those_of_the_annotations():
 
 
 def test_agreement_comes_with_its_word():
-    said = small()
-    told = summarise(said, aggregate(said, "majority"))
-    assert told.percent == percent_agreement(said) == pytest.approx(1 / 3)
-    assert told.alpha == krippendorff_alpha(said)
+    annotations = small()
+    told = summarise(annotations, aggregate(annotations, "majority"))
+    assert told.percent == percent_agreement(annotations) == pytest.approx(1 / 3)
+    assert told.alpha == krippendorff_alpha(annotations)
     assert told.alpha_word == "poor"
 
 
 def test_shares_of_classes_are_among_labels_and_among_decided_items():
     told = summarise(small(), aggregate(small(), "majority[ties=first]"))
     assert [share.name for share in told.classes] == ["cat", "dog", "owl"]
-    assert [share.said for share in told.classes] == pytest.approx([5 / 9, 3 / 9, 1 / 9])
+    assert [share.annotations for share in told.classes] == pytest.approx([5 / 9, 3 / 9, 1 / 9])
     assert [share.inferred for share in told.classes] == pytest.approx([3 / 4, 1 / 4, 0])
 
 
@@ -77,10 +77,10 @@ def test_the_most_disputed_items_come_first_and_silence_is_no_dispute():
 def test_equally_disputed_items_stand_in_the_order_of_names():
     # The same shares in another order have the same entropy, but for the last bit.
     shares = list(permutations([1, 2, 3, 5]))
-    names = [f"{place:02}" for place in range(len(shares))]
+    names = [f"{position:02}" for position in range(len(shares))]
     matrix = [np.repeat(np.arange(4), share) for share in shares]  # (item, annotator)
-    said = Annotations.from_matrix(matrix, items=names)
-    told = summarise(said, aggregate(said, "majority"), most=10)
+    annotations = Annotations.from_matrix(matrix, items=names)
+    told = summarise(annotations, aggregate(annotations, "majority"), most=10)
     assert len({item.entropy for item in told.disputed}) > 1
     assert [item.name for item in told.disputed] == names[:10]
 
@@ -92,33 +92,33 @@ def test_confidence_counts_every_item():
 
 
 def test_best_and_worst_are_ranked_from_the_ends_and_never_overlap():
-    said, result = ranking([0.5, 0.9, 0.1, 0.7, 0.3], [5, 6, 7, 8, 9])
-    told = summarise(said, result, most=5)
+    annotations, result = ranking([0.5, 0.9, 0.1, 0.7, 0.3], [5, 6, 7, 8, 9])
+    told = summarise(annotations, result, most=5)
     assert [one.name for one in told.best] == ["1", "3", "0"]
     assert [one.name for one in told.worst] == ["2", "4"]
     assert told.best[0] == ("1", 6, 0.9, 1.0)
-    few = summarise(said, result, most=1)
+    few = summarise(annotations, result, most=1)
     assert ([one.name for one in few.best], [one.name for one in few.worst]) == (["1"], ["2"])
 
 
 def test_who_said_little_or_has_no_quality_is_left_out_and_counted():
-    said, result = ranking([0.5, 0.9, 0.1, np.nan, 0.3], [5, 4, 7, 8, 0])
-    told = summarise(said, result)
+    annotations, result = ranking([0.5, 0.9, 0.1, np.nan, 0.3], [5, 4, 7, 8, 0])
+    told = summarise(annotations, result)
     assert [one.name for one in told.best + told.worst] == ["0", "2"]
     assert told.n_unranked == 3
 
 
 def test_where_nobody_said_much_all_who_spoke_are_ranked():
-    said, result = ranking([0.5, 0.9, np.nan, 0.3], [4, 1, 4, 0])
-    told = summarise(said, result)
+    annotations, result = ranking([0.5, 0.9, np.nan, 0.3], [4, 1, 4, 0])
+    told = summarise(annotations, result)
     assert [one.name for one in told.best + told.worst] == ["1", "0"]
     assert told.n_unranked == 2
 
 
 def test_truth_brings_the_scores(photos):
-    said, truth = photos
-    result = aggregate(said)
-    assert summarise(said, result, truth=truth).evaluation == evaluate(result, truth)
+    annotations, truth = photos
+    result = aggregate(annotations)
+    assert summarise(annotations, result, truth=truth).evaluation == evaluate(result, truth)
 
 
 def test_it_is_ready_for_json_also_where_numbers_are_missing(photos):
@@ -127,8 +127,8 @@ def test_it_is_ready_for_json_also_where_numbers_are_missing(photos):
     told = json.loads(json.dumps(told, allow_nan=False))
     assert (told["alpha"], told["percent"], told["alpha_word"]) == (None, None, "undefined")
     assert told["classes"] == [{"name": "0", "said": None, "inferred": None}]
-    said, truth = photos
-    told = summarise(said, aggregate(said), truth=truth).as_dict()
+    annotations, truth = photos
+    told = summarise(annotations, aggregate(annotations), truth=truth).as_dict()
     told = json.loads(json.dumps(told, allow_nan=False))
     assert told["labels_per_item"]["least"] == 3
     assert told["best"][0].keys() == {"name", "n_labels", "quality", "agreement"}
@@ -141,22 +141,22 @@ def test_a_result_about_something_else_is_an_error(photos):
 
 
 def test_the_demo_is_always_the_same_and_looks_like_photos(photos):
-    said, truth = photos
+    annotations, truth = photos
     again, truth_again = demo()
-    assert said == again
+    assert annotations == again
     assert truth == truth_again
-    assert (said.n_items, said.n_annotators, said.n_classes) == (500, 40, 5)
-    assert set(truth) == set(said.items.tolist())
+    assert (annotations.n_items, annotations.n_annotators, annotations.n_classes) == (500, 40, 5)
+    assert set(truth) == set(annotations.items.tolist())
     assert all(name.split("/")[1].startswith("IMG_") for name in truth)
-    assert 4.5 < len(said) / said.n_items < 5.5
-    pairs = said.item.astype(int) * said.n_annotators + said.annotator
-    assert len(np.unique(pairs)) == len(said)
+    assert 4.5 < len(annotations) / annotations.n_items < 5.5
+    pairs = annotations.item.astype(int) * annotations.n_annotators + annotations.annotator
+    assert len(np.unique(pairs)) == len(annotations)
 
 
 def test_on_the_demo_dawid_skene_beats_the_vote_by_points(photos):
-    said, truth = photos
+    annotations, truth = photos
     vote, skilled = (
-        evaluate(aggregate(said, method), truth, resamples=0).scores["accuracy"].value
+        evaluate(aggregate(annotations, method), truth, resamples=0).scores["accuracy"].value
         for method in ("majority", "dawid-skene")
     )
     assert 0.85 < vote < 0.9
@@ -164,11 +164,11 @@ def test_on_the_demo_dawid_skene_beats_the_vote_by_points(photos):
 
 
 def test_on_the_demo_those_who_do_not_look_are_the_worst(photos):
-    said, _ = photos
-    result = aggregate(said, "dawid-skene")
-    told = summarise(said, result, most=4)
+    annotations, _ = photos
+    result = aggregate(annotations, "dawid-skene")
+    told = summarise(annotations, result, most=4)
     assert {one.name for one in told.worst} == {"Dario", "Rufus", "Tilda", "Zoe"}
     badger, boar = 0, 1
-    swapper = result.params.confusion[said.annotators.tolist().index("Ingo")]
+    swapper = result.params.confusion[annotations.annotators.tolist().index("Ingo")]
     assert swapper[badger].argmax() == boar
     assert swapper[boar].argmax() == badger

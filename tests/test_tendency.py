@@ -22,7 +22,7 @@ from dissensus.tendency._strengths import deal
 from dissensus.tendency.auto import Auto
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.d_lema import groups
-from dissensus.tendency.jury import jury, seats
+from dissensus.tendency.jury import indices, jury
 from dissensus.tendency.linear import Linear
 from dissensus.tendency.metadata import Metadata
 from dissensus.tendency.own_majority import habits
@@ -63,15 +63,17 @@ def crowd(seed=0, n_items=60, n_annotators=5, n_classes=3, n_features=4, share=0
 
 @pytest.fixture(scope="module")
 def fitted():
-    views, said = crowd()
-    return {name: tendencies.create(QUICK.get(name, name)).fit(views, said) for name in METHODS}
+    views, annotations = crowd()
+    return {
+        name: tendencies.create(QUICK.get(name, name)).fit(views, annotations) for name in METHODS
+    }
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_chances_are_distributions(name, fitted):
-    views, said = crowd()
+    views, annotations = crowd()
     chance = np.exp(fitted[name].log_proba(views))
-    assert chance.shape == (said.n_items, said.n_annotators, said.n_classes)
+    assert chance.shape == (annotations.n_items, annotations.n_annotators, annotations.n_classes)
     assert np.isfinite(chance).all()
     np.testing.assert_allclose(chance.sum(axis=2), 1, atol=1e-6)
 
@@ -83,7 +85,7 @@ def test_pairs_are_answered_as_the_whole_is(name, fitted):
     views, _ = crowd()
     item, annotator = np.array([7, 3, 7, 0]), np.array([4, 0, 1, 1])
     whole = fitted[name].log_proba(views)
-    asked = fitted[name].log_chance(views, item, annotator)
+    asked = fitted[name].log_probability(views, item, annotator)
     np.testing.assert_allclose(asked, whole[item, annotator], atol=1e-4)
     some = fitted[name].log_proba(views.take([3, 7]), np.array([1, 4]))
     np.testing.assert_allclose(some, whole[[3, 7]][:, [1, 4]], atol=1e-4)
@@ -109,34 +111,34 @@ def test_every_setting_is_described(name):
 
 @pytest.mark.parametrize("name", ["linear[own=0]", "consensus", "multi-task", "padl", "crowd"])
 def test_a_seed_repeats_the_fit(name):
-    views, said = crowd(n_items=30)
+    views, annotations = crowd(n_items=30)
     spec = QUICK.get(name, name)
-    here, there = (tendencies.create(spec).fit(views, said, seed=3) for _ in range(2))
+    here, there = (tendencies.create(spec).fit(views, annotations, seed=3) for _ in range(2))
     np.testing.assert_array_equal(here.log_proba(views), there.log_proba(views))
 
 
 @pytest.mark.parametrize("name", [PLAIN, "low-rank[space=straight]", *SIMPLE])
 def test_the_order_of_annotators_does_not_matter(name):
-    views, said = crowd(n_items=80)
+    views, annotations = crowd(n_items=80)
     turned = Annotations.from_codes(
-        said.item,
-        (said.annotator + 2) % 5,
-        said.label,
-        items=said.items,
+        annotations.item,
+        (annotations.annotator + 2) % 5,
+        annotations.label,
+        items=annotations.items,
         annotators=5,
-        classes=said.classes,
+        classes=annotations.classes,
     )
-    here = tendencies.create(name).fit(views, said).log_proba(views)
+    here = tendencies.create(name).fit(views, annotations).log_proba(views)
     there = tendencies.create(name).fit(views, turned).log_proba(views)
     np.testing.assert_allclose(here, np.roll(there, -2, axis=1), atol=5e-3)
 
 
 def test_inputs_and_annotations_have_to_be_as_many():
-    views, said = crowd()
+    views, annotations = crowd()
     with pytest.raises(DataError, match="59 inputs, but annotations on 60 items"):
-        Linear().fit(views.take(np.arange(59)), said)
+        Linear().fit(views.take(np.arange(59)), annotations)
     with pytest.raises(DataError, match="metadata of 3 annotators"):
-        Linear().fit(views, said, metadata=np.zeros((3, 1)))
+        Linear().fit(views, annotations, metadata=np.zeros((3, 1)))
 
 
 def test_vectors_of_another_width_are_refused(fitted):
@@ -160,10 +162,10 @@ PARTS = [
 
 def pairs_of(seed=0, ordinal=False, n_items=15):
     random = np.random.default_rng(seed)
-    _, said = crowd(seed, n_items, 4)
+    _, annotations = crowd(seed, n_items, 4)
     x, known = random.normal(size=(n_items, 4)), random.normal(size=(4, 2))
-    weight = random.random(len(said))
-    return Pairs.of(x, said, known=known, ordinal=ordinal, weight=weight)
+    weight = random.random(len(annotations))
+    return Pairs.of(x, annotations, known=known, ordinal=ordinal, weight=weight)
 
 
 @pytest.mark.parametrize("ordinal", [False, True])
@@ -212,23 +214,23 @@ def test_contrasts_find_what_a_direction_for_every_class_would():
 
 def test_blocks_hold_every_annotation_once():
     pairs = pairs_of(n_items=80)
-    place = np.concatenate([block.place.ravel() for block in pairs.blocks])
-    kept = place[place < len(pairs.item)]
+    position = np.concatenate([block.position.ravel() for block in pairs.blocks])
+    kept = position[position < len(pairs.item)]
     assert sorted(kept) == list(range(len(pairs.item)))
     for block in pairs.blocks:
-        for who, row in zip(block.annotator, block.place, strict=True):
+        for who, row in zip(block.annotator, block.position, strict=True):
             assert (pairs.annotator[row[row < len(pairs.item)]] == who).all()
 
 
 def test_without_parts_of_their_own_all_say_the_same():
-    views, said = crowd()
-    chance = tendencies.create("shared").fit(views, said).log_proba(views)
+    views, annotations = crowd()
+    chance = tendencies.create("shared").fit(views, annotations).log_proba(views)
     np.testing.assert_allclose(chance, chance[:, :1].repeat(5, axis=1))
 
 
 def test_who_never_spoke_says_what_all_share():
-    views, said = crowd()
-    model = Linear(shared=0.5, bias=1, slope=0.3, own=0.4, space="straight").fit(views, said)
+    views, annotations = crowd()
+    model = Linear(shared=0.5, bias=1, slope=0.3, own=0.4, space="straight").fit(views, annotations)
     found = model.heads
     assert not found.bias[-1].any()
     assert not found.own[-1].any()
@@ -236,10 +238,12 @@ def test_who_never_spoke_says_what_all_share():
 
 
 def test_more_spread_goes_farther_from_what_all_share():
-    views, said = crowd(n_items=200)
+    views, annotations = crowd(n_items=200)
     size = [
         np.abs(
-            Linear(shared=0.5, bias=b, slope=0, own=0, space="straight").fit(views, said).heads.bias
+            Linear(shared=0.5, bias=b, slope=0, own=0, space="straight")
+            .fit(views, annotations)
+            .heads.bias
         ).max()
         for b in (0.01, 0.3, 3.0)
     ]
@@ -267,15 +271,15 @@ def test_strengths_are_off_where_annotators_are_alike():
 
 
 def test_items_of_a_fold_are_held_out_together():
-    _, said = crowd()
-    fold = deal(said, 3, 0)
+    _, annotations = crowd()
+    fold = deal(annotations, 3, 0)
     assert np.bincount(fold).tolist() == [20, 20, 20]
 
 
 def test_ordinal_logits_differ_by_one_number_between_neighbours():
-    views, said = crowd(n_classes=4)
+    views, annotations = crowd(n_classes=4)
     model = Linear(ordinal=True, bias=0, slope=0, own=0, shared=1, space="straight").fit(
-        views, said
+        views, annotations
     )
     step = np.diff(model.log_proba(views)[:, 0] - model.heads.level, axis=1)
     np.testing.assert_allclose(step, step[:, :1].repeat(3, axis=1), atol=1e-9)
@@ -286,13 +290,13 @@ def test_a_scale_is_learned_better_in_order():
     x = random.normal(size=(150, 6)).astype(np.float32)
     score_of = 2 * x[:, :1] + random.normal(size=(150, 4)) + np.array([-0.5, 0, 0, 0.5])
     label = np.digitize(score_of, [-2, -0.7, 0.7, 2])
-    said = Annotations.from_matrix(label)
+    annotations = Annotations.from_matrix(label)
     half = np.arange(75)
     loss = {}
     for ordinal in (False, True):
-        model = Linear(ordinal=ordinal, space="straight").fit(Views(x[:75]), said.take(half))
-        there = said.take(half + 75)
-        log = model.log_chance(Views(x[75:]), there.item, there.annotator)
+        model = Linear(ordinal=ordinal, space="straight").fit(Views(x[:75]), annotations.take(half))
+        there = annotations.take(half + 75)
+        log = model.log_probability(Views(x[75:]), there.item, there.annotator)
         loss[ordinal] = -log[np.arange(len(there)), there.label].mean()
     assert loss[True] < loss[False]
 
@@ -354,18 +358,18 @@ def test_a_new_annotator_is_foreseen_better_with_more_labels(name):
 def _saved(made):
     from tempfile import mkdtemp
 
-    place = f"{mkdtemp()}/model"
-    made.save(place)
-    return place
+    position = f"{mkdtemp()}/model"
+    made.save(position)
+    return position
 
 
 def test_a_new_annotator_ends_where_a_fit_with_them_would():
-    views, said = crowd(n_items=200, n_annotators=6)
+    views, annotations = crowd(n_items=200, n_annotators=6)
     fixed = Linear(shared=0.5, bias=1, slope=0.3, own=0.4, space="straight")
-    whole = fixed.fit(views, said)
-    mine = said.annotator == 4
-    rest = fixed.fit(views, said.keep(~mine))
-    items, label = said.item[mine], said.label[mine]
+    whole = fixed.fit(views, annotations)
+    mine = annotations.annotator == 4
+    rest = fixed.fit(views, annotations.keep(~mine))
+    items, label = annotations.item[mine], annotations.label[mine]
     joined = rest.with_annotator(views.take(items), label)
     there = np.exp(joined.log_proba(views, np.array([6])))
     here = np.exp(whole.log_proba(views, np.array([4])))
@@ -405,8 +409,8 @@ def test_metadata_that_do_not_vary_are_refused():
 
 
 def test_seats_follow_shares_and_are_all_taken():
-    assert seats({"a": 1, "b": 1, "c": 1}, 12) == {"a": 4, "b": 4, "c": 4}
-    assert sum(seats({"a": 5, "b": 3, "c": 3}, 7).values()) == 7
+    assert indices({"a": 1, "b": 1, "c": 1}, 12) == {"a": 4, "b": 4, "c": 4}
+    assert sum(indices({"a": 5, "b": 3, "c": 3}, 7).values()) == 7
 
 
 def test_a_jury_of_one_group_says_what_the_group_says():
@@ -430,8 +434,8 @@ def test_who_sits_on_a_jury_decides():
 
 
 def test_a_group_without_annotators_cannot_sit():
-    views, said = crowd()
-    model = tendencies.create("own-majority").fit(views, said)
+    views, annotations = crowd()
+    model = tendencies.create("own-majority").fit(views, annotations)
     with pytest.raises(DataError, match="no annotator is in group 'x'"):
         jury(model, views, ["y"] * 5, {"x": 1})
 
@@ -440,8 +444,8 @@ def test_a_group_without_annotators_cannot_sit():
 
 
 def test_habits_lean_on_those_of_all():
-    said = Annotations.from_matrix([[0, 1, -1], [0, 1, -1], [0, 0, -1]], classes=range(2))
-    found = habits(said, 2.0)
+    annotations = Annotations.from_matrix([[0, 1, -1], [0, 1, -1], [0, 0, -1]], classes=range(2))
+    found = habits(annotations, 2.0)
     assert found[0, 0] > found[1, 0]
     np.testing.assert_allclose(found.sum(axis=1), 1)
     everyone = (np.array([4, 2]) + 0.5) / 7
@@ -451,8 +455,8 @@ def test_habits_lean_on_those_of_all():
 def test_groups_of_d_lema_are_by_habit_and_of_about_the_same_size():
     random = np.random.default_rng(0)
     lean = np.repeat([0.1, 0.9], 10)
-    said = Annotations.from_matrix((random.random((60, 20)) < lean).astype(int))
-    found = groups(said, 2)
+    annotations = Annotations.from_matrix((random.random((60, 20)) < lean).astype(int))
+    found = groups(annotations, 2)
     assert len(set(found[:10])) == len(set(found[10:])) == 1
     assert found[0] != found[-1]
 
@@ -471,9 +475,9 @@ def test_pools_follow_what_was_foreseen_and_leave_out_what_does_not_count():
 
 
 def test_pairs_to_fill_in_never_met():
-    _, said = crowd()
-    item, annotator = unseen(said, 500, np.random.default_rng(0))
-    met = set(zip(said.item.tolist(), said.annotator.tolist(), strict=True))
+    _, annotations = crowd()
+    item, annotator = unseen(annotations, 500, np.random.default_rng(0))
+    met = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     asked = list(zip(item.tolist(), annotator.tolist(), strict=True))
     assert asked
     assert not met & set(asked)
@@ -491,8 +495,8 @@ def test_the_likest_agree_most():
 
 
 def test_auto_is_made_of_linear_models_without_places():
-    views, said = crowd(n_items=90)
-    model = Auto().fit(views, said)
+    views, annotations = crowd(n_items=90)
+    model = Auto().fit(views, annotations)
     assert {name for name, _ in model.members} <= {"linear", "factors", "elsewhere", "ordinal"}
     assert model.weight.sum() == pytest.approx(1)
 
@@ -504,11 +508,11 @@ def test_embeddings_of_nothing_are_refused():
 
 def test_personal_models_beat_the_consensus_where_tastes_differ():
     x, label, _ = taste(400)
-    said = Annotations.from_matrix(label[200:])
+    annotations = Annotations.from_matrix(label[200:])
     loss, apart = {}, {}
     for name in (PLAIN, "low-rank[space=straight]", *SIMPLE):
         made = TendencyClassifier(name).fit(x[:200], label[:200])
-        found = made.evaluate(x[200:], said).summary()
+        found = made.evaluate(x[200:], annotations).summary()
         loss[name], apart[name] = found["log_loss"], found["dic"]
     assert max(list(loss.values())[:2]) < min(list(loss.values())[2:])
     assert apart[PLAIN] < apart[SIMPLE[0]]
@@ -581,8 +585,8 @@ def test_strangers_are_named():
 def test_evaluating_leaves_out_who_is_not_known():
     x, label, _ = taste(60)
     made = TendencyClassifier("own-majority").fit(x, label)
-    said = Annotations.from_columns(["0", "0"], ["0", "zoe"], ["0", "1"])
-    found = made.evaluate(x[:1], said, min_labels=1, floor=False)
+    annotations = Annotations.from_columns(["0", "0"], ["0", "zoe"], ["0", "1"])
+    found = made.evaluate(x[:1], annotations, min_labels=1, floor=False)
     assert found.count.sum() == 1
 
 
@@ -628,7 +632,11 @@ def test_numbers_that_are_missing_are_refused():
 
 
 def test_chances_are_scored_in_the_order_of_the_annotations():
-    views, said = crowd()
-    model = tendencies.create("own-majority").fit(views, said)
-    found = score(said, model.log_chance(views, said.item, said.annotator), floor=False)
+    views, annotations = crowd()
+    model = tendencies.create("own-majority").fit(views, annotations)
+    found = score(
+        annotations,
+        model.log_probability(views, annotations.item, annotations.annotator),
+        floor=False,
+    )
     assert found.summary()["accuracy"] > 1 / 3

@@ -16,7 +16,7 @@ PLAIN = "linear[space=straight,shared=1,bias=1,slope=0,own=1]"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def position(tmp_path_factory):
     """A folder with answers, features and metadata of two groups who look at different things."""
     folder = tmp_path_factory.mktemp("tendency")
     random = np.random.default_rng(0)
@@ -34,11 +34,11 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(place):
+def model(position):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "-o", "model",
-               "--metadata", "people.csv", cwd=place)  # fmt: skip
+               "--metadata", "people.csv", cwd=position)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return place / "model"
+    return position / "model"
 
 
 def table(path):
@@ -56,10 +56,10 @@ def test_help_does_not_import_torch():
     assert done.returncode == 0, done.stderr
 
 
-def test_predictions_have_a_row_for_every_item_and_annotator(place, model):
-    done = run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=place)
+def test_predictions_have_a_row_for_every_item_and_annotator(position, model):
+    done = run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=position)
     assert done.returncode == 0, done.stderr
-    rows = table(place / "foreseen.csv")
+    rows = table(position / "foreseen.csv")
     assert len(rows) == 120 * 4
     assert list(rows[0]) == ["item", "annotator", "label", "confidence", "p:no", "p:yes"]
     for row in rows[:20]:
@@ -68,20 +68,20 @@ def test_predictions_have_a_row_for_every_item_and_annotator(place, model):
         assert chances[row["label"]] == max(chances.values()) == float(row["confidence"])
 
 
-def test_predictions_can_be_asked_of_some(place, model):
-    done = run("tendency", "predict", model, "x.npz", "--annotators", "dee, ann", cwd=place)
+def test_predictions_can_be_asked_of_some(position, model):
+    done = run("tendency", "predict", model, "x.npz", "--annotators", "dee, ann", cwd=position)
     lines = done.stdout.decode().splitlines()
     assert len(lines) == 1 + 120 * 2
     assert lines[1].startswith("i0,dee,")
-    done = run("tendency", "predict", model, "x.npz", "--annotators", "zoe", cwd=place)
+    done = run("tendency", "predict", model, "x.npz", "--annotators", "zoe", cwd=position)
     assert done.returncode == 2
     assert b"annotator 'zoe' gave no labels" in done.stderr
 
 
-def test_what_was_predicted_is_scored(place, model):
-    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=place)
+def test_what_was_predicted_is_scored(position, model):
+    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=position)
     done = run("evaluate", "foreseen.csv", "--dic", "--annotations", "answers.csv",
-               "--resamples", "50", "--json", cwd=place)  # fmt: skip
+               "--resamples", "50", "--json", cwd=position)  # fmt: skip
     found = json.loads(done.stdout)
     assert found["summary"]["accuracy"] > 0.8
     low, high = found["intervals"]["dic"]
@@ -90,14 +90,14 @@ def test_what_was_predicted_is_scored(place, model):
     assert found["summary"]["n_pairs_used"] == 6
 
 
-def test_labels_without_chances_have_no_log_loss(place, model):
-    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=place)
-    rows = table(place / "foreseen.csv")
-    with (place / "bare.csv").open("w", newline="") as file:
+def test_labels_without_chances_have_no_log_loss(position, model):
+    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=position)
+    rows = table(position / "foreseen.csv")
+    with (position / "bare.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["item", "annotator", "label"])
         writer.writerows([row["item"], row["annotator"], row["label"]] for row in rows[:200])
-    done = run("evaluate", "bare.csv", "--dic", "--annotations", "answers.csv", cwd=place)
+    done = run("evaluate", "bare.csv", "--dic", "--annotations", "answers.csv", cwd=position)
     assert done.returncode == 0, done.stderr
     shown = done.stdout.decode()
     assert "DIC rms" in shown
@@ -105,9 +105,9 @@ def test_labels_without_chances_have_no_log_loss(place, model):
     assert b"280 labels were not predicted" in done.stderr
 
 
-def test_methods_stand_beside_habits_and_the_consensus(place):
+def test_methods_stand_beside_habits_and_the_consensus(position):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
-               cwd=place)  # fmt: skip
+               cwd=position)  # fmt: skip
     found = json.loads(done.stdout)
     assert list(found) == ["own-majority", "consensus", PLAIN]
     loss = {name: each["summary"]["log_loss"] for name, each in found.items()}
@@ -115,9 +115,9 @@ def test_methods_stand_beside_habits_and_the_consensus(place):
     assert found[PLAIN]["summary"]["dic"] < found["consensus"]["summary"]["dic"]
 
 
-def test_a_saved_model_is_scored_as_it_is(place, model):
+def test_a_saved_model_is_scored_as_it_is(position, model):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "--model", model,
-               cwd=place)  # fmt: skip
+               cwd=position)  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = done.stdout.decode()
     assert "own-majority" in shown
@@ -141,13 +141,13 @@ def test_queries_are_scored_on_texts_of_other_lengths(tmp_path):
     assert b"query" in done.stdout
 
 
-def test_the_fit_tells_what_it_learned(place):
+def test_the_fit_tells_what_it_learned(position):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", "own-majority",
-               "-o", "habits", "--json", cwd=place)  # fmt: skip
+               "-o", "habits", "--json", cwd=position)  # fmt: skip
     told = json.loads(done.stdout)
     assert told["n_labels"] == 480
     assert told["classes"] == ["no", "yes"]
-    assert (place / "habits" / "tendency.json").exists()
+    assert (position / "habits" / "tendency.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -164,52 +164,52 @@ def test_the_fit_tells_what_it_learned(place):
         ),
     ],
 )
-def test_what_cannot_be_ends_in_one_line(place, model, arguments, told):
-    done = run("tendency", *arguments, cwd=place)
+def test_what_cannot_be_ends_in_one_line(position, model, arguments, told):
+    done = run("tendency", *arguments, cwd=position)
     assert done.returncode == 2
     assert told in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) == 1
-    assert not (place / "m").exists()
+    assert not (position / "m").exists()
 
 
-def test_evaluate_asks_for_something_to_compare_with(place):
-    done = run("evaluate", "answers.csv", cwd=place)
+def test_evaluate_asks_for_something_to_compare_with(position):
+    done = run("evaluate", "answers.csv", cwd=position)
     assert done.returncode == 2
     assert b"score against what?" in done.stderr
-    done = run("evaluate", "answers.csv", "--dic", cwd=place)
+    done = run("evaluate", "answers.csv", "--dic", cwd=position)
     assert b"give --annotations FILE" in done.stderr
 
 
-def test_metadata_with_an_annotator_twice_are_refused(place):
-    (place / "twice.csv").write_text("annotator,side\nann,a\nann,b\n")
+def test_metadata_with_an_annotator_twice_are_refused(position):
+    (position / "twice.csv").write_text("annotator,side\nann,a\nann,b\n")
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "m", "--metadata",
-               "twice.csv", "-s", "own-majority", cwd=place)  # fmt: skip
+               "twice.csv", "-s", "own-majority", cwd=position)  # fmt: skip
     assert done.returncode == 2
     assert b"annotator 'ann' has two rows" in done.stderr
 
 
-def test_a_report_tells_of_foresight(place):
+def test_a_report_tells_of_foresight(position):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
-               cwd=place)  # fmt: skip
-    (place / "scores.json").write_bytes(done.stdout)
+               cwd=position)  # fmt: skip
+    (position / "scores.json").write_bytes(done.stdout)
     done = run("report", "answers.csv", "--tendency", "scores.json", "-s", "majority",
-               "-o", "report.html", cwd=place)  # fmt: skip
+               "-o", "report.html", cwd=position)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    page = (place / "report.html").read_text(encoding="utf-8")
+    page = (position / "report.html").read_text(encoding="utf-8")
     assert "What each annotator would say" in page
     assert "Annotators have opinions of their own" in page
     assert "How often each annotator was foreseen" in page
 
 
-def test_a_report_without_foresight_does_not_speak_of_it(place):
-    run("report", "answers.csv", "-s", "majority", "-o", "plain.html", cwd=place)
-    page = (place / "plain.html").read_text(encoding="utf-8")
+def test_a_report_without_foresight_does_not_speak_of_it(position):
+    run("report", "answers.csv", "-s", "majority", "-o", "plain.html", cwd=position)
+    page = (position / "plain.html").read_text(encoding="utf-8")
     assert "What each annotator would say" not in page
 
 
-def test_a_report_refuses_scores_of_something_else(place):
-    (place / "other.json").write_text('{"a": 1}')
-    done = run("report", "answers.csv", "--tendency", "other.json", cwd=place)
+def test_a_report_refuses_scores_of_something_else(position):
+    (position / "other.json").write_text('{"a": 1}')
+    done = run("report", "answers.csv", "--tendency", "other.json", cwd=position)
     assert done.returncode == 2
     assert b"not what `dissensus tendency evaluate --json` prints" in done.stderr
 

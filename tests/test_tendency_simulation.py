@@ -97,10 +97,10 @@ def test_bias_makes_some_classes_more_frequent():
 
 def test_shares_of_items_are_kept_annotator_by_annotator():
     one = simulate_tendency(kept=(1.0, 1.0, 0.2, 0.2, 0.2, 0.0))
-    found = one.said.labels_per_annotator / 1500
+    found = one.annotations.labels_per_annotator / 1500
     assert_allclose(found, [1, 1, 0.2, 0.2, 0.2, 0], atol=0.04)
-    codes = one.said.item, one.said.annotator
-    assert np.array_equal(one.labels[codes], one.said.label)
+    codes = one.annotations.item, one.annotations.annotator
+    assert np.array_equal(one.labels[codes], one.annotations.label)
 
 
 def test_painted_places_hold_their_content_and_nothing_of_others():

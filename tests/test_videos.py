@@ -119,7 +119,7 @@ def test_image_encoders_take_videos_frame_by_frame(tmp_path):
     assert tokens.values.shape == (2, 4, 4, 192)
     one = encoder.tokens(frames_of(path, 4, 16))
     assert_allclose(tokens.values[0], one.values, atol=1e-6)
-    kept = cached_features(encoder, videos, places=True, folder=tmp_path / "cache")
+    kept = cached_features(encoder, videos, positions=True, folder=tmp_path / "cache")
     assert_allclose(kept.all(), tokens.values, atol=1e-6)
     assert kept.masks([0]).shape == (1, 4, 4)
     vectors = cached_features(encoder, videos, folder=tmp_path / "cache").all()
@@ -130,7 +130,7 @@ def test_frames_as_an_array_are_a_video_too(tmp_path):
     given = as_inputs(np.random.default_rng(0).random((3, 5, 3, 16, 16)))
     assert isinstance(given, Arrays)
     encoder = encoder_for("patches[size=16,side=8]")
-    kept = cached_features(encoder, given, places=True, folder=tmp_path)
+    kept = cached_features(encoder, given, positions=True, folder=tmp_path)
     assert kept.values.shape == (3, 5, 4, 192)
 
 
@@ -151,29 +151,29 @@ class Fixed(Learner):
 
     def __init__(self, says):
         super().__init__()
-        self.says, self.place = says, 0
+        self.says, self.position = says, 0
         self.table = Table(torch.zeros(3, 1))
 
     def begin(self, examples, epoch):
-        self.place = epoch
+        self.position = epoch
 
     def loss(self, batch: Batch):
         return self.table(batch.annotator).square().sum()
 
     def foreseen(self, batch: Batch):
-        return self.says[self.place][batch.annotator]
+        return self.says[self.position][batch.annotator]
 
 
 def test_the_epoch_with_the_best_mean_accuracy_of_annotators_is_kept():
     # Annotator 0 gave many labels, 1 and 2 few: most labels right is not most annotators right.
     item = np.concatenate([np.arange(20), [0, 1], [2, 3]])
     annotator = np.repeat([0, 1, 2], [20, 2, 2])
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item, annotator, np.ones(24, int), items=20, annotators=3, classes=2
     )
     says = torch.tensor([[1, 0, 0], [0, 1, 1], [0, 0, 1]])  # (epoch, annotator)
     learner = Fixed(says)
-    examples = Examples(torch.zeros(20, 1), said)
+    examples = Examples(torch.zeros(20, 1), annotations)
     history = train(learner, examples, Training(epochs=3, held_out=0.0), valid=examples)
     assert [row.score for row in history.rows] == pytest.approx([1 / 3, 2 / 3, 1 / 3])
     assert history.best == 2

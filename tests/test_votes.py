@@ -18,34 +18,34 @@ from tests.support import annotation_rows, relation, shared, shared_truth
 LOG_2_1 = math.log(2.1)
 
 
-def answers_of(said: Annotations) -> list[tuple[int, int, int]]:
-    columns = (said.item, said.annotator, said.label)
+def answers_of(annotations: Annotations) -> list[tuple[int, int, int]]:
+    columns = (annotations.item, annotations.annotator, annotations.label)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def plain_scores(said: Annotations, weight) -> np.ndarray:
-    score = np.zeros((said.n_items, said.n_classes))
-    for item, annotator, label in answers_of(said):
+def plain_scores(annotations: Annotations, weight) -> np.ndarray:
+    score = np.zeros((annotations.n_items, annotations.n_classes))
+    for item, annotator, label in answers_of(annotations):
         score[item, label] += weight[annotator]
     return score
 
 
-def plain_accuracy(said: Annotations, score, gold=None) -> np.ndarray:
+def plain_accuracy(annotations: Annotations, score, gold=None) -> np.ndarray:
     """Return agreement with the best classes of scores, split where several are best."""
-    right, count = np.zeros(said.n_annotators), np.zeros(said.n_annotators)
-    for item, annotator, label in answers_of(said):
+    right, count = np.zeros(annotations.n_annotators), np.zeros(annotations.n_annotators)
+    for item, annotator, label in answers_of(annotations):
         best = np.flatnonzero(score[item] >= score[item].max() - 1e-9)
-        if gold and said.items[item] in gold:
-            best = np.array([said.classes.tolist().index(gold[said.items[item]])])
+        if gold and annotations.items[item] in gold:
+            best = np.array([annotations.classes.tolist().index(gold[annotations.items[item]])])
         right[annotator] += (label in best) / len(best)
         count[annotator] += 1
     return right / count
 
 
-def plain_shares(said: Annotations, weight) -> np.ndarray:
+def plain_shares(annotations: Annotations, weight) -> np.ndarray:
     """Return shares of weight; a negative vote counts for every other class."""
-    share = np.zeros((said.n_items, said.n_classes))
-    for item, annotator, label in answers_of(said):
+    share = np.zeros((annotations.n_items, annotations.n_classes))
+    for item, annotator, label in answers_of(annotations):
         if weight[annotator] >= 0:
             share[item, label] += weight[annotator]
         else:
@@ -53,64 +53,64 @@ def plain_shares(said: Annotations, weight) -> np.ndarray:
             share[item, label] += weight[annotator]
     for item, row in enumerate(share):
         if row.sum() < 1e-12:
-            share[item] = said.votes()[item]
+            share[item] = annotations.votes()[item]
     return share / share.sum(axis=1, keepdims=True)
 
 
-def plain_rounds(said: Annotations, weigh, rounds: int) -> np.ndarray:
+def plain_rounds(annotations: Annotations, weigh, rounds: int) -> np.ndarray:
     """Return weights after rounds of voting and weighing."""
-    score = said.votes()
+    score = annotations.votes()
     for _ in range(rounds):
-        weight = weigh(plain_accuracy(said, score))
-        score = plain_scores(said, weight)
+        weight = weigh(plain_accuracy(annotations, score))
+        score = plain_scores(annotations, weight)
         silent = [
-            not any(weight[a] for i, a, _ in answers_of(said) if i == item)
-            for item in range(said.n_items)
+            not any(weight[a] for i, a, _ in answers_of(annotations) if i == item)
+            for item in range(annotations.n_items)
         ]
-        score[silent] = said.votes()[silent]
+        score[silent] = annotations.votes()[silent]
     return weight
 
 
 @given(rows=annotation_rows(40))
 def test_wawa_equals_a_plain_implementation(rows):
-    said = relation(rows)
-    accuracy = plain_accuracy(said, said.votes())
-    result = aggregate(said, "wawa")
+    annotations = relation(rows)
+    accuracy = plain_accuracy(annotations, annotations.votes())
+    result = aggregate(annotations, "wawa")
     np.testing.assert_allclose(result.params.weight, accuracy, atol=1e-9)
     np.testing.assert_allclose(result.quality, accuracy, atol=1e-9)
-    np.testing.assert_allclose(result.posterior, plain_shares(said, accuracy), atol=1e-9)
+    np.testing.assert_allclose(result.posterior, plain_shares(annotations, accuracy), atol=1e-9)
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
 @settings(max_examples=50)
 @given(rows=annotation_rows(40))
 def test_iwmv_equals_a_plain_implementation(rounds, rows):
-    said = relation(rows)
+    annotations = relation(rows)
     for kind, weigh in (
         ("accuracy", lambda accuracy: accuracy),
-        ("li-yu", lambda accuracy: said.n_classes * accuracy - 1),
+        ("li-yu", lambda accuracy: annotations.n_classes * accuracy - 1),
     ):
-        result = aggregate(said, f"iwmv[weights={kind},max_iter={rounds}]")
-        weight = plain_rounds(said, weigh, rounds)
+        result = aggregate(annotations, f"iwmv[weights={kind},max_iter={rounds}]")
+        weight = plain_rounds(annotations, weigh, rounds)
         np.testing.assert_allclose(result.params.weight, weight, atol=1e-9)
-        np.testing.assert_allclose(result.posterior, plain_shares(said, weight), atol=1e-9)
+        np.testing.assert_allclose(result.posterior, plain_shares(annotations, weight), atol=1e-9)
 
 
 @settings(max_examples=50)
 @given(rows=annotation_rows(40))
 def test_log_odds_equal_a_plain_implementation(rows):
-    said = relation(rows)
-    labels, others = said.labels_per_annotator, max(said.n_classes - 1, 1)
+    annotations = relation(rows)
+    labels, others = annotations.labels_per_annotator, max(annotations.n_classes - 1, 1)
 
     def weigh(accuracy):
         p = (accuracy * labels + 0.5) / (labels + 0.5 * (others + 1))
         return np.log(p * others / (1 - p))
 
-    weight = plain_rounds(said, weigh, 1)
-    result = aggregate(said, "log-odds[smoothing=0.5,max_iter=1]")
+    weight = plain_rounds(annotations, weigh, 1)
+    result = aggregate(annotations, "log-odds[smoothing=0.5,max_iter=1]")
     np.testing.assert_allclose(result.params.weight, weight, atol=1e-9)
-    heard = plain_scores(said, np.abs(weight)).sum(axis=1) > 1e-9
-    odds = np.exp(plain_scores(said, weight))
+    heard = plain_scores(annotations, np.abs(weight)).sum(axis=1) > 1e-9
+    odds = np.exp(plain_scores(annotations, weight))
     expected = odds / odds.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(result.posterior[heard], expected[heard], atol=1e-9)
 
@@ -118,32 +118,34 @@ def test_log_odds_equal_a_plain_implementation(rows):
 @settings(max_examples=30)
 @given(rows=annotation_rows(40))
 def test_zero_based_skill_equals_a_plain_implementation(rows):
-    said = relation(rows)
-    skill, step = np.full(said.n_annotators, 1 / said.n_classes + 1e-5), 1.0
+    annotations = relation(rows)
+    skill, step = np.full(annotations.n_annotators, 1 / annotations.n_classes + 1e-5), 1.0
     for turn in range(1, 31):
         if turn % 4 == 0:
             step *= 0.5
-        skill = skill + step * (plain_accuracy(said, plain_scores(said, skill)) - skill)
-    result = aggregate(said, "zbs[max_iter=30,every=4]")
+        skill = skill + step * (
+            plain_accuracy(annotations, plain_scores(annotations, skill)) - skill
+        )
+    result = aggregate(annotations, "zbs[max_iter=30,every=4]")
     np.testing.assert_allclose(result.params.weight, skill, atol=1e-9)
-    np.testing.assert_allclose(result.posterior, plain_shares(said, skill), atol=1e-9)
+    np.testing.assert_allclose(result.posterior, plain_shares(annotations, skill), atol=1e-9)
 
 
 @settings(max_examples=30)
 @given(rows=annotation_rows(40))
 def test_wds_weighs_votes_by_the_diagonal_of_dawid_skene(rows):
-    said = relation(rows)
-    confusion = aggregate(said, "dawid-skene").params.confusion
-    score = np.zeros((said.n_items, said.n_classes))
-    for item, annotator, label in answers_of(said):
+    annotations = relation(rows)
+    confusion = aggregate(annotations, "dawid-skene").params.confusion
+    score = np.zeros((annotations.n_items, annotations.n_classes))
+    for item, annotator, label in answers_of(annotations):
         score[item, label] += confusion[annotator, label, label]
     expected = score / score.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(aggregate(said, "wds").posterior, expected, atol=1e-9)
+    np.testing.assert_allclose(aggregate(annotations, "wds").posterior, expected, atol=1e-9)
 
 
-def plain_kos(said: Annotations, rounds: int) -> np.ndarray:
+def plain_kos(annotations: Annotations, rounds: int) -> np.ndarray:
     """Return the sum of messages to every item, edge by edge; no repeats."""
-    sign = {(i, a): 2 * label - 1 for i, a, label in answers_of(said)}
+    sign = {(i, a): 2 * label - 1 for i, a, label in answers_of(annotations)}
     trust = dict.fromkeys(sign, 1.0)
     for _ in range(rounds):
         lean = {
@@ -156,20 +158,20 @@ def plain_kos(said: Annotations, rounds: int) -> np.ndarray:
         }
         size = math.sqrt(sum(value**2 for value in trust.values()) / len(trust)) or 1.0
         trust = {edge: value / size for edge, value in trust.items()}
-    score = np.zeros(said.n_items)
+    score = np.zeros(annotations.n_items)
     for (item, annotator), value in trust.items():
         score[item] += sign[item, annotator] * value
     score[np.abs(score) < 1e-9] = 0
-    votes = said.votes()
+    votes = annotations.votes()
     return -score if np.sign(score) @ (votes[:, 1] - votes[:, 0]) < 0 else score
 
 
 @settings(max_examples=30)
 @given(rows=annotation_rows(25, classes="01"))
 def test_kos_equals_a_plain_implementation(rows):
-    said = relation({row[:2]: row for row in rows}.values(), classes="01")
-    score = plain_kos(said, 3)
-    result = aggregate(said, "kos[max_iter=3]")
+    annotations = relation({row[:2]: row for row in rows}.values(), classes="01")
+    score = plain_kos(annotations, 3)
+    result = aggregate(annotations, "kos[max_iter=3]")
     clear = score != 0
     np.testing.assert_array_equal(result.label[clear], score[clear] > 0)
 
@@ -187,10 +189,10 @@ def hammers(share: float, seed: int) -> tuple[Annotations, np.ndarray]:
     rng = np.random.default_rng(seed)
     who = dealt(500, np.full(500, 9), rng).astype(int)
     truth, good = rng.integers(2, size=500), rng.random(500) < share
-    said = np.where(good[who], truth[:, None], rng.integers(2, size=who.shape))
+    annotations = np.where(good[who], truth[:, None], rng.integers(2, size=who.shape))
     item = np.repeat(np.arange(500), 9)
     made = Annotations.from_codes(
-        item, who.ravel(), said.ravel(), items=500, annotators=500, classes=2
+        item, who.ravel(), annotations.ravel(), items=500, annotators=500, classes=2
     )
     return made, truth
 
@@ -201,8 +203,10 @@ def test_kos_on_a_random_regular_graph(share, kos, majority, begin):
     """Seeds differ by .014 and .023 (standard deviation) at .3, by .004 and .015 at .5."""
     errors = []
     for seed in range(5):
-        said, truth = hammers(share, seed)
-        labels = [aggregate(said, name).label for name in (f"kos[begin={begin}]", "majority")]
+        annotations, truth = hammers(share, seed)
+        labels = [
+            aggregate(annotations, name).label for name in (f"kos[begin={begin}]", "majority")
+        ]
         errors.append([np.mean(label != truth) for label in labels])
     found = np.mean(errors, axis=0)
     assert found[0] == pytest.approx(kos, abs=0.015)
@@ -227,10 +231,10 @@ PUBLISHED = {  # Wawa, IWMV, ZBS, KOS
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_weighted_votes_on_public_data(name):
-    said, truth = shared(name), shared_truth(name)
+    annotations, truth = shared(name), shared_truth(name)
     for method, expected in zip(("wawa", "iwmv", "zbs", "kos"), PUBLISHED[name], strict=True):
         if expected is not None:
-            scores = evaluate(aggregate(said, method), truth, resamples=0).scores
+            scores = evaluate(aggregate(annotations, method), truth, resamples=0).scores
             assert scores["accuracy"].value == pytest.approx(expected, abs=0.003), method
 
 
@@ -246,10 +250,10 @@ def test_wds_on_public_data(name, expected):
 
 @given(rows=annotation_rows())
 def test_equal_weights_are_plain_votes(rows):
-    said = relation(rows)
-    plain = aggregate(said, "naive-soft")
+    annotations = relation(rows)
+    plain = aggregate(annotations, "naive-soft")
     for name in ("weighted", "weighted[default=0.3]", "gold-majority"):
-        result = aggregate(said, name)
+        result = aggregate(annotations, name)
         np.testing.assert_allclose(result.posterior, plain.posterior, atol=1e-12)
         assert result.labels.tolist() == plain.labels.tolist()
 
@@ -261,30 +265,30 @@ def test_a_weight_of_zero_has_no_influence(rows, more):
         skills.fit(relation(given_rows, items="abcde", classes="012"))
         for given_rows in (rows, rows + more)
     )
-    heard = alone.said.labels_per_item > 0
+    heard = alone.annotations.labels_per_item > 0
     np.testing.assert_allclose(alone.posterior[heard], beside.posterior[heard], atol=1e-12)
 
 
 def test_a_negative_weight_counts_for_every_other_class():
-    said = relation([("a", "x", "0"), ("a", "y", "1")], classes="012")
-    result = Weighted.of({"x": 1, "y": -1}).fit(said)
+    annotations = relation([("a", "x", "0"), ("a", "y", "1")], classes="012")
+    result = Weighted.of({"x": 1, "y": -1}).fit(annotations)
     assert result.posterior.tolist() == [[2 / 3, 0, 1 / 3]]
     only = Weighted.of({"x": -1}).fit(relation([("a", "x", "0")], classes="01"))
     assert only.labels.tolist() == ["1"]
 
 
 def test_unanimous_annotators_are_all_skilled():
-    said = relation([(item, who, item) for item in "012" for who in "xyz"])
+    annotations = relation([(item, who, item) for item in "012" for who in "xyz"])
     for name in ("wawa", "zbs", "iwmv[weights=accuracy]"):
-        assert aggregate(said, name).quality.tolist() == [1, 1, 1]
+        assert aggregate(annotations, name).quality.tolist() == [1, 1, 1]
 
 
 def test_an_adversary_is_used_where_weights_may_be_negative():
     rng = np.random.default_rng(5)
     truth = rng.integers(2, size=400)
     chance = np.array([0.1, 0.8, 0.75, 0.7, 0.65])
-    said = np.where(rng.random((400, 5)) < chance, truth[:, None], 1 - truth[:, None])
-    made = Annotations.from_matrix(said)
+    annotations = np.where(rng.random((400, 5)) < chance, truth[:, None], 1 - truth[:, None])
+    made = Annotations.from_matrix(annotations)
     weights = {
         name: aggregate(made, name).params.weight[0] for name in ("wawa", "iwmv", "log-odds")
     }
@@ -299,10 +303,10 @@ def test_an_adversary_is_used_where_weights_may_be_negative():
 
 def test_gold_teaches_the_weights():
     rows = [(f"{n}", who, "0" if who < "c" else "1") for n in range(6) for who in "abcd"]
-    said = relation(rows)
+    annotations = relation(rows)
     for name in ("wawa", "iwmv", "log-odds", "zbs", "gold-majority", "m-msr", "kos", "wds"):
         for label in "01":
-            result = aggregate(said, name, gold={"0": label, "1": label, "2": label})
+            result = aggregate(annotations, name, gold={"0": label, "1": label, "2": label})
             assert result.labels.tolist() == [label] * 6, name
             better = result.quality[:2] if label == "0" else result.quality[2:]
             worse = result.quality[2:] if label == "0" else result.quality[:2]
@@ -316,15 +320,15 @@ def test_the_known_part_of_gold_is_laplace_smoothed():
     assert result.quality.tolist() == result.params.weight.tolist()
     stranger = [*rows, ("c", "new", "0")]
     by_mean = aggregate(relation(stranger), "gold-majority", gold={"a": "0"})
-    assert dict(zip(by_mean.said.annotators, by_mean.params.weight, strict=True)) == pytest.approx(
-        {"new": 0.5, "x": 2 / 3, "y": 1 / 3, "z": 0.5}
-    )
+    assert dict(
+        zip(by_mean.annotations.annotators, by_mean.params.weight, strict=True)
+    ) == pytest.approx({"new": 0.5, "x": 2 / 3, "y": 1 / 3, "z": 0.5})
     told = GoldMajority(default=0.9).fit(relation(stranger), gold={"a": "0"})
-    assert told.params.weight[told.said.annotators.tolist().index("new")] == 0.9
+    assert told.params.weight[told.annotations.annotators.tolist().index("new")] == 0.9
 
 
 def test_two_thirds_need_two_labels_and_two_thirds_of_them():
-    said = Annotations.from_dict(
+    annotations = Annotations.from_dict(
         {
             "one": {"x": "0"},
             "two": {"x": "1", "y": "1"},
@@ -334,7 +338,7 @@ def test_two_thirds_need_two_labels_and_two_thirds_of_them():
             "none": {},
         }
     )
-    found = dict(zip(said.items, aggregate(said, "TwoThird").labels, strict=True))
+    found = dict(zip(annotations.items, aggregate(annotations, "TwoThird").labels, strict=True))
     assert found == {
         "one": None,
         "two": "1",
@@ -344,7 +348,11 @@ def test_two_thirds_need_two_labels_and_two_thirds_of_them():
         "none": None,
     }
     easy = dict(
-        zip(said.items, TwoThirds(least_share=0.6, least_labels=1).fit(said).labels, strict=True)
+        zip(
+            annotations.items,
+            TwoThirds(least_share=0.6, least_labels=1).fit(annotations).labels,
+            strict=True,
+        )
     )
     assert easy["one"] == "0"
     assert easy["less"] == "1"
@@ -380,13 +388,13 @@ def test_a_newcomer_weighs_gamma_and_three_of_them_are_needed():
     assert Plantnet(output_unvalidated=True).fit(unanimous(2)).labels.tolist() == ["oak"]
 
 
-def plain_plantnet(said: Annotations, author: dict, rounds: int):
+def plain_plantnet(annotations: Annotations, author: dict, rounds: int):
     """Return experience and labels after rounds, by loops; a tie is nobody's class."""
-    experience = np.zeros(said.n_annotators)
+    experience = np.zeros(annotations.n_annotators)
 
     def vote():
         weight = np.where(experience > 0, experience**0.5 - experience**0.2, 0) + LOG_2_1
-        score = plain_scores(said, weight)
+        score = plain_scores(annotations, weight)
         best = [np.flatnonzero(row >= row.max() - 1e-9) for row in score]
         label = [int(leading[0]) if len(leading) == 1 else -1 for leading in best]
         total = score.sum(axis=1)
@@ -396,13 +404,13 @@ def plain_plantnet(said: Annotations, author: dict, rounds: int):
     for _ in range(rounds):
         label, valid, _ = vote()
         seen, voted = defaultdict(set), defaultdict(set)
-        for item, annotator, given_class in answers_of(said):
+        for item, annotator, given_class in answers_of(annotations):
             if given_class == label[item]:
                 if author.get(item) != annotator:
                     voted[annotator].add(given_class)
                 elif valid[item]:
                     seen[annotator].add(given_class)
-        for annotator in range(said.n_annotators):
+        for annotator in range(annotations.n_annotators):
             further = voted[annotator] - seen[annotator]
             experience[annotator] = len(seen[annotator]) + np.round(len(further) / 10)
     return experience, *vote()
@@ -413,19 +421,23 @@ def flora(seed: int) -> tuple[Annotations, np.ndarray, np.random.Generator]:
     truth = rng.integers(60, size=300)
     item, who = np.repeat(np.arange(300), 6), rng.integers(25, size=1800)
     skill = np.linspace(0.2, 0.95, 25)
-    said = np.where(rng.random(1800) < skill[who], truth[item], rng.integers(60, size=1800))
-    return Annotations.from_codes(item, who, said, items=300, annotators=25, classes=60), truth, rng
+    annotations = np.where(rng.random(1800) < skill[who], truth[item], rng.integers(60, size=1800))
+    return (
+        Annotations.from_codes(item, who, annotations, items=300, annotators=25, classes=60),
+        truth,
+        rng,
+    )
 
 
 @pytest.mark.parametrize("with_authors", [False, True])
 def test_plantnet_equals_a_plain_implementation(with_authors, tmp_path):
-    said, truth, rng = flora(2)
+    annotations, truth, rng = flora(2)
     author = dict(enumerate(rng.integers(25, size=300).tolist())) if with_authors else {}
     (tmp_path / "authors.txt").write_text("".join(f"{who}\n" for who in author.values()))
     method = Plantnet(authors=str(tmp_path / "authors.txt") if with_authors else None)
-    result = method.fit(said)
+    result = method.fit(annotations)
     assert result.converged
-    experience, label, valid, score = plain_plantnet(said, author, 40)
+    experience, label, valid, score = plain_plantnet(annotations, author, 40)
     assert experience.max() > 3
     np.testing.assert_array_equal(result.params.experience, experience)
     np.testing.assert_array_equal(result.params.valid, valid)
@@ -479,8 +491,8 @@ def test_a_machine_counts_where_it_is_sure(tmp_path):
 def test_products_of_skills_are_taken_apart():
     rng = np.random.default_rng(0)
     skill = rng.uniform(0.1, 0.9, 11)
-    place = np.arange(11)
-    met = abs(place[:, None] - place) % 9 == 1  # a ring and some more; nothing is left out
+    position = np.arange(11)
+    met = abs(position[:, None] - position) % 9 == 1  # a ring and some more; nothing is left out
     met[0, 5] = met[5, 0] = True
     assert met.sum(axis=1).min() < 4
     size = np.where(met, np.outer(skill, skill), 0)
@@ -503,12 +515,12 @@ def test_a_few_corrupted_rows_change_nothing():
     np.testing.assert_allclose(found[honest], skill[honest], atol=1e-6)
 
 
-def plain_products(said: Annotations) -> tuple[np.ndarray, np.ndarray]:
+def plain_products(annotations: Annotations) -> tuple[np.ndarray, np.ndarray]:
     """Return agreement beyond chance of all pairs who share an item; no repeats."""
     given_by = defaultdict(dict)
-    for item, annotator, label in answers_of(said):
+    for item, annotator, label in answers_of(annotations):
         given_by[annotator][item] = label
-    k, m = max(said.n_classes, 2), said.n_annotators
+    k, m = max(annotations.n_classes, 2), annotations.n_annotators
     product, met = np.zeros((m, m)), np.zeros((m, m), dtype=bool)
     for one in range(m):
         for other in range(m):
@@ -551,9 +563,11 @@ def test_estimates_that_are_left_out_lie_on_their_side(rounds):
 def test_m_msr_equals_a_plain_implementation():
     rng = np.random.default_rng(4)
     truth, skill = rng.integers(3, size=200), rng.uniform(0.3, 0.95, 10)
-    said = np.where(rng.random((200, 10)) < skill, truth[:, None], rng.integers(3, size=(200, 10)))
-    said[rng.random((200, 10)) < 0.4] = -1
-    made = Annotations.from_matrix(said)
+    annotations = np.where(
+        rng.random((200, 10)) < skill, truth[:, None], rng.integers(3, size=(200, 10))
+    )
+    annotations[rng.random((200, 10)) < 0.4] = -1
+    made = Annotations.from_matrix(annotations)
     product, met = plain_products(made)
     few = met.sum(axis=1).min() // 2 - 1
     assert few == 3
@@ -570,18 +584,20 @@ def test_m_msr_equals_a_plain_implementation():
 def test_annotators_who_never_met_anybody_weigh_nothing():
     rows = [(f"{n}", who, str(n % 2)) for n in range(9) for who in "xyz"]
     result = aggregate(relation([*rows, ("lonely", "w", "1")]), "m-msr")
-    found = dict(zip(result.said.annotators, result.params.weight, strict=True))
+    found = dict(zip(result.annotations.annotators, result.params.weight, strict=True))
     assert found["w"] == 0
     assert found["x"] > 0
-    assert dict(zip(result.said.items, result.labels, strict=True))["lonely"] == "1"
+    assert dict(zip(result.annotations.items, result.labels, strict=True))["lonely"] == "1"
 
 
 def test_more_annotators_than_peers_are_measured_by_the_peers():
     rng = np.random.default_rng(6)
     truth, skill = rng.integers(2, size=600), rng.uniform(0.1, 0.95, 30)
-    said = np.where(rng.random((600, 30)) < skill, truth[:, None], rng.integers(2, size=(600, 30)))
-    said[:, 10:][rng.random((600, 20)) < 0.3] = -1  # the first ten have most labels
-    made = Annotations.from_matrix(said)
+    annotations = np.where(
+        rng.random((600, 30)) < skill, truth[:, None], rng.integers(2, size=(600, 30))
+    )
+    annotations[:, 10:][rng.random((600, 20)) < 0.3] = -1  # the first ten have most labels
+    made = Annotations.from_matrix(annotations)
     everybody, some = aggregate(made, "m-msr"), aggregate(made, "m-msr[peers=10]")
     np.testing.assert_allclose(some.quality[10:], (1 + skill[10:]) / 2, atol=0.08)
     assert np.abs(some.quality - everybody.quality).max() < 0.08
@@ -592,8 +608,8 @@ def test_m_msr_finds_adversaries():
     rng = np.random.default_rng(8)
     truth = rng.integers(2, size=500)
     chance = np.array([0.9, 0.85, 0.8, 0.8, 0.75, 0.7, 0.1, 0.2])
-    said = np.where(rng.random((500, 8)) < chance, truth[:, None], 1 - truth[:, None])
-    result = aggregate(Annotations.from_matrix(said), "m-msr")
+    annotations = np.where(rng.random((500, 8)) < chance, truth[:, None], 1 - truth[:, None])
+    result = aggregate(Annotations.from_matrix(annotations), "m-msr")
     np.testing.assert_allclose(result.quality, chance, atol=0.06)
 
 
@@ -601,14 +617,16 @@ def test_m_msr_finds_adversaries():
 
 
 def test_skills_come_from_a_table_or_an_object(tmp_path):
-    said = relation([("a", who, "0" if who == "x" else "1") for who in "xyz"])
+    annotations = relation([("a", who, "0" if who == "x" else "1") for who in "xyz"])
     (tmp_path / "skills.csv").write_text("worker,skill\nx,3\ny,1\n")
     (tmp_path / "skills.json").write_text('{"x": 3, "y": 1}')
     for name in ("skills.csv", "skills.json"):
-        result = Weighted(file=str(tmp_path / name)).fit(said)
+        result = Weighted(file=str(tmp_path / name)).fit(annotations)
         assert result.params.weight.tolist() == [3, 1, 2]  # the mean for those without
         assert result.posterior.tolist() == [[0.5, 0.5]]
-    both = Weighted(file=str(tmp_path / "skills.csv"), skills='{"x": 0}', default=5).fit(said)
+    both = Weighted(file=str(tmp_path / "skills.csv"), skills='{"x": 0}', default=5).fit(
+        annotations
+    )
     assert both.params.weight.tolist() == [0, 1, 5]
 
 
@@ -617,8 +635,8 @@ def test_given_skills_are_kept_by_predict_and_update(tmp_path):
     assert aggregators.create(aggregators.describe(Weighted.of({"x": 2, "y": 0.5}))) == Weighted.of(
         {"x": 2, "y": 0.5}
     )
-    said = relation([("a", "it's", "0"), ("a", 'a "b", c', "1")])
-    assert method.fit(said).posterior.tolist() == [[0.8, 0.2]]
+    annotations = relation([("a", "it's", "0"), ("a", 'a "b", c', "1")])
+    assert method.fit(annotations).posterior.tolist() == [[0.8, 0.2]]
     known = Weighted.of({"x": 3, "y": 1}).fit(relation([("a", "x", "0"), ("a", "y", "1")]))
     assert known.predict(relation([("b", "x", "1"), ("b", "y", "0")])).labels.tolist() == ["1"]
     assert known.update(relation([("b", "x", "1"), ("b", "y", "0")])).labels.tolist() == ["0", "1"]

@@ -54,9 +54,9 @@ def file_for(name, kind, folder):
     return folder / (name if kind == "folder" else f"{name}.{kind}")
 
 
-def there_and_back(said, name, kind, folder):
+def there_and_back(annotations, name, kind, folder):
     path = file_for(name, kind, folder)
-    write(said, path, format=name)
+    write(annotations, path, format=name)
     return examine(path, format=None if name != "wide" else "wide")
 
 
@@ -64,8 +64,8 @@ def there_and_back(said, name, kind, folder):
 @few
 @given(rows=rows_with(AWKWARD))
 def test_awkward_names_and_repeats_go_there_and_back(name, kind, rows, tmp_path):
-    said = relation(rows)
-    assert there_and_back(said, name, kind, tmp_path).said == said
+    annotations = relation(rows)
+    assert there_and_back(annotations, name, kind, tmp_path).annotations == annotations
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
@@ -76,8 +76,8 @@ def test_awkward_names_and_repeats_go_there_and_back(name, kind, rows, tmp_path)
     )
 )
 def test_lists_for_hugging_face_go_there_and_back(kind, rows, tmp_path):
-    said = relation(rows)
-    assert there_and_back(said, "huggingface", kind, tmp_path).said == said
+    annotations = relation(rows)
+    assert there_and_back(annotations, "huggingface", kind, tmp_path).annotations == annotations
 
 
 # The reader of wide tables trims, guesses the separator, and reads 7.0 as 7.
@@ -88,19 +88,19 @@ WIDE = [name for name in AWKWARD if not set(name) & set(",\t|") and name not in 
 @few
 @given(rows=rows_with(WIDE).filter(lambda rows: not losses(relation(rows), "x.csv", "wide")))
 def test_wide_tables_go_there_and_back_where_nothing_is_said_to_be_lost(kind, rows, tmp_path):
-    said = relation(rows)
-    assert there_and_back(said, "wide", kind, tmp_path).said == said
+    annotations = relation(rows)
+    assert there_and_back(annotations, "wide", kind, tmp_path).annotations == annotations
 
 
 @pytest.mark.parametrize("kind", TARGETS["wide"].kinds)
 def test_a_wide_table_has_a_row_for_every_item_and_a_column_for_every_annotator(kind, tmp_path):
-    said = relation(
+    annotations = relation(
         [("b", "ann", "x"), ("a", "bob", "y"), ("a", "item", "x"), ("a", "item", "y")],
         items="abc",
         annotators=["ann", "bob", "item", "zoe"],
     )
     path = tmp_path / f"wide.{kind}"
-    write(said, path, format="wide")
+    write(annotations, path, format="wide")
     frame = {
         "csv": lambda: pl.read_csv(path),
         "tsv": lambda: pl.read_csv(path, separator="\t"),
@@ -115,7 +115,7 @@ def test_a_wide_table_has_a_row_for_every_item_and_a_column_for_every_annotator(
         "item": ["x", None, None],
         "zoe": [None, None, None],
     }
-    assert losses(said, path, "wide") == [
+    assert losses(annotations, path, "wide") == [
         "1 labels are left out: an annotator has one cell for an item, and the label that sorts "
         "first is kept",
         "the annotator 'item' may be taken for a column of that name",
@@ -123,25 +123,25 @@ def test_a_wide_table_has_a_row_for_every_item_and_a_column_for_every_annotator(
 
 
 def test_a_wide_table_that_would_be_empty_cells_is_refused(tmp_path):
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.array([0]), np.array([0]), np.array([0]), items=100_000, annotators=10_000, classes=2
     )
     with pytest.raises(OptionError, match="1e\\+09 cells, nearly all of them empty"):
-        write(said, tmp_path / "wide.csv", format="wide")
+        write(annotations, tmp_path / "wide.csv", format="wide")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wide_table_is_what_cleanlab_takes(tmp_path):
-    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "y", "1"), ("c", "x", "0")])
-    write(said, tmp_path / "wide.csv", format="wide")
+    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "y", "1"), ("c", "x", "0")])
+    write(annotations, tmp_path / "wide.csv", format="wide")
     assert (tmp_path / "wide.csv").read_text() == "item,x,y\na,0,1\nb,,1\nc,0,\n"
 
 
 def test_crowd_kit_gets_its_names(tmp_path):
-    said = relation([("a", "x", "0"), ("a", "y", "1")])
-    write(said, tmp_path / "crowd.csv", format="crowd-kit")
+    annotations = relation([("a", "x", "0"), ("a", "y", "1")])
+    write(annotations, tmp_path / "crowd.csv", format="crowd-kit")
     assert (tmp_path / "crowd.csv").read_text() == "task,worker,label\na,x,0\na,y,1\n"
-    write(aggregate(said, "majority"), tmp_path / "labels.csv", format="crowd-kit")
+    write(aggregate(annotations, "majority"), tmp_path / "labels.csv", format="crowd-kit")
     assert (tmp_path / "labels.csv").read_text().startswith("task,label,confidence,p:0,p:1\n")
 
 
@@ -199,18 +199,18 @@ def test_label_studio_gives_back_what_it_got(tmp_path):
     write(FOUND, tmp_path / "tasks.json", format="label-studio")
     back = examine(tmp_path / "tasks.json")
     assert (back.format, back.question, back.kind) == ("label-studio", "animal", "single")
-    assert rows_of(back.said) == rows_of(TIMED)
+    assert rows_of(back.annotations) == rows_of(TIMED)
     assert back.gold == {"1": "dog"}
     for name in ("duration", "confidence"):
-        np.testing.assert_array_equal(back.said.columns[name], TIMED.columns[name])
-    assert back.said.columns["source"].tolist() == TIMED.columns["source"].tolist()
-    times = back.said.columns["time"].astype("M8[us]")
+        np.testing.assert_array_equal(back.annotations.columns[name], TIMED.columns[name])
+    assert back.annotations.columns["source"].tolist() == TIMED.columns["source"].tolist()
+    times = back.annotations.columns["time"].astype("M8[us]")
     np.testing.assert_array_equal(times[:3], TIMED.columns["time"][:3])
 
 
 def test_results_are_predictions_and_suggestions(tmp_path):
-    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")])
-    result = aggregate(said, "majority[ties=abstain]")
+    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")])
+    result = aggregate(annotations, "majority[ties=abstain]")
     write(result, tmp_path / "tasks.json", format="label-studio", texts={"b": "text of b"})
     undecided, decided = json.loads((tmp_path / "tasks.json").read_text())
     assert undecided["predictions"] == []
@@ -230,7 +230,7 @@ def test_results_are_predictions_and_suggestions(tmp_path):
         "only the belief in the label itself is written, not in other classes"
     ]
     back = examine(tmp_path / "tasks.json")
-    assert rows_of(back.said) == [("b", f"model:{result.method}", "0")]
+    assert rows_of(back.annotations) == [("b", f"model:{result.method}", "0")]
 
 
 def test_argilla_gets_responses_and_one_suggestion(tmp_path):
@@ -250,7 +250,7 @@ def test_argilla_gets_responses_and_one_suggestion(tmp_path):
         "2 annotators are no ids of Argilla's users (UUID), such as '7': "
         "Argilla takes responses only of users it knows",
     ]
-    assert rows_of(examine(tmp_path / "records.json").said) == rows_of(TIMED)
+    assert rows_of(examine(tmp_path / "records.json").annotations) == rows_of(TIMED)
 
 
 def test_hugging_face_gets_lists_soft_labels_gold_and_texts(tmp_path):
@@ -262,20 +262,20 @@ def test_hugging_face_gets_lists_soft_labels_gold_and_texts(tmp_path):
     assert frame["annotators"].to_list() == [["7", "eve@example.org"], ["7", "model:m 1"]]
     assert frame["gold"].to_list() == ["dog", "wolf"]
     assert frame["duration"].to_list()[0] == [1.5, 20.0]
-    said = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")], items="abc")
-    result = aggregate(said, "naive-soft")
+    annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "0")], items="abc")
+    result = aggregate(annotations, "naive-soft")
     write(result, path, format="huggingface")
     frame = pl.read_parquet(path)
     assert frame["labels"].to_list() == [["0", "1"], ["0"], []]
     assert frame["soft_label"].to_list()[:2] == [{"0": 0.5, "1": 0.5}, {"0": 1.0, "1": 0.0}]
     assert frame["label"].to_list()[1] == "0"
-    assert rows_of(read(path)) == rows_of(said)
+    assert rows_of(read(path)) == rows_of(annotations)
 
 
 def test_hugging_face_files_are_plain_arrow(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    said = relation([("a", "x", "0"), ("a", "y", "1")])
-    write(aggregate(said), tmp_path / "set.parquet", format="huggingface")
+    annotations = relation([("a", "x", "0"), ("a", "y", "1")])
+    write(aggregate(annotations), tmp_path / "set.parquet", format="huggingface")
     schema = parquet.read_table(tmp_path / "set.parquet").schema
     kinds = {field.name: str(field.type) for field in schema}
     assert "list<" in kinds["labels"]
@@ -284,8 +284,8 @@ def test_hugging_face_files_are_plain_arrow(tmp_path):
 
 
 def test_several_options_at_once_are_several_again(tmp_path):
-    said = relation([("a", "1", r"cat|dog\|wolf"), ("a", "2", "cat"), ("b", "1", "(none)")])
-    found = Reading(said, "csv", kind="multiple")
+    annotations = relation([("a", "1", r"cat|dog\|wolf"), ("a", "2", "cat"), ("b", "1", "(none)")])
+    found = Reading(annotations, "csv", kind="multiple")
     write(found, tmp_path / "tasks.json", format="label-studio")
     tasks = json.loads((tmp_path / "tasks.json").read_text())
     given_choices = [
@@ -295,20 +295,22 @@ def test_several_options_at_once_are_several_again(tmp_path):
     assert chosen_options("(none)") == []
     back = examine(tmp_path / "tasks.json")
     assert back.kind == "multiple"
-    assert back.said == said
+    assert back.annotations == annotations
     write(found, tmp_path / "records.json", format="argilla")
-    assert examine(tmp_path / "records.json").said == said
+    assert examine(tmp_path / "records.json").annotations == annotations
 
 
 def test_classes_in_order_and_numbers_keep_their_kind(tmp_path):
-    said = relation([("a", "1", "3"), ("a", "2", "5"), ("b", "1", "5")])
+    annotations = relation([("a", "1", "3"), ("a", "2", "5"), ("b", "1", "5")])
     for kind, name in (("ordinal", "rating"), ("numeric", "number")):
-        write(Reading(said, "csv", kind=kind), tmp_path / "tasks.json", format="label-studio")
+        write(
+            Reading(annotations, "csv", kind=kind), tmp_path / "tasks.json", format="label-studio"
+        )
         task = json.loads((tmp_path / "tasks.json").read_text())[0]
         assert task["annotations"][0]["result"][0]["value"] == {name: 3}
         back = examine(tmp_path / "tasks.json")
         assert back.kind == kind
-        assert back.said == said
+        assert back.annotations == annotations
 
 
 NUMBERS = Numbers.from_columns(["a", "a", "b"], ["1", "2", "1"], [1.5, 2.25, -3.0])
@@ -320,8 +322,8 @@ def test_numbers_are_written_where_a_format_has_room(name, kind, tmp_path):
     write(NUMBERS, path, format=name)
     assert path.stat().st_size > 0
     if name in ("long", "crowd-kit", "label-studio", "huggingface"):
-        said = read(path)
-        assert [float(label) for *_, label in rows_of(said)] == [1.5, 2.25, -3.0]
+        annotations = read(path)
+        assert [float(label) for *_, label in rows_of(annotations)] == [1.5, 2.25, -3.0]
     if name != "wide":
         write(estimate(NUMBERS, "mean"), path, format=name)
 
@@ -340,24 +342,26 @@ def test_a_result_is_refused_where_there_is_no_place_for_it(name, tmp_path):
 
 
 def test_a_folder_takes_results_and_numbered_gold(tmp_path):
-    said = relation([("0", "0", "1"), ("1", "1", "0")], classes="01")
-    found = Reading(said, "csv", gold={"1": "0"})
+    annotations = relation([("0", "0", "1"), ("1", "1", "0")], classes="01")
+    found = Reading(annotations, "csv", gold={"1": "0"})
     write(found, tmp_path / "set", format="peerannot")
     assert np.load(tmp_path / "set" / "ground_truth.npy").tolist() == [-1, 0]
     assert losses(found, tmp_path / "set") == []
-    write(aggregate(said, "majority"), tmp_path / "set", format="peerannot")
+    write(aggregate(annotations, "majority"), tmp_path / "set", format="peerannot")
     assert np.load(tmp_path / "set" / "labels" / "labels_set_majority.npy").shape == (2, 2)
-    named = replace(found, said=relation([("a", "x", "1")]), gold={"a": "1"})
+    named = replace(found, annotations=relation([("a", "x", "1")]), gold={"a": "1"})
     assert losses(named, tmp_path / "set") == [
         "gold is left out: the folder's truth is for items and classes with numbers"
     ]
 
 
 def test_what_cannot_be_held_is_said_for_every_target():
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         ["a", "a"], ["x", "x"], ["0", "0"], items="ab", classes="01", trust=np.array([1, 2])
     )
-    found = Reading(said, "csv", gold={"a": "0"}, texts=pl.DataFrame({"item": "a", "text": "t"}))
+    found = Reading(
+        annotations, "csv", gold={"a": "0"}, texts=pl.DataFrame({"item": "a", "text": "t"})
+    )
     told = {name: " ".join(losses(found, f"x.{TARGETS[name].kinds[0]}", name)) for name in TARGETS}
     for name, target in TARGETS.items():
         assert ("items without labels" in told[name]) == ("silent" not in target.holds)
@@ -370,20 +374,20 @@ def test_what_cannot_be_held_is_said_for_every_target():
 
 
 def test_the_ending_and_the_target_have_to_fit(tmp_path):
-    said = relation([("a", "x", "0")])
+    annotations = relation([("a", "x", "0")])
     with pytest.raises(DataError, match=r"x.csv: label-studio is written as .json"):
-        write(said, tmp_path / "x.csv", format="label-studio")
+        write(annotations, tmp_path / "x.csv", format="label-studio")
     with pytest.raises(OptionError, match="no format 'label_studio' to write; did you mean label"):
-        write(said, tmp_path / "x.json", format="label_studio")
+        write(annotations, tmp_path / "x.json", format="label_studio")
     with pytest.raises(OptionError, match="not to standard output"):
-        write(said, "-", format="huggingface")
+        write(annotations, "-", format="huggingface")
     with pytest.raises(DataError, match="arrays are read, not written"):
-        write(said, tmp_path / "x.npy")
+        write(annotations, tmp_path / "x.npy")
     with pytest.raises(DataError, match=r"plain or as .gz"):
-        write(said, tmp_path / "x.json.zst", format="label-studio")
+        write(annotations, tmp_path / "x.json.zst", format="label-studio")
     assert list(tmp_path.iterdir()) == []
-    assert place_of(said, "tasks.export", "label-studio").kind == "json"
-    write(said, tmp_path / "x.json.gz", format="label-studio")
+    assert place_of(annotations, "tasks.export", "label-studio").kind == "json"
+    write(annotations, tmp_path / "x.json.gz", format="label-studio")
     with gzip.open(tmp_path / "x.json.gz") as file:
         assert json.load(file)[0]["id"] == "a"
 
@@ -413,7 +417,7 @@ def test_labels_go_back_into_the_tool_with_their_texts(tmp_path):
     assert done.returncode == 0, done.stderr
     tasks = json.loads(back.read_text(encoding="utf-8"))
     reading = examine(export, question="mood")
-    assert [str(task["id"]) for task in tasks] == reading.said.items.tolist()
+    assert [str(task["id"]) for task in tasks] == reading.annotations.items.tolist()
     made = [task["predictions"][0] for task in tasks]
     assert all(one["model_version"] == "majority" for one in made)
     assert all(one["result"][0]["from_name"] == "mood" for one in made)

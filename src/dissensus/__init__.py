@@ -1,12 +1,12 @@
 """Dissensus: labels from several annotators who disagree.
 
 >>> import dissensus as ds
->>> said = ds.Annotations.from_columns(
+>>> annotations = ds.Annotations.from_columns(
 ...     item=["a", "a", "a", "b", "b", "b"],
 ...     annotator=["ann", "bob", "cy"] * 2,
 ...     label=["cat", "cat", "dog", "dog", "cat", "dog"],
 ... )
->>> ds.aggregate(said, "majority").labels.tolist()
+>>> ds.aggregate(annotations, "majority").labels.tolist()
 ['cat', 'dog']
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .readers import read, read_truth
     from .readers.probabilities import read_probabilities
     from .registry import aggregators, estimators, policies, simulators
-    from .reporting.group_report import report_rounds
+    from .reporting.group_report import report_groups
     from .reporting.number_report import report_numbers
     from .reporting.report import report
     from .reporting.summary import summarise
@@ -78,8 +78,8 @@ __all__ = [
     "read_probabilities",
     "read_truth",
     "report",
+    "report_groups",
     "report_numbers",
-    "report_rounds",
     "simulate",
     "simulators",
     "summarise",
@@ -119,7 +119,7 @@ _HOMES = {
     "read_truth": "readers",
     "report": "reporting.report",
     "report_numbers": "reporting.number_report",
-    "report_rounds": "reporting.rounds",
+    "report_groups": "reporting.group_report",
     "simulate": "simulation",
     "simulators": "registry",
     "summarise": "reporting.summary",

@@ -45,8 +45,8 @@ _MISTAKES = np.array(
 def demo() -> tuple[Annotations, dict[str, str]]:
     """Return annotations of 500 photos by 40 people, and the truth: always the same.
 
-    >>> said, truth = demo()
-    >>> said
+    >>> annotations, truth = demo()
+    >>> annotations
     <Annotations: 2527 labels by 40 annotators on 500 items; classes badger, boar, deer, empty, fox>
     >>> truth["meadow/IMG_0116.jpg"]
     'boar'
@@ -55,7 +55,7 @@ def demo() -> tuple[Annotations, dict[str, str]]:
     people, confusion = _crowd(rng)
     truth = rng.choice(len(_CLASSES), size=_N_ITEMS, p=_COMMON)
     item, annotator = _pairs(people, rng)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item,
         annotator,
         pick(confusion[annotator, truth[item]], rng),
@@ -63,8 +63,8 @@ def demo() -> tuple[Annotations, dict[str, str]]:
         annotators=people,
         classes=_CLASSES,
     )
-    known = zip(said.items.tolist(), said.classes[truth].tolist(), strict=True)
-    return said, dict(known)
+    known = zip(annotations.items.tolist(), annotations.classes[truth].tolist(), strict=True)
+    return annotations, dict(known)
 
 
 def _crowd(rng: np.random.Generator) -> tuple[list[str], Floats]:
@@ -90,8 +90,8 @@ def _pairs(people: list[str], rng: np.random.Generator) -> tuple[Array, Array]:
     eager += [name in _CLICKERS or name in _STUCK for name in people]  # it costs them nothing
     order = np.argsort(-(eager + rng.gumbel(size=(_N_ITEMS, n_annotators))), axis=1)
     size = rng.integers(3, 8, _N_ITEMS)
-    item, place = np.nonzero(np.arange(n_annotators) < size[:, None])
-    return item, order[item, place]
+    item, position = np.nonzero(np.arange(n_annotators) < size[:, None])
+    return item, order[item, position]
 
 
 def _photos(rng: np.random.Generator) -> Array:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replacing", "replacing_folder"]
+__all__ = ["atomic_file", "atomic_folder"]
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def atomic_file(path: str | Path) -> Iterator[Path]:
     """Yield a place to write to; it takes the name of `path` only if all went well."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(path: str | Path) -> Iterator[Path]:
+def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a new folder; it takes the place of `path` only if all went well."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")

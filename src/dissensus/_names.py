@@ -17,7 +17,7 @@ from numpy.dtypes import StringDType
 
 from .errors import DataError
 
-__all__ = ["NUMBER", "Codes", "Names", "as_names", "code", "numbered", "smallest", "with_gaps"]
+__all__ = ["NUMBER", "Codes", "Names", "as_names", "code", "decode", "numbered", "smallest_dtype"]
 
 Names = npt.NDArray[Any]  # of StringDType: texts of any length, small where they are short
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -46,7 +46,7 @@ def numbered(count: int) -> Names:
     return np.arange(count).astype(StringDType())
 
 
-def with_gaps(names: Names, codes: npt.NDArray[np.signedinteger[Any]]) -> Names:
+def decode(names: Names, codes: npt.NDArray[np.signedinteger[Any]]) -> Names:
     """Return the names of codes, `None` where a code is negative."""
     optional = StringDType(na_object=None)
     if len(names) == 0:
@@ -76,7 +76,7 @@ def code(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Codes, Names]:
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         unique, codes = np.unique(values, return_inverse=True)
-        return codes.astype(smallest(len(unique))), as_names(unique)
+        return codes.astype(smallest_dtype(len(unique))), as_names(unique)
     texts = values.tolist() if isinstance(values, np.ndarray) else values
     if not (texts and all(type(value) is str for value in texts)):
         texts = [text(value) for value in texts]
@@ -84,10 +84,10 @@ def code(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Codes, Names]:
     if all(re.match(NUMBER, name) and math.isfinite(float(name)) for name in known):
         known.sort(key=float)
     lookup = {name: position for position, name in enumerate(known)}
-    dtype = smallest(len(known))
+    dtype = smallest_dtype(len(known))
     return np.fromiter(map(lookup.__getitem__, texts), dtype, len(texts)), as_names(known)
 
 
-def smallest(count: int) -> np.dtype[np.unsignedinteger[Any]]:
+def smallest_dtype(count: int) -> np.dtype[np.unsignedinteger[Any]]:
     """Return the smallest unsigned type for codes below `count`."""
     return np.min_scalar_type(max(count - 1, 0))

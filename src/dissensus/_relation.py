@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._names import Codes, Names, as_names, code, smallest, text
+from ._names import Codes, Names, as_names, code, smallest_dtype, text
 from .errors import DataError
 
-__all__ = ["Array", "Chosen", "Floats", "Integers", "Relation"]
+__all__ = ["Array", "Floats", "Integers", "Relation", "Selection"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-Chosen = Iterable[Any] | None  # names, or one truth value for each
+Selection = Iterable[Any] | None  # names, or one truth value for each
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -63,7 +63,7 @@ class Relation:
     def item(self) -> Codes:
         """The item of every answer; made from the index when asked for."""
         return np.repeat(
-            np.arange(self.n_items, dtype=smallest(self.n_items)), self.labels_per_item
+            np.arange(self.n_items, dtype=smallest_dtype(self.n_items)), self.labels_per_item
         )
 
     @property
@@ -76,7 +76,7 @@ class Relation:
         """How many answers every annotator gave."""
         return tally(self.annotator, self.n_annotators)
 
-    def _keep(self, items: Chosen, annotators: Chosen) -> tuple[npt.NDArray[np.bool_], ...]:
+    def _keep(self, items: Selection, annotators: Selection) -> tuple[npt.NDArray[np.bool_], ...]:
         """Return which items, annotators and answers remain when only these are kept."""
         item = chosen(items, self.items, "item")
         annotator = chosen(annotators, self.annotators, "annotator")
@@ -119,14 +119,14 @@ def coded(
     if declared is None:
         return codes, found
     names = as_names(declared)
-    places = {name: place for place, name in enumerate(names.tolist())}
-    if len(places) < len(names):
+    positions = {name: position for position, name in enumerate(names.tolist())}
+    if len(positions) < len(names):
         raise DataError(f"the {what} names that were declared are not all different")
     for name in found.tolist():
-        if name not in places:
+        if name not in positions:
             word = "classes" if what == "label" else f"{what}s"
-            raise DataError(f"{what} {name!r} is not among the {word} {few(names)}")
-    table = np.array([places[name] for name in found.tolist()], dtype=smallest(len(names)))
+            raise DataError(f"{what} {name!r} is not among the {word} {abbreviate(names)}")
+    table = np.array([positions[name] for name in found.tolist()], dtype=smallest_dtype(len(names)))
     return (table[codes] if len(found) else codes), names
 
 
@@ -194,17 +194,17 @@ def index_of(item: Codes, n_items: int) -> Integers:
     return index
 
 
-def places(names: Names, among: Names) -> Integers:
+def indices_of(names: Names, among: Names) -> Integers:
     """Return where every name stands among others, -1 where it does not."""
     if np.array_equal(names, among):
         return np.arange(len(names))
-    place = {name: code for code, name in enumerate(among.tolist())}
-    return np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)
+    position = {name: code for code, name in enumerate(among.tolist())}
+    return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
 
 
 def union(names: Names, more: Names) -> Names:
     """Return all names of both, in natural order where the first are in it."""
-    new = more[places(more, names) < 0]
+    new = more[indices_of(more, names) < 0]
     if len(new) == 0:
         return names
     together = [*names.tolist(), *new.tolist()]
@@ -224,7 +224,7 @@ _PIECE = 2**23
 _GLANCE = 2**12
 
 
-def chosen(wish: Chosen, names: Names, what: str) -> npt.NDArray[np.bool_]:
+def chosen(wish: Selection, names: Names, what: str) -> npt.NDArray[np.bool_]:
     """Return which of the names are wished for."""
     if wish is None:
         return np.ones(len(names), dtype=bool)
@@ -236,7 +236,7 @@ def chosen(wish: Chosen, names: Names, what: str) -> npt.NDArray[np.bool_]:
     wanted = {text(name) for name in given}
     unknown = wanted - set(names.tolist())
     if unknown:
-        raise DataError(f"no {what} {sorted(unknown)[0]!r}; there are {few(names)}")
+        raise DataError(f"no {what} {sorted(unknown)[0]!r}; there are {abbreviate(names)}")
     return np.array([name in wanted for name in names.tolist()], dtype=bool)
 
 
@@ -250,7 +250,7 @@ def _equal(one: Array, other: Array) -> bool:
     return np.array_equal(one, other, equal_nan=floating)
 
 
-def few(names: Names, most: int = 8) -> str:
+def abbreviate(names: Names, most: int = 8) -> str:
     """Return the first names, and how many there are when that is not all."""
     shown = [name if len(name) <= 30 else f"{name[:29]}…" for name in names[:most].tolist()]
     shown = [name if name.isprintable() else repr(name) for name in shown]

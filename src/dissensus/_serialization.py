@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._files import replacing_folder
+from ._files import atomic_folder
 from ._names import as_names
 from ._relation import Relation
 from .errors import DataError
 
-__all__ = ["Stored", "below", "relation_of", "restoring", "store"]
+__all__ = ["Stored", "loading_state", "relation_of", "save_state", "with_prefix"]
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Stored(NamedTuple):
@@ -27,24 +27,28 @@ class Stored(NamedTuple):
     arrays: dict[str, Any]
 
 
-def store(
-    folder: str | Path, kind: str, said: Relation, notes: dict[str, Any], arrays: dict[str, Any]
+def save_state(
+    folder: str | Path,
+    kind: str,
+    annotations: Relation,
+    notes: dict[str, Any],
+    arrays: dict[str, Any],
 ) -> None:
     """Write a result of some kind with the relation it speaks of."""
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
         raise DataError(f"{folder}: holds something else; name a new folder")
-    columns = {name: value for name, value in vars(said).items() if name not in ("columns",)}
+    columns = {name: value for name, value in vars(annotations).items() if name not in ("columns",)}
     texts = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
-    codes = {f"said.{name}": value for name, value in columns.items() if name not in texts}
-    with replacing_folder(folder) as target:
+    codes = {f"annotations.{name}": value for name, value in columns.items() if name not in texts}
+    with atomic_folder(folder) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
         told = {"format": _FORMAT, "kind": kind, **notes, "names": texts}
         (target / "result.json").write_text(json.dumps(told), encoding="utf-8")
 
 
 @contextmanager
-def restoring(folder: str | Path, kind: str) -> Iterator[Stored]:
+def loading_state(folder: str | Path, kind: str) -> Iterator[Stored]:
     """Yield what a folder holds; whatever fails while it is used is told as a damaged folder."""
     folder = Path(folder)
     try:
@@ -65,10 +69,10 @@ def restoring(folder: str | Path, kind: str) -> Iterator[Stored]:
 def relation_of(stored: Stored) -> dict[str, Any]:
     """Return the fields of the relation that a result speaks of."""
     names = {name: as_names(texts) for name, texts in stored.notes["names"].items()}
-    return {**below("said", stored.arrays), **names}
+    return {**with_prefix("annotations", stored.arrays), **names}
 
 
-def below(kind: str, arrays: dict[str, Any]) -> dict[str, Any]:
+def with_prefix(kind: str, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return the arrays whose names begin with a kind and a point, without that."""
     return {
         name.removeprefix(f"{kind}."): value

@@ -15,20 +15,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ._names import Codes, Names, as_names, code, numbered, smallest
+from ._names import Codes, Names, as_names, code, numbered, smallest_dtype
 from ._relation import (
     Array,
-    Chosen,
     Floats,
     Integers,
     Relation,
+    Selection,
+    abbreviate,
     absent,
     chosen,
     coded,
-    few,
     index_of,
+    indices_of,
     is_sorted,
-    places,
     renumber,
     sort,
     union,
@@ -47,12 +47,12 @@ class Annotations(Relation):
 
     Examples
     --------
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", ["cat", "dog", "cat"] * 2)
-    >>> said
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", ["cat", "dog", "cat"] * 2)
+    >>> annotations
     <Annotations: 6 labels by 3 annotators on 2 items; classes cat, dog>
-    >>> said.votes().tolist()
+    >>> annotations.votes().tolist()
     [[2.0, 1.0], [2.0, 1.0]]
-    >>> said == Annotations.from_dict({"b": {"x": "cat", "y": "dog", "z": "cat"},
+    >>> annotations == Annotations.from_dict({"b": {"x": "cat", "y": "dog", "z": "cat"},
     ...                                "a": {"z": "cat", "y": "dog", "x": "cat"}})
     True
     """
@@ -104,7 +104,7 @@ class Annotations(Relation):
         ]
         sizes = [len(given) for given in names]
         codes = [
-            np.asarray(given).astype(smallest(size), copy=False)
+            np.asarray(given).astype(smallest_dtype(size), copy=False)
             for given, size in zip((item, annotator, label), sizes, strict=True)
         ]
         order = None
@@ -215,7 +215,7 @@ class Annotations(Relation):
     def __repr__(self) -> str:
         return (
             f"<Annotations: {len(self)} labels by {self.n_annotators} annotators "
-            f"on {self.n_items} items; classes {few(self.classes)}>"
+            f"on {self.n_items} items; classes {abbreviate(self.classes)}>"
         )
 
     @property
@@ -230,7 +230,7 @@ class Annotations(Relation):
         return counts.reshape(self.n_items, self.n_classes).astype(np.float64)
 
     def subset(
-        self, *, items: Chosen = None, annotators: Chosen = None, classes: Chosen = None
+        self, *, items: Selection = None, annotators: Selection = None, classes: Selection = None
     ) -> Annotations:
         """Return the annotations on these items, by these annotators, of these classes.
 
@@ -278,11 +278,11 @@ class Annotations(Relation):
     def recode(self, classes: Iterable[Any]) -> Annotations:
         """Return the same annotations with all of these classes, in this order."""
         names = as_names(classes)
-        table = places(self.classes, names)
+        table = indices_of(self.classes, names)
         used = np.unique(self.label)
         if (table[used] < 0).any():
             unknown = self.classes[used[table[used] < 0][0]]
-            raise DataError(f"label {unknown!r} is not among the classes {few(names)}")
+            raise DataError(f"label {unknown!r} is not among the classes {abbreviate(names)}")
         return Annotations.from_codes(
             self.item,
             self.annotator,
@@ -299,11 +299,11 @@ class Annotations(Relation):
         annotators = union(self.annotators, more.annotators)
         classes = union(self.classes, more.classes)
         columns = [
-            np.concatenate([places(one.items, items)[one.item] for one in (self, more)]),
+            np.concatenate([indices_of(one.items, items)[one.item] for one in (self, more)]),
             np.concatenate(
-                [places(one.annotators, annotators)[one.annotator] for one in (self, more)]
+                [indices_of(one.annotators, annotators)[one.annotator] for one in (self, more)]
             ),
-            np.concatenate([places(one.classes, classes)[one.label] for one in (self, more)]),
+            np.concatenate([indices_of(one.classes, classes)[one.label] for one in (self, more)]),
         ]
         shared = self.columns.keys() & more.columns.keys()
         return Annotations.from_codes(
@@ -354,7 +354,7 @@ class Part:
     gold: Integers | None = None  # (item): the known class, or -1
 
     @cached_property
-    def said(self) -> sparse.csr_array[Any, Any]:
+    def labels(self) -> sparse.csr_array[Any, Any]:
         """The relation as a matrix: (item, annotator and given class), counting repeats."""
         width = self.n_annotators * self.n_classes
         wide: type[np.signedinteger[Any]] = np.int64
@@ -402,8 +402,8 @@ class Part:
         )
         return given.toarray()
 
-    def belief(self, posterior: Floats) -> Floats:
-        """Return the belief in every label that was given: (annotation)."""
+    def given_posterior(self, posterior: Floats) -> Floats:
+        """Return the posterior probability of every label that was given: (annotation)."""
         cell = self.item
         cell *= self.n_classes
         cell += self.label

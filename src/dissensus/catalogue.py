@@ -10,7 +10,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from .params import describe_fields, spoken
+from .params import describe_fields, format_value
 from .registry import (
     Registry,
     adapters,
@@ -110,7 +110,7 @@ def _entry(registry: Registry[Any], name: str) -> Entry:
     settings = tuple(
         Setting(
             field.name,
-            "needed" if field.default is MISSING else spoken(field.default),
+            "needed" if field.default is MISSING else format_value(field.default),
             field.limits,
             field.doc,
         )

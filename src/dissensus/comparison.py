@@ -116,7 +116,7 @@ class Comparison:
 
 
 def compare(
-    said: Annotations,
+    annotations: Annotations,
     methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
     truth: Mapping[Any, Any] | None = None,
@@ -131,7 +131,7 @@ def compare(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     methods
         Methods, or their specifications.
@@ -164,58 +164,58 @@ def compare(
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")
-    fits = [_timed(method, said, gold, seed) for method in chosen]
+    fits = [_timed(method, annotations, gold, seed) for method in chosen]
     results = [fit.result for fit in fits]
-    left = _dealt(said, chosen, folds, range(seed, seed + seeds), progress)
-    score, behind, error = _standing(said, left)
+    left = _repeated(annotations, chosen, folds, range(seed, seed + seeds), progress)
+    score, behind, error = _standing(annotations, left)
     labels = np.stack([result.label for result in results])  # (method, item)
-    common = _most_common(labels, said.n_classes)
+    common = _most_common(labels, annotations.n_classes)
     rows = [
         Compared(
             name,
-            score[place],
-            behind[place],
-            error[place],
-            bool(behind[place] <= _TOLD_APART * error[place]),
-            float((labels[place] == common).mean()) if said.n_items else math.nan,
-            fits[place].seconds,
-            fits[place].megabytes,
-            None if truth is None else evaluate(results[place], truth, seed=seed),
+            score[position],
+            behind[position],
+            error[position],
+            bool(behind[position] <= _TOLD_APART * error[position]),
+            float((labels[position] == common).mean()) if annotations.n_items else math.nan,
+            fits[position].seconds,
+            fits[position].megabytes,
+            None if truth is None else evaluate(results[position], truth, seed=seed),
         )
-        for place, name in enumerate(names)
+        for position, name in enumerate(names)
     ]
     contested = np.flatnonzero((labels != labels[0]).any(axis=0))
     return Comparison(
         tuple(sorted(rows, key=lambda row: row.behind)),
-        _contested(said, names, labels, contested, most),
+        _contested(annotations, names, labels, contested, most),
         len(contested),
-        said.n_items,
+        annotations.n_items,
         len(left.annotation),
-        tuple(warning_signs(said)),
+        tuple(warning_signs(annotations)),
         dict(zip(names, results, strict=True)),
     )
 
 
-def _dealt(
-    said: Annotations,
+def _repeated(
+    annotations: Annotations,
     methods: list[Aggregator],
     folds: int,
     seeds: range,
     progress: Callable[[int, int], None] | None,
 ) -> HeldOut:
-    """Return the chances of left-out annotations over several deals, one behind the other."""
+    """Return the likelihood of held-out annotations over several random splits."""
     size = len(methods) * folds
-    deals = []
-    for deal, seed in enumerate(seeds):
+    found = []
+    for repeat, seed in enumerate(seeds):
 
-        def tell(done: int, _total: int, before: int = deal * size) -> None:
+        def advance(done: int, _total: int, before: int = repeat * size) -> None:
             if progress is not None:
                 progress(before + done, size * len(seeds))
 
-        deals.append(held_out(said, methods, folds=folds, seed=seed, progress=tell))
+        found.append(held_out(annotations, methods, folds=folds, seed=seed, progress=advance))
     return HeldOut(
-        np.concatenate([deal.annotation for deal in deals]),
-        np.concatenate([deal.chance for deal in deals], axis=1),
+        np.concatenate([one.annotation for one in found]),
+        np.concatenate([one.chance for one in found], axis=1),
     )
 
 
@@ -225,18 +225,20 @@ class _Timed(NamedTuple):
     megabytes: float
 
 
-def _timed(method: Aggregator, said: Annotations, gold: Any, seed: int) -> _Timed:
+def _timed(method: Aggregator, annotations: Annotations, gold: Any, seed: int) -> _Timed:
     tracemalloc.start()
     try:
         began = time.perf_counter()
-        result = method.fit(said, gold=gold, seed=seed)
+        result = method.fit(annotations, gold=gold, seed=seed)
         seconds = time.perf_counter() - began
         return _Timed(result, seconds, tracemalloc.get_traced_memory()[1] / 2**20)
     finally:
         tracemalloc.stop()
 
 
-def _standing(said: Annotations, left: HeldOut) -> tuple[list[float], list[float], list[float]]:
+def _standing(
+    annotations: Annotations, left: HeldOut
+) -> tuple[list[float], list[float], list[float]]:
     """Return mean log chance, distance to the best, and its standard error, of every method.
 
     Labels on one item are not independent, so errors are those of sums over items.
@@ -248,10 +250,10 @@ def _standing(said: Annotations, left: HeldOut) -> tuple[list[float], list[float
     log = np.log(left.chance)  # (method, annotation)
     mean = log.mean(axis=1)
     gap = log[mean.argmax()] - log
-    item = said.item[left.annotation]
+    item = annotations.item[left.annotation]
     error = []
     for one in gap:
-        excess = np.bincount(item, one - one.mean(), minlength=said.n_items)
+        excess = np.bincount(item, one - one.mean(), minlength=annotations.n_items)
         error.append(float(np.sqrt((excess**2).sum()) / n_scored))
     return mean.tolist(), gap.mean(axis=1).tolist(), error
 
@@ -266,14 +268,16 @@ def _most_common(labels: Any, n_classes: int) -> Any:
 
 
 def _contested(
-    said: Annotations, names: list[str], labels: Any, which: Any, most: int
+    annotations: Annotations, names: list[str], labels: Any, which: Any, most: int
 ) -> tuple[Contested, ...]:
     out = []
     for item in which.tolist():
         given: dict[str, list[str]] = {}
         for name, label in zip(names, labels[:, item].tolist(), strict=True):
-            given.setdefault("undecided" if label < 0 else said.classes[label], []).append(name)
-        out.append(Contested(said.items[item], given))
+            given.setdefault("undecided" if label < 0 else annotations.classes[label], []).append(
+                name
+            )
+        out.append(Contested(annotations.items[item], given))
     out.sort(key=lambda one: max(len(group) for group in one.labels.values()))
     return tuple(out[:most])
 

@@ -53,7 +53,7 @@ class HeldOut:
 
 
 def held_out(
-    said: Annotations,
+    annotations: Annotations,
     methods: Sequence[Aggregator],
     *,
     folds: int = 5,
@@ -66,30 +66,30 @@ def held_out(
     Every fit starts anew. To begin where a fit to all annotations ended would be faster, but such
     a start still remembers the labels that are left out.
     """
-    fold = np.random.default_rng(seed).integers(folds, size=len(said))
-    tell = progress or (lambda _done, _total: None)
-    chance = np.zeros((len(methods), len(said)))
-    scored = np.zeros(len(said), dtype=bool)
-    trains = [said.keep(fold != number) for number in range(folds)]
+    fold = np.random.default_rng(seed).integers(folds, size=len(annotations))
+    progress = progress or (lambda _done, _total: None)
+    chance = np.zeros((len(methods), len(annotations)))
+    scored = np.zeros(len(annotations), dtype=bool)
+    trains = [annotations.keep(fold != number) for number in range(folds)]
     tests = []
     for number, train in enumerate(trains):
         left = np.flatnonzero(fold == number)
-        left = left[train.labels_per_item[said.item[left]] > 0]
+        left = left[train.labels_per_item[annotations.item[left]] > 0]
         scored[left] = True
         tests.append(left)
-    jobs = [(place, number) for place in range(len(methods)) for number in range(folds)]
+    jobs = [(position, number) for position in range(len(methods)) for number in range(folds)]
 
     def work(job: tuple[int, int]) -> None:
-        place, number = job
-        method = brief(methods[place])
+        position, number = job
+        method = brief(methods[position])
         result = method.fit(trains[number], engine=Local(1))
         left = tests[number]
-        chance[place, left] = foreseen(method, result, said, left)
+        chance[position, left] = foreseen(method, result, annotations, left)
 
     cores = Local(threads).cores
     with ThreadPoolExecutor(cores) as pool:
         for done, _ in enumerate(pool.map(work, jobs), 1):
-            tell(done, len(jobs))
+            progress(done, len(jobs))
     return HeldOut(np.flatnonzero(scored), chance[:, scored])
 
 
@@ -104,33 +104,39 @@ def brief(method: Aggregator) -> Aggregator:
     return replace(method, **shorter)
 
 
-def foreseen(method: Aggregator, result: Aggregation, said: Annotations, which: Integers) -> Floats:
+def foreseen(
+    method: Aggregator, result: Aggregation, annotations: Annotations, which: Integers
+) -> Floats:
     """Return how probable annotations are under a result that has not seen them."""
-    item, annotator, label = said.item[which], said.annotator[which], said.label[which]
+    item, annotator, label = (
+        annotations.item[which],
+        annotations.annotator[which],
+        annotations.label[which],
+    )
     items_differ = type(method).chances is not Aggregator.chances
     confusion = None if items_differ else method.confusion(result.params)
     if confusion is None and not items_differ:
         confusion = counted(result)
     out = np.empty(len(which))
-    step = max(1, _PIECE // said.n_classes**2)
+    step = max(1, _PIECE // annotations.n_classes**2)
     for first in range(0, len(which), step):
         now = slice(first, first + step)
-        belief = result.posterior[item[now]]  # (annotation, true class)
+        posterior = result.posterior[item[now]]  # (annotation, true class)
         if confusion is not None:
             says = confusion[annotator[now], :, label[now]]  # (annotation, true class)
         else:
             chances: Any = method.chances(result.params, item[now], annotator[now])
-            says = chances[np.arange(len(belief)), :, label[now]]
-        out[now] = np.einsum("at,at->a", belief, says)
-    return (1 - _GUESS) * out + _GUESS / said.n_classes
+            says = chances[np.arange(len(posterior)), :, label[now]]
+        out[now] = np.einsum("at,at->a", posterior, says)
+    return (1 - _GUESS) * out + _GUESS / annotations.n_classes
 
 
 def counted(result: Aggregation) -> Floats:
     """Return confusion matrices counted from a posterior, shrunk towards being right."""
-    said = result.said
-    n_classes = said.n_classes
-    whole = said.part(0, said.n_items)
-    given = (whole.said.T @ result.posterior).reshape(-1, n_classes, n_classes)
+    annotations = result.annotations
+    n_classes = annotations.n_classes
+    whole = annotations.part(0, annotations.n_items)
+    given = (whole.labels.T @ result.posterior).reshape(-1, n_classes, n_classes)
     prior = np.full((n_classes, n_classes), _STRENGTH * (1 - _ACCURACY) / max(n_classes - 1, 1))
     np.fill_diagonal(prior, _STRENGTH * _ACCURACY)
     return share(given.swapaxes(1, 2) + prior)  # (annotator, true class, given class)

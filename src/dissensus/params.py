@@ -34,7 +34,7 @@ __all__ = [
     "Probability",
     "Settings",
     "describe_fields",
-    "spoken",
+    "format_value",
 ]
 
 Positive = Annotated[float, Gt(0)]
@@ -104,7 +104,7 @@ def _describe(cls: type[Settings]) -> tuple[Field, ...]:
     )
 
 
-def spoken(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a setting's value as it is written between brackets."""
     if isinstance(value, str) and not (value.isidentifier() and value not in _WORDS):
         return repr(value)

@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from .errors import MethodError
-from .params import Settings, describe_fields, spoken
+from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
     from .aggregation._base import Aggregator
@@ -105,7 +105,7 @@ class Registry(Generic[Kind]):
         """Return the shortest specification that makes this method again."""
         name = next(name for name in self if self.find(name) is type(method))
         told = [
-            f"{field.name}={spoken(getattr(method, field.name))}"
+            f"{field.name}={format_value(getattr(method, field.name))}"
             for field in describe_fields(type(method))
             if getattr(method, field.name) != field.default
         ]

@@ -55,7 +55,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    said: Annotations,
+    annotations: Annotations,
     method: str | Aggregator = "dawid-skene",
     *,
     resamples: int = 200,
@@ -78,26 +78,28 @@ def bootstrap(
     if not 0 < level < 1:
         raise OptionError(f"level = {level}, but it must be above 0 and below 1")
     chosen = create([method])[0]
-    result = chosen.fit(said, seed=seed)
+    result = chosen.fit(annotations, seed=seed)
     seeds = np.random.SeedSequence(seed).spawn(resamples)
     best = np.where(result.label < 0, result.posterior.argmax(axis=1), result.label)
 
     def work(stream: np.random.SeedSequence) -> tuple[Floats, Floats, Floats]:
-        which = np.sort(np.random.default_rng(stream).integers(said.n_items, size=said.n_items))
-        drawn = said.take(which)
+        which = np.sort(
+            np.random.default_rng(stream).integers(annotations.n_items, size=annotations.n_items)
+        )
+        drawn = annotations.take(which)
         again = chosen.fit(drawn, start=result.posterior[which], seed=seed, engine=Local(1))
-        judged = chosen.predict(again, said, Local(1))
+        judged = chosen.predict(again, annotations, Local(1))
         quality = np.where(drawn.labels_per_annotator > 0, again.quality, np.nan)
-        belief = np.take_along_axis(judged.posterior, best[:, None], axis=1)[:, 0]
-        return quality, belief, (judged.label == result.label).astype(float)
+        posterior = np.take_along_axis(judged.posterior, best[:, None], axis=1)[:, 0]
+        return quality, posterior, (judged.label == result.label).astype(float)
 
-    tell = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _done, _total: None)
     told = []
     with ThreadPoolExecutor(Local(threads).cores) as pool:
         for done, one in enumerate(pool.map(work, seeds), 1):
             told.append(one)
-            tell(done, resamples)
-    quality, belief, same = (np.stack(values) for values in zip(*told, strict=True))
+            progress(done, resamples)
+    quality, posterior, same = (np.stack(values) for values in zip(*told, strict=True))
     rank: Floats = (-quality).argsort(axis=1).argsort(axis=1).astype(np.float64) + 1
     rank[np.isnan(quality)] = np.nan
     bounds = [(1 - level) / 2, (1 + level) / 2]
@@ -105,7 +107,7 @@ def bootstrap(
         result,
         _between(quality, bounds),
         _between(rank, bounds),
-        _between(belief, bounds),
+        _between(posterior, bounds),
         same.mean(axis=0),
         resamples,
         level,

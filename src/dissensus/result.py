@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._names import Names, as_names, with_gaps
+from ._names import Names, as_names, decode
 from ._relation import Array, Floats, Integers, frozen
-from ._serialization import below, relation_of, restoring, store
+from ._serialization import loading_state, relation_of, save_state, with_prefix
 from .annotations import Annotations
 from .errors import DataError, OptionError
 
@@ -36,7 +36,7 @@ class Aggregation:
     ----------
     method
         The method with its settings, as the registry writes it.
-    said
+    annotations
         The annotations it speaks of.
     label
         Code of every item's class; -1 where the method leaves it undecided.
@@ -60,7 +60,7 @@ class Aggregation:
     """
 
     method: str
-    said: Annotations
+    annotations: Annotations
     label: Integers  # (item)
     posterior: Floats  # (item, class)
     quality: Floats  # (annotator)
@@ -78,17 +78,17 @@ class Aggregation:
     def __repr__(self) -> str:
         rounds = f", {len(self.trace)} rounds" if self.trace else ""
         ended = "" if self.converged else ", not converged"
-        return f"<Aggregation by {self.method}: {self.said.n_items} items{rounds}{ended}>"
+        return f"<Aggregation by {self.method}: {self.annotations.n_items} items{rounds}{ended}>"
 
     @property
     def classes(self) -> Names:
         """The classes that labels and posterior speak of."""
-        return self.said.classes
+        return self.annotations.classes
 
     @cached_property
     def labels(self) -> Names:
         """The label of every item by name; `None` where undecided."""
-        return with_gaps(self.classes, self.label)
+        return decode(self.classes, self.label)
 
     @cached_property
     def confidence(self) -> Floats:
@@ -100,18 +100,18 @@ class Aggregation:
     def items(self) -> Table:
         """Every item: its label, how sure it is, how many labels it got."""
         return {
-            "item": self.said.items,
+            "item": self.annotations.items,
             "label": self.labels,
             "confidence": self.confidence,
-            "n_labels": self.said.labels_per_item,
+            "n_labels": self.annotations.labels_per_item,
         }
 
     @property
     def annotators(self) -> Table:
         """Every annotator: how many labels, how good, how often with the consensus."""
         table = {
-            "annotator": self.said.annotators,
-            "n_labels": self.said.labels_per_annotator,
+            "annotator": self.annotations.annotators,
+            "n_labels": self.annotations.labels_per_annotator,
             "quality": self.quality,
             "agreement": self.agreement,
         }
@@ -125,8 +125,8 @@ class Aggregation:
         Of classes with equal belief, the first go in.
 
         >>> from dissensus import Annotations, aggregate
-        >>> said = Annotations.from_columns("aaabbbb", "xyzwxyz", "0011112")
-        >>> aggregate(said, "naive-soft").credible_set(0.7).tolist()
+        >>> annotations = Annotations.from_columns("aaabbbb", "xyzwxyz", "0011112")
+        >>> aggregate(annotations, "naive-soft").credible_set(0.7).tolist()
         [[True, True, False], [False, True, False]]
         """
         if not 0 < level <= 1:
@@ -138,7 +138,7 @@ class Aggregation:
         np.put_along_axis(inside, order, before < level - _ROUNDING, axis=1)
         return inside
 
-    def predict(self, said: Annotations, *, features: Floats | None = None) -> Aggregation:
+    def predict(self, annotations: Annotations, *, features: Floats | None = None) -> Aggregation:
         """Return labels of other items by the crowd that this result has come to know.
 
         Nothing is learned anew. Annotators whom this result does not know count as its average
@@ -147,7 +147,7 @@ class Aggregation:
         """
         from .registry import aggregators
 
-        return aggregators.create(self.method).predict(self, said, features=features)
+        return aggregators.create(self.method).predict(self, annotations, features=features)
 
     def update(self, more: Annotations, **given: Any) -> Aggregation:
         """Return the result of a fit to all annotations so far and more, begun where this ended.
@@ -156,7 +156,9 @@ class Aggregation:
         """
         from .registry import aggregators
 
-        return aggregators.create(self.method).fit(self.said.merge(more), start=self, **given)
+        return aggregators.create(self.method).fit(
+            self.annotations.merge(more), start=self, **given
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write the result with its annotations to a folder, all of it or nothing."""
@@ -168,21 +170,21 @@ class Aggregation:
         if self.interval is not None:
             arrays["interval"] = self.interval
         notes = {name: getattr(self, name) for name in ("method", "trace", "converged", "notes")}
-        store(folder, "aggregation", self.said, notes, arrays)
+        save_state(folder, "aggregation", self.annotations, notes, arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Aggregation:
         """Read a result that `save` wrote."""
         from .registry import aggregators
 
-        with restoring(folder, "aggregation") as stored:
+        with loading_state(folder, "aggregation") as stored:
             notes, arrays = stored
             kind = aggregators.find(aggregators.resolve(notes["method"])[0]).learns
             return cls(
                 notes["method"],
                 Annotations(**relation_of(stored)),
                 **{name: arrays[name] for name in _ARRAYS},
-                params=unpack_params(kind, below("params", arrays)),
+                params=unpack_params(kind, with_prefix("params", arrays)),
                 trace=tuple(notes["trace"]),
                 converged=notes["converged"],
                 interval=arrays.get("interval"),
@@ -207,7 +209,7 @@ def unpack_params(kind: Any, arrays: dict[str, Any]) -> Any:
     return kind.unpack(arrays) if hasattr(kind, "unpack") else kind(**arrays)
 
 
-def gold_codes(said: Annotations, gold: Mapping[Any, Any] | None) -> Integers | None:
+def gold_codes(annotations: Annotations, gold: Mapping[Any, Any] | None) -> Integers | None:
     """Return the known class of every item, -1 where it is not known; `None` without gold.
 
     Gold about items that nobody was asked about is of no use here and left aside.
@@ -215,9 +217,9 @@ def gold_codes(said: Annotations, gold: Mapping[Any, Any] | None) -> Integers | 
     if not gold:
         return None
     known = dict(zip(as_names(gold.keys()).tolist(), as_names(gold.values()).tolist(), strict=True))
-    classes = {name: place for place, name in enumerate(said.classes.tolist())}
-    codes = np.full(said.n_items, -1, dtype=np.int64)
-    for place, item in enumerate(said.items.tolist()):
+    classes = {name: position for position, name in enumerate(annotations.classes.tolist())}
+    codes = np.full(annotations.n_items, -1, dtype=np.int64)
+    for position, item in enumerate(annotations.items.tolist()):
         label = known.get(item)
         if label is None:
             continue
@@ -226,7 +228,7 @@ def gold_codes(said: Annotations, gold: Mapping[Any, Any] | None) -> Integers | 
                 f"gold says {label!r} for item {item!r}, which is not among the classes "
                 f"{', '.join(classes)}; declare it with the annotations"
             )
-        codes[place] = classes[label]
+        codes[position] = classes[label]
     if (codes < 0).all():
         raise DataError("gold is given, but for none of the annotated items")
     return codes

@@ -91,19 +91,21 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for place in aggregators.table.values():
-        module, _, method = place.partition(":")
+    for position in aggregators.table.values():
+        module, _, method = position.partition(":")
         if method == name:
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def aggregate(said: Annotations, method: str | Aggregator = "auto", **given: Any) -> Aggregation:
+def aggregate(
+    annotations: Annotations, method: str | Aggregator = "auto", **given: Any
+) -> Aggregation:
     """Infer the label of every item.
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     method
         A method, or `name[setting=value,…]`.
@@ -113,9 +115,9 @@ def aggregate(said: Annotations, method: str | Aggregator = "auto", **given: Any
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> aggregate(said, "majority").labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
     chosen = aggregators.create(method) if isinstance(method, str) else method
-    return chosen.fit(said, **given)
+    return chosen.fit(annotations, **given)

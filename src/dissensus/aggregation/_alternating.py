@@ -23,7 +23,7 @@ from ..result import Aggregation
 from ._base import Aggregator, Fit, first_best, share
 from ._em import logs, normalise
 
-__all__ = ["AlternatingAggregator", "Reached", "expected", "first_belief"]
+__all__ = ["AlternatingAggregator", "Reached", "expected", "first_posterior"]
 
 Params = TypeVar("Params")
 
@@ -64,7 +64,7 @@ class AlternatingAggregator(Aggregator, Generic[Params]):
         """Return whether the last round changed so little that no other is needed."""
         return still(trace, self.tol)
 
-    def notes(self, said: Annotations) -> tuple[str, ...]:
+    def notes(self, annotations: Annotations) -> tuple[str, ...]:
         """Return sentences that a person should read beside the labels."""
         return ()
 
@@ -80,18 +80,18 @@ class AlternatingAggregator(Aggregator, Generic[Params]):
             params=last.params,
             trace=ended.trace,
             converged=ended.converged,
-            notes=self.notes(fit.said),
+            notes=self.notes(fit.annotations),
         )
 
 
-def first_belief(fit: Fit) -> Floats:
+def first_posterior(fit: Fit) -> Floats:
     """Return a belief to start from, by default shares of votes, with gold in its place."""
     return fit.over_items(partial(_start, start=fit.start))
 
 
 def _start(part: Part, start: Floats | None) -> Floats:
-    belief = share(part.votes) if start is None else start[part.start : part.stop]
-    return normalise(logs(belief), part.allowed)[1]
+    posterior = share(part.votes) if start is None else start[part.start : part.stop]
+    return normalise(logs(posterior), part.allowed)[1]
 
 
 def expected(fit: Fit, expect: Callable[[Part], tuple[float, Floats]]) -> tuple[Floats, float]:

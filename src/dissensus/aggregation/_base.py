@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from .._relation import Array, Floats, Integers, places
+from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
@@ -50,7 +50,7 @@ class Kept(Protocol):
 class Fit:
     """All that an aggregator is given besides its settings."""
 
-    said: Annotations
+    annotations: Annotations
     parts: Sequence[Any]  # of type `Part`, or what the engine has in its place
     gold: Integers | None  # (item): the known class, or -1
     engine: Engine
@@ -67,7 +67,7 @@ class Fit:
         """How many labels name every class, in all there are."""
         if self.n_class is not None:
             return self.n_class
-        return np.bincount(self.said.label, minlength=self.said.n_classes)
+        return np.bincount(self.annotations.label, minlength=self.annotations.n_classes)
 
     def add_up(self, work: Callable[[Part], Result]) -> Result:
         """Return what the work makes of every part, added up field by field."""
@@ -82,7 +82,7 @@ class Fit:
     def over_items(self, work: Callable[[Part], Floats]) -> Floats:
         """Return what the work says of every item, all parts together."""
         rows = self.engine.each(work, self.parts)
-        out = np.empty((self.said.n_items, self.said.n_classes))
+        out = np.empty((self.annotations.n_items, self.annotations.n_classes))
         for part, values in zip(self.parts, rows, strict=True):
             out[part.start : part.stop] = values
         return out
@@ -94,13 +94,13 @@ class Aggregator(Settings, ABC):
 
     learns: ClassVar[type | None] = None  # the named tuple a fit leaves in `result.params`
     most_classes: ClassVar[int | None] = None  # where a method cannot choose between more
-    deals: ClassVar[bool] = False  # whether it deals annotations to folds, by their places
+    random_folds: ClassVar[bool] = False  # whether it deals annotations to folds, by their places
     abstains: ClassVar[bool] = False  # whether items with labels may be left undecided
     additive: ClassVar[bool] = False  # whether it learns from sums over parts, and judges by them
 
     def fit(
         self,
-        said: Annotations,
+        annotations: Annotations,
         *,
         gold: Mapping[Any, Any] | None = None,
         start: Aggregation | Floats | None = None,
@@ -113,7 +113,7 @@ class Aggregator(Settings, ABC):
 
         Parameters
         ----------
-        said
+        annotations
             The annotations.
         gold
             Known labels, `{item: label}`; they are kept, and methods that learn learn from them.
@@ -129,18 +129,18 @@ class Aggregator(Settings, ABC):
         features
             Numbers that describe the items: (item, feature). Only methods that say so use them.
         """
-        _check_possible(self, said)
-        check_memory(self, said)
-        _check_features(features, said)
+        _check_possible(self, annotations)
+        check_memory(self, annotations)
+        _check_features(features, annotations)
         engine = engine or Local()
-        codes = gold_codes(said, gold)
+        codes = gold_codes(annotations, gold)
         fit = Fit(
-            said,
-            said.parts(engine.cut(said), codes),
+            annotations,
+            annotations.parts(engine.cut(annotations), codes),
             codes,
             engine,
             seed,
-            _belief(start, said),
+            _belief(start, annotations),
             progress or (lambda _round, _objective: None),
             features,
         )
@@ -149,7 +149,7 @@ class Aggregator(Settings, ABC):
     def predict(
         self,
         known: Aggregation,
-        said: Annotations,
+        annotations: Annotations,
         engine: Engine | None = None,
         features: Floats | None = None,
     ) -> Aggregation:
@@ -157,21 +157,21 @@ class Aggregator(Settings, ABC):
 
         Nothing is learned anew. Annotators whom the fit did not know count as its average one.
         """
-        said = said.recode(known.classes)
+        annotations = annotations.recode(known.classes)
         if known.params is None:
-            return self.fit(said, engine=engine, features=features)
-        _check_features(features, said)
+            return self.fit(annotations, engine=engine, features=features)
+        _check_features(features, annotations)
         engine = engine or Local()
-        seats = places(said.annotators, known.said.annotators)
-        params = known.params.seat(seats, said.n_items)
-        parts = said.parts(engine.cut(said))
-        fit = Fit(said, parts, None, engine, 0, None, lambda *_: None, features)
+        indices = indices_of(annotations.annotators, known.annotations.annotators)
+        params = known.params.reindex(indices, annotations.n_items)
+        parts = annotations.parts(engine.cut(annotations))
+        fit = Fit(annotations, parts, None, engine, 0, None, lambda *_: None, features)
         posterior, label = self.judge(fit, params)
         return self.conclude(fit, posterior, label, params=params)
 
-    def n_numbers(self, said: Annotations) -> int:
+    def n_numbers(self, annotations: Annotations) -> int:
         """Return how many numbers the method has to hold at once."""
-        return said.n_items * said.n_classes
+        return annotations.n_items * annotations.n_classes
 
     @abstractmethod
     def infer(self, fit: Fit) -> Aggregation:
@@ -227,7 +227,7 @@ class Aggregator(Settings, ABC):
         agreement = _agreement(fit, posterior)
         return Aggregation(
             aggregators.describe(self),
-            fit.said,
+            fit.annotations,
             label,
             posterior,
             self.quality(params, agreement),
@@ -242,44 +242,44 @@ class Aggregator(Settings, ABC):
 
 def decided(fit: Fit, posterior: Floats, label: Integers) -> tuple[Floats, Integers]:
     """Return posterior and labels with gold kept and silence left undecided."""
-    label = np.where(fit.said.labels_per_item == 0, -1, label)
+    label = np.where(fit.annotations.labels_per_item == 0, -1, label)
     if fit.gold is not None:
         known = fit.gold >= 0
         label[known] = fit.gold[known]
-        posterior[known] = np.eye(fit.said.n_classes)[fit.gold[known]]
+        posterior[known] = np.eye(fit.annotations.n_classes)[fit.gold[known]]
     return posterior, label
 
 
-def _check_possible(method: Aggregator, said: Annotations) -> None:
-    if said.n_classes == 0:
+def _check_possible(method: Aggregator, annotations: Annotations) -> None:
+    if annotations.n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
-    if method.most_classes is not None and said.n_classes > method.most_classes:
+    if method.most_classes is not None and annotations.n_classes > method.most_classes:
         raise MethodError(
             f"{aggregators.describe(method)} chooses between {method.most_classes} classes, "
-            f"and there are {said.n_classes}"
+            f"and there are {annotations.n_classes}"
         )
 
 
-def _check_features(features: Floats | None, said: Annotations) -> None:
-    if features is not None and len(features) != said.n_items:
-        raise DataError(f"features of {len(features)} items, but there are {said.n_items}")
+def _check_features(features: Floats | None, annotations: Annotations) -> None:
+    if features is not None and len(features) != annotations.n_items:
+        raise DataError(f"features of {len(features)} items, but there are {annotations.n_items}")
 
 
-def check_memory(method: Aggregator, said: Annotations, memory: int | None = None) -> None:
+def check_memory(method: Aggregator, annotations: Annotations, memory: int | None = None) -> None:
     """Refuse what cannot fit, before it is tried, and say what would."""
-    needed = 8 * method.n_numbers(said)
+    needed = 8 * method.n_numbers(annotations)
     memory = machine_memory() if memory is None else memory
     if not memory or needed <= memory:
         return
     fitting = [
         name
         for name in ("mace", "one-coin", "majority")
-        if 8 * aggregators.create(name).n_numbers(said) <= memory
+        if 8 * aggregators.create(name).n_numbers(annotations) <= memory
     ]
     remedy = f"{fitting[0]} would do" if fitting else "no method would do with less"
     raise MethodError(
         f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
-        f"{said.n_annotators} annotators and {said.n_classes} classes, and there are "
+        f"{annotations.n_annotators} annotators and {annotations.n_classes} classes, and there are "
         f"{memory / 2**30:.3g}; is every answer a class of its own? If not, {remedy}"
     )
 
@@ -319,24 +319,24 @@ def _agreement(fit: Fit, posterior: Floats) -> Floats:
     """Return the mean belief in the labels every annotator gave; NaN for those who gave none."""
     told = Local().add_up(partial(_believed, posterior=posterior), fit.parts)
     with np.errstate(invalid="ignore"):
-        return told / fit.said.labels_per_annotator
+        return told / fit.annotations.labels_per_annotator
 
 
 def _believed(part: Part, posterior: Floats) -> Floats:
-    return part.by_annotator(part.belief(posterior[part.start : part.stop]))
+    return part.by_annotator(part.given_posterior(posterior[part.start : part.stop]))
 
 
-def _belief(start: Aggregation | Floats | None, said: Annotations) -> Floats | None:
+def _belief(start: Aggregation | Floats | None, annotations: Annotations) -> Floats | None:
     """Return an earlier belief about these items; those it did not know start from their votes."""
     if not isinstance(start, Aggregation):
-        shape = (said.n_items, said.n_classes)
+        shape = (annotations.n_items, annotations.n_classes)
         if start is not None and start.shape != shape:
             raise DataError(f"a start is (item, class), here {shape}, but this is {start.shape}")
         return start
-    belief = share(said.votes())
-    columns = places(said.classes, start.classes)
-    rows = places(said.items, start.said.items)
+    posterior = share(annotations.votes())
+    columns = indices_of(annotations.classes, start.classes)
+    rows = indices_of(annotations.items, start.annotations.items)
     known = np.flatnonzero(rows >= 0)
     if (columns >= 0).all():
-        belief[known] = share(start.posterior[rows[known]][:, columns])
-    return belief
+        posterior[known] = share(start.posterior[rows[known]][:, columns])
+    return posterior

@@ -122,20 +122,20 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """
         if stream is None:
             return self.learn(part, start)
-        belief = part.votes if start is None else start[part.start : part.stop]
+        posterior = part.votes if start is None else start[part.start : part.stop]
         random = np.random.PCG64(stream)
         random.advance(part.start * part.n_classes)
-        more = -np.log1p(-np.random.Generator(random).random(belief.shape))
-        return self.learn_from(part, share(belief + more))
+        more = -np.log1p(-np.random.Generator(random).random(posterior.shape))
+        return self.learn_from(part, share(posterior + more))
 
-    def learn_from(self, part: Part, belief: Floats) -> Counts:
+    def learn_from(self, part: Part, posterior: Floats) -> Counts:
         """Return the counts of a part under a belief about its items."""
-        return self.learn(replace(part, start=0, stop=len(belief)), belief)
+        return self.learn(replace(part, start=0, stop=len(posterior)), posterior)
 
     def learn(self, part: Part, start: Floats | None) -> Counts:
         """Return the counts of a part under a belief to start from, by default its votes."""
-        belief = share(part.votes) if start is None else start[part.start : part.stop]
-        _, posterior = self.weigh(logs(belief), part.allowed)
+        posterior = share(part.votes) if start is None else start[part.start : part.stop]
+        _, posterior = self.weigh(logs(posterior), part.allowed)
         posterior[part.blank] = 0.0
         return self.counts(part, posterior)
 

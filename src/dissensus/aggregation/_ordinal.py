@@ -38,8 +38,8 @@ class OrdinalAggregator(Aggregator):
 def decide(posterior: Floats, decision: Decision) -> Integers:
     """Return the label of every item; between two that are equally good, the lower one.
 
-    >>> belief = np.array([[0.4, 0.15, 0.15, 0.3]])
-    >>> [decide(belief, rule).tolist() for rule in ("class", "median", "mean")]
+    >>> posterior = np.array([[0.4, 0.15, 0.15, 0.3]])
+    >>> [decide(posterior, rule).tolist() for rule in ("class", "median", "mean")]
     [[0], [1], [1]]
     """
     if decision == "class":

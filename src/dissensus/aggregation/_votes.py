@@ -74,9 +74,9 @@ class Weights(NamedTuple):
     weight: Floats  # (annotator)
     accuracy: Floats  # (annotator): the share of labels that are right, as the method sees it
 
-    def seat(self, seats: Integers, n_items: int) -> Weights:
+    def reindex(self, indices: Integers, n_items: int) -> Weights:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
-        return Weights(*(np.append(value, _mean(value))[seats] for value in self))
+        return Weights(*(np.append(value, _mean(value))[indices] for value in self))
 
 
 class Record(NamedTuple):
@@ -135,16 +135,16 @@ class WeightedVote(VoteAggregator):
 
     def record(self, fit: Fit, weight: Floats | None = None) -> Record:
         """Return how annotators do against the vote under weights, or against plain votes."""
-        labels = fit.said.labels_per_annotator.astype(float)
-        return Record(self.right(fit, weight), labels, fit.said.n_classes)
+        labels = fit.annotations.labels_per_annotator.astype(float)
+        return Record(self.right(fit, weight), labels, fit.annotations.n_classes)
 
     def right(self, fit: Fit, weight: Floats | None = None) -> Floats:
         """Return how many labels of every annotator agree with that vote."""
         return fit.add_up(partial(self._right, weight=weight))
 
     def _right(self, part: Part, weight: Floats | None) -> Floats:
-        belief = self.believe(part) if weight is None else self.count(part, weight)
-        return agreed(part, belief)
+        posterior = self.believe(part) if weight is None else self.count(part, weight)
+        return agreed(part, posterior)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ def shares(part: Part, weight: Floats, *, log_odds: bool = False) -> Floats:
     """Return the belief in every class under weights of annotations: (item, class)."""
     score = part.score(weight)
     if log_odds:
-        belief = normalise(score - score.max(axis=1, keepdims=True))[1]
+        posterior = normalise(score - score.max(axis=1, keepdims=True))[1]
         silent = np.flatnonzero(part.by_item(np.abs(weight)) == 0)
     else:
         if weight.min(initial=0) < 0:
@@ -204,35 +204,37 @@ def shares(part: Part, weight: Floats, *, log_odds: bool = False) -> Floats:
         silent = np.flatnonzero(total == 0)
         total[silent] = 1
         score *= (1 / total)[:, None]
-        belief = score
+        posterior = score
     if len(silent):
-        belief[silent] = share(part.votes[silent])
-    return belief
+        posterior[silent] = share(part.votes[silent])
+    return posterior
 
 
-def agreed(part: Part, belief: Floats) -> Floats:
+def agreed(part: Part, posterior: Floats) -> Floats:
     """Return how many labels of every annotator are a best class, or the gold one, of their item.
 
     Where several classes are best together, each counts as its share of the one label.
     """
-    best = belief >= belief.max(axis=1, keepdims=True) - TIE
+    best = posterior >= posterior.max(axis=1, keepdims=True) - TIE
     if part.gold is not None:
         known = np.flatnonzero(part.gold >= 0)
         best[known] = np.arange(part.n_classes) == part.gold[known, None]
     count = np.einsum("ik->i", best.view(np.uint8), dtype=np.int64)
     each = np.repeat(1 / count, np.diff(part.index))
-    each *= part.belief(best)
+    each *= part.given_posterior(best)
     return part.by_annotator(each)
 
 
-def record_against(fit: Fit, belief: Floats) -> Record:
+def record_against(fit: Fit, posterior: Floats) -> Record:
     """Return how annotators do against the best classes of a belief: (item, class)."""
-    right = fit.add_up(partial(_agreed_with, belief=belief))
-    return Record(right, fit.said.labels_per_annotator.astype(float), fit.said.n_classes)
+    right = fit.add_up(partial(_agreed_with, posterior=posterior))
+    return Record(
+        right, fit.annotations.labels_per_annotator.astype(float), fit.annotations.n_classes
+    )
 
 
-def _agreed_with(part: Part, belief: Floats) -> Floats:
-    return agreed(part, belief[part.start : part.stop])
+def _agreed_with(part: Part, posterior: Floats) -> Floats:
+    return agreed(part, posterior[part.start : part.stop])
 
 
 def _mean(value: Floats) -> float:

@@ -67,19 +67,19 @@ class Stack(NamedTuple):
     members: tuple[str, ...]  # specifications
     learned: tuple[Any, ...]  # the members' own parameters
 
-    def seat(self, seats: Integers, n_items: int) -> Stack:
+    def reindex(self, indices: Integers, n_items: int) -> Stack:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         average = np.nanmean(self.quality, axis=1, keepdims=True)
-        quality = np.concatenate([self.quality, average], axis=1)[:, seats]
-        learned = tuple(one.seat(seats, n_items) for one in self.learned)
+        quality = np.concatenate([self.quality, average], axis=1)[:, indices]
+        learned = tuple(one.reindex(indices, n_items) for one in self.learned)
         return Stack(self.weight, quality, self.members, learned)
 
     def pack(self) -> dict[str, Any]:
         """Return everything as arrays by name."""
         arrays = {"weight": self.weight, "quality": self.quality, "members": np.array(self.members)}
-        for place, one in enumerate(self.learned):
+        for position, one in enumerate(self.learned):
             for name, value in pack_params(one).items():
-                arrays[f"{place}.{name}"] = value
+                arrays[f"{position}.{name}"] = value
         return arrays
 
     @classmethod
@@ -87,12 +87,12 @@ class Stack(NamedTuple):
         """Return what `pack` packed."""
         members = tuple(arrays["members"].tolist())
         learned = []
-        for place, spec in enumerate(members):
+        for position, spec in enumerate(members):
             kind = aggregators.find(aggregators.resolve(spec)[0]).learns
             mine = {
-                name.removeprefix(f"{place}."): value
+                name.removeprefix(f"{position}."): value
                 for name, value in arrays.items()
-                if name.startswith(f"{place}.")
+                if name.startswith(f"{position}.")
             }
             learned.append(unpack_params(kind, mine))
         return cls(arrays["weight"], arrays["quality"], members, tuple(learned))
@@ -110,14 +110,14 @@ class Auto(Aggregator):
     Examples
     --------
     >>> from dissensus import demo
-    >>> said, truth = demo()
-    >>> result = Auto().fit(said)
+    >>> annotations, truth = demo()
+    >>> result = Auto().fit(annotations)
     >>> round(float(result.params.weight.sum()), 6)
     1.0
     """
 
     learns: ClassVar[type] = Stack
-    deals: ClassVar[bool] = True
+    random_folds: ClassVar[bool] = True
 
     folds: Count = 5
 
@@ -132,7 +132,7 @@ class Auto(Aggregator):
                 fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
             )
         else:
-            some = _some(fit.said, fit.seed)
+            some = _some(fit.annotations, fit.seed)
             chance = held_out(some, members, folds=self.folds, seed=fit.seed).chance
         weight = (1 - _SHARED) * mixture_weights(chance) + _SHARED / len(members)
         posterior = pooled(weight, [one.posterior for one in results])
@@ -147,8 +147,8 @@ class Auto(Aggregator):
             fit, posterior, label, params=params, notes=_why(weight, results, label, blind)
         )
 
-    def n_numbers(self, said: Annotations) -> int:
-        return sum(aggregators.create(spec).n_numbers(said) for spec in MEMBERS)
+    def n_numbers(self, annotations: Annotations) -> int:
+        return sum(aggregators.create(spec).n_numbers(annotations) for spec in MEMBERS)
 
     def judge(self, fit: Fit, params: Stack) -> tuple[Floats, Integers]:
         believed = [
@@ -180,13 +180,13 @@ def pooled(weight: Floats, posteriors: list[Floats]) -> Floats:
     return normalise(joint)[1]
 
 
-def _some(said: Annotations, seed: int) -> Annotations:
+def _some(annotations: Annotations, seed: int) -> Annotations:
     """Return the annotations, or those on enough items to find weights by, drawn at random."""
-    if len(said) <= _LARGE:
-        return said
-    n_items = max(1, said.n_items * _LARGE // len(said))
-    which = np.random.default_rng(seed).choice(said.n_items, n_items, replace=False)
-    return said.take(np.sort(which))
+    if len(annotations) <= _LARGE:
+        return annotations
+    n_items = max(1, annotations.n_items * _LARGE // len(annotations))
+    which = np.random.default_rng(seed).choice(annotations.n_items, n_items, replace=False)
+    return annotations.take(np.sort(which))
 
 
 def _enough_gold(fit: Fit) -> bool:
@@ -199,10 +199,15 @@ def _fit(
     known = None
     if gold and fit.gold is not None:
         which = np.flatnonzero(fit.gold >= 0)
-        labels = fit.said.classes[fit.gold[which]]
-        known = dict(zip(fit.said.items[which].tolist(), labels.tolist(), strict=True))
+        labels = fit.annotations.classes[fit.gold[which]]
+        known = dict(zip(fit.annotations.items[which].tolist(), labels.tolist(), strict=True))
     return member.fit(
-        fit.said, gold=known, start=start, seed=fit.seed, engine=engine, features=fit.features
+        fit.annotations,
+        gold=known,
+        start=start,
+        seed=fit.seed,
+        engine=engine,
+        features=fit.features,
     )
 
 
@@ -210,7 +215,7 @@ def _each(
     fit: Fit, members: list[Aggregator], work: Callable[[Aggregator, Engine], Aggregation]
 ) -> list[Aggregation]:
     """Return the members' results: side by side, or one by one where each needs all cores."""
-    if len(fit.said) >= _LARGE:
+    if len(fit.annotations) >= _LARGE:
         return [work(member, fit.engine) for member in members]
     with ThreadPoolExecutor(Local().cores) as pool:
         return list(pool.map(lambda member: work(member, Local(1)), members))
@@ -221,7 +226,7 @@ def _foreseen_gold(fit: Fit, results: list[Aggregation]) -> Floats:
     assert fit.gold is not None
     known = np.flatnonzero(fit.gold >= 0)
     chance = np.stack([one.posterior[known, fit.gold[known]] for one in results])
-    return (1 - _GUESS) * chance + _GUESS / fit.said.n_classes
+    return (1 - _GUESS) * chance + _GUESS / fit.annotations.n_classes
 
 
 def _why(

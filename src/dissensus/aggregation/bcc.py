@@ -98,13 +98,13 @@ class Beliefs(NamedTuple):
         rights = spread @ (weight * (size * weight + 1) / (size + 1))
         return mean, shares + rights
 
-    def seat(self, seats: Integers, n_items: int) -> Beliefs:
+    def reindex(self, indices: Integers, n_items: int) -> Beliefs:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         known = self.cells
         average = known.mean(axis=0, keepdims=True) if len(known) else self.base[None]
         wide = self.log_given.reshape(known.shape)
-        logs = np.concatenate([wide, np.log(share(average, axis=1))])[seats]
-        counts = np.concatenate([known, average])[seats]
+        logs = np.concatenate([wide, np.log(share(average, axis=1))])[indices]
+        counts = np.concatenate([known, average])[indices]
         flat = (-1, self.base.shape[1])
         level = np.tile(self._usual, (n_items, 1)) if self.level.size else self.level
         return self._replace(
@@ -128,8 +128,8 @@ class Bcc(EMAggregator[Beliefs, Counts]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> result = Bcc().fit(said)
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> result = Bcc().fit(annotations)
     >>> result.interval.round(2).tolist()
     [[0.43, 0.95], [0.43, 0.95], [0.26, 0.86]]
     """
@@ -145,13 +145,13 @@ class Bcc(EMAggregator[Beliefs, Counts]):
         return trust(self.strength, self.accuracy, n_states)
 
     def log_joint(self, part: Part, params: Beliefs) -> Floats:
-        joint = part.said @ params.log_given
+        joint = part.labels @ params.log_given
         joint += params.log_prior
         joint[part.blank] = np.log(share(params.true))  # where nothing was said, nothing is lost
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("is->s", posterior), part.said.T @ posterior)
+        return Counts(np.einsum("is->s", posterior), part.labels.T @ posterior)
 
     def update(self, counts: Counts, last: Beliefs | None) -> Beliefs:
         return self.believed(counts, self.base(len(counts.true)))
@@ -174,9 +174,9 @@ class Bcc(EMAggregator[Beliefs, Counts]):
         gain -= np.einsum("ags,ags->", given - params.base, expected)
         return float(gain)
 
-    def n_numbers(self, said: Annotations) -> int:
-        cells = said.n_annotators * said.n_classes**2
-        return super().n_numbers(said) + 6 * cells
+    def n_numbers(self, annotations: Annotations) -> int:
+        cells = annotations.n_annotators * annotations.n_classes**2
+        return super().n_numbers(annotations) + 6 * cells
 
     def confusion(self, params: Beliefs) -> Floats:
         return params.confusion

@@ -33,8 +33,8 @@ class Catd(ByConfidence, IteratedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110110")
-    >>> Catd().fit(said).params.weight.round(2)[2]
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110110")
+    >>> Catd().fit(annotations).params.weight.round(2)[2]
     np.float64(0.07)
     """
 

@@ -61,12 +61,12 @@ class Communities(NamedTuple):
         """What annotators make of classes, in the mean: (annotator, true class, given class)."""
         return share(self.given_true.swapaxes(1, 2))
 
-    def seat(self, seats: Integers, n_items: int) -> Communities:
+    def reindex(self, indices: Integers, n_items: int) -> Communities:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         weight = share(self.size)
-        member = np.concatenate([self.member, weight[None]])[seats]
+        member = np.concatenate([self.member, weight[None]])[indices]
         anybody = np.tensordot(weight, self.base, 1)[None]
-        given = np.concatenate([self.given_true, anybody])[seats]
+        given = np.concatenate([self.given_true, anybody])[indices]
         log_given = expected_logs(given, axis=1).reshape(-1, len(self.true))
         return self._replace(given_true=given, member=member, log_given=log_given)
 
@@ -91,8 +91,8 @@ class Cbcc(EMAggregator[Communities, Counts]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Cbcc().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Cbcc().fit(annotations).labels.tolist()
     ['0', '1']
     """
 
@@ -107,13 +107,13 @@ class Cbcc(EMAggregator[Communities, Counts]):
     imagined: Positive = 1.0
 
     def log_joint(self, part: Part, params: Communities) -> Floats:
-        joint = part.said @ params.log_given
+        joint = part.labels @ params.log_given
         joint += expected_logs(params.true)
         joint[part.blank] = np.log(params.prior)  # where nothing was said, nothing is lost
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
+        return Counts(np.einsum("it->t", posterior), part.labels.T @ posterior)
 
     def update(self, counts: Counts, last: Communities | None) -> Communities:
         n_classes = len(counts.true)
@@ -151,9 +151,9 @@ class Cbcc(EMAggregator[Communities, Counts]):
             + minus_divergence(params.size, np.array(self.concentration))
         )
 
-    def n_numbers(self, said: Annotations) -> int:
-        cells = said.n_annotators * said.n_classes**2
-        return super().n_numbers(said) + 6 * cells + said.n_annotators * self.L
+    def n_numbers(self, annotations: Annotations) -> int:
+        cells = annotations.n_annotators * annotations.n_classes**2
+        return super().n_numbers(annotations) + 6 * cells + annotations.n_annotators * self.L
 
     def confusion(self, params: Communities) -> Floats:
         return params.confusion

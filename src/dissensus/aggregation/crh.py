@@ -31,8 +31,8 @@ class Crh(ByShare, IteratedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110010")
-    >>> Crh().fit(said).params.weight.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110010")
+    >>> Crh().fit(annotations).params.weight.round(2).tolist()
     [27.63, 1.1, 0.41]
     """
 

@@ -40,12 +40,12 @@ class Confusion(NamedTuple):
         n_classes = len(self.log_prior)
         return np.exp(self.log_given).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
 
-    def seat(self, seats: Integers, n_items: int) -> Confusion:
+    def reindex(self, indices: Integers, n_items: int) -> Confusion:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         n_classes = len(self.log_prior)
         known = self.log_given.reshape(-1, n_classes, n_classes)
         average = logs(share(np.exp(known).mean(axis=0, keepdims=True), axis=1))
-        seated = np.concatenate([known, average])[seats]
+        seated = np.concatenate([known, average])[indices]
         return Confusion(self.log_prior, seated.reshape(-1, n_classes))
 
 
@@ -63,16 +63,16 @@ class ConfusionAggregator(EMAggregator[Confusion, Counts]):
     learns: ClassVar[type] = Confusion
 
     def log_joint(self, part: Part, params: Confusion) -> Floats:
-        joint = part.said @ params.log_given
+        joint = part.labels @ params.log_given
         joint += params.log_prior
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
+        return Counts(np.einsum("it->t", posterior), part.labels.T @ posterior)
 
-    def n_numbers(self, said: Annotations) -> int:
-        cells = said.n_annotators * said.n_classes**2
-        return super().n_numbers(said) + 3 * cells
+    def n_numbers(self, annotations: Annotations) -> int:
+        cells = annotations.n_annotators * annotations.n_classes**2
+        return super().n_numbers(annotations) + 3 * cells
 
     def confusion(self, params: Confusion) -> Floats:
         return params.confusion
@@ -93,8 +93,8 @@ class DawidSkene(ConfusionAggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> DawidSkene().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> DawidSkene().fit(annotations).labels.tolist()
     ['0', '1']
     """
 

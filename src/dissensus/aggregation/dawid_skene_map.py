@@ -54,8 +54,8 @@ class DawidSkeneMap(ConfusionAggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> DawidSkeneMap().fit(said).quality.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> DawidSkeneMap().fit(annotations).quality.round(2).tolist()
     [0.72, 0.72, 0.6]
     """
 

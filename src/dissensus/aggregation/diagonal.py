@@ -36,8 +36,8 @@ class Diagonal(ConfusionAggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Diagonal().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Diagonal().fit(annotations).labels.tolist()
     ['0', '1']
     """
 

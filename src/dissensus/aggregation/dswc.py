@@ -56,12 +56,12 @@ class Clusters(NamedTuple):
         """The logarithm expected over clusters: (annotator and given class, true class)."""
         return np.tensordot(self.member, self.log_confusion, 1).reshape(-1, len(self.prior))
 
-    def seat(self, seats: Integers, n_items: int) -> Clusters:
+    def reindex(self, indices: Integers, n_items: int) -> Clusters:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         n_classes = len(self.prior)
         known = self.given_true.reshape(-1, n_classes, n_classes)
-        counts = np.concatenate([known, np.zeros((1, n_classes, n_classes))])[seats]
-        member = np.concatenate([self.member, self.weight[None]])[seats]
+        counts = np.concatenate([known, np.zeros((1, n_classes, n_classes))])[indices]
+        member = np.concatenate([self.member, self.weight[None]])[indices]
         return self._replace(member=member, given_true=counts.reshape(-1, n_classes))
 
 
@@ -77,8 +77,8 @@ class Dswc(EMAggregator[Clusters, Counts]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Dswc(L=2).fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Dswc(L=2).fit(annotations).labels.tolist()
     ['0', '1']
     """
 
@@ -89,13 +89,13 @@ class Dswc(EMAggregator[Clusters, Counts]):
     L: Count = 2
 
     def log_joint(self, part: Part, params: Clusters) -> Floats:
-        joint = part.said @ params.log_given
+        joint = part.labels @ params.log_given
         joint += params.log_prior
         joint[part.blank] = logs(params.prior)  # where nothing was said, nothing is lost
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
+        return Counts(np.einsum("it->t", posterior), part.labels.T @ posterior)
 
     def update(self, counts: Counts, last: Clusters | None) -> Clusters:
         if last is None:
@@ -141,9 +141,9 @@ class Dswc(EMAggregator[Clusters, Counts]):
         cells = params.log_prior.sum() + params.log_weight.sum() + params.log_confusion.sum()
         return member_bound(params) + _CELL * float(cells)
 
-    def n_numbers(self, said: Annotations) -> int:
-        cells = said.n_annotators * said.n_classes**2
-        return super().n_numbers(said) + 4 * cells + said.n_annotators * self.L
+    def n_numbers(self, annotations: Annotations) -> int:
+        cells = annotations.n_annotators * annotations.n_classes**2
+        return super().n_numbers(annotations) + 4 * cells + annotations.n_annotators * self.L
 
     def confusion(self, params: Clusters) -> Floats:
         return params.confusion
@@ -174,5 +174,5 @@ def member_bound(params: Clusters) -> float:
 
 def _bound(counts: Counts, params: Clusters) -> float:
     """Return the bound, but for the entropy of the truth that these counts came from."""
-    said = np.vdot(counts.given_true, params.log_given) + counts.true @ params.log_prior
-    return float(said) + member_bound(params)
+    annotations = np.vdot(counts.given_true, params.log_given) + counts.true @ params.log_prior
+    return float(annotations) + member_bound(params)

@@ -45,8 +45,8 @@ class DswcVb(Dswc):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> DswcVb().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> DswcVb().fit(annotations).labels.tolist()
     ['0', '1']
     """
 

@@ -39,8 +39,8 @@ class FastDawidSkene(DawidSkene):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> FastDawidSkene().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> FastDawidSkene().fit(annotations).labels.tolist()
     ['0', '1']
     """
 

@@ -23,7 +23,7 @@ from .._fixed_point import still
 from .._relation import Floats, Integers
 from ..annotations import Part
 from ..engine import add
-from ._alternating import AlternatingAggregator, Reached, expected, first_belief
+from ._alternating import AlternatingAggregator, Reached, expected, first_posterior
 from ._base import Fit, first_best, share
 from ._climb import Slopes, climb, logistic, pull, slopes
 from ._em import logs, normalise
@@ -41,9 +41,9 @@ class Abilities(NamedTuple):
     typical: Floats  # (): the mean log easiness of items that have labels
     prior: Floats  # (true class)
 
-    def seat(self, seats: Integers, n_items: int) -> Abilities:
+    def reindex(self, indices: Integers, n_items: int) -> Abilities:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
-        ability = np.append(self.ability, self.ability.mean())[seats]
+        ability = np.append(self.ability, self.ability.mean())[indices]
         return self._replace(ability=ability, log_easiness=np.full(n_items, self.typical))
 
     @property
@@ -77,8 +77,8 @@ class Glad(AlternatingAggregator[Abilities]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> result = Glad().fit(said)
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> result = Glad().fit(annotations)
     >>> result.labels.tolist()
     ['0', '1']
     >>> result.params.ability.round(1).tolist()
@@ -95,7 +95,7 @@ class Glad(AlternatingAggregator[Abilities]):
     def begin(self, fit: Fit) -> Reached[Abilities]:
         params = self._first(fit)
         if fit.start is not None:
-            params, _ = self._maximise(fit, params, first_belief(fit))
+            params, _ = self._maximise(fit, params, first_posterior(fit))
         return Reached(params)
 
     def advance(self, fit: Fit, last: Reached[Abilities]) -> Reached[Abilities]:
@@ -127,12 +127,12 @@ class Glad(AlternatingAggregator[Abilities]):
         return _coin(right, len(params.prior))
 
     def _first(self, fit: Fit) -> Abilities:
-        said = fit.said
+        annotations = fit.annotations
         return Abilities(
-            np.full(said.n_annotators, self.mean_ability),
-            np.full(said.n_items, self.mean_log_easiness),
+            np.full(annotations.n_annotators, self.mean_ability),
+            np.full(annotations.n_items, self.mean_log_easiness),
             np.array(self.mean_log_easiness),
-            np.full(said.n_classes, 1 / said.n_classes),
+            np.full(annotations.n_classes, 1 / annotations.n_classes),
         )
 
     def _log_prior(self, params: Abilities) -> float:
@@ -146,7 +146,7 @@ class Glad(AlternatingAggregator[Abilities]):
         else:
             for _ in range(_ALTERNATIONS):
                 params, value = self._newton(fit, params, posterior)
-        heard = fit.said.labels_per_item > 0
+        heard = fit.annotations.labels_per_item > 0
         if heard.any():
             params = params._replace(typical=np.array(params.log_easiness[heard].mean()))
         if self.prevalence == "estimated":
@@ -174,11 +174,11 @@ class Glad(AlternatingAggregator[Abilities]):
 
         n_annotators = len(params.ability)
 
-        def place(point: Floats) -> Abilities:
+        def position(point: Floats) -> Abilities:
             return params._replace(ability=point[:n_annotators], log_easiness=point[n_annotators:])
 
         def at(point: Floats) -> tuple[float, Floats]:
-            here = place(point)
+            here = position(point)
             told = [*fit.engine.each(partial(_both, params=here, posterior=posterior), fit.parts)]
             fixed, able = add([(constant, by_annotator) for constant, by_annotator, _ in told])
             ability = able.slope - (here.ability - self.mean_ability)
@@ -189,7 +189,7 @@ class Glad(AlternatingAggregator[Abilities]):
 
         start = np.concatenate([params.ability, params.log_easiness])
         found = minimize(at, start, jac=True, method="CG", tol=0.01, options={"maxiter": 25})
-        return place(found.x), -float(found.fun)
+        return position(found.x), -float(found.fun)
 
 
 def _expect(part: Part, params: Abilities) -> tuple[float, Floats]:
@@ -204,7 +204,7 @@ def _expect(part: Part, params: Abilities) -> tuple[float, Floats]:
 
 def _ease(part: Part, params: Abilities, posterior: Floats, mean: float) -> Floats:
     """Return better log easinesses of the items of a part."""
-    believed = part.belief(posterior[part.start : part.stop])
+    believed = part.given_posterior(posterior[part.start : part.stop])
     ability, labels, item = params.ability[part.annotator], np.diff(part.index), part.item
 
     def at(log_easiness: Floats, whole: bool) -> Slopes:
@@ -216,14 +216,20 @@ def _ease(part: Part, params: Abilities, posterior: Floats, mean: float) -> Floa
 
 def _enable(part: Part, params: Abilities, posterior: Floats, whole: bool) -> Slopes:
     """Return where abilities should move: (annotator)."""
-    believed, easiness = part.belief(posterior[part.start : part.stop]), _easiness(part, params)
+    believed, easiness = (
+        part.given_posterior(posterior[part.start : part.stop]),
+        _easiness(part, params),
+    )
     who = part.annotator.astype(np.intp)
     return slopes(params.ability[who] * easiness, easiness, believed, who, part.n_annotators, whole)
 
 
 def _both(part: Part, params: Abilities, posterior: Floats) -> tuple[float, Slopes, Slopes]:
     """Return what does not move, and the slopes of abilities and log easinesses."""
-    believed, easiness = part.belief(posterior[part.start : part.stop]), _easiness(part, params)
+    believed, easiness = (
+        part.given_posterior(posterior[part.start : part.stop]),
+        _easiness(part, params),
+    )
     who, item, n_items = part.annotator.astype(np.intp), part.item, part.stop - part.start
     x = params.ability[who] * easiness
     return (

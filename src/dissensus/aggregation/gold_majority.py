@@ -37,8 +37,8 @@ class GoldMajority(WeightedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> GoldMajority().fit(said, gold={"b": "1"}).quality.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> GoldMajority().fit(annotations, gold={"b": "1"}).quality.round(2).tolist()
     [0.67, 0.67, 0.33]
     """
 
@@ -46,7 +46,7 @@ class GoldMajority(WeightedVote):
     default: NonNegative | None = None
 
     def weigh(self, fit: Fit) -> Found:
-        n_annotators, n_classes = fit.said.n_annotators, fit.said.n_classes
+        n_annotators, n_classes = fit.annotations.n_annotators, fit.annotations.n_classes
         if fit.gold is None:
             record = self.record(fit)
             weight = np.full(n_annotators, 1.0 if self.default is None else self.default)

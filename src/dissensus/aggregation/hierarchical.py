@@ -49,8 +49,8 @@ class Hierarchical(Bcc):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Hierarchical().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Hierarchical().fit(annotations).labels.tolist()
     ['0', '1']
     """
 

@@ -38,8 +38,8 @@ class HybridDawidSkene(FastDawidSkene):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> HybridDawidSkene().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> HybridDawidSkene().fit(annotations).labels.tolist()
     ['0', '1']
     """
 

@@ -33,8 +33,8 @@ class Iwmv(IteratedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Iwmv().fit(said).params.weight.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Iwmv().fit(annotations).params.weight.tolist()
     [1.0, 1.0, -1.0]
     """
 

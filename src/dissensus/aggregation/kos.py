@@ -68,8 +68,8 @@ class Kos(WeightedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Kos().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Kos().fit(annotations).labels.tolist()
     ['0', '1']
     """
 
@@ -88,9 +88,9 @@ class Kos(WeightedVote):
 
     def _solve(self, fit: Fit) -> tuple[Weights, Floats]:
         """Return what annotators weigh for items elsewhere, and the posterior of these items."""
-        edges = _edges(fit.said)
+        edges = _edges(fit.annotations)
         trust, weight = self._messages(fit, edges)
-        posterior = _belief(edges, trust, fit.said)
+        posterior = _belief(edges, trust, fit.annotations)
         record = record_against(fit, posterior)
         return Weights(weight, record.average_others(record.accuracy)), posterior
 
@@ -99,7 +99,7 @@ class Kos(WeightedVote):
         trust = np.ones(len(edges.sign))
         if self.begin == "random":
             trust += np.random.default_rng(fit.seed).standard_normal(len(trust))
-        gold = np.full(fit.said.n_items, -1) if fit.gold is None else fit.gold
+        gold = np.full(fit.annotations.n_items, -1) if fit.gold is None else fit.gold
         known = np.flatnonzero(gold[edges.item] >= 0)
         truth = 2.0 * gold[edges.item[known]] - 1
         for _ in range(self.max_iter):
@@ -118,25 +118,31 @@ class Kos(WeightedVote):
         return turned * trust, turned * weight
 
 
-def _edges(said: Annotations) -> _Edges:
-    item = said.item.astype(np.int64)
-    sign = np.where(said.label == 1, 1.0, -1.0)
+def _edges(annotations: Annotations) -> _Edges:
+    item = annotations.item.astype(np.int64)
+    sign = np.where(annotations.label == 1, 1.0, -1.0)
     new = np.ones(len(item), dtype=bool)  # rows are sorted by item, then annotator
-    new[1:] = (item[1:] != item[:-1]) | (said.annotator[1:] != said.annotator[:-1])
+    new[1:] = (item[1:] != item[:-1]) | (annotations.annotator[1:] != annotations.annotator[:-1])
     first = np.flatnonzero(new)
     if len(first) < len(item):
         sign = np.add.reduceat(sign, first)
-    return _Edges(item[first], said.annotator[first], sign, said.n_items, said.n_annotators)
+    return _Edges(
+        item[first],
+        annotations.annotator[first],
+        sign,
+        annotations.n_items,
+        annotations.n_annotators,
+    )
 
 
-def _belief(edges: _Edges, trust: Floats, said: Annotations) -> Floats:
+def _belief(edges: _Edges, trust: Floats, annotations: Annotations) -> Floats:
     """Return the share of trust on either side: (item, class)."""
     vote = edges.sign * trust
     sides = [edges.by_item(np.maximum(side, 0)) for side in (-vote, vote)]
-    belief = np.stack(sides, axis=1)[:, : said.n_classes]
-    silent = belief.sum(axis=1) == 0
-    belief[silent] = said.votes()[silent]
-    return share(belief)
+    posterior = np.stack(sides, axis=1)[:, : annotations.n_classes]
+    silent = posterior.sum(axis=1) == 0
+    posterior[silent] = annotations.votes()[silent]
+    return share(posterior)
 
 
 def _size(message: Floats) -> float:

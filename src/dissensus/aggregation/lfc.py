@@ -24,7 +24,7 @@ from ..annotations import Annotations, Part
 from ..engine import add
 from ..errors import DataError
 from ..params import NonNegative
-from ._alternating import AlternatingAggregator, Reached, expected, first_belief
+from ._alternating import AlternatingAggregator, Reached, expected, first_posterior
 from ._base import Fit, first_best, share
 from ._em import logs, normalise
 from .dawid_skene import Confusion
@@ -49,9 +49,9 @@ class Taught(NamedTuple):
         """What is known of the annotators."""
         return Confusion(self.log_prior, self.log_given)
 
-    def seat(self, seats: Integers, n_items: int) -> Taught:
+    def reindex(self, indices: Integers, n_items: int) -> Taught:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
-        return self._replace(log_given=self.crowd.seat(seats, n_items).log_given)
+        return self._replace(log_given=self.crowd.reindex(indices, n_items).log_given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +71,8 @@ class Lfc(AlternatingAggregator[Taught]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Lfc().fit(said, features=np.array([[-1.0], [1.0]])).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Lfc().fit(annotations, features=np.array([[-1.0], [1.0]])).labels.tolist()
     ['0', '1']
     """
 
@@ -82,10 +82,10 @@ class Lfc(AlternatingAggregator[Taught]):
     decay: NonNegative = 1.0
 
     def begin(self, fit: Fit) -> Reached[Taught]:
-        n_classes = fit.said.n_classes
+        n_classes = fit.annotations.n_classes
         weights = np.zeros((_design(fit).shape[1], n_classes))
         nothing = np.empty((0, n_classes))
-        return Reached(Taught(weights, nothing, nothing), first_belief(fit))
+        return Reached(Taught(weights, nothing, nothing), first_posterior(fit))
 
     def advance(self, fit: Fit, last: Reached[Taught]) -> Reached[Taught]:
         design, heard = _design(fit), np.concatenate([~part.blank for part in fit.parts])
@@ -100,7 +100,7 @@ class Lfc(AlternatingAggregator[Taught]):
     def judge(self, fit: Fit, params: Taught) -> tuple[Floats, Integers]:
         """Return posterior and labels; items without features are taken for average ones."""
         if fit.features is None:
-            log_true = np.tile(params.log_prior, (fit.said.n_items, 1))
+            log_true = np.tile(params.log_prior, (fit.annotations.n_items, 1))
         else:
             design, known = _design(fit), len(params.weights) - 1
             if design.shape[1] - 1 != known:
@@ -119,8 +119,11 @@ class Lfc(AlternatingAggregator[Taught]):
         crowd = params.crowd
         return np.minimum(np.einsum("t,att->a", crowd.prior, crowd.confusion), 1.0)
 
-    def n_numbers(self, said: Annotations) -> int:
-        return 2 * super().n_numbers(said) + 3 * said.n_annotators * said.n_classes**2
+    def n_numbers(self, annotations: Annotations) -> int:
+        return (
+            2 * super().n_numbers(annotations)
+            + 3 * annotations.n_annotators * annotations.n_classes**2
+        )
 
     def _params(self, design: Floats, weights: Floats, given_true: Floats) -> Taught:
         n_classes = weights.shape[1]
@@ -178,12 +181,12 @@ def _newton_step(design: Floats, posterior: Floats, weights: Floats, decay: Floa
 
 def _design(fit: Fit) -> Floats:
     """Return the features with a constant before them: (item, 1 + feature)."""
-    constant = np.ones((fit.said.n_items, 1))
+    constant = np.ones((fit.annotations.n_items, 1))
     if fit.features is None:
         return constant
     features = np.asarray(fit.features, dtype=float).reshape(len(constant), -1)
     if not np.isfinite(features).all():
-        bad = fit.said.items[~np.isfinite(features).all(axis=1)][0]
+        bad = fit.annotations.items[~np.isfinite(features).all(axis=1)][0]
         raise DataError(f"the features of item {bad!r} are not all numbers")
     return np.concatenate([constant, features], axis=1)
 
@@ -196,12 +199,12 @@ def _rows(design: Floats, posterior: Floats) -> tuple[Floats, Floats]:
 
 
 def _learn(part: Part, posterior: Floats) -> Floats:
-    return part.said.T @ posterior[part.start : part.stop]
+    return part.labels.T @ posterior[part.start : part.stop]
 
 
 def _expect(part: Part, log_given: Floats, log_true: Floats) -> tuple[float, Floats]:
     """Return log evidence and posterior of a part."""
-    joint = part.said @ log_given
+    joint = part.labels @ log_given
     joint += log_true[part.start : part.stop]
     return normalise(joint, part.allowed)
 

@@ -38,8 +38,8 @@ class LogOdds(IteratedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> LogOdds().fit(said).params.weight.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> LogOdds().fit(annotations).params.weight.round(2).tolist()
     [1.1, 1.1, -1.1]
     """
 

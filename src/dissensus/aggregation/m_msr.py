@@ -61,8 +61,8 @@ class MMsr(WeightedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110001")
-    >>> MMsr().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110001")
+    >>> MMsr().fit(annotations).labels.tolist()
     ['0', '1', '0']
     """
 
@@ -74,23 +74,23 @@ class MMsr(WeightedVote):
     peers: Count = 1000
 
     def weigh(self, fit: Fit) -> Found:
-        n_items = max(int((fit.said.labels_per_item > 0).sum()), 1)
-        n_classes = max(fit.said.n_classes, 2)
+        n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
+        n_classes = max(fit.annotations.n_classes, 2)
         margin = 1 / np.sqrt(n_items)
         skill, converged = self._skills(_Relation.of(fit), margin)
-        skill = skill[: fit.said.n_annotators]
+        skill = skill[: fit.annotations.n_annotators]
         skill = np.clip(skill, min(margin - 1 / (n_classes - 1), 0), 1 - margin)
         weight = np.log1p((n_classes - 1) * skill) - np.log1p(-skill)
         return Found(Weights(weight, (1 + (n_classes - 1) * skill) / n_classes), (), converged)
 
-    def n_numbers(self, said: Annotations) -> int:
-        return super().n_numbers(said) + 6 * min(said.n_annotators, self.peers) ** 2
+    def n_numbers(self, annotations: Annotations) -> int:
+        return super().n_numbers(annotations) + 6 * min(annotations.n_annotators, self.peers) ** 2
 
-    def _skills(self, said: _Relation, margin: float) -> tuple[Floats, bool]:
+    def _skills(self, annotations: _Relation, margin: float) -> tuple[Floats, bool]:
         """Return the skill of every annotator, 0 where nothing tells, and whether all is still."""
-        order = np.argsort(-said.labels, kind="stable")
+        order = np.argsort(-annotations.labels, kind="stable")
         peers, others = order[: self.peers], order[self.peers :]
-        pairs = said.pairs(peers, peers)
+        pairs = annotations.pairs(peers, peers)
         np.fill_diagonal(pairs.product, 0)
         np.fill_diagonal(pairs.met, False)
         skill = np.zeros(len(order))
@@ -101,25 +101,26 @@ class MMsr(WeightedVote):
             size, still = complete(np.abs(found.product), found.met, margin, self)
             skill[peers[group]] = size * _signs(found)
             converged &= still
-        skill[others] = said.fitted(others, peers, skill[peers])
+        skill[others] = annotations.fitted(others, peers, skill[peers])
         return skill, converged
 
 
 class _Relation(NamedTuple):
     """Who said what, with gold as one more annotator."""
 
-    said: sparse.csr_array[Any, Any]  # (annotator, item and class), counting repeats
+    annotations: sparse.csr_array[Any, Any]  # (annotator, item and class), counting repeats
     asked: sparse.csr_array[Any, Any]  # (annotator, item), counting repeats
     labels: Integers  # (annotator)
     n_classes: int
 
     @classmethod
     def of(cls, fit: Fit) -> _Relation:
-        said, n_classes = fit.said, fit.said.n_classes
+        annotations, n_classes = fit.annotations, fit.annotations.n_classes
         item, annotator, label = (
-            column.astype(np.int64) for column in (said.item, said.annotator, said.label)
+            column.astype(np.int64)
+            for column in (annotations.item, annotations.annotator, annotations.label)
         )
-        n_annotators = said.n_annotators
+        n_annotators = annotations.n_annotators
         if fit.gold is not None:
             known = np.flatnonzero(fit.gold >= 0)
             item = np.concatenate([item, known])
@@ -127,11 +128,11 @@ class _Relation(NamedTuple):
             label = np.concatenate([label, fit.gold[known]])
             n_annotators += 1
         ones = np.ones(len(item))
-        shape = (n_annotators, said.n_items)
+        shape = (n_annotators, annotations.n_items)
         return cls(
             sparse.csr_array(
                 (ones, (annotator, item * n_classes + label)),
-                shape=(n_annotators, said.n_items * n_classes),
+                shape=(n_annotators, annotations.n_items * n_classes),
             ),
             sparse.csr_array((ones, (annotator, item)), shape=shape),
             np.bincount(annotator, minlength=n_annotators),
@@ -141,7 +142,7 @@ class _Relation(NamedTuple):
     def pairs(self, some: Integers, peers: Integers) -> _Pairs:
         """Return how annotators agree with peers."""
         both = (self.asked[some] @ self.asked[peers].T).toarray()
-        agreed = (self.said[some] @ self.said[peers].T).toarray()
+        agreed = (self.annotations[some] @ self.annotations[peers].T).toarray()
         product = (self.n_classes * agreed / np.maximum(both, 1) - 1) / (self.n_classes - 1)
         product[np.abs(product) < _ZERO] = 0
         met = both > 0
@@ -153,7 +154,7 @@ class _Relation(NamedTuple):
 
         Least squares over common items, so pairs need not be looked at one by one.
         """
-        agreed = self.said[some] @ (self.said[peers].T @ skill)
+        agreed = self.annotations[some] @ (self.annotations[peers].T @ skill)
         both = self.asked[some] @ (self.asked[peers].T @ skill)
         weight = self.asked[some] @ (self.asked[peers].T @ skill**2)
         product = (self.n_classes * agreed - both) / (self.n_classes - 1)

@@ -46,10 +46,10 @@ class Habits(NamedTuple):
         """What annotators say who do not know: (annotator, given class)."""
         return share(self.made_up)
 
-    def seat(self, seats: Integers, n_items: int) -> Habits:
+    def reindex(self, indices: Integers, n_items: int) -> Habits:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         known, made_up = (
-            np.concatenate([counts, counts.mean(axis=0, keepdims=True)])[seats]
+            np.concatenate([counts, counts.mean(axis=0, keepdims=True)])[indices]
             for counts in (self.known, self.made_up)
         )
         return Habits(known, made_up, self.prior)
@@ -85,8 +85,8 @@ class Mace(EMAggregator[Habits, Tally]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbcccddd", "xyz" * 4, "010110010111")
-    >>> result = Mace().fit(said)
+    >>> annotations = Annotations.from_columns("aaabbbcccddd", "xyz" * 4, "010110010111")
+    >>> result = Mace().fit(annotations)
     >>> result.labels.tolist()
     ['0', '1', '0', '1']
     >>> result.params.competence.round(1).tolist()
@@ -146,8 +146,8 @@ class Mace(EMAggregator[Habits, Tally]):
         competence = params.competence[:, None, None]
         return competence * np.eye(len(params.prior)) + (1 - competence) * params.habit[:, None]
 
-    def n_numbers(self, said: Annotations) -> int:
-        return super().n_numbers(said) + 3 * said.n_annotators * said.n_classes
+    def n_numbers(self, annotations: Annotations) -> int:
+        return super().n_numbers(annotations) + 3 * annotations.n_annotators * annotations.n_classes
 
     def _base(self, n_classes: int) -> tuple[float, float]:
         if self.method == "vb":
@@ -171,7 +171,7 @@ def _joint(part: Part, prior: Floats, truly: Floats, made_up: Floats) -> Floats:
 
 def _tally(part: Part, posterior: Floats, knows: Floats | float) -> Tally:
     """Return counts; `knows` is how probably a label is known if it is true."""
-    known = part.belief(posterior) * knows
+    known = part.given_posterior(posterior) * knows
     cell = part.annotator.astype(np.intp) * part.n_classes + part.label
     made_up = np.bincount(cell, 1 - known, minlength=part.n_annotators * part.n_classes)
     return Tally(

@@ -34,8 +34,8 @@ class Majority(VoteAggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabb", "xyzxy", ["dog", "dog", "cat", "cat", "dog"])
-    >>> Majority(ties="abstain").fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", ["dog", "dog", "cat", "cat", "dog"])
+    >>> Majority(ties="abstain").fit(annotations).labels.tolist()
     ['dog', None]
     """
 

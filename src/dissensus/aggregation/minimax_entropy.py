@@ -34,7 +34,7 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..engine import add
 from ..params import Count, NonNegative, Positive
-from ._alternating import AlternatingAggregator, Reached, expected, first_belief
+from ._alternating import AlternatingAggregator, Reached, expected, first_posterior
 from ._base import Fit, first_best, share
 from ._em import logs, normalise
 
@@ -52,10 +52,10 @@ class Tendencies(NamedTuple):
     by_annotator: Floats  # (annotator, true class, given class)
     by_item: Floats  # (item, true class, given class)
 
-    def seat(self, seats: Integers, n_items: int) -> Tendencies:
+    def reindex(self, indices: Integers, n_items: int) -> Tendencies:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         average = self.by_annotator.mean(axis=0, keepdims=True)
-        by_annotator = np.concatenate([self.by_annotator, average])[seats]
+        by_annotator = np.concatenate([self.by_annotator, average])[indices]
         return Tendencies(by_annotator, np.zeros((n_items, *average.shape[1:])))
 
 
@@ -80,8 +80,8 @@ class MinimaxEntropy(AlternatingAggregator[Tendencies]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> MinimaxEntropy().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> MinimaxEntropy().fit(annotations).labels.tolist()
     ['0', '1']
     """
 
@@ -92,22 +92,24 @@ class MinimaxEntropy(AlternatingAggregator[Tendencies]):
     strength: Positive = 0.25
 
     def begin(self, fit: Fit) -> Reached[Tendencies]:
-        return Reached(Tendencies(*map(np.zeros, self._shapes(fit.said))), first_belief(fit))
+        return Reached(
+            Tendencies(*map(np.zeros, self._shapes(fit.annotations))), first_posterior(fit)
+        )
 
     def advance(self, fit: Fit, last: Reached[Tendencies]) -> Reached[Tendencies]:
         params = self._maximise(fit, last.params, last.posterior)
         posterior, evidence = expected(fit, partial(_expect, params=params))
-        return Reached(params, posterior, evidence - self._penalty(fit.said, params))
+        return Reached(params, posterior, evidence - self._penalty(fit.annotations, params))
 
     def settled(
         self, trace: list[float], now: Reached[Tendencies], before: Reached[Tendencies]
     ) -> bool:
         return bool(np.abs(now.posterior - before.posterior).max(initial=0.0) <= self.tol)
 
-    def notes(self, said: Annotations) -> tuple[str, ...]:
-        labels = len(said) / max(int(np.count_nonzero(said.labels_per_item)), 1)
+    def notes(self, annotations: Annotations) -> tuple[str, ...]:
+        labels = len(annotations) / max(int(np.count_nonzero(annotations.labels_per_item)), 1)
         few = f"items have {labels:.2g} labels on average, few for this method"
-        return (few,) if labels <= _FEW and len(said) >= _MANY else ()
+        return (few,) if labels <= _FEW and len(annotations) >= _MANY else ()
 
     def judge(self, fit: Fit, params: Tendencies) -> tuple[Floats, Integers]:
         posterior, _ = expected(fit, partial(_expect, params=params))
@@ -123,27 +125,27 @@ class MinimaxEntropy(AlternatingAggregator[Tendencies]):
     def chances(self, params: Tendencies, item: Integers, annotator: Integers) -> Floats:
         return _softmax(params.by_annotator[annotator] + params.by_item[item])
 
-    def n_numbers(self, said: Annotations) -> int:
-        cells = (said.n_annotators + said.n_items) * said.n_classes**2
-        return super().n_numbers(said) + 3 * cells
+    def n_numbers(self, annotations: Annotations) -> int:
+        cells = (annotations.n_annotators + annotations.n_items) * annotations.n_classes**2
+        return super().n_numbers(annotations) + 3 * cells
 
-    def _shapes(self, said: Annotations) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        square = (said.n_classes, said.n_classes)
-        return (said.n_annotators, *square), (said.n_items, *square)
+    def _shapes(self, annotations: Annotations) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        square = (annotations.n_classes, annotations.n_classes)
+        return (annotations.n_annotators, *square), (annotations.n_items, *square)
 
-    def _rates(self, said: Annotations) -> tuple[float, float]:
+    def _rates(self, annotations: Annotations) -> tuple[float, float]:
         """Return the penalties' factors for annotators and items, as many as have labels."""
-        rate = self.strength * said.n_classes**2
-        annotators = int(np.count_nonzero(said.labels_per_annotator))
-        return rate, rate * int(np.count_nonzero(said.labels_per_item)) / max(annotators, 1)
+        rate = self.strength * annotations.n_classes**2
+        annotators = int(np.count_nonzero(annotations.labels_per_annotator))
+        return rate, rate * int(np.count_nonzero(annotations.labels_per_item)) / max(annotators, 1)
 
-    def _penalty(self, said: Annotations, params: Tendencies) -> float:
-        rates = self._rates(said)
+    def _penalty(self, annotations: Annotations, params: Tendencies) -> float:
+        rates = self._rates(annotations)
         return sum(0.5 * rate * float((x**2).sum()) for rate, x in zip(rates, params, strict=True))
 
     def _maximise(self, fit: Fit, params: Tendencies, posterior: Floats) -> Tendencies:
         """Return numbers under which what is believed is more probable."""
-        rate, item_rate = self._rates(fit.said)
+        rate, item_rate = self._rates(fit.annotations)
         for _ in range(_STEPS):
             work = partial(_move, params=params, posterior=posterior, rate=item_rate)
             told = [*fit.engine.each(work, fit.parts)]
@@ -178,20 +180,20 @@ def _expect(part: Part, params: Tendencies) -> tuple[float, Floats]:
     joint = np.full((part.stop - part.start, part.n_classes), -np.log(part.n_classes))
     by_item = params.by_item[part.start : part.stop]
     for these, item, log_given in _chunks(part, params.by_annotator, by_item):
-        said = log_given[np.arange(len(item)), :, part.label[these]]
-        joint += _sums(item, len(joint)) @ said
+        annotations = log_given[np.arange(len(item)), :, part.label[these]]
+        joint += _sums(item, len(joint)) @ annotations
     return normalise(joint, part.allowed)
 
 
 def _move(part: Part, params: Tendencies, posterior: Floats, rate: float) -> tuple[Pull, Floats]:
     """Return the pull on annotators once items have moved, and the numbers of the items."""
-    belief, labels = posterior[part.start : part.stop], np.diff(part.index)
+    posterior, labels = posterior[part.start : part.stop], np.diff(part.index)
     by_annotator, by_item = params.by_annotator, params.by_item[part.start : part.stop]
-    slope = _slope(part, by_annotator, by_item, belief, part.item, len(labels))
-    by_item = _climb(by_item, slope, belief * labels[:, None], rate)
+    slope = _slope(part, by_annotator, by_item, posterior, part.item, len(labels))
+    by_item = _climb(by_item, slope, posterior * labels[:, None], rate)
     who, size = part.annotator, part.n_annotators
-    slope = _slope(part, by_annotator, by_item, belief, who, size)
-    return Pull(slope, _sums(who, size) @ belief[part.item]), by_item
+    slope = _slope(part, by_annotator, by_item, posterior, who, size)
+    return Pull(slope, _sums(who, size) @ posterior[part.item]), by_item
 
 
 def _climb(here: Floats, slope: Floats, labels: Floats, rate: float) -> Floats:
@@ -200,12 +202,12 @@ def _climb(here: Floats, slope: Floats, labels: Floats, rate: float) -> Floats:
 
 
 def _slope(
-    part: Part, by_annotator: Floats, by_item: Floats, belief: Floats, whose: Any, size: int
+    part: Part, by_annotator: Floats, by_item: Floats, posterior: Floats, whose: Any, size: int
 ) -> Floats:
     """Return the slope of the expected log likelihood: (whose, true class, given class)."""
     total = np.zeros((size, part.n_classes**2))
     for these, item, log_given in _chunks(part, by_annotator, by_item):
-        believed = belief[item]  # (annotation, true class)
+        believed = posterior[item]  # (annotation, true class)
         slope = -believed[:, :, None] * np.exp(log_given)
         slope[np.arange(len(item)), :, part.label[these]] += believed
         total += _sums(whose[these], size) @ slope.reshape(-1, part.n_classes**2)

@@ -16,7 +16,7 @@ class NaiveSoft(VoteAggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaab", "xyzx", ["dog", "dog", "cat", "cat"])
-    >>> NaiveSoft().fit(said).posterior.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaab", "xyzx", ["dog", "dog", "cat", "cat"])
+    >>> NaiveSoft().fit(annotations).posterior.round(2).tolist()
     [[0.33, 0.67], [1.0, 0.0]]
     """

@@ -36,10 +36,10 @@ class Coins(NamedTuple):
     prior: Floats  # (true class)
     right: Floats  # (annotator): the probability of being right
 
-    def seat(self, seats: Integers, n_items: int) -> Coins:
+    def reindex(self, indices: Integers, n_items: int) -> Coins:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         average = self.right.mean(keepdims=True) if len(self.right) else np.array([0.5])
-        return Coins(self.prior, np.concatenate([self.right, average])[seats])
+        return Coins(self.prior, np.concatenate([self.right, average])[indices])
 
 
 class Tally(NamedTuple):
@@ -47,7 +47,7 @@ class Tally(NamedTuple):
 
     true: Floats  # (true class)
     right: Floats  # (annotator)
-    said: Floats  # (annotator)
+    annotations: Floats  # (annotator)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class OneCoin(EMAggregator[Coins, Tally]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> OneCoin().fit(said).quality.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> OneCoin().fit(annotations).quality.round(2).tolist()
     [1.0, 1.0, 0.0]
     """
 
@@ -86,12 +86,12 @@ class OneCoin(EMAggregator[Coins, Tally]):
         return joint
 
     def counts(self, part: Part, posterior: Floats) -> Tally:
-        right = part.by_annotator(part.belief(posterior))
+        right = part.by_annotator(part.given_posterior(posterior))
         return Tally(np.einsum("it->t", posterior), right, part.by_annotator(part.ones))
 
     def update(self, counts: Tally, last: Coins | None) -> Coins:
         right = counts.right + self.strength * self.accuracy
-        wrong = counts.said - counts.right + self.strength * (1 - self.accuracy)
+        wrong = counts.annotations - counts.right + self.strength * (1 - self.accuracy)
         right = share(np.stack([right, np.maximum(wrong, 0.0)]), axis=0)[0]
         flat = self.prevalence == "uniform"
         prior = share(np.ones_like(counts.true) if flat else counts.true)
@@ -114,5 +114,5 @@ class OneCoin(EMAggregator[Coins, Tally]):
     def quality(self, params: Coins, agreement: Floats) -> Floats:
         return params.right
 
-    def n_numbers(self, said: Annotations) -> int:
-        return 2 * super().n_numbers(said)
+    def n_numbers(self, annotations: Annotations) -> int:
+        return 2 * super().n_numbers(annotations)

@@ -46,10 +46,10 @@ class Sharpness(NamedTuple):
         """How common every class is: (true class)."""
         return np.exp(self.log_prior)
 
-    def seat(self, seats: Integers, n_items: int) -> Sharpness:
+    def reindex(self, indices: Integers, n_items: int) -> Sharpness:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         known = (self.sharpness, self.shift)
-        return Sharpness(self.log_prior, *(np.append(one, one.mean())[seats] for one in known))
+        return Sharpness(self.log_prior, *(np.append(one, one.mean())[indices] for one in known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +68,8 @@ class OrdinalDistance(OrdinalAggregator, EMAggregator[Sharpness, Counts]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
-    >>> OrdinalDistance().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
+    >>> OrdinalDistance().fit(annotations).labels.tolist()
     ['0', '2', '2']
     """
 
@@ -82,10 +82,10 @@ class OrdinalDistance(OrdinalAggregator, EMAggregator[Sharpness, Counts]):
     def log_joint(self, part: Part, params: Sharpness) -> Floats:
         n_classes = len(params.log_prior)
         given = self.log_given(params).transpose(2, 1, 0).reshape(-1, n_classes)
-        return part.said @ given + params.log_prior
+        return part.labels @ given + params.log_prior
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("it->t", posterior), part.said.T @ posterior)
+        return Counts(np.einsum("it->t", posterior), part.labels.T @ posterior)
 
     def update(self, counts: Counts, last: Sharpness | None) -> Sharpness:
         n_classes = len(counts.true)
@@ -111,8 +111,10 @@ class OrdinalDistance(OrdinalAggregator, EMAggregator[Sharpness, Counts]):
         cells = params.log_prior.sum() + self.log_given(params).sum()
         return self.smoothing * float(cells)
 
-    def n_numbers(self, said: Annotations) -> int:
-        return super().n_numbers(said) + 6 * said.n_annotators * said.n_classes**2
+    def n_numbers(self, annotations: Annotations) -> int:
+        return (
+            super().n_numbers(annotations) + 6 * annotations.n_annotators * annotations.n_classes**2
+        )
 
     def confusion(self, params: Sharpness) -> Floats:
         return np.exp(self.log_given(params)).transpose(2, 0, 1)

@@ -44,7 +44,7 @@ class Line(NamedTuple):
     gap: Floats  # (threshold - 1): what lies between two cuts, before softplus
     bias: Floats  # (annotator)
     log_precision: Floats  # (annotator)
-    place: Floats  # (item): expected under the posterior; NaN where it was not asked for
+    position: Floats  # (item): expected under the posterior; NaN where it was not asked for
 
     @property
     def cuts(self) -> Floats:
@@ -56,10 +56,10 @@ class Line(NamedTuple):
         """One over the standard deviation of what annotators see: (annotator)."""
         return np.exp(self.log_precision / 2)
 
-    def seat(self, seats: Integers, n_items: int) -> Line:
+    def reindex(self, indices: Integers, n_items: int) -> Line:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         bias, log_precision = (
-            np.append(one, one.mean())[seats] for one in (self.bias, self.log_precision)
+            np.append(one, one.mean())[indices] for one in (self.bias, self.log_precision)
         )
         return Line(self.middle, self.gap, bias, log_precision, np.full(n_items, np.nan))
 
@@ -83,8 +83,8 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[Line, Seen]):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
-    >>> OrdinalLatent().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
+    >>> OrdinalLatent().fit(annotations).labels.tolist()
     ['0', '2', '2']
     """
 
@@ -95,13 +95,13 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[Line, Seen]):
     def infer(self, fit: Fit) -> Aggregation:
         result = super().infer(fit)
         locate = partial(self.locate, params=result.params)
-        place = np.concatenate(list(fit.engine.each(locate, fit.parts)))
-        return replace(result, params=result.params._replace(place=place))
+        position = np.concatenate(list(fit.engine.each(locate, fit.parts)))
+        return replace(result, params=result.params._replace(position=position))
 
     def log_joint(self, part: Part, params: Line) -> Floats:
         """Return log P(place, what was said): (item, node)."""
         given = np.log(self.chance(params))
-        joint = part.said @ given.reshape(-1, self.nodes)
+        joint = part.labels @ given.reshape(-1, self.nodes)
         joint += np.log(self.weight)
         if part.gold is not None:
             known = np.flatnonzero(part.gold >= 0)
@@ -114,7 +114,7 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[Line, Seen]):
         if part.gold is not None:
             known = np.flatnonzero(part.gold >= 0)
             gold = np.eye(part.n_classes)[part.gold[known]].T @ posterior[known]
-        return Seen(part.said.T @ posterior, gold)
+        return Seen(part.labels.T @ posterior, gold)
 
     def expect(self, part: Part, params: Line) -> Expected:
         evidence, posterior = normalise(self.log_joint(part, params))
@@ -130,11 +130,11 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[Line, Seen]):
         return normalise(self.log_joint(part, params))[1] @ self.grid
 
     def learn(self, part: Part, start: Floats | None) -> Seen:
-        belief = share(part.votes) if start is None else start[part.start : part.stop]
-        _, belief = normalise(logs(belief), part.allowed)
-        belief[part.blank] = 0.0
+        posterior = share(part.votes) if start is None else start[part.start : part.stop]
+        _, posterior = normalise(logs(posterior), part.allowed)
+        posterior[part.blank] = 0.0
         even = _begin(part.n_classes, 0).cuts
-        return self.counts(part, belief @ share(self.truth(even) * self.weight))
+        return self.counts(part, posterior @ share(self.truth(even) * self.weight))
 
     def update(self, counts: Seen, last: Line | None) -> Line:
         n_classes = len(counts.gold)
@@ -151,19 +151,23 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[Line, Seen]):
             middle, gap = cut_better(
                 everybody, params.middle, params.gap, self.grid, np.append(bias, 0.0), scale
             )
-            params = Line(middle, gap, bias, log_precision, params.place)
+            params = Line(middle, gap, bias, log_precision, params.position)
         return params
 
     def log_prior(self, params: Line) -> float:
         return -0.5 * sum(float(one @ one) for one in params[:4])
 
-    def n_numbers(self, said: Annotations) -> int:
-        cells = said.n_annotators * said.n_classes * max(self.nodes, said.n_classes)
-        return super().n_numbers(said) + said.n_items * self.nodes + 4 * cells
+    def n_numbers(self, annotations: Annotations) -> int:
+        cells = (
+            annotations.n_annotators
+            * annotations.n_classes
+            * max(self.nodes, annotations.n_classes)
+        )
+        return super().n_numbers(annotations) + annotations.n_items * self.nodes + 4 * cells
 
     def confusion(self, params: Line) -> Floats:
-        places = share(self.truth(params.cuts) * self.weight)  # (true class, node)
-        return share((self.chance(params) @ places.T).swapaxes(1, 2))
+        positions = share(self.truth(params.cuts) * self.weight)  # (true class, node)
+        return share((self.chance(params) @ positions.T).swapaxes(1, 2))
 
     def quality(self, params: Line, agreement: Floats) -> Floats:
         prior = self.truth(params.cuts) @ self.weight

@@ -38,10 +38,12 @@ class Thresholds(NamedTuple):
         """Return the parameters of one threshold."""
         return Confusion(self.log_prior[threshold], self.log_given[threshold])
 
-    def seat(self, seats: Integers, n_items: int) -> Thresholds:
+    def reindex(self, indices: Integers, n_items: int) -> Thresholds:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
-        seated = [self.at(place).seat(seats, n_items) for place in range(len(self.log_prior))]
-        return _together(seated, len(seats))
+        seated = [
+            self.at(position).reindex(indices, n_items) for position in range(len(self.log_prior))
+        ]
+        return _together(seated, len(indices))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +66,8 @@ class OrdinalSplit(Aggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
-    >>> OrdinalSplit().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001122123")
+    >>> OrdinalSplit().fit(annotations).labels.tolist()
     ['0', '2', '2']
     """
 
@@ -77,8 +79,8 @@ class OrdinalSplit(Aggregator):
     decision: Decision = "class"
 
     def infer(self, fit: Fit) -> Aggregation:
-        runs = [self._question.infer(_above(fit, place)) for place in _thresholds(fit)]
-        params = _together([run.params for run in runs], fit.said.n_annotators)
+        runs = [self._question.infer(_above(fit, position)) for position in _thresholds(fit)]
+        params = _together([run.params for run in runs], fit.annotations.n_annotators)
         posterior = _differences(fit, [run.posterior for run in runs])
         label = decide(posterior, self.decision)
         return self.conclude(
@@ -91,11 +93,11 @@ class OrdinalSplit(Aggregator):
         )
 
     def judge(self, fit: Fit, params: Thresholds) -> tuple[Floats, Integers]:
-        beliefs = [
-            self._question.judge(_above(fit, place), params.at(place))[0]
-            for place in _thresholds(fit)
+        posteriors = [
+            self._question.judge(_above(fit, position), params.at(position))[0]
+            for position in _thresholds(fit)
         ]
-        posterior = _differences(fit, beliefs)
+        posterior = _differences(fit, posteriors)
         return posterior, decide(posterior, self.decision)
 
     def confusion(self, params: Thresholds) -> Floats:
@@ -110,8 +112,11 @@ class OrdinalSplit(Aggregator):
         prior = classes_from(np.exp(params.log_prior[:, 1]))
         return np.einsum("t,att->a", prior, self.confusion(params))
 
-    def n_numbers(self, said: Annotations) -> int:
-        return super().n_numbers(said) * 3 + 8 * said.n_annotators * said.n_classes**2
+    def n_numbers(self, annotations: Annotations) -> int:
+        return (
+            super().n_numbers(annotations) * 3
+            + 8 * annotations.n_annotators * annotations.n_classes**2
+        )
 
     @property
     def _question(self) -> DawidSkene:
@@ -153,18 +158,18 @@ def falling(values: Floats) -> Floats:
 
 
 def _thresholds(fit: Fit) -> range:
-    return range(fit.said.n_classes - 1)
+    return range(fit.annotations.n_classes - 1)
 
 
 def _above(fit: Fit, threshold: int) -> Fit:
     """Return the question whether items are above a threshold, as a fit of its own."""
-    said, gold = fit.said, fit.gold
+    annotations, gold = fit.annotations, fit.gold
     question = Annotations(
-        index=said.index,
-        annotator=said.annotator,
-        label=(said.label > threshold).astype(np.uint8),
-        items=said.items,
-        annotators=said.annotators,
+        index=annotations.index,
+        annotator=annotations.annotator,
+        label=(annotations.label > threshold).astype(np.uint8),
+        items=annotations.items,
+        annotators=annotations.annotators,
         classes=numbered(2),
     )
     if gold is not None:
@@ -174,13 +179,13 @@ def _above(fit: Fit, threshold: int) -> Fit:
         above = fit.start[:, threshold + 1 :].sum(axis=1)
         start = np.stack([1 - above, above], axis=1)
     parts = question.parts([(part.start, part.stop) for part in fit.parts], gold)
-    return replace(fit, said=question, parts=parts, gold=gold, start=start)
+    return replace(fit, annotations=question, parts=parts, gold=gold, start=start)
 
 
-def _differences(fit: Fit, beliefs: list[Floats]) -> Floats:
+def _differences(fit: Fit, posteriors: list[Floats]) -> Floats:
     """Return the posterior from the beliefs (item, above) at every threshold."""
-    above = [belief[:, 1:] for belief in beliefs]
-    return classes_from(np.concatenate([np.empty((fit.said.n_items, 0)), *above], axis=1))
+    above = [posterior[:, 1:] for posterior in posteriors]
+    return classes_from(np.concatenate([np.empty((fit.annotations.n_items, 0)), *above], axis=1))
 
 
 def _together(each: list[Confusion], n_annotators: int) -> Thresholds:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._names import as_names
-from .._relation import Array, Floats, Integers, places
+from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations
 from ..errors import MethodError
 from ..params import Count, NonNegative, Probability
@@ -47,10 +47,10 @@ class Experience(NamedTuple):
     share: Floats  # (item): the same as a share of all weight on the item
     valid: Truths  # (item)
 
-    def seat(self, seats: Integers, n_items: int) -> Experience:
+    def reindex(self, indices: Integers, n_items: int) -> Experience:
         """Return the same for other annotators, by their places here; -1 is somebody new."""
         known = (self.weight, self.experience, self.accuracy)
-        weight, experience, accuracy = (np.append(value, value.mean())[seats] for value in known)
+        weight, experience, accuracy = (np.append(value, value.mean())[indices] for value in known)
         unknown = np.full(n_items, np.nan)
         valid = np.zeros(n_items, dtype=bool)
         return Experience(weight, experience, accuracy, unknown, unknown, valid)
@@ -101,8 +101,8 @@ class Plantnet(Aggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabb", "xyzxy", ["oak", "oak", "oak", "elm", "elm"])
-    >>> Plantnet().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", ["oak", "oak", "oak", "elm", "elm"])
+    >>> Plantnet().fit(annotations).labels.tolist()
     ['oak', None]
     """
 
@@ -128,9 +128,9 @@ class Plantnet(Aggregator):
 
     def infer(self, fit: Fit) -> Aggregation:
         ballot = self._ballot(fit)
-        experience = np.zeros(fit.said.n_annotators)
-        author = self._author(fit.said)
-        n_items = max(int((fit.said.labels_per_item > 0).sum()), 1)
+        experience = np.zeros(fit.annotations.n_annotators)
+        author = self._author(fit.annotations)
+        n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
         for done in range(1, max(self.max_iter, _LEAST) + 1):
             vote = self._vote(ballot, self.weight(experience))
             now = self._experience(ballot, vote, author)
@@ -140,7 +140,7 @@ class Plantnet(Aggregator):
                 break
         weight = self.weight(experience)
         vote = self._vote(ballot, weight)
-        posterior = ballot.belief(vote.score)
+        posterior = ballot.posterior(vote.score)
         record = record_against(fit, posterior)
         accuracy = record.average_others(record.accuracy)
         params = Experience(
@@ -153,7 +153,7 @@ class Plantnet(Aggregator):
     def judge(self, fit: Fit, params: Experience) -> tuple[Floats, Integers]:
         ballot = self._ballot(fit)
         vote = self._vote(ballot, params.weight)
-        return ballot.belief(vote.score), self._decide(vote)
+        return ballot.posterior(vote.score), self._decide(vote)
 
     def quality(self, params: Experience, agreement: Floats) -> Floats:
         return params.accuracy
@@ -165,11 +165,11 @@ class Plantnet(Aggregator):
 
     def _vote(self, ballot: _Ballot, weight: Floats) -> _Vote:
         """Return what the weighted votes say of every item."""
-        each = weight[ballot.said.annotator]
+        each = weight[ballot.annotations.annotator]
         if self.ai != "worker":
             each = np.where(ballot.machine, ballot.loud * self.ai_weight, each)
         score = np.bincount(ballot.cell, each, len(ballot.cell_item)).astype(float)
-        n_items = ballot.said.n_items
+        n_items = ballot.annotations.n_items
         best, total = np.zeros(n_items), np.bincount(ballot.cell_item, score, n_items)
         np.maximum.at(best, ballot.cell_item, score)
         leads = score >= (best - TIE * np.maximum(best, 1))[ballot.cell_item]
@@ -178,7 +178,7 @@ class Plantnet(Aggregator):
         led = np.flatnonzero(leads)[::-1]
         first[ballot.cell_item[led]] = ballot.cell_label[led]  # the first one is written last
         if self.ai == "invalidating":
-            against = ballot.machine & (ballot.said.label != first[ballot.item])
+            against = ballot.machine & (ballot.annotations.label != first[ballot.item])
             total = total + self.ai_weight * np.bincount(ballot.item, against, n_items)
         shared = best / np.where(total > 0, total, 1)
         known = ballot.gold >= 0
@@ -189,8 +189,8 @@ class Plantnet(Aggregator):
 
     def _experience(self, ballot: _Ballot, vote: _Vote, author: Integers) -> Floats:
         """Return how many classes every annotator knows."""
-        right = ballot.said.label == vote.label[ballot.item]
-        own = author[ballot.item] == ballot.said.annotator
+        right = ballot.annotations.label == vote.label[ballot.item]
+        own = author[ballot.item] == ballot.annotations.annotator
         seen = ballot.known(right & own & vote.valid[ballot.item])
         voted = ballot.known(right & ~own) & ~seen
         further = np.round(self.taxa_votes_weight * ballot.by_annotator(voted))
@@ -199,27 +199,29 @@ class Plantnet(Aggregator):
     def _decide(self, vote: _Vote) -> Integers:
         return vote.first if self.output_unvalidated else np.where(vote.valid, vote.first, -1)
 
-    def _author(self, said: Annotations) -> Integers:
+    def _author(self, annotations: Annotations) -> Integers:
         """Return the annotator whose item it is, -1 where that is not known: (item)."""
-        author = np.full(said.n_items, -1)
+        author = np.full(annotations.n_items, -1)
         if self.authors:
             from ..readers.side_tables import read_authors
 
             named = read_authors(self.authors)
-            item = places(as_names(named.keys()), said.items)
-            author[item[item >= 0]] = places(as_names(named.values()), said.annotators)[item >= 0]
+            item = indices_of(as_names(named.keys()), annotations.items)
+            author[item[item >= 0]] = indices_of(as_names(named.values()), annotations.annotators)[
+                item >= 0
+            ]
         return author
 
     def _ballot(self, fit: Fit) -> _Ballot:
-        said = fit.said
-        machine = said.annotators[said.annotator] == self.ai_annotator
+        annotations = fit.annotations
+        machine = annotations.annotators[annotations.annotator] == self.ai_annotator
         loud = machine & (self.ai in ("fixed", "confident"))
         if self.ai == "confident":
-            loud &= self._sure(said)[said.item]
-        gold = np.full(said.n_items, -1) if fit.gold is None else fit.gold
-        return _Ballot.of(said, gold, machine, loud)
+            loud &= self._sure(annotations)[annotations.item]
+        gold = np.full(annotations.n_items, -1) if fit.gold is None else fit.gold
+        return _Ballot.of(annotations, gold, machine, loud)
 
-    def _sure(self, said: Annotations) -> Truths:
+    def _sure(self, annotations: Annotations) -> Truths:
         """Return where the machine's score is high enough: (item)."""
         from ..readers.side_tables import read_scores
 
@@ -228,7 +230,7 @@ class Plantnet(Aggregator):
                 "ai = 'confident' needs scores: write plantnet[ai=confident,scores=…]"
             )
         found = read_scores(self.scores)
-        score = np.array([found.get(name, -np.inf) for name in said.items.tolist()])
+        score = np.array([found.get(name, -np.inf) for name in annotations.items.tolist()])
         return score >= self.threshold_scores
 
 
@@ -249,7 +251,7 @@ class _Vote(NamedTuple):
 class _Ballot(NamedTuple):
     """The annotations by item and class, cells, and by annotator and class, what they may know."""
 
-    said: Annotations
+    annotations: Annotations
     gold: Integers  # (item)
     machine: Truths  # (annotation): whether a machine said it
     loud: Truths  # (annotation): whether that counts with a fixed weight
@@ -261,15 +263,15 @@ class _Ballot(NamedTuple):
     pair_annotator: Integers  # (pair)
 
     @classmethod
-    def of(cls, said: Annotations, gold: Integers, machine: Truths, loud: Truths) -> _Ballot:
+    def of(cls, annotations: Annotations, gold: Integers, machine: Truths, loud: Truths) -> _Ballot:
         """Return the ballot of annotations."""
-        item, n_classes = said.item, said.n_classes
-        cells, cell = np.unique(item * np.int64(n_classes) + said.label, return_inverse=True)
+        item, n_classes = annotations.item, annotations.n_classes
+        cells, cell = np.unique(item * np.int64(n_classes) + annotations.label, return_inverse=True)
         pairs, pair = np.unique(
-            said.annotator * np.int64(n_classes) + said.label, return_inverse=True
+            annotations.annotator * np.int64(n_classes) + annotations.label, return_inverse=True
         )
         return cls(
-            said,
+            annotations,
             gold,
             machine,
             loud,
@@ -286,11 +288,11 @@ class _Ballot(NamedTuple):
 
     def by_annotator(self, pairs: Truths) -> Floats:
         """Return how many pairs every annotator has."""
-        count = np.bincount(self.pair_annotator[pairs], minlength=self.said.n_annotators)
+        count = np.bincount(self.pair_annotator[pairs], minlength=self.annotations.n_annotators)
         return count.astype(float)
 
-    def belief(self, score: Floats) -> Floats:
+    def posterior(self, score: Floats) -> Floats:
         """Return shares of the weight that cells have: (item, class)."""
-        belief = np.zeros((self.said.n_items, self.said.n_classes))
-        belief[self.cell_item, self.cell_label] = score
-        return share(belief)
+        posterior = np.zeros((self.annotations.n_items, self.annotations.n_classes))
+        posterior[self.cell_item, self.cell_label] = score
+        return share(posterior)

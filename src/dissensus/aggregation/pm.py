@@ -30,8 +30,8 @@ class Pm(Crh):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110010")
-    >>> Pm().fit(said).params.weight.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbbccc", "xyzxyzxyz", "001110010")
+    >>> Pm().fit(annotations).params.weight.round(2).tolist()
     [27.63, 0.69, 0.0]
     """
 

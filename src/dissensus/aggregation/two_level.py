@@ -46,8 +46,8 @@ class TwoLevel(Bcc):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> TwoLevel().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> TwoLevel().fit(annotations).labels.tolist()
     ['0', '1']
     """
 
@@ -75,7 +75,7 @@ class TwoLevel(Bcc):
     def infer(self, fit: Fit) -> Aggregation:
         result = super().infer(fit)
         parts = fit.engine.each(partial(self.believe_levels, params=result.params), fit.parts)
-        level = np.concatenate([np.empty((0, 2 * fit.said.n_classes)), *parts])
+        level = np.concatenate([np.empty((0, 2 * fit.annotations.n_classes)), *parts])
         return replace(result, params=result.params._replace(level=level))
 
     def chances(self, params: Beliefs, item: Array, annotator: Array) -> Floats:
@@ -84,13 +84,13 @@ class TwoLevel(Bcc):
 
     def learn(self, part: Part, start: Floats | None) -> Counts:
         votes = share(part.votes)
-        belief = votes if start is None else start[part.start : part.stop]
+        posterior = votes if start is None else start[part.start : part.stop]
         best = votes.max(axis=1, keepdims=True)
         agreed = (part.n_classes * best - 1) / max(part.n_classes - 1, 1)  # 0 at chance, 1 if all
-        easy = belief * agreed
-        _, posterior = self.weigh(logs(np.hstack([easy, belief - easy])), part.allowed)
+        easy = posterior * agreed
+        _, posterior = self.weigh(logs(np.hstack([easy, posterior - easy])), part.allowed)
         posterior[part.blank] = 0.0
         return self.counts(part, posterior)
 
-    def n_numbers(self, said: Annotations) -> int:
-        return 2 * super().n_numbers(said)
+    def n_numbers(self, annotations: Annotations) -> int:
+        return 2 * super().n_numbers(annotations)

@@ -37,8 +37,8 @@ class TwoThirds(VoteAggregator):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbc", "xyzxyx", ["dog", "dog", "cat"] * 2)
-    >>> TwoThirds().fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbc", "xyzxyx", ["dog", "dog", "cat"] * 2)
+    >>> TwoThirds().fit(annotations).labels.tolist()
     ['dog', 'dog', None]
     """
 
@@ -48,6 +48,6 @@ class TwoThirds(VoteAggregator):
     least_labels: Count = 2
 
     def decide(self, fit: Fit, posterior: Floats) -> Integers:
-        enough = fit.said.labels_per_item >= self.least_labels
+        enough = fit.annotations.labels_per_item >= self.least_labels
         enough &= posterior.max(axis=1) >= self.least_share - TIE
         return np.where(enough, first_best(posterior), -1)

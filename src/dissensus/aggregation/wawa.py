@@ -24,8 +24,8 @@ class Wawa(WeightedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Wawa().fit(said).quality.round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Wawa().fit(annotations).quality.round(2).tolist()
     [1.0, 1.0, 0.0]
     """
 

@@ -32,8 +32,8 @@ class Wds(DawidSkene):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001111")
-    >>> Wds().fit(said).posterior.round(1).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001111")
+    >>> Wds().fit(annotations).posterior.round(1).tolist()
     [[0.7, 0.3], [0.0, 1.0]]
     """
 

@@ -39,8 +39,8 @@ class Weighted(WeightedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Weighted.of({"x": 1, "y": 1, "z": 3}).fit(said).labels.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Weighted.of({"x": 1, "y": 1, "z": 3}).fit(annotations).labels.tolist()
     ['1', '0']
     """
 
@@ -59,7 +59,7 @@ class Weighted(WeightedVote):
         given = self._given()
         mean = sum(given.values()) / len(given) if given else 1.0
         others = mean if self.default is None else self.default
-        names = fit.said.annotators.tolist()
+        names = fit.annotations.annotators.tolist()
         weight = np.array([given.get(name, others) for name in names], dtype=float)
         record = self.record(fit, weight)
         return Found(Weights(weight, record.average_others(record.accuracy)))

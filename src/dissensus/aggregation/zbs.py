@@ -44,8 +44,8 @@ class Zbs(WeightedVote):
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> Zbs().fit(said).params.weight.tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> Zbs().fit(annotations).params.weight.tolist()
     [1.0, 1.0, 0.0]
     """
 
@@ -56,7 +56,7 @@ class Zbs(WeightedVote):
     above: Positive = 1e-5
 
     def weigh(self, fit: Fit) -> Found:
-        skill = np.full(fit.said.n_annotators, 1 / fit.said.n_classes + self.above)
+        skill = np.full(fit.annotations.n_annotators, 1 / fit.annotations.n_classes + self.above)
         step, record = self.step, self.record(fit)
         for turn in range(1, self.max_iter + 1):
             if turn % self.every == 0:

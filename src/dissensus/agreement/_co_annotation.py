@@ -27,34 +27,39 @@ _DENSE = 2**24  # cells up to which pairs are looked up in a full table
 class Meetings:
     """Every two labels of different annotators on one item, added up for pairs of annotators."""
 
-    def __init__(self, said: Annotations, difference: Difference, min_overlap: int = 1) -> None:
-        self.said, self.difference, self.min_overlap = said, difference, min_overlap
-        _, item, annotator = own_votes(said)
-        key = item * max(said.n_annotators, 1) + annotator
-        every = said.item.astype(np.int64) * max(said.n_annotators, 1) + said.annotator
-        repeats = np.diff(np.append(np.searchsorted(every, key), len(said)))
+    def __init__(
+        self, annotations: Annotations, difference: Difference, min_overlap: int = 1
+    ) -> None:
+        self.annotations, self.difference, self.min_overlap = annotations, difference, min_overlap
+        _, item, annotator = own_votes(annotations)
+        key = item * max(annotations.n_annotators, 1) + annotator
+        every = (
+            annotations.item.astype(np.int64) * max(annotations.n_annotators, 1)
+            + annotations.annotator
+        )
+        repeats = np.diff(np.append(np.searchsorted(every, key), len(annotations)))
         self._vote = np.repeat(1 / repeats, repeats)  # (annotation)
-        size = said.labels_per_item.astype(np.int64)
+        size = annotations.labels_per_item.astype(np.int64)
         n_meetings = int((size * (size - 1) // 2).sum())
         if n_meetings > _MOST:
             raise OptionError(
                 f"{n_meetings:,} pairs of labels are too many to look at two by two "
                 f"(at most {_MOST:,}); keep fewer annotators, or take fleiss or alpha"
             )
-        self.one, self.other = np.divmod(self._pairs, max(said.n_annotators, 1))
-        if len(self.one) * said.n_classes > _MOST:
+        self.one, self.other = np.divmod(self._pairs, max(annotations.n_annotators, 1))
+        if len(self.one) * annotations.n_classes > _MOST:
             raise OptionError(
-                f"{len(self.one):,} pairs of annotators with {said.n_classes} classes do not fit "
+                f"{len(self.one):,} pairs of annotators with {annotations.n_classes} classes do not fit "
                 "into memory; keep fewer annotators, or take fleiss or alpha"
             )
 
     def _pieces(self) -> Iterator[tuple[Integers, Integers]]:
         """Yield the two annotations of every meeting, a piece of the items at a time."""
-        index = self.said.index
+        index = self.annotations.index
         size = np.diff(index).astype(np.int64)
         before = np.concatenate([[0], np.cumsum(size * (size - 1) // 2)])
         start = 0
-        while start < self.said.n_items:
+        while start < self.annotations.n_items:
             stop = max(int(np.searchsorted(before, before[start] + _PIECE, "right")) - 1, start + 1)
             row = np.arange(index[start], index[stop])
             item_end = np.repeat(index[start + 1 : stop + 1], size[start:stop])
@@ -62,18 +67,18 @@ class Meetings:
             left = np.repeat(row, follow)
             begin = np.cumsum(follow) - follow
             right = left + 1 + np.arange(len(left)) - np.repeat(begin, follow)
-            apart = self.said.annotator[left] != self.said.annotator[right]
+            apart = self.annotations.annotator[left] != self.annotations.annotator[right]
             yield (left, right) if apart.all() else (left[apart], right[apart])
             start = stop
 
     def _key(self, left: Integers, right: Integers) -> Integers:
-        one, other = (self.said.annotator[side].astype(np.int64) for side in (left, right))
-        return one * self.said.n_annotators + other  # sorted by annotator: one < other
+        one, other = (self.annotations.annotator[side].astype(np.int64) for side in (left, right))
+        return one * self.annotations.n_annotators + other  # sorted by annotator: one < other
 
     @cached_property
     def _pairs(self) -> Integers:
         """Keys of the pairs that met, in order."""
-        n = self.said.n_annotators
+        n = self.annotations.n_annotators
         if n * n <= _DENSE:
             met = np.zeros(n * n, dtype=bool)
             for left, right in self._pieces():
@@ -84,25 +89,27 @@ class Meetings:
 
     @cached_property
     def _lookup(self) -> Integers | None:
-        n = self.said.n_annotators
+        n = self.annotations.n_annotators
         if n * n > _DENSE:
             return None
-        place = np.zeros(n * n, dtype=np.int64)
-        place[self._pairs] = np.arange(len(self._pairs))
-        return place
+        position = np.zeros(n * n, dtype=np.int64)
+        position[self._pairs] = np.arange(len(self._pairs))
+        return position
 
     def _added(self, times: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
         """Return overlap, differences, and the labels of both on common items: (pair[, class])."""
-        n, k = len(self.one), self.said.n_classes
+        n, k = len(self.one), self.annotations.n_classes
         overlap, apart = np.zeros((2, n))
         sides = np.zeros((2, n * k))
-        item = self.said.item if times is not None else None
+        item = self.annotations.item if times is not None else None
         for left, right in self._pieces():
             pair = self._pair_of(left, right)
             vote = self._vote[left] * self._vote[right]
             if times is not None and item is not None:
                 vote = vote * times[item[left]]
-            labels: list[Array] = [self.said.label[side].astype(np.int64) for side in (left, right)]
+            labels: list[Array] = [
+                self.annotations.label[side].astype(np.int64) for side in (left, right)
+            ]
             overlap += np.bincount(pair, vote, n)
             apart += np.bincount(pair, vote * self.difference.cells(*labels), n)
             for side, label in zip(sides, labels, strict=True):
@@ -157,11 +164,11 @@ class Meetings:
             base = np.where(known, apart / chance, 0)
             slope = np.where(known, overlap / chance, 0)
         n_values = int((~np.isnan(self.values(measure)[0])).sum())
-        out = np.zeros(self.said.n_items)
-        item = self.said.item
+        out = np.zeros(self.annotations.n_items)
+        item = self.annotations.item
         for left, right in self._pieces():
             pair = self._pair_of(left, right)
-            one, other = (self.said.label[side].astype(np.int64) for side in (left, right))
+            one, other = (self.annotations.label[side].astype(np.int64) for side in (left, right))
             both = (overlap * base)[pair]
             with np.errstate(invalid="ignore", divide="ignore"):
                 expected = left_chance[pair, one] + right_chance[pair, other]

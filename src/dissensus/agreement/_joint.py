@@ -30,7 +30,7 @@ class Panel:
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     chosen
         The measures.
@@ -48,7 +48,7 @@ class Panel:
 
     def __init__(
         self,
-        said: Annotations,
+        annotations: Annotations,
         chosen: Sequence[Measure],
         *,
         level: Wish = "nominal",
@@ -57,8 +57,10 @@ class Panel:
         by_item: bool = False,
         votes: Votes | None = None,
     ) -> None:
-        labelled = said.labels_per_item > 0
-        self.said = said if labelled.all() else said.take(np.flatnonzero(labelled))
+        labelled = annotations.labels_per_item > 0
+        self.annotations = (
+            annotations if labelled.all() else annotations.take(np.flatnonzero(labelled))
+        )
         self.chosen = tuple(chosen)
         self._ranked = isinstance(level, str) and level == "ordinal"
         self._level, self._weights, self._min_overlap = level, weights, min_overlap
@@ -68,10 +70,10 @@ class Panel:
     def _difference(self, kind: str) -> Difference:
         """Return the difference behind alpha, the weighted measures, or those without weights."""
         if kind == "plain":
-            return create_difference("nominal", self.said.classes)
+            return create_difference("nominal", self.annotations.classes)
         if kind == "alpha" or self._weights is None:
-            return create_difference(self._level, self.said.classes)
-        return weights_to_difference(self._weights, self.said.classes)
+            return create_difference(self._level, self.annotations.classes)
+        return weights_to_difference(self._weights, self.annotations.classes)
 
     @property
     def weighting(self) -> Difference:
@@ -87,7 +89,7 @@ class Panel:
     def _terms(self) -> dict[str, Terms]:
         """The terms of every kind of difference that is needed."""
         kinds = {self._kind(one) for one in self.chosen if not one.by_pairs}
-        votes = count_votes(self.said) if self._votes is None else self._votes
+        votes = count_votes(self.annotations) if self._votes is None else self._votes
         if not self._by_item:
             votes = votes.distinct()
         made: dict[str, Terms] = {}
@@ -103,20 +105,20 @@ class Panel:
 
     @cached_property
     def _meetings(self) -> Meetings:
-        return Meetings(self.said, self._difference("weighted"), self._min_overlap)
+        return Meetings(self.annotations, self._difference("weighted"), self._min_overlap)
 
     @cached_property
     def _given(self) -> sparse.csr_array[Any, Any]:
         """What annotators said: (annotator and class, item)."""
-        said = self.said.part(0, self.said.n_items).said
-        return sparse.csr_array(said.T.tocsr())
+        whole = self.annotations.part(0, self.annotations.n_items)
+        return sparse.csr_array(whole.labels.T.tocsr())
 
     @property
     def times(self) -> Integers:
         """How many items every row stands for; weights are given for rows."""
         if self._terms:
             return next(iter(self._terms.values())).votes.times
-        return np.ones(self.said.n_items, dtype=np.int64)
+        return np.ones(self.annotations.n_items, dtype=np.int64)
 
     @property
     def by_pairs(self) -> bool:
@@ -131,7 +133,7 @@ class Panel:
     @cached_property
     def values(self) -> Floats:
         """The measures on the items as they are: (measure)."""
-        if not len(self.said):
+        if not len(self.annotations):
             return np.full(len(self.chosen), np.nan)
         sums = {kind: terms.total for kind, terms in self._terms.items()}
         return self._worked_out(sums, None)[:, 0]
@@ -171,9 +173,11 @@ class Panel:
 
     def _annotator_shares(self, weights: Floats | None) -> Floats:
         """Return the shares of classes for every annotator: (annotator, weighting, class)."""
-        times = np.ones((1, self.said.n_items)) if weights is None else weights
+        times = np.ones((1, self.annotations.n_items)) if weights is None else weights
         given = self._given @ np.ascontiguousarray(times.T)
-        given = given.reshape(self.said.n_annotators, self.said.n_classes, -1).swapaxes(1, 2)
+        given = given.reshape(
+            self.annotations.n_annotators, self.annotations.n_classes, -1
+        ).swapaxes(1, 2)
         with np.errstate(invalid="ignore"):
             return given / given.sum(axis=-1, keepdims=True)
 
@@ -196,21 +200,21 @@ class Panel:
 
     def without_each(self) -> Floats:
         """Return the measures without one annotator: (measure, annotator)."""
-        out = np.full((len(self.chosen), self.said.n_annotators), np.nan)
+        out = np.full((len(self.chosen), self.annotations.n_annotators), np.nan)
         for kind, terms in self._terms.items():
-            for who, sums in without_each(self.said, terms.difference, terms.with_pairs):
-                for place, one in enumerate(self.chosen):
+            for who, sums in without_each(self.annotations, terms.difference, terms.with_pairs):
+                for position, one in enumerate(self.chosen):
                     if one.by_pairs or self._kind(one) != kind:
                         continue
                     if one.formula is None:
-                        out[place, who] = self._conger_without(sums, who)
+                        out[position, who] = self._conger_without(sums, who)
                         continue
                     ranked = self._ranked and kind == "alpha"
                     formula = of.ordinal_alpha if ranked else one.formula
-                    out[place, who] = formula(sums, terms.difference)
-        for place, one in enumerate(self.chosen):
+                    out[position, who] = formula(sums, terms.difference)
+        for position, one in enumerate(self.chosen):
             if one.by_pairs:
-                out[place] = self._pairs_without(one.name)
+                out[position] = self._pairs_without(one.name)
         return out
 
     def _conger_without(self, sums: Any, who: slice) -> Floats:
@@ -227,7 +231,7 @@ class Panel:
         return of.corrected(of.seen(sums), expected)
 
     def _pairs_without(self, name: str) -> Floats:
-        met, n = self._meetings, self.said.n_annotators
+        met, n = self._meetings, self.annotations.n_annotators
         value = met.values(name)[0]
         kept = ~np.isnan(value)
         total, count = np.full(n, value[kept].sum()), np.full(n, kept.sum())

@@ -30,7 +30,7 @@ def _about_pairs(panel: Panel, min_overlap: int) -> list[str]:
 
 
 def notes_on(
-    said: Annotations,
+    annotations: Annotations,
     estimates: Sequence[Estimate],
     level: Wish,
     weights: Wish | None,
@@ -42,23 +42,25 @@ def notes_on(
     value = {one.measure: one.value for one in estimates}
     beyond = [(n, v) for n, v in value.items() if n in ("alpha", "fleiss", "cohen", "conger")]
     if beyond and value.get("percent", 0) >= _HIGH and beyond[0][1] < _LOW:
-        most = np.bincount(said.label, minlength=said.n_classes)
+        most = np.bincount(annotations.label, minlength=annotations.n_classes)
         out.append(
             f"{value['percent']:.0%} of pairs agree, but {beyond[0][0]} is {beyond[0][1]:.2f}: "
-            f"{most.max() / most.sum():.0%} of labels are {said.classes[most.argmax()]}, so chance "
+            f"{most.max() / most.sum():.0%} of labels are {annotations.classes[most.argmax()]}, so chance "
             "alone would agree often; read ac1 beside it"
         )
     named = {one for one in (level, weights) if isinstance(one, str)}
     if named & {"interval", "ratio", "linear", "quadratic", "circular", "bipolar"}:
-        if class_values(said.classes)[1]:
+        if class_values(annotations.classes)[1]:
             out.append("classes are not all numbers, so each stands for its place: 1, 2, 3 …")
-    elif "ordinal" in named and class_values(said.classes)[1]:
-        told = ", ".join(said.classes[:6].tolist()) + (" …" if said.n_classes > 6 else "")
+    elif "ordinal" in named and class_values(annotations.classes)[1]:
+        told = ", ".join(annotations.classes[:6].tolist()) + (
+            " …" if annotations.n_classes > 6 else ""
+        )
         out.append(f"classes are taken in this order: {told}; another with classes")
-    alone = int((said.labels_per_item == 1).sum())
+    alone = int((annotations.labels_per_item == 1).sum())
     if alone:
         out.append(
-            f"{alone} of {said.n_items} items have one label only, so nobody can agree there"
+            f"{alone} of {annotations.n_items} items have one label only, so nobody can agree there"
         )
     for one in estimates:
         if one.dropped:

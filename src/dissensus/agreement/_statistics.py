@@ -168,19 +168,19 @@ class Terms:
 
 
 def without_each(
-    said: Annotations, difference: Difference, with_pairs: bool = False
+    annotations: Annotations, difference: Difference, with_pairs: bool = False
 ) -> Iterator[tuple[slice, Sums]]:
     """Yield the sums without one annotator, for a range of annotators at a time.
 
     Only items that somebody labelled change, so the cost is the labels beside every label.
     """
-    all_votes = count_votes(said)
+    all_votes = count_votes(annotations)
     whole = Terms(all_votes, difference, with_pairs)
-    own, item, annotator = own_votes(said)
+    own, item, annotator = own_votes(annotations)
     n_columns = whole.total.columns.shape[1]
     step = max(_CELLS * 4 // n_columns, 1)
-    for first in range(0, said.n_annotators, step):
-        last = min(first + step, said.n_annotators)
+    for first in range(0, annotations.n_annotators, step):
+        last = min(first + step, annotations.n_annotators)
         change = np.zeros((last - first, n_columns))
         mine = np.flatnonzero((annotator >= first) & (annotator < last))
         few = max(_CELLS // (4 * min(n_columns, _FULL)), 1)
@@ -200,18 +200,18 @@ def without_each(
             )
             added = whose @ (new - old)
             change += added if isinstance(added, np.ndarray) else added.toarray()
-        yield slice(first, last), Sums(whole.total.columns + change, said.n_classes)
+        yield slice(first, last), Sums(whole.total.columns + change, annotations.n_classes)
 
 
-def own_votes(said: Annotations) -> tuple[sparse.csr_array[Any, Any], Any, Any]:
+def own_votes(annotations: Annotations) -> tuple[sparse.csr_array[Any, Any], Any, Any]:
     """Return what every annotator said on every item they labelled, with item and annotator."""
-    item, annotator = said.item.astype(np.int64), said.annotator.astype(np.int64)
-    new = np.ones(len(said), dtype=bool)
+    item, annotator = annotations.item.astype(np.int64), annotations.annotator.astype(np.int64)
+    new = np.ones(len(annotations), dtype=bool)
     new[1:] = (np.diff(item) != 0) | (np.diff(annotator) != 0)
-    begin = np.append(np.flatnonzero(new), len(said))
+    begin = np.append(np.flatnonzero(new), len(annotations))
     own: sparse.csr_array[Any, Any] = sparse.csr_array(
-        (np.ones(len(said)), said.label.astype(np.int64), begin),
-        shape=(len(begin) - 1, said.n_classes),
+        (np.ones(len(annotations)), annotations.label.astype(np.int64), begin),
+        shape=(len(begin) - 1, annotations.n_classes),
     )
     own.sum_duplicates()
     return own, item[new], annotator[new]

@@ -96,25 +96,25 @@ class Votes:
         cells = mark[self.table.indices] * self.table.data.astype(np.uint64)
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
         name = total[self.table.indptr[1:]] - total[self.table.indptr[:-1]]
-        _, first, place = np.unique(name, return_index=True, return_inverse=True)
-        times = np.bincount(place, self.times, minlength=len(first)).astype(np.int64)
+        _, first, position = np.unique(name, return_index=True, return_inverse=True)
+        times = np.bincount(position, self.times, minlength=len(first)).astype(np.int64)
         return Votes(self.table[first], times)
 
 
-def count_votes(said: Annotations) -> Votes:
+def count_votes(annotations: Annotations) -> Votes:
     """Return the counts of every item, also of those without labels."""
-    width = said.n_classes
-    cell = np.repeat(np.arange(said.n_items) * np.int64(width), said.labels_per_item)
-    cell += said.label
-    times = np.ones(said.n_items, dtype=np.int64)
-    if said.n_items * width <= _ROOM * len(said):
-        counts = np.bincount(cell, minlength=said.n_items * width)
-        return Votes(counts.reshape(said.n_items, width).astype(np.float64), times)
+    width = annotations.n_classes
+    cell = np.repeat(np.arange(annotations.n_items) * np.int64(width), annotations.labels_per_item)
+    cell += annotations.label
+    times = np.ones(annotations.n_items, dtype=np.int64)
+    if annotations.n_items * width <= _ROOM * len(annotations):
+        counts = np.bincount(cell, minlength=annotations.n_items * width)
+        return Votes(counts.reshape(annotations.n_items, width).astype(np.float64), times)
     cells, counts = np.unique(cell, return_counts=True)
     row, label = np.divmod(cells, max(width, 1))
-    index = np.zeros(said.n_items + 1, dtype=np.int64)
-    np.cumsum(np.bincount(row, minlength=said.n_items), out=index[1:])
+    index = np.zeros(annotations.n_items + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=annotations.n_items), out=index[1:])
     table: sparse.csr_array[Any, Any] = sparse.csr_array(
-        (counts.astype(np.float64), label, index), shape=(said.n_items, width)
+        (counts.astype(np.float64), label, index), shape=(annotations.n_items, width)
     )
     return Votes(table, times)

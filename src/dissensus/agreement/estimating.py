@@ -42,7 +42,7 @@ class How(NamedTuple):
 
 
 def agree(
-    said: Annotations | Numbers,
+    annotations: Annotations | Numbers,
     measures: Sequence[str] | str | None = None,
     *,
     level: Wish | None = None,
@@ -61,7 +61,7 @@ def agree(
 
     Parameters
     ----------
-    said
+    annotations
         Annotations, or numbers.
     measures
         Names of measures; by default percent, alpha, Fleiss' kappa and AC1, for numbers alpha.
@@ -82,8 +82,8 @@ def agree(
 
     Examples
     --------
-    >>> said = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 1, 1], [1, 2, 2]])
-    >>> found = agree(said, ["percent", "alpha"], resamples=0)
+    >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 1, 1], [1, 2, 2]])
+    >>> found = agree(annotations, ["percent", "alpha"], resamples=0)
     >>> [(one.measure, round(one.value, 3)) for one in found.estimates], found.word
     ([('percent', 0.733), ('alpha', 0.5)], 'moderate')
     """
@@ -93,20 +93,20 @@ def agree(
     if by is not None and multiple:
         raise OptionError("several options are already broken down: leave out `by`")
     if level is None:
-        level = "interval" if isinstance(said, Numbers) else "nominal"
+        level = "interval" if isinstance(annotations, Numbers) else "nominal"
     if isinstance(level, str) and level not in (*LEVELS, "circular", "bipolar"):
         raise OptionError(f"no level {level!r}; there are {', '.join(LEVELS)}, circular, bipolar")
-    usual = ("alpha",) if isinstance(said, Numbers) else USUAL
+    usual = ("alpha",) if isinstance(annotations, Numbers) else USUAL
     names = (measures,) if isinstance(measures, str) else tuple(measures or usual)
     chosen = list({one.name: one for one in map(find_measure, names)}.values())
-    if isinstance(said, Numbers):
-        said = as_classes(said)
-    if not len(said):
+    if isinstance(annotations, Numbers):
+        annotations = as_classes(annotations)
+    if not len(annotations):
         raise DataError("there are no labels, so nobody can agree")
     how = How(resamples, confidence, interval, seed, progress or (lambda _done, _all: None))
     parts: Sequence[ClassAgreement | AnnotatorAgreement | ItemAgreement] = ()
     if multiple:
-        options = split_options(said, mark)
+        options = split_options(annotations, mark)
         if not options:
             raise DataError("no label names an option")
         panels = [
@@ -116,15 +116,15 @@ def agree(
         counts = [int((one.label == 1).sum()) for one in options.values()]
         parts = list(map(ClassAgreement, options, counts, each))
     else:
-        panel = Panel(said, chosen, level=level, weights=weights, min_overlap=min_overlap)
+        panel = Panel(annotations, chosen, level=level, weights=weights, min_overlap=min_overlap)
         panels = [panel]
         estimates = estimated(panels, how)[0]
     if by == "class":
-        parts = _by_class(said, chosen, how)
+        parts = _by_class(annotations, chosen, how)
     elif by == "annotator":
-        parts = _by_annotator(said, panel)
+        parts = _by_annotator(annotations, panel)
     elif by == "item":
-        parts = _by_item(said, panel)
+        parts = _by_item(annotations, panel)
     value = {one.measure: one.value for one in estimates}
     told = [value[name] for name in ("alpha", *value) if name in value and name != "percent"]
     return Agreement(
@@ -133,15 +133,15 @@ def agree(
         parts=tuple(parts),
         level=level if isinstance(level, str) else "given differences",
         weights=weights if isinstance(weights, str) or weights is None else "given weights",
-        n_items=said.n_items,
-        n_annotators=said.n_annotators,
-        n_labels=len(said),
-        n_paired=int((said.labels_per_item > 1).sum()),
+        n_items=annotations.n_items,
+        n_annotators=annotations.n_annotators,
+        n_labels=len(annotations),
+        n_paired=int((annotations.labels_per_item > 1).sum()),
         resamples=resamples,
         confidence=confidence,
         interval=interval,
         word=in_words(told[0]) if told else "",
-        notes=notes_on(said, estimates, level, weights, panels[0], min_overlap),
+        notes=notes_on(annotations, estimates, level, weights, panels[0], min_overlap),
     )
 
 
@@ -206,18 +206,18 @@ def _estimates(
     how: How,
 ) -> tuple[Estimate, ...]:
     out = []
-    for place, one in enumerate(chosen):
-        middle, known = float(value[place]), float(error[place])
+    for position, one in enumerate(chosen):
+        middle, known = float(value[position]), float(error[position])
         if math.isnan(known) and not math.isnan(middle):
-            known = jackknife_error(left_out[place])
-        if math.isnan(known) and (~np.isnan(drawn[place])).sum() > 1:
-            known = float(np.nanstd(drawn[place], ddof=1))
-        if one.by_pairs and drawn.shape[1] and np.isnan(drawn[place]).all():
+            known = jackknife_error(left_out[position])
+        if math.isnan(known) and (~np.isnan(drawn[position])).sum() > 1:
+            known = float(np.nanstd(drawn[position], ddof=1))
+        if one.by_pairs and drawn.shape[1] and np.isnan(drawn[position]).all():
             low, high = middle + known * ndtri([0.5 - how.confidence / 2, 0.5 + how.confidence / 2])
             out.append(Estimate(one.name, middle, float(low), min(float(high), 1.0), known, 0))
             continue
-        corrected = left_out[place] if how.interval == "bca" else None
-        low, high, dropped = interval_of(middle, drawn[place], how.confidence, corrected)
+        corrected = left_out[position] if how.interval == "bca" else None
+        low, high, dropped = interval_of(middle, drawn[position], how.confidence, corrected)
         out.append(Estimate(one.name, middle, low, high, known, dropped))
     return tuple(out)
 
@@ -229,33 +229,35 @@ def _mean(values: Floats) -> Floats:
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
-def _by_class(said: Annotations, chosen: Sequence[Measure], how: How) -> list[ClassAgreement]:
+def _by_class(
+    annotations: Annotations, chosen: Sequence[Measure], how: How
+) -> list[ClassAgreement]:
     """Return every class that somebody used against the rest."""
-    count = np.bincount(said.label, minlength=said.n_classes)
+    count = np.bincount(annotations.label, minlength=annotations.n_classes)
     out = []
     for label in np.flatnonzero(count).tolist():
         against = Annotations(
-            index=said.index,
-            annotator=said.annotator,
-            label=(said.label == label).astype(np.uint8),
-            items=said.items,
-            annotators=said.annotators,
-            classes=as_names(["rest", said.classes[label]]),
+            index=annotations.index,
+            annotator=annotations.annotator,
+            label=(annotations.label == label).astype(np.uint8),
+            items=annotations.items,
+            annotators=annotations.annotators,
+            classes=as_names(["rest", annotations.classes[label]]),
         )
         estimates = estimated([Panel(against, chosen)], how)[0]
-        out.append(ClassAgreement(said.classes[label], int(count[label]), estimates))
+        out.append(ClassAgreement(annotations.classes[label], int(count[label]), estimates))
     return out
 
 
-def _by_annotator(said: Annotations, panel: Panel) -> list[AnnotatorAgreement]:
+def _by_annotator(annotations: Annotations, panel: Panel) -> list[AnnotatorAgreement]:
     """Return every annotator with a label, those who agree least with others first."""
-    alike = agreement_with_others(said, panel.weighting)
+    alike = agreement_with_others(annotations, panel.weighting)
     without = panel.without_each()
     names = [one.name for one in panel.chosen]
-    count = said.labels_per_annotator
+    count = annotations.labels_per_annotator
     return [
         AnnotatorAgreement(
-            said.annotators[who],
+            annotations.annotators[who],
             int(count[who]),
             float(alike[who]),
             dict(zip(names, without[:, who].tolist(), strict=True)),
@@ -265,9 +267,9 @@ def _by_annotator(said: Annotations, panel: Panel) -> list[AnnotatorAgreement]:
     ]
 
 
-def _by_item(said: Annotations, panel: Panel) -> list[ItemAgreement]:
+def _by_item(annotations: Annotations, panel: Panel) -> list[ItemAgreement]:
     """Return every item, those with least agreement first."""
-    shares = agreement_of_items(said, panel.weighting)
+    shares = agreement_of_items(annotations, panel.weighting)
     order = np.argsort(shares, kind="stable")
-    columns = said.items[order], said.labels_per_item[order], shares[order]
+    columns = annotations.items[order], annotations.labels_per_item[order], shares[order]
     return list(map(ItemAgreement, *(column.tolist() for column in columns)))

@@ -11,29 +11,33 @@ from ..errors import OptionError
 __all__ = ["split_options"]
 
 
-def split_options(said: Annotations, mark: str = "|") -> dict[str, Annotations]:
+def split_options(annotations: Annotations, mark: str = "|") -> dict[str, Annotations]:
     """Return for every option who chose it: annotations with the classes no and yes.
 
     Labels are names of options with a mark between them; an empty label chooses nothing.
 
-    >>> said = Annotations.from_columns("aabb", "xyxy", ["cat|dog", "dog", "cat", "cat"])
-    >>> split_options(said)["dog"].to_dict()
+    >>> annotations = Annotations.from_columns("aabb", "xyxy", ["cat|dog", "dog", "cat", "cat"])
+    >>> split_options(annotations)["dog"].to_dict()
     {'a': {'x': 'yes', 'y': 'yes'}, 'b': {'x': 'no', 'y': 'no'}}
     """
     if not mark:
         raise OptionError("the mark between options is empty; give one, such as |")
-    chosen = [{part.strip() for part in name.split(mark)} - {""} for name in said.classes.tolist()]
+    chosen = [
+        {part.strip() for part in name.split(mark)} - {""} for name in annotations.classes.tolist()
+    ]
     options = sorted(set().union(*chosen)) if chosen else []
-    return {option: _asked(said, [option in names for names in chosen]) for option in options}
+    return {
+        option: _asked(annotations, [option in names for names in chosen]) for option in options
+    }
 
 
-def _asked(said: Annotations, yes: list[bool]) -> Annotations:
+def _asked(annotations: Annotations, yes: list[bool]) -> Annotations:
     """Return the same annotations with the classes no and yes."""
     return Annotations.from_codes(
-        said.item,
-        said.annotator,
-        np.array(yes, dtype=np.uint8)[said.label],
-        items=said.items,
-        annotators=said.annotators,
+        annotations.item,
+        annotations.annotator,
+        np.array(yes, dtype=np.uint8)[annotations.label],
+        items=annotations.items,
+        annotators=annotations.annotators,
         classes=as_names(["no", "yes"]),
     )

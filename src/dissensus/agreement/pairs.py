@@ -105,7 +105,7 @@ class Pairs:
 
 
 def pairwise(
-    said: Annotations,
+    annotations: Annotations,
     measure: PairMeasure = "cohen",
     *,
     weights: Wish = "identity",
@@ -128,20 +128,20 @@ def pairwise(
 
     Examples
     --------
-    >>> said = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
-    >>> pairwise(said, min_overlap=1).matrix()[0]
+    >>> annotations = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    >>> pairwise(annotations, min_overlap=1).matrix()[0]
     array([1. , 0.5, 0.5])
     """
     if measure not in ("cohen", "percent", "scott"):
         raise OptionError(f"no measure {measure!r} of pairs; there are cohen, percent, scott")
     if shrinkage < 0:
         raise OptionError(f"shrinkage = {shrinkage}, but it must be at least 0")
-    least = min_overlap if min_overlap is not None else (5 if said.n_classes <= 4 else 10)
-    met = Meetings(said, weights_to_difference(weights, said.classes), least)
+    least = min_overlap if min_overlap is not None else (5 if annotations.n_classes <= 4 else 10)
+    met = Meetings(annotations, weights_to_difference(weights, annotations.classes), least)
     value, error = met.values(measure)
     shrunk = met.overlap / (met.overlap + shrinkage)
     return Pairs(
-        said.annotators,
+        annotations.annotators,
         measure,
         met.one,
         met.other,
@@ -152,11 +152,15 @@ def pairwise(
     )
 
 
-def cohen_kappa(said: Annotations, *, weights: Wish = "identity", min_overlap: int = 1) -> float:
+def cohen_kappa(
+    annotations: Annotations, *, weights: Wish = "identity", min_overlap: int = 1
+) -> float:
     """Return Cohen's kappa; of more than two annotators, the mean over pairs (Light's kappa)."""
-    return pairwise(said, "cohen", weights=weights, min_overlap=min_overlap).mean
+    return pairwise(annotations, "cohen", weights=weights, min_overlap=min_overlap).mean
 
 
-def scott_pi(said: Annotations, *, weights: Wish = "identity", min_overlap: int = 1) -> float:
+def scott_pi(
+    annotations: Annotations, *, weights: Wish = "identity", min_overlap: int = 1
+) -> float:
     """Return Scott's pi; of more than two annotators, the mean over pairs."""
-    return pairwise(said, "scott", weights=weights, min_overlap=min_overlap).mean
+    return pairwise(annotations, "scott", weights=weights, min_overlap=min_overlap).mean

@@ -19,40 +19,40 @@ __all__ = [
 ]
 
 
-def percent_agreement(said: Annotations, *, weights: Wish = "identity") -> float:
+def percent_agreement(annotations: Annotations, *, weights: Wish = "identity") -> float:
     """Return the mean share of agreeing pairs over the items with two labels or more.
 
     It lies between 0 and 1, and is NaN where no item has two labels.
     """
-    return _value(said, "percent", weights)
+    return _value(annotations, "percent", weights)
 
 
-def fleiss_kappa(said: Annotations, *, weights: Wish = "identity") -> float:
+def fleiss_kappa(annotations: Annotations, *, weights: Wish = "identity") -> float:
     """Return Fleiss' kappa, for any number of labels on an item."""
-    return _value(said, "fleiss", weights)
+    return _value(annotations, "fleiss", weights)
 
 
-def gwet_ac(said: Annotations, *, weights: Wish = "identity") -> float:
+def gwet_ac(annotations: Annotations, *, weights: Wish = "identity") -> float:
     """Return Gwet's AC1, or AC2 where weights are given."""
-    return _value(said, "ac1", weights)
+    return _value(annotations, "ac1", weights)
 
 
-def brennan_prediger(said: Annotations, *, weights: Wish = "identity") -> float:
+def brennan_prediger(annotations: Annotations, *, weights: Wish = "identity") -> float:
     """Return the coefficient of Brennan and Prediger; classes nobody used count too."""
-    return _value(said, "brennan-prediger", weights)
+    return _value(annotations, "brennan-prediger", weights)
 
 
-def randolph_kappa(said: Annotations) -> float:
+def randolph_kappa(annotations: Annotations) -> float:
     """Return Randolph's free-marginal kappa; classes nobody used count too."""
-    return _value(said, "randolph", "identity")
+    return _value(annotations, "randolph", "identity")
 
 
-def conger_kappa(said: Annotations, *, weights: Wish = "identity") -> float:
+def conger_kappa(annotations: Annotations, *, weights: Wish = "identity") -> float:
     """Return Conger's kappa: chance is that of two different annotators."""
-    return _value(said, "conger", weights)
+    return _value(annotations, "conger", weights)
 
 
-def krippendorff_alpha(said: Annotations | Numbers, *, level: Wish | None = None) -> float:
+def krippendorff_alpha(annotations: Annotations | Numbers, *, level: Wish | None = None) -> float:
     """Return alpha: 1 is full agreement, 0 what chance would give.
 
     The level is nominal (interval for numbers) unless told otherwise: ordinal, interval, ratio,
@@ -64,14 +64,14 @@ def krippendorff_alpha(said: Annotations | Numbers, *, level: Wish | None = None
     >>> round(krippendorff_alpha(numbers), 4)
     0.9118
     """
-    if isinstance(said, Numbers):
+    if isinstance(annotations, Numbers):
         from .estimating import as_classes
 
-        said, level = as_classes(said), "interval" if level is None else level
+        annotations, level = as_classes(annotations), "interval" if level is None else level
     wish = "nominal" if level is None else level
-    return float(Panel(said, [find_measure("alpha")], level=wish, by_item=True).values[0])
+    return float(Panel(annotations, [find_measure("alpha")], level=wish, by_item=True).values[0])
 
 
-def _value(said: Annotations, name: str, weights: Wish) -> float:
+def _value(annotations: Annotations, name: str, weights: Wish) -> float:
     """Return one measure; no rows are put together, as nothing is drawn."""
-    return float(Panel(said, [find_measure(name)], weights=weights, by_item=True).values[0])
+    return float(Panel(annotations, [find_measure(name)], weights=weights, by_item=True).values[0])

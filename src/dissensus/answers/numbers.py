@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._names import as_names, numbered, smallest
+from .._names import as_names, numbered, smallest_dtype
 from .._relation import Array, Floats, Relation, coded, index_of
 from ..errors import DataError
 
@@ -68,7 +68,7 @@ class Numbers(Relation):
         order = np.lexsort((value, annotator, item))
         return cls(
             index=index_of(item[order], len(items)),
-            annotator=annotator[order].astype(smallest(len(annotators)), copy=False),
+            annotator=annotator[order].astype(smallest_dtype(len(annotators)), copy=False),
             value=value[order],
             items=items,
             annotators=annotators,

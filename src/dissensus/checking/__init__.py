@@ -122,8 +122,8 @@ def check(
 
     Examples
     --------
-    >>> said = Annotations.from_columns("aabb", "xyxy", ["Cat", "cat", "dog", "dog"])
-    >>> [finding.code for finding in check(said).serious]
+    >>> annotations = Annotations.from_columns("aabb", "xyxy", ["Cat", "cat", "dog", "dog"])
+    >>> [finding.code for finding in check(annotations).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
     from ..readers import Reading, examine
@@ -131,58 +131,58 @@ def check(
     notes: tuple[str, ...] = ()
     known = {} if gold is None else dict(gold)
     findings: list[Finding] = []
-    said: Annotations | Numbers
+    annotations: Annotations | Numbers
     if isinstance(what, (Annotations, Numbers)):
-        said = what
+        annotations = what
     else:
         found = what if isinstance(what, Reading) else examine(what)
-        said, notes = found.said, found.notes
+        annotations, notes = found.annotations, found.notes
         known = known or dict(found.gold)
         if found.kind == "numeric" and labels == "auto":
             labels = "numeric"
         if found.format == "votes":
-            findings.append(_anonymous(said))
-    if isinstance(said, Annotations):
-        said = _as_numbers(said, labels)
+            findings.append(_anonymous(annotations))
+    if isinstance(annotations, Annotations):
+        annotations = _as_numbers(annotations, labels)
     names = as_names(known.keys()).tolist()
-    facts = Facts(said, dict(zip(names, as_names(known.values()).tolist(), strict=True)))
+    facts = Facts(annotations, dict(zip(names, as_names(known.values()).tolist(), strict=True)))
     findings += [one for look in _CHECKS for one in look(facts)]
     findings.sort(key=lambda one: one.severity != SERIOUS)
     counts = {}
-    if isinstance(said, Annotations):
-        size = np.bincount(said.label, minlength=said.n_classes)
-        counts = dict(zip(said.classes.tolist(), size.tolist(), strict=True))
+    if isinstance(annotations, Annotations):
+        size = np.bincount(annotations.label, minlength=annotations.n_classes)
+        counts = dict(zip(annotations.classes.tolist(), size.tolist(), strict=True))
     return Check(
-        "classes" if isinstance(said, Annotations) else "numbers",
-        len(said),
-        said.n_items,
-        said.n_annotators,
+        "classes" if isinstance(annotations, Annotations) else "numbers",
+        len(annotations),
+        annotations.n_items,
+        annotations.n_annotators,
         len(known),
-        _spread(said.labels_per_item),
-        _spread(said.labels_per_annotator),
+        _spread(annotations.labels_per_item),
+        _spread(annotations.labels_per_annotator),
         counts,
         tuple(findings),
         notes,
     )
 
 
-def _anonymous(said: Annotations) -> Finding:
+def _anonymous(annotations: Annotations) -> Finding:
     return Finding(
         "anonymous",
         SERIOUS,
         "Only votes were counted, so annotators are no persons and cannot be judged.",
-        len(said),
+        len(annotations),
         remedy="majority and naive-soft; models of annotators learn nothing here",
     )
 
 
-def _as_numbers(said: Annotations, labels: str) -> Annotations | Numbers:
+def _as_numbers(annotations: Annotations, labels: str) -> Annotations | Numbers:
     from ..readers import as_numbers
     from ..readers.numeric import kind_of_labels
 
     if labels == "auto":
-        labels = kind_of_labels(said.classes.tolist()).kind
-    return as_numbers(said) if labels == "numeric" else said
+        labels = kind_of_labels(annotations.classes.tolist()).kind
+    return as_numbers(annotations) if labels == "numeric" else annotations
 
 
 def _spread(values: Integers) -> Spread:

@@ -75,45 +75,56 @@ class Finding:
 class Facts:
     """What all checks look at: annotations or numbers, and gold by item."""
 
-    said: Annotations | Numbers
+    annotations: Annotations | Numbers
     gold: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def answer(self) -> Array:
         """The answer of every annotation: a code, or a number."""
-        return self.said.label if isinstance(self.said, Annotations) else self.said.value
+        return (
+            self.annotations.label
+            if isinstance(self.annotations, Annotations)
+            else self.annotations.value
+        )
 
     @property
     def free_text(self) -> bool:
         """Whether labels are texts of people's own: many, and hardly any of them twice."""
-        said = self.said
-        return isinstance(said, Annotations) and _FREE < said.n_classes > len(said) / 3
+        annotations = self.annotations
+        return (
+            isinstance(annotations, Annotations)
+            and _FREE < annotations.n_classes > len(annotations) / 3
+        )
 
     @cached_property
     def item(self) -> Integers:
         """The item of every annotation."""
-        return self.said.item.astype(np.int64)
+        return self.annotations.item.astype(np.int64)
 
     @cached_property
     def same_pair(self) -> Array:
         """Whether an annotation is by the same annotator on the same item as the one before."""
-        same = np.zeros(len(self.said), dtype=bool)
-        same[1:] = (np.diff(self.item) == 0) & (np.diff(self.said.annotator.astype(np.int64)) == 0)
+        same = np.zeros(len(self.annotations), dtype=bool)
+        same[1:] = (np.diff(self.item) == 0) & (
+            np.diff(self.annotations.annotator.astype(np.int64)) == 0
+        )
         return same
 
     @cached_property
     def cells(self) -> tuple[Integers, Integers]:
         """Every item and class that was given: the cell of each annotation, and cells' counts."""
-        said = self.said
-        assert isinstance(said, Annotations)
+        annotations = self.annotations
+        assert isinstance(annotations, Annotations)
         _, cell, count = np.unique(
-            self.item * said.n_classes + said.label, return_inverse=True, return_counts=True
+            self.item * annotations.n_classes + annotations.label,
+            return_inverse=True,
+            return_counts=True,
         )
         return cell, count
 
     def name(self, kind: Literal["items", "annotators"], code: int) -> str:
         """Return the name behind a code."""
-        return quoted(getattr(self.said, kind)[code])
+        return quoted(getattr(self.annotations, kind)[code])
 
 
 def quoted(name: Any) -> str:

@@ -25,7 +25,7 @@ _APART = 0.05  # share of labels outside the largest group that is serious
 
 def check_items(facts: Facts) -> Iterator[Finding]:
     """Find items with too few labels."""
-    said, size = facts.said, facts.said.labels_per_item
+    annotations, size = facts.annotations, facts.annotations.labels_per_item
     silent = np.flatnonzero(size == 0)
     if len(silent):
         yield Finding(
@@ -33,7 +33,7 @@ def check_items(facts: Facts) -> Iterator[Finding]:
             KNOWING,
             f"{many(len(silent), 'item')} {verb(len(silent), 'have')} no label at all.",
             len(silent),
-            listed(said.items[silent[:3]]),
+            listed(annotations.items[silent[:3]]),
             "have them labelled, or leave them out",
         )
     labelled = int((size > 0).sum())
@@ -55,10 +55,10 @@ def check_items(facts: Facts) -> Iterator[Finding]:
             f"{many(len(single), 'item')} ({share:.1%}) {verb(len(single), 'have')} one label: "
             "nothing can correct it.",
             len(single),
-            listed(said.items[single[:3]]),
+            listed(annotations.items[single[:3]]),
             "`dissensus next` says where more labels help most",
         )
-    if labelled and size.max() == 2 and isinstance(said, Annotations):
+    if labelled and size.max() == 2 and isinstance(annotations, Annotations):
         yield Finding(
             "two-labels",
             SERIOUS,
@@ -70,7 +70,7 @@ def check_items(facts: Facts) -> Iterator[Finding]:
 
 def check_crowd(facts: Facts) -> Iterator[Finding]:
     """Find too few annotators, annotators with too few labels, and matrices with too few."""
-    said, load = facts.said, facts.said.labels_per_annotator
+    annotations, load = facts.annotations, facts.annotations.labels_per_annotator
     active = int((load > 0).sum())
     if 0 < active < 3:
         yield Finding(
@@ -79,15 +79,15 @@ def check_crowd(facts: Facts) -> Iterator[Finding]:
             f"{'One annotator' if active == 1 else 'Two annotators'}: whoever is right cannot be "
             "told from the labels alone.",
             active,
-            listed(said.annotators[load > 0]),
+            listed(annotations.annotators[load > 0]),
             "a third annotator, or gold",
         )
-    elif active and 2 * load.max() > len(said):
+    elif active and 2 * load.max() > len(annotations):
         most = int(load.argmax())
         yield Finding(
             "dominant-annotator",
             KNOWING,
-            f"One annotator gave {load.max() / len(said):.0%} of the labels.",
+            f"One annotator gave {load.max() / len(annotations):.0%} of the labels.",
             int(load.max()),
             (f"{facts.name('annotators', most)} ({load.max()} labels)",),
             "most estimates are this person's opinion; spread the work",
@@ -98,29 +98,29 @@ def check_crowd(facts: Facts) -> Iterator[Finding]:
             "light-annotators",
             KNOWING,
             f"{len(light)} of {active} annotators gave fewer than {_LIGHT} labels "
-            f"({load[light].sum() / len(said):.0%} of all): they cannot be judged one by one.",
+            f"({load[light].sum() / len(annotations):.0%} of all): they cannot be judged one by one.",
             len(light),
             remedy="methods that share what they learn: hierarchical, dawid-skene-map, cbcc",
         )
-    if isinstance(said, Annotations) and active >= 3 and not facts.free_text:
-        cells = cells_per_label(said)
+    if isinstance(annotations, Annotations) and active >= 3 and not facts.free_text:
+        cells = cells_per_label(annotations)
         if cells > _SPARSE:
             yield Finding(
                 "sparse-confusion",
                 KNOWING,
                 f"Confusion matrices have {cells:.2g} cells for every label: "
                 "plain Dawid-Skene is not to be trusted.",
-                round(cells * len(said)),
+                round(cells * len(annotations)),
                 remedy="methods with a prior or fewer parameters: dawid-skene-map, one-coin",
             )
 
 
 def check_groups(facts: Facts) -> Iterator[Finding]:
     """Find annotators who share no item, directly or through others, with the largest group."""
-    said, load = facts.said, facts.said.labels_per_annotator
-    if not (said.labels_per_item > 1).any():
+    annotations, load = facts.annotations, facts.annotations.labels_per_annotator
+    if not (annotations.labels_per_item > 1).any():
         return
-    group = groups(cast(Annotations, said))  # it looks at who met only
+    group = groups(cast(Annotations, annotations))  # it looks at who met only
     labels = np.bincount(group, load)
     people = np.bincount(group, load > 0).astype(int)
     order = np.argsort(-labels, kind="stable")
@@ -130,14 +130,14 @@ def check_groups(facts: Facts) -> Iterator[Finding]:
     outside = int(labels[order[1:]].sum())
     examples = []
     for one in order[:4]:
-        names = ", ".join(listed(said.annotators[(group == one) & (load > 0)], 2))
+        names = ", ".join(listed(annotations.annotators[(group == one) & (load > 0)], 2))
         more = ", …" if people[one] > 2 else ""
         examples.append(
             f"{many(people[one], 'annotator')}, {many(int(labels[one]), 'label')} ({names}{more})"
         )
     yield Finding(
         "groups",
-        SERIOUS if outside > _APART * len(said) else KNOWING,
+        SERIOUS if outside > _APART * len(annotations) else KNOWING,
         f"Annotators fall into {len(order)} groups that share no item: "
         "they cannot be compared between groups.",
         len(order),

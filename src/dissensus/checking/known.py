@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._names import as_names
-from .._relation import Array, Integers, places
+from .._relation import Array, Integers, indices_of
 from ..annotations import Annotations
 from ._finding import KNOWING, SERIOUS, Facts, Finding, listed, many, quoted
 
@@ -20,12 +20,12 @@ _LABELS = 20  # labels on a gold class to speak of what people call it
 
 def check_gold(facts: Facts) -> Iterator[Finding]:
     """Find gold that cannot be used, and gold that nobody agrees with."""
-    said = facts.said
+    annotations = facts.annotations
     if not facts.gold:
         return
-    item = places(as_names(facts.gold.keys()), said.items)
+    item = indices_of(as_names(facts.gold.keys()), annotations.items)
     labelled = item >= 0
-    labelled[labelled] = said.labels_per_item[item[labelled]] > 0
+    labelled[labelled] = annotations.labels_per_item[item[labelled]] > 0
     if not labelled.all():
         names = [name for name, there in zip(facts.gold, labelled, strict=True) if not there]
         none = not labelled.any()
@@ -38,13 +38,13 @@ def check_gold(facts: Facts) -> Iterator[Finding]:
             listed(names),
             "look whether items have the same names in both files" if none else "",
         )
-    if not isinstance(said, Annotations) or not labelled.any() or facts.free_text:
+    if not isinstance(annotations, Annotations) or not labelled.any() or facts.free_text:
         return
-    label = places(as_names(facts.gold.values()), said.classes)
+    label = indices_of(as_names(facts.gold.values()), annotations.classes)
     foreign = labelled & (label < 0)
     if foreign.any():
         values = list(facts.gold.values())
-        others = dict.fromkeys(values[place] for place in np.flatnonzero(foreign).tolist())
+        others = dict.fromkeys(values[position] for position in np.flatnonzero(foreign).tolist())
         yield Finding(
             "gold-classes",
             SERIOUS,
@@ -53,27 +53,27 @@ def check_gold(facts: Facts) -> Iterator[Finding]:
             listed(others),
             "write classes alike in both files, or declare them with --classes",
         )
-    truth = np.full(said.n_items, -1, dtype=np.int64)
+    truth = np.full(annotations.n_items, -1, dtype=np.int64)
     usable = labelled & (label >= 0)
     truth[item[usable]] = label[usable]
-    moved = list(_moved(facts, said, truth))
+    moved = list(_moved(facts, annotations, truth))
     yield from moved
     if not any(one.severity == SERIOUS for one in moved):
-        yield from _against(facts, said, truth)
+        yield from _against(facts, annotations, truth)
 
 
-def _moved(facts: Facts, said: Annotations, truth: Integers) -> Iterator[Finding]:
+def _moved(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold classes that are mostly called by another name."""
     known = truth[facts.item] >= 0
-    cell = truth[facts.item[known]] * said.n_classes + said.label[known]
+    cell = truth[facts.item[known]] * annotations.n_classes + annotations.label[known]
     pair, count = np.unique(cell, return_counts=True)  # (gold class and label)
-    true, given = np.divmod(pair, said.n_classes)
-    total = np.bincount(true, count, minlength=said.n_classes)
-    best = np.full(said.n_classes, -1, dtype=np.int64)
+    true, given = np.divmod(pair, annotations.n_classes)
+    total = np.bincount(true, count, minlength=annotations.n_classes)
+    best = np.full(annotations.n_classes, -1, dtype=np.int64)
     order = np.argsort(count, kind="stable")
     best[true[order]] = given[order]  # the last one written is the most common
     judged = total >= _LABELS
-    other = np.flatnonzero(judged & (best != np.arange(said.n_classes)))
+    other = np.flatnonzero(judged & (best != np.arange(annotations.n_classes)))
     if len(other) == 0:
         return
     share = {(t, g): n / total[t] for t, g, n in zip(true, given, count, strict=True)}
@@ -84,7 +84,7 @@ def _moved(facts: Facts, said: Annotations, truth: Integers) -> Iterator[Finding
         f"{len(other)} of {int(judged.sum())} gold classes are mostly labelled as another.",
         len(other),
         tuple(
-            f"gold {quoted(said.classes[t])} is called {quoted(said.classes[best[t]])} "
+            f"gold {quoted(annotations.classes[t])} is called {quoted(annotations.classes[best[t]])} "
             f"({share[t, best[t]]:.0%})"
             for t in other[:3].tolist()
         ),
@@ -94,11 +94,11 @@ def _moved(facts: Facts, said: Annotations, truth: Integers) -> Iterator[Finding
     )
 
 
-def _against(facts: Facts, said: Annotations, truth: Integers) -> Iterator[Finding]:
+def _against(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold items with several labels, none of which is the gold one."""
-    right = said.label == truth[facts.item]
-    hits = np.bincount(facts.item[right], minlength=said.n_items)
-    judged: Array = (truth >= 0) & (said.labels_per_item >= _ENOUGH)
+    right = annotations.label == truth[facts.item]
+    hits = np.bincount(facts.item[right], minlength=annotations.n_items)
+    judged: Array = (truth >= 0) & (annotations.labels_per_item >= _ENOUGH)
     alone = np.flatnonzero(judged & (hits == 0))
     if len(alone) == 0:
         return
@@ -109,16 +109,16 @@ def _against(facts: Facts, said: Annotations, truth: Integers) -> Iterator[Findi
         f"On {many(len(alone), 'item')} ({share:.1%} of those with gold and {_ENOUGH} labels) gold "
         "contradicts everybody.",
         len(alone),
-        tuple(_told(facts, said, truth, one) for one in alone[:3].tolist()),
+        tuple(_told(facts, annotations, truth, one) for one in alone[:3].tolist()),
         "look at these items again: gold is wrong now and then",
     )
 
 
-def _told(facts: Facts, said: Annotations, truth: Integers, item: int) -> str:
-    given = said.label[said.index[item] : said.index[item + 1]]
+def _told(facts: Facts, annotations: Annotations, truth: Integers, item: int) -> str:
+    given = annotations.label[annotations.index[item] : annotations.index[item + 1]]
     count = np.bincount(given)
     best = int(count.argmax())
     return (
-        f"{facts.name('items', item)}: gold {quoted(said.classes[truth[item]])}, "
-        f"{count[best]} of {len(given)} say {quoted(said.classes[best])}"
+        f"{facts.name('items', item)}: gold {quoted(annotations.classes[truth[item]])}, "
+        f"{count[best]} of {len(given)} say {quoted(annotations.classes[best])}"
     )

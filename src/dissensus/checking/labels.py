@@ -24,10 +24,10 @@ _EDGES = " \t\n\r.,;:!?\"'`´‘’“”«»()[]…\u200b\ufeff"
 
 def check_repeats(facts: Facts) -> Iterator[Finding]:
     """Find labels by one annotator on one item, the same again or different ones."""
-    said, same = facts.said, facts.same_pair
+    annotations, same = facts.annotations, facts.same_pair
     again = same.copy()
     again[1:] &= facts.answer[1:] == facts.answer[:-1]
-    word = "label" if isinstance(said, Annotations) else "answer"
+    word = "label" if isinstance(annotations, Annotations) else "answer"
     if again.any():
         rows = np.flatnonzero(again)
         firsts = np.flatnonzero(again & ~np.roll(again, 1))
@@ -47,7 +47,7 @@ def check_repeats(facts: Facts) -> Iterator[Finding]:
         starts = np.flatnonzero(~same)
         # Items that were asked again get the same label more often than another.
         meant = (
-            isinstance(said, Annotations)
+            isinstance(annotations, Annotations)
             and share > _MANY
             and again.sum() < len(differ)
             and not facts.free_text
@@ -58,7 +58,7 @@ def check_repeats(facts: Facts) -> Iterator[Finding]:
             f"{many(len(differ), 'time')} ({share:.1%}) an annotator gave different {word}s to "
             "one item.",
             len(differ),
-            tuple(_pair(facts, starts[place]) for place in differ[:3]),
+            tuple(_pair(facts, starts[position]) for position in differ[:3]),
             "were items asked again, keep the last; were several labels at once allowed, "
             "ask about each class on its own",
         )
@@ -66,25 +66,25 @@ def check_repeats(facts: Facts) -> Iterator[Finding]:
 
 def _pair(facts: Facts, row: int) -> str:
     """Return who said what, for all answers of a pair that begins at a row."""
-    said, stop = facts.said, row + 1
-    while stop < len(said) and facts.same_pair[stop]:
+    annotations, stop = facts.annotations, row + 1
+    while stop < len(annotations) and facts.same_pair[stop]:
         stop += 1
     while facts.same_pair[row]:
         row -= 1
     given = facts.answer[row:stop].tolist()
-    if isinstance(said, Annotations):
-        given = [quoted(said.classes[code]) for code in given]
-    who, item = said.annotator[row], facts.item[row]
+    if isinstance(annotations, Annotations):
+        given = [quoted(annotations.classes[code]) for code in given]
+    who, item = annotations.annotator[row], facts.item[row]
     told = ", ".join(str(one) for one in given[:4])
     return f"{facts.name('annotators', who)} on {facts.name('items', item)}: {told}"
 
 
 def check_spellings(facts: Facts) -> Iterator[Finding]:
     """Find classes, annotators and items that differ only in how they are written."""
-    said = facts.said
-    if isinstance(said, Annotations) and not facts.free_text:
-        counts = np.bincount(said.label, minlength=said.n_classes)
-        alike = like_one(said.classes, _loosely)
+    annotations = facts.annotations
+    if isinstance(annotations, Annotations) and not facts.free_text:
+        counts = np.bincount(annotations.label, minlength=annotations.n_classes)
+        alike = like_one(annotations.classes, _loosely)
         if alike:
             yield Finding(
                 "spellings",
@@ -92,12 +92,12 @@ def check_spellings(facts: Facts) -> Iterator[Finding]:
                 f"{many(len(alike), 'class')} {verb(len(alike), 'are')} written in more than "
                 "one way.",
                 len(alike),
-                tuple(_spelled(said.classes, group, counts) for group in alike[:3]),
+                tuple(_spelled(annotations.classes, group, counts) for group in alike[:3]),
                 "write them alike before anything is counted",
             )
     for code, names, counts, key in (
-        ("annotator-spellings", said.annotators, said.labels_per_annotator, _loosely),
-        ("item-spellings", said.items, said.labels_per_item, _strictly),
+        ("annotator-spellings", annotations.annotators, annotations.labels_per_annotator, _loosely),
+        ("item-spellings", annotations.items, annotations.labels_per_item, _strictly),
     ):
         alike = like_one(names, key)
         if alike:
@@ -116,8 +116,8 @@ def check_spellings(facts: Facts) -> Iterator[Finding]:
 def like_one(names: Names, key: Callable[[str], object]) -> list[list[int]]:
     """Return groups of names that have the same key: places in the order of names."""
     found: dict[object, list[int]] = {}
-    for place, name in enumerate(names.tolist()):
-        found.setdefault(key(name), []).append(place)
+    for position, name in enumerate(names.tolist()):
+        found.setdefault(key(name), []).append(position)
     return [group for group in found.values() if len(group) > 1]
 
 
@@ -141,23 +141,23 @@ def _strictly(name: str) -> object:
 
 def check_classes(facts: Facts) -> Iterator[Finding]:
     """Find labels that are no classes, classes nobody used, and those hardly anybody used."""
-    said = facts.said
-    if not isinstance(said, Annotations) or len(said) == 0:
+    annotations = facts.annotations
+    if not isinstance(annotations, Annotations) or len(annotations) == 0:
         return
-    counts = np.bincount(said.label, minlength=said.n_classes)
+    counts = np.bincount(annotations.label, minlength=annotations.n_classes)
     if facts.free_text:
         used = int((counts > 0).sum())
         often = np.argsort(-counts, kind="stable")[:3]
         yield Finding(
             "free-text",
             SERIOUS,
-            f"{used} different labels among {len(said)}: free text rather than classes.",
+            f"{used} different labels among {len(annotations)}: free text rather than classes.",
             used,
-            tuple(f"{quoted(said.classes[code])} ({counts[code]})" for code in often),
+            tuple(f"{quoted(annotations.classes[code])} ({counts[code]})" for code in often),
             "sort the answers into classes first; methods here count equal labels",
         )
         return
-    yield from _odd_classes(said, counts)
+    yield from _odd_classes(annotations, counts)
     unused = np.flatnonzero(counts == 0)
     if len(unused):
         yield Finding(
@@ -165,22 +165,22 @@ def check_classes(facts: Facts) -> Iterator[Finding]:
             KNOWING,
             f"{many(len(unused), 'class')} {verb(len(unused), 'are')} declared but never used.",
             len(unused),
-            tuple(quoted(said.classes[code]) for code in unused[:3]),
+            tuple(quoted(annotations.classes[code]) for code in unused[:3]),
             "leave them out of --classes unless somebody may still use them",
         )
 
 
-def _odd_classes(said: Annotations, counts: Integers) -> Iterator[Finding]:
+def _odd_classes(annotations: Annotations, counts: Integers) -> Iterator[Finding]:
     used = np.flatnonzero(counts)
-    if len(used) == 1 and len(said) > 1:
+    if len(used) == 1 and len(annotations) > 1:
         yield Finding(
             "one-class",
             SERIOUS,
-            f"Every label is {quoted(said.classes[used[0]])}: there is nothing to decide.",
-            len(said),
+            f"Every label is {quoted(annotations.classes[used[0]])}: there is nothing to decide.",
+            len(annotations),
             remedy="look whether the right column was read",
         )
-    odd = [code for code in used.tolist() if _looks_missing(said.classes, code)]
+    odd = [code for code in used.tolist() if _looks_missing(annotations.classes, code)]
     if odd:
         total = int(counts[odd].sum())
         yield Finding(
@@ -188,17 +188,17 @@ def _odd_classes(said: Annotations, counts: Integers) -> Iterator[Finding]:
             KNOWING,
             f"{many(total, 'label')} {verb(total, 'look')} like a missing one.",
             total,
-            tuple(f"{said.classes[code]!r} ({counts[code]})" for code in odd[:3]),
+            tuple(f"{annotations.classes[code]!r} ({counts[code]})" for code in odd[:3]),
             "leave these rows out unless it is a class",
         )
     rare = [code for code in used.tolist() if counts[code] < _RARE]
-    if rare and len(said) >= 20 * _RARE:
+    if rare and len(annotations) >= 20 * _RARE:
         yield Finding(
             "rare-classes",
             KNOWING,
             f"{many(len(rare), 'class')} {verb(len(rare), 'have')} fewer than {_RARE} labels.",
             len(rare),
-            tuple(f"{quoted(said.classes[code])} ({counts[code]})" for code in rare[:3]),
+            tuple(f"{quoted(annotations.classes[code])} ({counts[code]})" for code in rare[:3]),
             "a slip of the keyboard, or too few to learn from",
         )
 
@@ -208,9 +208,9 @@ def _looks_missing(classes: Names, code: int) -> bool:
     name = classes[code]
     if name.strip().casefold() in _MISSING:
         return True
-    others = [one for place, one in enumerate(classes.tolist()) if place != code]
+    others = [one for position, one in enumerate(classes.tolist()) if position != code]
     return name == "-1" and len(others) > 1 and all(one.isdigit() for one in others)
 
 
 def _spelled(names: Names, group: list[int], counts: Integers) -> str:
-    return ", ".join(f"{names[place]!r} ({counts[place]})" for place in group[:4])
+    return ", ".join(f"{names[position]!r} ({counts[position]})" for position in group[:4])

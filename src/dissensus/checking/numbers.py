@@ -18,12 +18,12 @@ _ENOUGH = 10  # answers of an annotator to call them constant
 
 def check_numbers(facts: Facts) -> Iterator[Finding]:
     """Find answers far from the others on the same item, and annotators who never move."""
-    said = facts.said
-    if not isinstance(said, Numbers) or len(said) == 0:
+    annotations = facts.annotations
+    if not isinstance(annotations, Numbers) or len(annotations) == 0:
         return
-    middle = _medians(said)
-    gap = np.abs(said.value - middle[facts.item])
-    judged = said.labels_per_item[facts.item] >= 3
+    middle = _medians(annotations)
+    gap = np.abs(annotations.value - middle[facts.item])
+    judged = annotations.labels_per_item[facts.item] >= 3
     scale = 1.4826 * float(np.median(gap[judged])) if judged.any() else 0.0
     if scale == 0 and judged.any():  # more than half say the very same
         scale = 1.2533 * float(gap[judged].mean())
@@ -33,50 +33,50 @@ def check_numbers(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "outliers",
             KNOWING,
-            f"{many(len(far), 'answer')} ({len(far) / len(said):.1%}) {verb(len(far), 'are')} "
+            f"{many(len(far), 'answer')} ({len(far) / len(annotations):.1%}) {verb(len(far), 'are')} "
             f"more than {_FAR:g} usual distances ({scale:.3g}) from the median of their item.",
             len(far),
-            tuple(_told(facts, said, middle, row) for row in far[:3].tolist()),
+            tuple(_told(facts, annotations, middle, row) for row in far[:3].tolist()),
             "slips of the keyboard or another scale; median, catd and gaussian bear them best",
         )
-    yield from _constant(facts, said)
+    yield from _constant(facts, annotations)
 
 
-def _constant(facts: Facts, said: Numbers) -> Iterator[Finding]:
-    low = np.full(said.n_annotators, np.inf)
-    high = np.full(said.n_annotators, -np.inf)
-    np.minimum.at(low, said.annotator, said.value)
-    np.maximum.at(high, said.annotator, said.value)
-    still = np.flatnonzero((low == high) & (said.labels_per_annotator >= _ENOUGH))
-    if len(still) and said.value.min() < said.value.max():
+def _constant(facts: Facts, annotations: Numbers) -> Iterator[Finding]:
+    low = np.full(annotations.n_annotators, np.inf)
+    high = np.full(annotations.n_annotators, -np.inf)
+    np.minimum.at(low, annotations.annotator, annotations.value)
+    np.maximum.at(high, annotations.annotator, annotations.value)
+    still = np.flatnonzero((low == high) & (annotations.labels_per_annotator >= _ENOUGH))
+    if len(still) and annotations.value.min() < annotations.value.max():
         yield Finding(
             "constant-numbers",
             KNOWING,
             f"{many(len(still), 'annotator')} always {verb(len(still), 'give')} the same number.",
             len(still),
             tuple(
-                f"{facts.name('annotators', one)}: {said.labels_per_annotator[one]} × {low[one]:g}"
+                f"{facts.name('annotators', one)}: {annotations.labels_per_annotator[one]} × {low[one]:g}"
                 for one in still[:3].tolist()
             ),
             "look at their work",
         )
 
 
-def _medians(said: Numbers) -> Floats:
+def _medians(annotations: Numbers) -> Floats:
     """Return the median of every item, NaN where there is no answer."""
-    item: Integers = said.item.astype(np.int64)
-    value = said.value[np.lexsort((said.value, item))]
-    start, size = said.index[:-1], said.labels_per_item
+    item: Integers = annotations.item.astype(np.int64)
+    value = annotations.value[np.lexsort((annotations.value, item))]
+    start, size = annotations.index[:-1], annotations.labels_per_item
     filled = size > 0
-    middle = np.full(said.n_items, np.nan)
+    middle = np.full(annotations.n_items, np.nan)
     low = start[filled] + (size[filled] - 1) // 2
     middle[filled] = (value[low] + value[start[filled] + size[filled] // 2]) / 2
     return middle
 
 
-def _told(facts: Facts, said: Numbers, middle: Floats, row: int) -> str:
-    item, who = facts.item[row], said.annotator[row]
+def _told(facts: Facts, annotations: Numbers, middle: Floats, row: int) -> str:
+    item, who = facts.item[row], annotations.annotator[row]
     return (
         f"{facts.name('annotators', who)} on {facts.name('items', item)}: "
-        f"{said.value[row]:g}, median {middle[item]:g}"
+        f"{annotations.value[row]:g}, median {middle[item]:g}"
     )

@@ -31,16 +31,16 @@ _PRIOR = 2.0  # imagined others who say what is usual
 
 def check_one_class(facts: Facts) -> Iterator[Finding]:
     """Find annotators who always say one class where others would not."""
-    said = facts.said
-    if not isinstance(said, Annotations) or len(said) == 0 or facts.free_text:
+    annotations = facts.annotations
+    if not isinstance(annotations, Annotations) or len(annotations) == 0 or facts.free_text:
         return
-    load = said.labels_per_annotator
-    only = _only_class(said)
+    load = annotations.labels_per_annotator
+    only = _only_class(annotations)
     cell, count = facts.cells
-    usual = np.bincount(said.label, minlength=said.n_classes) / len(said)
-    others = said.labels_per_item[facts.item] - 1
-    chance = (count[cell] - 1 + _PRIOR * usual[said.label]) / (others + _PRIOR)
-    log = np.bincount(said.annotator, np.log(chance), minlength=said.n_annotators)
+    usual = np.bincount(annotations.label, minlength=annotations.n_classes) / len(annotations)
+    others = annotations.labels_per_item[facts.item] - 1
+    chance = (count[cell] - 1 + _PRIOR * usual[annotations.label]) / (others + _PRIOR)
+    log = np.bincount(annotations.annotator, np.log(chance), minlength=annotations.n_annotators)
     found = np.flatnonzero((only >= 0) & (load >= _LEAST) & (log < np.log(_CHANCE)))
     if len(found) == 0:
         return
@@ -48,32 +48,32 @@ def check_one_class(facts: Facts) -> Iterator[Finding]:
     total = int(load[found].sum())
     yield Finding(
         "always-the-same",
-        SERIOUS if total > 0.2 * len(said) else KNOWING,
+        SERIOUS if total > 0.2 * len(annotations) else KNOWING,
         f"{many(len(found), 'annotator')} always {verb(len(found), 'say')} one class where others "
         "do not "
-        f"({total / len(said):.1%} of the labels).",
+        f"({total / len(annotations):.1%} of the labels).",
         len(found),
         tuple(
-            f"{facts.name('annotators', who)}: {load[who]} × {quoted(said.classes[only[who]])}"
+            f"{facts.name('annotators', who)}: {load[who]} × {quoted(annotations.classes[only[who]])}"
             for who in found[:3]
         ),
         "look at their work; models of annotators (dawid-skene) take care of them, votes do not",
     )
 
 
-def _only_class(said: Annotations) -> Integers:
+def _only_class(annotations: Annotations) -> Integers:
     """Return the only class an annotator ever gave, -1 where there are several or none."""
-    least = np.full(said.n_annotators, said.n_classes, dtype=np.int64)
-    most = np.full(said.n_annotators, -1, dtype=np.int64)
-    np.minimum.at(least, said.annotator, said.label)
-    np.maximum.at(most, said.annotator, said.label)
+    least = np.full(annotations.n_annotators, annotations.n_classes, dtype=np.int64)
+    most = np.full(annotations.n_annotators, -1, dtype=np.int64)
+    np.minimum.at(least, annotations.annotator, annotations.label)
+    np.maximum.at(most, annotations.annotator, annotations.label)
     return np.where(least == most, most, -1)
 
 
 def check_copies(facts: Facts) -> Iterator[Finding]:
     """Find annotators who gave the same labels wherever they met."""
-    said = facts.said
-    if not isinstance(said, Annotations) or facts.free_text:
+    annotations = facts.annotations
+    if not isinstance(annotations, Annotations) or facts.free_text:
         return
     kept = _kept(facts)
     if not kept.any():
@@ -82,7 +82,7 @@ def check_copies(facts: Facts) -> Iterator[Finding]:
     if len(pairs) == 0:
         return
     graph = sparse.coo_array(
-        (np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(said.n_annotators,) * 2
+        (np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(annotations.n_annotators,) * 2
     )
     _, group = connected_components(graph, directed=False)
     size = np.bincount(group)
@@ -91,7 +91,7 @@ def check_copies(facts: Facts) -> Iterator[Finding]:
     examples = []
     for one in clusters[:3]:
         common = pairs[group[pairs[:, 0]] == one, 2].max()
-        names = ", ".join(listed(said.annotators[group == one], 4))
+        names = ", ".join(listed(annotations.annotators[group == one], 4))
         more = ", …" if size[one] > 4 else ""
         examples.append(f"{names}{more}: the same on {common} items")
     people = int(size[clusters].sum())
@@ -108,16 +108,16 @@ def check_copies(facts: Facts) -> Iterator[Finding]:
 
 def _kept(facts: Facts) -> Array:
     """Return annotations to compare: one for each pair, of annotators who use two classes."""
-    said, same = facts.said, facts.same_pair
-    assert isinstance(said, Annotations)
+    annotations, same = facts.annotations, facts.same_pair
+    assert isinstance(annotations, Annotations)
     twice = same.copy()
     twice[:-1] |= same[1:]
-    able = (_only_class(said) < 0) & (said.labels_per_annotator >= _COMMON)
-    kept = ~twice & able[said.annotator]
-    size = np.bincount(facts.item[kept], minlength=said.n_items).astype(float)
+    able = (_only_class(annotations) < 0) & (annotations.labels_per_annotator >= _COMMON)
+    kept = ~twice & able[annotations.annotator]
+    size = np.bincount(facts.item[kept], minlength=annotations.n_items).astype(float)
     if (size**2).sum() > _PAIRS:  # a part of the items, drawn once for all
-        order = np.random.default_rng(0).permutation(said.n_items)
-        inside = np.zeros(said.n_items, dtype=bool)
+        order = np.random.default_rng(0).permutation(annotations.n_items)
+        inside = np.zeros(annotations.n_items, dtype=bool)
         inside[order[np.cumsum(size[order] ** 2) <= _PAIRS]] = True
         kept &= inside[facts.item]
     return kept
@@ -125,17 +125,17 @@ def _kept(facts: Facts) -> Array:
 
 def _same_everywhere(facts: Facts, kept: Array) -> Integers:
     """Return pairs of annotators and their common items, where all labels are the same."""
-    said = facts.said
-    assert isinstance(said, Annotations)
-    who, item = said.annotator[kept].astype(np.int64), facts.item[kept]
+    annotations = facts.annotations
+    assert isinstance(annotations, Annotations)
+    who, item = annotations.annotator[kept].astype(np.int64), facts.item[kept]
     cell, count = facts.cells
-    n_annotators = said.n_annotators
+    n_annotators = annotations.n_annotators
 
     def matrix(column: Any, values: Floats, width: int) -> Any:
         return sparse.csr_array((values, (who, column)), shape=(n_annotators, width))
 
     ones = np.ones(len(who))
-    met = matrix(item, ones, said.n_items)
+    met = matrix(item, ones, annotations.n_items)
     gave = matrix(cell[kept], ones, len(count))
     common = sparse.triu(met @ met.T, k=1).tocsr()
     enough = common >= _COMMON
@@ -147,7 +147,7 @@ def _same_everywhere(facts: Facts, kept: Array) -> Integers:
     if len(all_same) == 0:
         return np.empty((0, 3), dtype=np.int64)
     one, other = alike.row[all_same], alike.col[all_same]
-    rare = matrix(cell[kept], _log_chance(facts)[kept], len(count)) @ gave.T
+    rare = matrix(cell[kept], _log_probability(facts)[kept], len(count)) @ gave.T
     log = np.maximum(rare[one, other], rare[other, one])
     right = _with_most(facts)
     both = right[one] * right[other] + (1 - right[one]) * (1 - right[other])
@@ -159,45 +159,45 @@ def _same_everywhere(facts: Facts, kept: Array) -> Integers:
 
 def _with_most(facts: Facts) -> Floats:
     """Return how often every annotator says what most others say of an item."""
-    said = facts.said
-    assert isinstance(said, Annotations)
+    annotations = facts.annotations
+    assert isinstance(annotations, Annotations)
     cell, count = facts.cells
     owner = np.empty(len(count), dtype=np.int64)  # the item of every cell
     owner[cell] = facts.item
     starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
-    place = np.zeros(said.n_items, dtype=np.int64)  # of an item among those with labels
-    place[owner[starts]] = np.arange(len(starts))
-    top = np.maximum.reduceat(count, starts)[place[owner]]
+    position = np.zeros(annotations.n_items, dtype=np.int64)  # of an item among those with labels
+    position[owner[starts]] = np.arange(len(starts))
+    top = np.maximum.reduceat(count, starts)[position[owner]]
     first = np.flatnonzero(count == top)
     first = first[np.r_[True, np.diff(owner[first]) > 0]]
     rest = count.copy()
     rest[first] = 0
-    second = np.maximum.reduceat(rest, starts)[place[owner]]
+    second = np.maximum.reduceat(rest, starts)[position[owner]]
     rival = top.copy()  # the most common other class of the item
     rival[first] = second[first]
     hit = count[cell] - 1 >= rival[cell]
-    hits = np.bincount(said.annotator[hit], minlength=said.n_annotators)
-    return (hits + 0.5) / (said.labels_per_annotator + 1)
+    hits = np.bincount(annotations.annotator[hit], minlength=annotations.n_annotators)
+    return (hits + 0.5) / (annotations.labels_per_annotator + 1)
 
 
-def _log_chance(facts: Facts) -> Floats:
+def _log_probability(facts: Facts) -> Floats:
     """Return for every label how probable it was, whatever is the more probable of two ways.
 
     Either as what others say about the item: two annotators are left out of the count, and
     `_PRIOR` imagined ones agree as often as two labels do once one of them is this class. Or as
     what this annotator says of any item: those who nearly always say one class agree by habit.
     """
-    said = facts.said
-    assert isinstance(said, Annotations)
+    annotations = facts.annotations
+    assert isinstance(annotations, Annotations)
     cell, count = facts.cells
-    size = said.labels_per_item[facts.item]
-    met = np.bincount(said.label, size - 1, minlength=said.n_classes)
-    agreed = np.bincount(said.label, count[cell] - 1, minlength=said.n_classes)
+    size = annotations.labels_per_item[facts.item]
+    met = np.bincount(annotations.label, size - 1, minlength=annotations.n_classes)
+    agreed = np.bincount(annotations.label, count[cell] - 1, minlength=annotations.n_classes)
     usual = (agreed + 1) / (met + 2)  # (class)
     same = np.maximum(count[cell] - 2, 0)
     others = np.maximum(size - 2, 0)
-    about_item = (same + _PRIOR * usual[said.label]) / (others + _PRIOR)
-    own = said.annotator * np.int64(said.n_classes) + said.label
-    _, place, often = np.unique(own, return_inverse=True, return_counts=True)
-    of_annotator = often[place] / said.labels_per_annotator[said.annotator]
+    about_item = (same + _PRIOR * usual[annotations.label]) / (others + _PRIOR)
+    own = annotations.annotator * np.int64(annotations.n_classes) + annotations.label
+    _, position, often = np.unique(own, return_inverse=True, return_counts=True)
+    of_annotator = often[position] / annotations.labels_per_annotator[annotations.annotator]
     return np.log(np.maximum(about_item, of_annotator))

@@ -37,7 +37,7 @@ def seconds(values: Array) -> Floats | None:
 
 def check_durations(facts: Facts) -> Iterator[Finding]:
     """Find durations that cannot be, and annotators who are far faster than the others."""
-    given = facts.said.columns.get("duration")
+    given = facts.annotations.columns.get("duration")
     if given is None or len(given) == 0:
         return
     if given.dtype.kind not in "iuf":
@@ -56,7 +56,7 @@ def check_durations(facts: Facts) -> Iterator[Finding]:
             "look at the clock that measured them; other durations are in seconds",
         )
     fine = np.isfinite(spent) & (spent > 0)
-    who, median = _medians(facts.said.annotator[fine].astype(np.int64), spent[fine])
+    who, median = _medians(facts.annotations.annotator[fine].astype(np.int64), spent[fine])
     if len(who) < 3:
         return
     usual = float(np.median(median))
@@ -78,7 +78,7 @@ def check_durations(facts: Facts) -> Iterator[Finding]:
 
 def check_times(facts: Facts) -> Iterator[Finding]:
     """Find labels that followed each other faster than anybody can look."""
-    given = facts.said.columns.get("time")
+    given = facts.annotations.columns.get("time")
     if given is None or len(given) == 0:
         return
     when = seconds(given)
@@ -86,7 +86,7 @@ def check_times(facts: Facts) -> Iterator[Finding]:
         yield _unreadable("time", given)
         return
     known = np.isfinite(when)
-    who = facts.said.annotator[known].astype(np.int64)
+    who = facts.annotations.annotator[known].astype(np.int64)
     when = when[known]
     order = np.lexsort((when, who))
     who, when = who[order], when[order]
@@ -120,12 +120,12 @@ def _bursts(facts: Facts, who: Integers, when: Floats) -> Iterator[Finding]:
     np.add.at(inside, begins, 1)
     np.add.at(inside, begins + _RUN, -1)
     covered = np.cumsum(inside)[:-1] > 0
-    labels = np.bincount(who[covered], minlength=facts.said.n_annotators)
+    labels = np.bincount(who[covered], minlength=facts.annotations.n_annotators)
     people = np.argsort(-labels, kind="stable")[: int((labels > 0).sum())]
     total = int(covered.sum())
     yield Finding(
         "bursts",
-        SERIOUS if total > 0.05 * len(facts.said) else KNOWING,
+        SERIOUS if total > 0.05 * len(facts.annotations) else KNOWING,
         f"{total} labels by {many(len(people), 'annotator')} came in runs of {_RUN} and more at "
         f"less than {_GLANCE} s each.",
         total,

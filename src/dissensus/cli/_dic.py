@@ -37,26 +37,26 @@ def evaluate_annotators(
     """Score a table of predictions by item and annotator."""
     from ..errors import DataError
     from ..readers import read
-    from ..readers.annotator_predictions import read_foreseen
-    from ..tendency.dic import dic_interval, said_as
+    from ..readers.annotator_predictions import read_annotator_predictions
+    from ..tendency.dic import dic_interval, with_labels
     from ..tendency.scores import score
 
-    given, said = read_foreseen(pred), read(annotations)
-    known = given.rows(said) >= 0
+    given, crowd = read_annotator_predictions(pred), read(annotations)
+    known = given.rows(crowd) >= 0
     if not known.any():
         raise DataError(
-            f"none of the {len(said)} labels is among the {len(given.said)} predictions; "
+            f"none of the {len(crowd)} labels is among the {len(given.annotations)} predictions; "
             "are items and annotators named alike?"
         )
-    said = said.keep(known)
-    said = said.subset(items=said.labels_per_item > 0)
-    log_chance = given.log_chance(said)
+    crowd = crowd.keep(known)
+    crowd = crowd.subset(items=crowd.labels_per_item > 0)
+    log_probability = given.log_probability(crowd)
     options: dict[str, Any] = {"min_overlap": min_overlap, "weights": weights}
-    found = score(said, log_chance, seed=seed, **options)
+    found = score(crowd, log_probability, seed=seed, **options)
     unknown = _NEED_CHANCES if given.chance is None else set()
     summary = {k: v for k, v in found.summary().items() if k not in unknown}
-    predicted = said_as(said, log_chance.argmax(axis=1))
-    spans = dic_interval(said, predicted, resamples=resamples // 5, seed=seed, **options)
+    predicted = with_labels(crowd, log_probability.argmax(axis=1))
+    spans = dic_interval(crowd, predicted, resamples=resamples // 5, seed=seed, **options)
     if as_json:
         told = found.as_dict()
         told["summary"] = {k: v for k, v in told["summary"].items() if k in summary}
@@ -66,7 +66,7 @@ def evaluate_annotators(
         }
         show_json(told)
         return
-    _print(summary, spans, len(said), said.n_items)
+    _print(summary, spans, len(crowd), crowd.n_items)
     if not known.all():
         note(f"{int((~known).sum())} labels were not predicted, and are left out")
 

@@ -98,23 +98,25 @@ def find_hard(
 
     if output and output != "-":
         format_for(output)  # before anything is computed
-    data = read_data(wanted.path, asked.said, wanted.network, found=found, metadata=wanted.metadata)
-    place = _place(wanted, data.inputs)
+    data = read_data(
+        wanted.path, asked.annotations, wanted.network, found=found, metadata=wanted.metadata
+    )
+    position = _place(wanted, data.inputs)
     matrices = asked.matrices
-    if matrices is not None and len(matrices) == asked.said.n_annotators:
-        matrices = matrices[_still_there(asked.said, data.said)]
+    if matrices is not None and len(matrices) == asked.annotations.n_annotators:
+        matrices = matrices[_still_there(asked.annotations, data.annotations)]
     asked = replace(
         asked,
-        said=data.said,
+        annotations=data.annotations,
         inputs=data.inputs,
         matrices=matrices,
         gold=_known(wanted, asked, data) if wanted.score.name == "aum" else None,
     )
-    hard = _trained(wanted, asked, place)
+    hard = _trained(wanted, asked, position)
     if not is_first():
         return
-    files = _write(wanted, hard, data, found.said, place)
-    scored = Scored(wanted.score, data.said.items, hard.score)
+    files = _write(wanted, hard, data, found.annotations, position)
+    scored = Scored(wanted.score, data.annotations.items, hard.score)
     give(hard.table(), output)
     if as_json:
         told = {"too_hard": hard.too_hard.tolist(), "epochs": hard.epochs, "learned": hard.learned}
@@ -129,19 +131,19 @@ def find_hard(
         )
     count = int(hard.pruned.sum())
     note(
-        f"{count} of {data.said.n_items} items are too hard, after {hard.epochs} epochs; "
-        f"all files are in {place}"
+        f"{count} of {data.annotations.n_items} items are too hard, after {hard.epochs} epochs; "
+        f"all files are in {position}"
     )
 
 
-def _trained(wanted: Wanted, asked: Asked, place: Path) -> Hardness:
+def _trained(wanted: Wanted, asked: Asked, position: Path) -> Hardness:
     from dataclasses import replace
 
     from ..nn import training_bar
     from ..nn.runs import clear_ended
 
     network, name = wanted.network, wanted.score.name
-    run = place / "training"
+    run = position / "training"
     if is_first() and not network.resume:
         for each in (run, *run.glob("*/")):
             clear_ended(each)
@@ -197,35 +199,37 @@ def _known(wanted: Wanted, asked: Asked, data: DataSet) -> dict[str, str] | None
 
 
 def _still_there(before: Annotations, now: Annotations) -> Any:
-    from .._relation import places
+    from .._relation import indices_of
 
-    return places(now.annotators, before.annotators)
+    return indices_of(now.annotators, before.annotators)
 
 
-def _write(wanted: Wanted, hard: Any, data: DataSet, every: Annotations, place: Path) -> list[str]:
+def _write(
+    wanted: Wanted, hard: Any, data: DataSet, every: Annotations, position: Path
+) -> list[str]:
     """Write the files, and return where they are."""
     import numpy as np
 
-    from .._relation import places
+    from .._relation import indices_of
     from ..readers.folders import save_array
     from ..writers.hard_items import samples_of, write_aum, write_too_hard, write_waum
 
     rest = data.others.inputs if data.others is not None else None
     files = [getattr(inputs, "paths", ()) for inputs in (data.inputs, rest)]
-    samples = samples_of(data.said.items, *files)
-    too_hard = place / f"too_hard_{wanted.alpha}.txt"
+    samples = samples_of(data.annotations.items, *files)
+    too_hard = position / f"too_hard_{wanted.alpha}.txt"
     write_too_hard(too_hard, samples.index[hard.pruned], hard.too_hard)
-    written = [too_hard, _picture(wanted, hard, data.inputs, place)]
+    written = [too_hard, _picture(wanted, hard, data.inputs, position)]
     if wanted.score.name in ("aum", "aumc"):
-        write_aum(place, hard, samples)
-        written += [place / "aum_values.csv", place / "full_aum_records.csv"]
+        write_aum(position, hard, samples)
+        written += [position / "aum_values.csv", position / "full_aum_records.csv"]
     else:
-        write_waum(place, hard, samples)
-        written += [place / name for name in _WAUM]
-        posterior = np.zeros((every.n_items, data.said.n_classes))
-        posterior[places(data.said.items, every.items)] = hard.posterior
+        write_waum(position, hard, samples)
+        written += [position / name for name in _WAUM]
+        posterior = np.zeros((every.n_items, data.annotations.n_classes))
+        posterior[indices_of(data.annotations.items, every.items)] = hard.posterior
         file = f"labels_{wanted.score.name}_{wanted.alpha}.npy"
-        written.append(place.parents[2] / "labels" / file)
+        written.append(position.parents[2] / "labels" / file)
         save_array(written[-1], posterior)
     return [str(each) for each in written]
 
@@ -233,30 +237,30 @@ def _write(wanted: Wanted, hard: Any, data: DataSet, every: Annotations, place: 
 _WAUM = ("waum.csv", "score_per_worker.json", "aum_per_worker.json")
 
 
-def _picture(wanted: Wanted, hard: Hardness, inputs: Inputs, place: Path) -> Path:
+def _picture(wanted: Wanted, hard: Hardness, inputs: Inputs, position: Path) -> Path:
     """Write the hardest items as people see them: images as a sheet, anything else as a page."""
-    from .._files import replacing
+    from .._files import atomic_file
     from ..reporting.hardest import contact_sheet, hard_page, is_picture
 
-    items = _hardest(hard, inputs, _class_names(wanted, hard.said))
-    title = f"The {len(items)} hardest of {hard.said.n_items} items, by {wanted.score.name}"
+    items = _hardest(hard, inputs, _class_names(wanted, hard.annotations))
+    title = f"The {len(items)} hardest of {hard.annotations.n_items} items, by {wanted.score.name}"
     if items and all(is_picture(item.shown) for item in items):
-        with replacing(place / "hardest.png") as draft:
+        with atomic_file(position / "hardest.png") as draft:
             draft.write_bytes(contact_sheet(items, title))
-        return place / "hardest.png"
-    with replacing(place / "hardest.html") as draft:
+        return position / "hardest.png"
+    with atomic_file(position / "hardest.html") as draft:
         draft.write_text(hard_page(items, title), encoding="utf-8")
-    return place / "hardest.html"
+    return position / "hardest.html"
 
 
-def _class_names(wanted: Wanted, said: Annotations) -> list[str]:
+def _class_names(wanted: Wanted, annotations: Annotations) -> list[str]:
     """Return the classes as people call them; a folder may have better names than numbers."""
     from ..readers.folders import read_metadata
 
     names = read_metadata(wanted.path, wanted.metadata).get("label_names") if wanted.folder else ()
-    if isinstance(names, list) and len(names) == said.n_classes:
+    if isinstance(names, list) and len(names) == annotations.n_classes:
         return [str(name) for name in names]
-    return said.classes.tolist()
+    return annotations.classes.tolist()
 
 
 def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardItem]:
@@ -264,16 +268,18 @@ def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardIte
 
     from ..reporting.hardest import HardItem
 
-    said = hard.said
+    annotations = hard.annotations
     chosen = hard.hardest[: min(_SHOWN, int((~np.isnan(hard.score)).sum()))]
     shown = _as_seen(inputs.take(chosen))
     out = []
     for item, what in zip(chosen.tolist(), shown, strict=True):
-        votes = np.bincount(said.label[said.index[item] : said.index[item + 1]])
+        votes = np.bincount(
+            annotations.label[annotations.index[item] : annotations.index[item + 1]]
+        )
         order = [code for code in np.argsort(-votes, kind="stable").tolist() if votes[code]]
         labels = tuple((classes[code], int(votes[code])) for code in order)
         score, pruned = float(hard.score[item]), bool(hard.pruned[item])
-        out.append(HardItem(str(said.items[item]), score, pruned, labels, what))
+        out.append(HardItem(str(annotations.items[item]), score, pruned, labels, what))
     return out
 
 

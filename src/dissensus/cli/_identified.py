@@ -79,8 +79,8 @@ def print_score(scored: Scored, most: int) -> None:
     table = Table()
     table.add_column(scored.score.of, overflow="fold")
     table.add_column(scored.score.name, justify="right")
-    for place in scored.order[:most].tolist():
-        table.add_row(escape(scored.names[place]), _number(scored.values[place]))
+    for position in scored.order[:most].tolist():
+        table.add_row(escape(scored.names[position]), _number(scored.values[position]))
     console.print(table)
     console.print(escape(scored.score.text))
     _tell_more(console, len(scored.names), most)
@@ -95,7 +95,7 @@ def print_items(table: dict[str, Any], most: int) -> None:
 
     from ..identification.items import CAUSES
 
-    rank = {cause: place for place, cause in enumerate(_CAUSES)}
+    rank = {cause: position for position, cause in enumerate(_CAUSES)}
     cause = np.array([rank.get(one, len(rank)) for one in table["cause"].tolist()])
     order = np.lexsort((table["confidence"], cause))
     console = Console(highlight=False)
@@ -110,9 +110,9 @@ def print_items(table: dict[str, Any], most: int) -> None:
     }
     for title in columns:
         shown.add_column(title, justify="right")
-    for place in order[:most].tolist():
-        values = [_number(table[column][place]) for column in columns.values()]
-        shown.add_row(escape(table["item"][place]), table["cause"][place], *values)
+    for position in order[:most].tolist():
+        values = [_number(table[column][position]) for column in columns.values()]
+        shown.add_row(escape(table["item"][position]), table["cause"][position], *values)
     console.print(shown)
     counts = {one: int((table["cause"] == one).sum()) for one in CAUSES}
     console.print("; ".join(f"{one} {count}" for one, count in counts.items() if count))
@@ -136,26 +136,26 @@ def print_annotators(found: AnnotatorScores, most: int) -> None:
     table.add_column("verdict")
     for title in ("labels", "right", "spam score", "agree"):
         table.add_column(title, justify="right")
-    for place in order[:most]:
-        right, low, high = (values[place] for values in found.accuracy[1:])
-        spam = found.spam_score[place]
+    for position in order[:most]:
+        right, low, high = (values[position] for values in found.accuracy[1:])
+        spam = found.spam_score[position]
         table.add_row(
-            escape(found.said.annotators[place]),
-            found.verdict[place],
-            str(found.habits.labels[place]),
+            escape(found.annotations.annotators[position]),
+            found.verdict[position],
+            str(found.habits.labels[position]),
             "" if math.isnan(right) else f"{right:.0%} ({100 * low:.0f}–{100 * high:.0f})",
             ""
             if math.isnan(spam)
-            else f"{spam:.2f} ({found.spam_low[place]:.2f}–{found.spam_high[place]:.2f})",
-            _share(found.habits.agreement[place]),
+            else f"{spam:.2f} ({found.spam_low[position]:.2f}–{found.spam_high[position]:.2f})",
+            _share(found.habits.agreement[position]),
         )
     console.print(table)
     _tell_more(console, len(order), most)
     told = [f"{count} {word}" for word, count in found.verdict_counts.items()]
     console.print(f"Verdicts: {', '.join(told)}.")
-    for place in [place for place in order if found.code[place] < _SUSPECT][:_TOLD]:
-        name, word = found.said.annotators[place], found.verdict[place]
-        console.print(escape(f"{name} ({word}): {found.evidence[place]}"), soft_wrap=True)
+    for position in [position for position in order if found.code[position] < _SUSPECT][:_TOLD]:
+        name, word = found.annotations.annotators[position], found.verdict[position]
+        console.print(escape(f"{name} ({word}): {found.evidence[position]}"), soft_wrap=True)
     if found.copies is not None:
         _print_copies(console, found.copies)
 
@@ -188,9 +188,11 @@ def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
     console.print(f"{cleaned.sentence}.", soft_wrap=True)
     for what, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
         if len(names):
-            from .._relation import few
+            from .._relation import abbreviate
 
-            console.print(escape(f"No label is left of {what} {few(names)}."), soft_wrap=True)
+            console.print(
+                escape(f"No label is left of {what} {abbreviate(names)}."), soft_wrap=True
+            )
     for change in cleaned.changes[:_TOLD]:
         told = f"{change.item}: {change.before or 'undecided'} → {change.after or 'undecided'}"
         console.print(f"  {escape(told)}", soft_wrap=True)

@@ -125,7 +125,7 @@ class Large:
             note("beyond memory, or on a cluster, the default is -s dawid-skene")
         with (
             engine_at(self.engine, self.address, self.threads) as cluster,
-            progress_bar("aggregating") as tell,
+            progress_bar("aggregating") as progress,
         ):
             return aggregate_files(
                 self.paths,
@@ -141,7 +141,7 @@ class Large:
                 work=self.work,
                 resume=self.resume,
                 seed=seed,
-                progress=tell,
+                on_round=progress,
             )
 
     @property
@@ -165,10 +165,10 @@ def tell_labelled(done: Labelled, as_json: bool) -> None:
         show_json(
             {
                 "method": outcome.method,
-                "n_items": outcome.said.n_items,
-                "n_annotators": outcome.said.n_annotators,
-                "n_labels": len(outcome.said),
-                "classes": outcome.said.classes.tolist(),
+                "n_items": outcome.annotations.n_items,
+                "n_annotators": outcome.annotations.n_annotators,
+                "n_labels": len(outcome.annotations),
+                "classes": outcome.annotations.classes.tolist(),
                 "converged": outcome.converged,
                 "rounds": len(outcome.trace),
                 "trace": list(outcome.trace),

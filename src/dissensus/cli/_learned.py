@@ -85,8 +85,8 @@ def examined(
         file = Path(answers or "answers.json")
         # As peerannot has it, a path counts from here; a name counts from the folder.
         file = file.resolve() if answers and file.exists() else file
-        said = read_folder(path, answers=file, metadata=metadata, classes=classes)
-        return Reading(said, "folder")
+        annotations = read_folder(path, answers=file, metadata=metadata, classes=classes)
+        return Reading(annotations, "folder")
     if classes and not reading["classes"]:
         reading = reading | {"classes": ",".join(classes)}
     return examine_annotations(path, **reading)
@@ -94,7 +94,7 @@ def examined(
 
 def read_data(
     path: str,
-    said: Annotations,
+    annotations: Annotations,
     network: Network,
     *,
     found: Reading | None = None,
@@ -104,7 +104,7 @@ def read_data(
 ) -> DataSet:
     """Return annotations beside their inputs, which stand where the options say."""
     from ..learning.data_sets import open_data_set, open_folder
-    from ..nn.reading import read_stock, stock_of_texts
+    from ..nn.reading import index_of_texts, read_input_index
     from ..readers import read_truth
     from ..readers.folders import is_folder, read_metadata
 
@@ -114,30 +114,34 @@ def read_data(
     }
     if network.inputs is None and is_folder(path) and (Path(path) / "train").is_dir():
         names = read_metadata(path, metadata).get("label_names")
-        data = open_folder(said, path, label_names=names, **known)
+        data = open_folder(annotations, path, label_names=names, **known)
     else:
         try:
             if network.inputs is None and found is not None and found.texts is not None:
-                stock = stock_of_texts(path, found.texts.select("item", "text").iter_rows())
+                input_index = index_of_texts(path, found.texts.select("item", "text").iter_rows())
             else:
-                stock = read_stock(network.inputs or path, said.items, column=network.column)
+                input_index = read_input_index(
+                    network.inputs or path, annotations.items, column=network.column
+                )
         except DataError as problem:
             hint = "" if network.inputs else "; --inputs says where inputs are, --column in which"
             raise DataError(f"{problem}{hint}") from None
-        data = open_data_set(said, stock, **known)
+        data = open_data_set(annotations, input_index, **known)
     for sentence in data.notes:
         note(sentence)
     return data
 
 
-def without_removed(said: Annotations, file: str | None) -> Annotations:
+def without_removed(annotations: Annotations, file: str | None) -> Annotations:
     """Return the annotations without those on items that a file names."""
     from ..readers.side_tables import read_removed
 
     if file is None:
-        return said
+        return annotations
     removed = read_removed(file)
-    return said.subset(items=[name for name in said.items.tolist() if name not in removed])
+    return annotations.subset(
+        items=[name for name in annotations.items.tolist() if name not in removed]
+    )
 
 
 def places_of(path: str, network: Network, name: str, model: str | None = None) -> Places:
@@ -156,11 +160,11 @@ def learn(
     method: str,
     data: DataSet,
     network: Network,
-    places: Places,
+    positions: Places,
     *,
     held_out: float,
     seed: int,
-    belief: Any = None,
+    posterior: Any = None,
 ) -> Outcome:
     """Train a classifier; whatever is written comes afterwards, but for its run."""
     from dataclasses import asdict
@@ -183,36 +187,38 @@ def learn(
     )
     valid = None
     if data.valid is not None:
-        valid = data.valid.inputs, data.said.classes[data.valid.truth]
+        valid = data.valid.inputs, data.annotations.classes[data.valid.truth]
     if is_first() and not network.resume:
-        clear_ended(places.run)
+        clear_ended(positions.run)
     with ExitStack() as stack:
-        tell = stack.enter_context(training_bar()) if is_first() else None
+        progress = stack.enter_context(training_bar()) if is_first() else None
         try:
             made.fit(
                 data.inputs,
-                data.said,
+                data.annotations,
                 valid=valid,
-                belief=belief,
-                folder=places.run,
+                posterior=posterior,
+                folder=positions.run,
                 resume=network.resume,
-                progress=tell,
+                progress=progress,
             )
         except KeyboardInterrupt:
-            if not (places.run / "checkpoint.safetensors").exists():
+            if not (positions.run / "checkpoint.safetensors").exists():
                 raise
-            note(f"interrupted; the same command with --resume goes on in {places.run}")
+            note(f"interrupted; the same command with --resume goes on in {positions.run}")
             raise SystemExit(130) from None
     return Outcome(made, data)
 
 
-def show(outcome: Outcome, places: Places, *, crowd: bool, as_json: bool) -> None:
+def show(outcome: Outcome, positions: Places, *, crowd: bool, as_json: bool) -> None:
     """Write what came of a training and say it; of several processes the first does."""
     if not is_first():
         return
-    outcome.write(places, crowd=crowd)
+    outcome.write(positions, crowd=crowd)
     if as_json:
-        show_json(outcome.results() | {"files": {k: str(v) for k, v in places._asdict().items()}})
+        show_json(
+            outcome.results() | {"files": {k: str(v) for k, v in positions._asdict().items()}}
+        )
         return
     from rich.console import Console
     from rich.markup import escape
@@ -228,26 +234,28 @@ def show(outcome: Outcome, places: Places, *, crowd: bool, as_json: bool) -> Non
             assert score is not None
             table.add_row(words, f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
         console.print(table)
-    for sentence in _told(outcome, places, crowd):
+    for sentence in _told(outcome, positions, crowd):
         console.print(escape(sentence), soft_wrap=True)
 
 
-def _told(outcome: Outcome, places: Places, crowd: bool) -> list[str]:
-    made, said = outcome.made, outcome.data.said
+def _told(outcome: Outcome, positions: Places, crowd: bool) -> list[str]:
+    made, annotations = outcome.made, outcome.data.annotations
     history = made.history_
-    what = f"{len(said)} labels" + (f" by {said.n_annotators} annotators" if crowd else "")
+    what = f"{len(annotations)} labels" + (
+        f" by {annotations.n_annotators} annotators" if crowd else ""
+    )
     how = f"by {made.method} " if crowd else ""
     encoder = getattr(made.encoding_.encoder, "name", "given")
     out = [
-        f"Learned from {what} on {said.n_items} items, {how}with the encoder {encoder}.",
+        f"Learned from {what} on {annotations.n_items} items, {how}with the encoder {encoder}.",
         f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}.",
     ]
-    if crowd and said.n_annotators > 1:
+    if crowd and annotations.n_annotators > 1:
         table = outcome.annotators()
         order = [
-            place
-            for place in table["performance"].argsort().tolist()
-            if table["n_labels"][place] >= _ENOUGH
+            position
+            for position in table["performance"].argsort().tolist()
+            if table["n_labels"][position] >= _ENOUGH
         ]
         worst = [
             f"{table['annotator'][at]} ({table['performance'][at]:.0%} of {table['n_labels'][at]})"
@@ -257,6 +265,6 @@ def _told(outcome: Outcome, places: Places, crowd: bool) -> list[str]:
             out.append(f"Least often right, as the network sees it: {', '.join(worst)}.")
     sizes = {name: len(found.items) for name, found in outcome.predictions.items()}
     told = ", ".join(f"{size} {name}" for name, size in sizes.items())
-    out.append(f"Predictions ({told}), log and curve are in {places.run}.")
-    out.append(f"The classifier is in {places.model}, the results in {places.results}.")
+    out.append(f"Predictions ({told}), log and curve are in {positions.run}.")
+    out.append(f"The classifier is in {positions.model}, the results in {positions.results}.")
     return out

@@ -94,7 +94,7 @@ def examine_annotations(
 
 def read_annotations(path: str, **reading: Any) -> Annotations:
     """Read annotations as the reading options say."""
-    return examine_annotations(path, **reading).said
+    return examine_annotations(path, **reading).annotations
 
 
 def note(message: str) -> None:
@@ -144,13 +144,13 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[..., 
     )
     task = bar.add_task(what, total=total, state="")
 
-    def tell(done: float, more: float = 0.0) -> None:
+    def progress(done: float, more: float = 0.0) -> None:
         if not bar.live.is_started and time.monotonic() - began > _PATIENCE:
             bar.start()
         state = f"round {done}, objective {more:.6g}" if total is None else f"{done:,} of {total:,}"
         bar.update(task, completed=done if total is not None else None, state=state)
 
     try:
-        yield tell
+        yield progress
     finally:
         bar.stop()

@@ -71,7 +71,7 @@ def _classes(told: Summary) -> Table:
     most = max((row.inferred for row in told.classes), default=1.0)
     for row in told.classes:
         bar = Bar(most, 0, row.inferred, width=24)
-        table.add_row(escape(row.name), f"{row.said:.1%}", f"{row.inferred:.1%}", bar)
+        table.add_row(escape(row.name), f"{row.annotations:.1%}", f"{row.inferred:.1%}", bar)
     return table
 
 

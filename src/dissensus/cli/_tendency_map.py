@@ -96,10 +96,10 @@ def map_(
     chosen = _codes(annotators, made.annotators_)
     names = _names(path, items, most)
     inputs = read_inputs(path, names, column=column, frames=frames)
-    said = read_annotations(answers, **reading) if answers else None
-    with progress_bar("reading inputs", len(inputs)) as tell:
+    annotations = read_annotations(answers, **reading) if answers else None
+    with progress_bar("reading inputs", len(inputs)) as progress:
         views = Views.of(
-            inputs, made.encoder, tokens=True, progress=lambda done, _total: tell(done)
+            inputs, made.encoder, tokens=True, progress=lambda done, _total: progress(done)
         )
     found = map_report(
         made.tendency_,
@@ -109,7 +109,7 @@ def map_(
         annotators=made.annotators_,
         classes=made.classes_,
         chosen=chosen,
-        said=_same(said, names),
+        annotations=_same(annotations, names),
         encoder=_encoder(made.encoder, inputs),
         over=over,
         raw=raw,
@@ -127,13 +127,13 @@ def map_(
 def _codes(annotators: str | None, known: Names) -> Integers | None:
     """Return the annotators that were named."""
     from .._names import as_names
-    from .._relation import places
+    from .._relation import indices_of
     from ..errors import DataError
 
     if annotators is None:
         return None
     wanted = as_names([name.strip() for name in annotators.split(",")])
-    codes = places(wanted, known)
+    codes = indices_of(wanted, known)
     if (codes < 0).any():
         raise DataError(f"no annotator {wanted[codes < 0][0]!r} in the model")
     return codes
@@ -149,13 +149,13 @@ def _names(path: str, items: str | None, most: int) -> Names:
     return items_of(path)[:most]
 
 
-def _same(said: Annotations | None, names: Names) -> Annotations | None:
+def _same(annotations: Annotations | None, names: Names) -> Annotations | None:
     """Return what was said of these items."""
-    if said is None:
+    if annotations is None:
         return None
     import numpy as np
 
-    return said.subset(items=np.isin(said.items, names))
+    return annotations.subset(items=np.isin(annotations.items, names))
 
 
 def _encoder(name: str, inputs: Inputs) -> Encoder | None:

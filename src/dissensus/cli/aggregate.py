@@ -124,17 +124,19 @@ def aggregate(
         found = large.read()
     else:
         found = examine_annotations(path, **reading)
-    said = found.said
+    annotations = found.annotations
     if path_remove:
         removed = read_removed(path_remove)
-        said = said.subset(items=[name for name in said.items if name not in removed])
-    if not folder and _are_numbers(said, kind):
-        _estimate(said, strategy or "mean", output, gold, save, as_json, seed)
+        annotations = annotations.subset(
+            items=[name for name in annotations.items if name not in removed]
+        )
+    if not folder and _are_numbers(annotations, kind):
+        _estimate(annotations, strategy or "mean", output, gold, save, as_json, seed)
         return
     strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "auto")
     known = read_truth(gold) if gold else dict(found.gold) or None
     with engine_at(engine, address, threads) as cluster:
-        result = _fit(said, strategy, known, seed, threads, cluster)
+        result = _fit(annotations, strategy, known, seed, threads, cluster)
     if save:
         result.save(save)
     if folder:
@@ -142,13 +144,13 @@ def aggregate(
     _tell(found, result, output, to, as_json)
 
 
-def _are_numbers(said: Annotations, kind: str) -> bool:
+def _are_numbers(annotations: Annotations, kind: str) -> bool:
     """Return whether labels are to be taken for numbers, and say so where nobody told."""
     from ..readers.numeric import kind_of_labels
 
     if kind != "auto":
         return kind == "numeric"
-    found = kind_of_labels(said.classes.tolist())
+    found = kind_of_labels(annotations.classes.tolist())
     if found.kind == "numeric":
         note(f"labels are taken for numbers: {found.reason}; --labels nominal makes them classes")
     return found.kind == "numeric"
@@ -166,7 +168,7 @@ def _refuse(options: dict[str, Any], kind: str) -> None:
 
 
 def _fit(
-    said: Annotations,
+    annotations: Annotations,
     strategy: str,
     gold: Any,
     seed: int,
@@ -176,9 +178,9 @@ def _fit(
     from ..engine import Local
     from ..registry import aggregators
 
-    with progress_bar("aggregating") as tell:
+    with progress_bar("aggregating") as progress:
         result = aggregators.create(strategy).fit(
-            said, gold=gold, seed=seed, engine=cluster or Local(threads), progress=tell
+            annotations, gold=gold, seed=seed, engine=cluster or Local(threads), progress=progress
         )
     if not result.converged and result.trace:
         note(
@@ -198,8 +200,8 @@ def _write_labels(
 
     name = read_metadata(path, metadata).get("name")
     as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
-    place = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
-    note(f"labels of {result.said.n_items} items written to {place}")
+    position = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
+    note(f"labels of {result.annotations.n_items} items written to {position}")
 
 
 def _tell(
@@ -212,13 +214,13 @@ def _tell(
     if as_json:
         from ..reporting.summary import summarise
 
-        show_json(summarise(result.said, result).as_dict())
+        show_json(summarise(result.annotations, result).as_dict())
     elif not output and not to and found.format != "folder":
         write(result, "-")
 
 
 def _estimate(
-    said: Annotations,
+    annotations: Annotations,
     strategy: str,
     output: str | None,
     gold: str | None,
@@ -232,7 +234,7 @@ def _estimate(
 
     method = estimators.create(strategy)
     known = {item: float(value) for item, value in read_truth(gold).items()} if gold else None
-    result = method.fit(as_numbers(said), gold=known, seed=seed)
+    result = method.fit(as_numbers(annotations), gold=known, seed=seed)
     if save:
         result.save(save)
     if output or not as_json:
@@ -241,9 +243,9 @@ def _estimate(
         show_json(
             {
                 "method": result.method,
-                "n_items": said.n_items,
-                "n_annotators": said.n_annotators,
-                "n_labels": len(said),
+                "n_items": annotations.n_items,
+                "n_annotators": annotations.n_annotators,
+                "n_labels": len(annotations),
                 "converged": result.converged,
                 "rounds": len(result.trace),
             }

@@ -67,8 +67,10 @@ def aggregate_deep(
 
     learners.create(strategy)  # before anything is read
     found = examined(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
-    said = without_removed(found.said, path_remove)
-    places = places_of(path, network, name or strategy.lower())
-    data = read_data(path, said, network, found=found, valid=valid, test=test, metadata=metadata)
-    outcome = learn(strategy, data, network, places, held_out=held_out, seed=seed)
-    show(outcome, places, crowd=True, as_json=as_json)
+    annotations = without_removed(found.annotations, path_remove)
+    positions = places_of(path, network, name or strategy.lower())
+    data = read_data(
+        path, annotations, network, found=found, valid=valid, test=test, metadata=metadata
+    )
+    outcome = learn(strategy, data, network, positions, held_out=held_out, seed=seed)
+    show(outcome, positions, crowd=True, as_json=as_json)

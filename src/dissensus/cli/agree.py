@@ -109,10 +109,10 @@ def agree(
     from .. import agreement
 
     _check(output, chart, pairs, by, multiple)
-    said = read_annotations(path, **reading)
-    with progress_bar("drawing items", resamples) as tell:
+    annotations = read_annotations(path, **reading)
+    with progress_bar("drawing items", resamples) as progress:
         found = agreement.agree(
-            said,
+            annotations,
             names or None,
             level=level,
             weights=weights,
@@ -123,13 +123,13 @@ def agree(
             confidence=confidence,
             interval=interval,
             seed=seed,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
     two: Pairs | None = None
     groups: Clusters | None = None
     if pairs or chart:
         wish = weights or level
-        two = agreement.pairwise(said, "cohen", weights=wish, min_overlap=min_overlap)
+        two = agreement.pairwise(annotations, "cohen", weights=wish, min_overlap=min_overlap)
         groups = agreement.cluster(two)
     if chart and two is not None and groups is not None:
         from ..reporting.charts import pairs_chart, save_chart
@@ -168,7 +168,7 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
     import io
     import json
 
-    from .._files import replacing
+    from .._files import atomic_file
 
     if output.lower().endswith(".json"):
         body = json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -181,7 +181,7 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
     if output == "-":
         click.echo(body, nl=False)
         return
-    with replacing(output) as draft:
+    with atomic_file(output) as draft:
         draft.write_text(body, encoding="utf-8")
     note(f"{len(rows)} rows written to {output}")
 

@@ -66,18 +66,18 @@ def compare(
 
     if chart:
         check_chart(chart)
-    said = read_annotations(path, **reading)
+    annotations = read_annotations(path, **reading)
     chosen = strategies or comparison.USUAL
-    with progress_bar("comparing", len(chosen) * folds * seeds) as tell:
+    with progress_bar("comparing", len(chosen) * folds * seeds) as progress:
         found = comparison.compare(
-            said,
+            annotations,
             chosen,
             truth=read_truth(truth) if truth else None,
             gold=read_truth(gold) if gold else None,
             folds=folds,
             seeds=seeds,
             seed=seed,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
     drawn = methods_figure(found) if chart else None
     if chart and drawn is not None:

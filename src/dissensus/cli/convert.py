@@ -48,17 +48,17 @@ def convert(
     write(found, target, format=to)
     for sentence in lost:
         note(sentence)
-    said = found.said
+    annotations = found.annotations
     counts = {
-        "labels": len(said),
-        "annotators": said.n_annotators,
-        "items": said.n_items,
-        "classes": said.n_classes,
+        "labels": len(annotations),
+        "annotators": annotations.n_annotators,
+        "items": annotations.n_items,
+        "classes": annotations.n_classes,
     }
     if as_json:
         show_json({**counts, "lost": lost, "written": target})
     elif target != "-":
         note(
-            f"{len(said)} labels by {said.n_annotators} annotators on {said.n_items} items "
+            f"{len(annotations)} labels by {annotations.n_annotators} annotators on {annotations.n_items} items "
             f"written to {target}"
         )

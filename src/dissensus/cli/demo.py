@@ -35,20 +35,20 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from ..writers.writing import write_truth
     from ._summary import print_summary
 
-    said, truth = _demo.demo()
-    told = report(said, strategy, name="Camera traps (demo)", truth=truth)
+    annotations, truth = _demo.demo()
+    told = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
     result = told.result
-    place = Path(folder)
-    write(said, place / "answers.csv")
-    write_truth(truth, place / "truth.csv")
-    write(result, place / "labels.csv")
-    told.save(place / "report.html")
-    summary = summarise(said, result, truth=truth)
+    position = Path(folder)
+    write(annotations, position / "answers.csv")
+    write_truth(truth, position / "truth.csv")
+    write(result, position / "labels.csv")
+    told.save(position / "report.html")
+    summary = summarise(annotations, result, truth=truth)
     if as_json:
         show_json(summary.as_dict())
         return
     print_summary(summary)
-    note(f"\nWritten to {place}: answers.csv, truth.csv, labels.csv. Try next:")
-    note(f"  dissensus aggregate {place}/answers.csv -s majority -o majority.csv")
-    note(f"  dissensus evaluate majority.csv --truth {place}/truth.csv")
-    note(f"The report is in {place}/report.html: open it in a browser.")
+    note(f"\nWritten to {position}: answers.csv, truth.csv, labels.csv. Try next:")
+    note(f"  dissensus aggregate {position}/answers.csv -s majority -o majority.csv")
+    note(f"  dissensus evaluate majority.csv --truth {position}/truth.csv")
+    note(f"The report is in {position}/report.html: open it in a browser.")

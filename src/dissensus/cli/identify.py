@@ -141,14 +141,14 @@ def identify(
         raise click.UsageError("--items shows all scores of items; give it without -s")
     folder = _is_folder(path, labels)
     read = _read(path, folder, labels, metadata, n_classes, reading)
-    said = read.said
+    annotations = read.annotations
     asked = Asked(
-        said,
+        annotations,
         consensus,
         gold=read_truth(gold) if gold else None,
         matrices=_matrices(matrix_file),
         rounds=rounds if rounds or not folder else 50,
-        probabilities=_probabilities(probabilities, said),
+        probabilities=_probabilities(probabilities, annotations),
         communities=communities,
         seed=seed,
     )
@@ -179,8 +179,8 @@ def identify(
         elif not output:
             print_items(table, most)
         return
-    with progress_bar("scoring annotators", _STEPS) as tell:
-        identified = asked.identified(models=models, copying=copying, progress=tell)
+    with progress_bar("scoring annotators", _STEPS) as progress:
+        identified = asked.identified(models=models, copying=copying, progress=progress)
     table = dict(identified.table())
     if probabilities:
         table["annotator_quality"] = asked.quality.annotator_quality
@@ -242,8 +242,8 @@ def _read(
     # As peerannot has it, a path counts from here; a name counts from the folder.
     if labels and answers.exists():
         answers = answers.resolve()
-    said = read_folder(path, answers=answers, metadata=metadata, classes=classes)
-    return Reading(said, "folder")
+    annotations = read_folder(path, answers=answers, metadata=metadata, classes=classes)
+    return Reading(annotations, "folder")
 
 
 def _matrices(file: str | None) -> Any:
@@ -258,21 +258,21 @@ def _matrices(file: str | None) -> Any:
     return matrices.astype(float)
 
 
-def _probabilities(file: str | None, said: Annotations) -> Any:
+def _probabilities(file: str | None, annotations: Annotations) -> Any:
     if file is None:
         return None
     from ..readers.probabilities import read_probabilities
 
-    return read_probabilities(file, said)
+    return read_probabilities(file, annotations)
 
 
 def _clean(asked: Asked, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
     from ..identification.cleaning import clean
     from ..writers import write
 
-    cleaned = clean(asked.said, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
+    cleaned = clean(asked.annotations, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
     if output:
-        write(cleaned.said, output)
+        write(cleaned.annotations, output)
     if as_json:
         show_json(cleaned.as_dict())
     elif output != "-":
@@ -289,11 +289,11 @@ def _write_as_peerannot(path: str, scored: Scored, asked: Asked, *, both: bool) 
     for one in (scored, score(asked, "difficulty")) if both else (scored,):
         if one.score.file is None:
             continue
-        place = Path(path) / "identification" / one.score.file
+        position = Path(path) / "identification" / one.score.file
         values = one.values
         if one.score.of == "crowd":
             values = values[0]
         elif one.score.file.startswith("glad/"):  # there, with the number it belongs to
             values = np.stack([np.arange(len(values), dtype=float), values], axis=1)
-        save_array(place, np.asarray(values))
-        note(f"{one.score.name} written to {place}")
+        save_array(position, np.asarray(values))
+        note(f"{one.score.name} written to {position}")

@@ -92,12 +92,12 @@ def install(
     for sentence in done.notes:
         note(sentence)
     counts = {}
-    if done.said is not None:
+    if done.annotations is not None:
         counts = {
-            "labels": len(done.said),
-            "annotators": done.said.n_annotators,
-            "items": done.said.n_items,
-            "classes": done.said.n_classes,
+            "labels": len(done.annotations),
+            "annotators": done.annotations.n_annotators,
+            "items": done.annotations.n_items,
+            "classes": done.annotations.n_classes,
         }
     if as_json:
         show_json({**counts, "links": done.n_links, "folder": str(done.folder)})

@@ -226,14 +226,14 @@ def fit(
         seed=seed,
     )
     many = len(set(given.task)) > 1
-    with training_bar() as tell:
+    with training_bar() as progress:
         model.fit(
             given.inputs,
             given.label,
             task=given.task if many else None,
             folder=checkpoints,
             resume=True,
-            progress=tell,
+            progress=progress,
         )
     model.save(output)
     if as_json:
@@ -294,8 +294,8 @@ def adapt(
     found = examine_annotations(path, **reading)
     model = FewShotCrowd.load(folder)
     support, names, others = _inputs(found, inputs, column)
-    task = model.adapt(support, found.said)
-    new = task.predict_proba(others) if names else np.zeros((0, found.said.n_classes))
+    task = model.adapt(support, found.annotations)
+    new = task.predict_proba(others) if names else np.zeros((0, found.annotations.n_classes))
     table = _labels(task, names, new)
     asked = task.next(ask, seed=seed) if ask else None
     if output:
@@ -315,17 +315,17 @@ def _inputs(found: Reading, path: str | None, column: str | None) -> tuple[Any, 
     from ..errors import OptionError
     from ..nn.reading import read_inputs, read_others
 
-    said: Annotations = found.said
+    annotations: Annotations = found.annotations
     if path is not None:
-        names, others = read_others(path, said.items, column=column)
-        return read_inputs(path, said.items, column=column), names.tolist(), others
+        names, others = read_others(path, annotations.items, column=column)
+        return read_inputs(path, annotations.items, column=column), names.tolist(), others
     if found.texts is None:
         raise OptionError("what are the items? --inputs names a folder, a table or a .npz")
     texts = dict(found.texts.select("item", "text").iter_rows())
-    lost = [item for item in said.items.tolist() if item not in texts]
+    lost = [item for item in annotations.items.tolist() if item not in texts]
     if lost:
         raise OptionError(f"no text for item {lost[0]!r}; --inputs names where they are")
-    return [texts[item] for item in said.items.tolist()], [], None
+    return [texts[item] for item in annotations.items.tolist()], [], None
 
 
 def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
@@ -334,16 +334,16 @@ def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
 
     from .._names import as_names
 
-    belief = np.concatenate([task.posterior, new])
-    n_labels = np.concatenate([task.said.labels_per_item, np.zeros(len(names), dtype=int)])
+    posterior = np.concatenate([task.posterior, new])
+    n_labels = np.concatenate([task.annotations.labels_per_item, np.zeros(len(names), dtype=int)])
     columns = {
-        "item": as_names([*task.said.items.tolist(), *names]),
-        "label": task.classes_[belief.argmax(axis=1)],
-        "confidence": belief.max(axis=1),
+        "item": as_names([*task.annotations.items.tolist(), *names]),
+        "label": task.classes_[posterior.argmax(axis=1)],
+        "confidence": posterior.max(axis=1),
         "n_labels": n_labels,
     }
-    beliefs = zip(task.classes_.tolist(), belief.T, strict=True)
-    return columns | {f"p:{name}": values for name, values in beliefs}
+    posteriors = zip(task.classes_.tolist(), posterior.T, strict=True)
+    return columns | {f"p:{name}": values for name, values in posteriors}
 
 
 def _matrices(task: FewShotTask) -> dict[str, Any]:
@@ -364,9 +364,9 @@ def _told(task: FewShotTask, names: list[str], asked: Any) -> dict[str, Any]:
     told: dict[str, Any] = {
         "adapter": task.model.rule_,
         "classes": task.classes_.tolist(),
-        "items": task.said.n_items,
+        "items": task.annotations.n_items,
         "new_items": len(names),
-        "labels": dict(zip(task.said.items.tolist(), task.labels.tolist(), strict=True)),
+        "labels": dict(zip(task.annotations.items.tolist(), task.labels.tolist(), strict=True)),
         "annotators": [
             {"annotator": name, "n_labels": count, "accuracy": right}
             for name, count, right in zip(
@@ -401,7 +401,7 @@ def _print(task: FewShotTask, names: list[str], new: Any, asked: Any, written: s
         table.add_row("…", f"{len(rows) - _SHOWN} more", "")
     console.print(table)
     sure = task.posterior.max(axis=1).mean()
-    told = f"{task.said.n_items} items with {len(task.said)} labels: sure of {sure:.0%} in the mean"
+    told = f"{task.annotations.n_items} items with {len(task.annotations)} labels: sure of {sure:.0%} in the mean"
     if names:
         told += f"; {len(names)} new items: sure of {new.max(axis=1).mean():.0%}"
     console.print(f"{told}.")

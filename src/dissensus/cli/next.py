@@ -91,10 +91,10 @@ def next(  # noqa: A001
 
     if chart:
         check_chart(chart)
-    said = read_annotations(path, **reading)
-    with progress_bar("looking ahead", max(draws, 1)) as tell:
+    annotations = read_annotations(path, **reading)
+    with progress_bar("looking ahead", max(draws, 1)) as progress:
         found = plan(
-            said,
+            annotations,
             budget=budget,
             policy=policy,
             cost=_amounts(cost, "cost"),
@@ -102,13 +102,13 @@ def next(  # noqa: A001
             per_item=per_item,
             batch=batch,
             annotators=_names(annotators),
-            probabilities=_probabilities(probabilities, said),
+            probabilities=_probabilities(probabilities, annotations),
             target=target,
             gold=read_truth(gold) if gold else None,
             least=least,
             draws=draws,
             seed=seed,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
     if output:
         from ..writers.score_tables import write_columns
@@ -160,12 +160,12 @@ def _names(given: str | None) -> list[str] | None:
     return [name.strip() for name in texts if name.strip()]
 
 
-def _probabilities(file: str | None, said: Any) -> Any:
+def _probabilities(file: str | None, annotations: Any) -> Any:
     if file is None:
         return None
     from ..readers.probabilities import read_probabilities
 
-    return read_probabilities(file, said)
+    return read_probabilities(file, annotations)
 
 
 def _print(found: Plan, written: str | None) -> None:
@@ -239,7 +239,7 @@ def _cautions(found: Plan) -> list[str]:
         return out
     load = np.bincount(found.annotator)
     busiest = int(load.argmax())
-    if load[busiest] > _MUCH * len(found) and found.said.n_annotators > 1:
-        name = found.said.annotators[busiest]
+    if load[busiest] > _MUCH * len(found) and found.annotations.n_annotators > 1:
+        name = found.annotations.annotators[busiest]
         out.append(f"{name} gets {load[busiest]} of {len(found)} labels; --limit spreads them.")
     return out

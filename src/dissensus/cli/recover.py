@@ -90,18 +90,17 @@ def fit(
     from ..nn.reading import read_inputs
 
     x = read_inputs(inputs or labels, items, column=column)
-    said = None
+    crowd = None
     if annotations is not None:
-        found = _plain(annotations)
-        said = _ordered_like(found, items.tolist(), annotations)
-    with training_bar("recovering") as tell:
+        crowd = _ordered_like(_plain(annotations), items.tolist(), annotations)
+    with training_bar("recovering") as progress:
         made.fit(
             x,
             list(known.values()),
             vote_count=vote_count,
-            annotations=said,
+            annotations=crowd,
             folder=checkpoints,
-            progress=tell,
+            progress=progress,
         )
     made.save(output)
     told = {"items": len(items), "classes": made.classes_.tolist(), "folder": output}
@@ -210,26 +209,26 @@ def evaluate(
         check_chart(path)
     if model and strategies:
         raise OptionError("--model is scored as it is; leave out -s, or --model")
-    said = _plain(annotations)
-    x = read_inputs(inputs, said.items, column=column)
+    crowd = _plain(annotations)
+    x = read_inputs(inputs, crowd.items, column=column)
     if model:
         made = _model(model)
-        said = said.recode(made.classes_.tolist())
+        crowd = crowd.recode(made.classes_.tolist())
         p = made.predict_proba(x)
-        found = evaluate_shares(p, said.votes(), floor=made.marginal_, ordered=ordered, seed=seed)
+        found = evaluate_shares(p, crowd.votes(), floor=made.marginal_, ordered=ordered, seed=seed)
         drawn = {made.method: p}
         if as_json:
             show_json(found.as_dict())
         else:
             print_soft(found)
     else:
-        crossed = _crossed(x, said, strategies, encoder, folds, repeats, ordered, keep, seed)
+        crossed = _crossed(x, crowd, strategies, encoder, folds, repeats, ordered, keep, seed)
         drawn = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
         if as_json:
             show_json(crossed.as_dict())
         else:
             _print_crossed(crossed)
-    _draw(drawn, said, chart, reliability)
+    _draw(drawn, crowd, chart, reliability)
 
 
 def _plain(path: str) -> Annotations:
@@ -245,22 +244,22 @@ def _model(folder: str) -> DistributionRecovery:
     return DistributionRecovery.load(folder)
 
 
-def _ordered_like(said: Annotations, items: list[str], path: str) -> Annotations:
+def _ordered_like(annotations: Annotations, items: list[str], path: str) -> Annotations:
     """Return annotations on these items, in this order."""
     import numpy as np
 
     from ..errors import DataError
 
-    place = {name: code for code, name in enumerate(said.items.tolist())}
+    position = {name: code for code, name in enumerate(annotations.items.tolist())}
     for name in items:
-        if name not in place:
+        if name not in position:
             raise DataError(f"{path}: nothing is said of item {name!r}, which has a label")
-    return said.take(np.array([place[name] for name in items]))
+    return annotations.take(np.array([position[name] for name in items]))
 
 
 def _crossed(
     x: Any,
-    said: Annotations,
+    annotations: Annotations,
     strategies: tuple[str, ...],
     encoder: str,
     folds: int,
@@ -278,17 +277,17 @@ def _crossed(
     methods = [recoverers.create(spec) for spec in specs]
     wanted = {view for method in methods for view in (*method.needs, *method.likes)}
     views = views_of(encoder_for(encoder, x, seed=seed), x, wanted)
-    with progress_bar("recovering", (len(specs) + 2) * folds * repeats) as tell:
+    with progress_bar("recovering", (len(specs) + 2) * folds * repeats) as progress:
         return cross_validate(
             views,
-            said,
+            annotations,
             specs,
             folds=folds,
             repeats=repeats,
             ordered=ordered,
             seed=seed,
             folder=None if keep is None else Path(keep),
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
 
 
@@ -306,15 +305,20 @@ def _print_crossed(found: CrossValidation) -> None:
     Console(highlight=False).print(table)
 
 
-def _draw(drawn: dict[str, Any], said: Annotations, chart: str | None, other: str | None) -> None:
+def _draw(
+    drawn: dict[str, Any], annotations: Annotations, chart: str | None, other: str | None
+) -> None:
     from ..recovery.figures import reliability_figure, splits_figure
 
     if chart:
         first = next(iter(drawn.values()))
         splits_figure(
-            first, said.votes(), items=said.items.tolist(), classes=said.classes.tolist()
+            first,
+            annotations.votes(),
+            items=annotations.items.tolist(),
+            classes=annotations.classes.tolist(),
         ).save(chart)
         note(f"drawn to {chart}")
     if other:
-        reliability_figure(drawn, said.votes()).save(other)
+        reliability_figure(drawn, annotations.votes()).save(other)
         note(f"drawn to {other}")

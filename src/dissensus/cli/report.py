@@ -132,7 +132,7 @@ def _is_numeric(found: Reading, labels: str) -> bool:
         return labels == "numeric"
     if found.kind == "numeric":
         return True
-    kind = kind_of_labels(found.said.classes.tolist())
+    kind = kind_of_labels(found.annotations.classes.tolist())
     if found.kind == "single" and kind.kind == "numeric":
         note(f"labels are taken for numbers: {kind.reason}; --labels nominal makes them classes")
         return True
@@ -152,7 +152,7 @@ def _classes(
 ) -> Report:
     from ..reporting.report import report as make
 
-    with progress_bar("reporting", 7) as tell:
+    with progress_bar("reporting", 7) as progress:
         return make(
             found,
             strategy,
@@ -163,7 +163,7 @@ def _classes(
             tendency=tendency,
             folder=Path(path).parent if Path(path).is_file() else None,
             seed=seed,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
 
 
@@ -178,15 +178,15 @@ def _numbers(
     from ..readers import as_numbers
     from ..reporting.number_report import report_numbers
 
-    with progress_bar("reporting", 4) as tell:
+    with progress_bar("reporting", 4) as progress:
         return report_numbers(
-            as_numbers(found.said),
+            as_numbers(found.annotations),
             "mean" if strategy == "auto" else strategy,
             name=name,
             gold=gold,
             truth=truth,
             seed=seed,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
 
 
@@ -199,31 +199,31 @@ def _rounds(
     seed: int,
     reading: dict[str, Any],
 ) -> Rounds:
-    from ..reporting.group_report import report_rounds, split_by
+    from ..reporting.group_report import report_groups, split_by
 
     sides: dict[str, Annotations]
     if by is not None:
         if reading["columns"] is None or f"{by}=" not in reading["columns"]:
             reading["columns"] = ",".join(filter(None, [reading["columns"], f"{by}={by}"]))
-        sides = split_by(examine_annotations(path, **reading).said, by)
+        sides = split_by(examine_annotations(path, **reading).annotations, by)
     else:
         names = [Path(one).name for one in (path, str(second))]
         if names[0] == names[1]:
             names = [path, str(second)]
         if names[0] == names[1]:
             names = ["first", "second"]
-        both = (examine_annotations(one, **reading).said for one in (path, str(second)))
+        both = (examine_annotations(one, **reading).annotations for one in (path, str(second)))
         sides = dict(zip(names, both, strict=True))
     (one, first), (two, other) = sides.items()
-    with progress_bar("reporting", 3) as tell:
-        return report_rounds(
+    with progress_bar("reporting", 3) as progress:
+        return report_groups(
             first,
             other,
             strategy,
             names=(one, two),
             truth=truth,
             seed=seed,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
 
 
@@ -235,5 +235,5 @@ def _print(told: Report | NumberReport | Rounds) -> None:
         click.echo(sentence)
     if isinstance(told, Report):
         click.echo("\nWhat to do:")
-        for place, sentence in enumerate(advice(told), 1):
-            click.echo(f"  {place}. {sentence}")
+        for position, sentence in enumerate(advice(told), 1):
+            click.echo(f"  {position}. {sentence}")

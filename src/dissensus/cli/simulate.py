@@ -74,7 +74,7 @@ def simulate(
     from ..writers.simulated import write_simulation
 
     spec = _with_settings(strategy, settings, matrix_file)
-    with progress_bar("simulating", n_items) as tell:
+    with progress_bar("simulating", n_items) as progress:
         made = run(
             simulators.create(spec),
             n_items=n_items,
@@ -85,17 +85,17 @@ def simulate(
             imbalance=imbalance,
             seed=seed,
             fast=fast,
-            progress=lambda done, _total: tell(done),
+            progress=lambda done, _total: progress(done),
         )
     write_simulation(made, folder, "csv" if format_ == "table" else format_)
     if as_json:
-        show_json({**made.options, "n_labels": len(made.said), "folder": folder})
+        show_json({**made.options, "n_labels": len(made.annotations), "folder": folder})
         return
     if verbose:
         for name, value in made.options.items():
             note(f"{name}: {value}")
     note(
-        f"{len(made.said)} labels by {n_annotators} annotators on {n_items} items "
+        f"{len(made.annotations)} labels by {n_annotators} annotators on {n_items} items "
         f"written to {folder}"
     )
 
@@ -106,13 +106,13 @@ def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | N
     peerannot takes all options for all strategies and uses what fits. With a matrix file,
     whatever strategy is named, the matrices are those of the file.
     """
-    from ..params import describe_fields, spoken
+    from ..params import describe_fields, format_value
     from ..registry import simulators
 
     if matrix_file:
-        return f"given-matrices[file={spoken(matrix_file)}]"
+        return f"given-matrices[file={format_value(matrix_file)}]"
     name, told = simulators.resolve(strategy)
     known = {field.name for field in describe_fields(simulators.find(name))}
     given = {key: value for key, value in settings.items() if value is not None and key in known}
-    inside = ",".join(f"{key}={spoken(value)}" for key, value in (given | told).items())
+    inside = ",".join(f"{key}={format_value(value)}" for key, value in (given | told).items())
     return f"{name}[{inside}]"

@@ -102,17 +102,17 @@ def fit(
     from ..registry import tendencies
 
     tendencies.create(strategy)  # before anything is read
-    said = read_annotations(path, **reading)
+    annotations = read_annotations(path, **reading)
     known = _metadata(metadata)
-    x = _inputs(inputs, said.items, column, frames)
-    made = _fitted(said, x, strategy, encoder, known, seed, checkpoints)
+    x = _inputs(inputs, annotations.items, column, frames)
+    made = _fitted(annotations, x, strategy, encoder, known, seed, checkpoints)
     made.save(output)
     told = {
         "strategy": strategy,
-        "n_items": said.n_items,
-        "n_annotators": said.n_annotators,
-        "n_labels": len(said),
-        "classes": said.classes.tolist(),
+        "n_items": annotations.n_items,
+        "n_annotators": annotations.n_annotators,
+        "n_labels": len(annotations),
+        "classes": annotations.classes.tolist(),
         "parts": _parts(made),
         "folder": output,
     }
@@ -121,8 +121,8 @@ def fit(
     else:
         words = ", ".join(f"{name} {share:.2f}" for name, share in _parts(made).items())
         note(
-            f"{strategy} learned from {len(said)} labels by {said.n_annotators} annotators on "
-            f"{said.n_items} items{': ' + words if words else ''}; it is in {output}"
+            f"{strategy} learned from {len(annotations)} labels by {annotations.n_annotators} annotators on "
+            f"{annotations.n_items} items{': ' + words if words else ''}; it is in {output}"
         )
 
 
@@ -161,9 +161,11 @@ def predict(
     made = TendencyClassifier.load(model)
     names = None if annotators is None else [name.strip() for name in annotators.split(",")]
     items = items_of(inputs, column=column)
-    with progress_bar("reading inputs", len(items)) as tell:
+    with progress_bar("reading inputs", len(items)) as progress:
         chance = made.predict_annotator_proba(
-            _inputs(inputs, items, column, frames), names, encoding=lambda done, _total: tell(done)
+            _inputs(inputs, items, column, frames),
+            names,
+            encoding=lambda done, _total: progress(done),
         )  # (item, annotator, class)
     who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
     columns: dict[str, Any] = {
@@ -172,8 +174,8 @@ def predict(
         "label": made.classes_[chance.argmax(axis=2)].ravel(),
         "confidence": chance.max(axis=2).ravel(),
     }
-    for place, name in enumerate(made.classes_.tolist()):
-        columns[f"p:{name}"] = chance[:, :, place].ravel()
+    for position, name in enumerate(made.classes_.tolist()):
+        columns[f"p:{name}"] = chance[:, :, position].ravel()
     write_columns(columns, output)
 
 
@@ -253,19 +255,20 @@ def evaluate(
     specs = list(dict.fromkeys(["own-majority", "consensus", *(strategies or ("auto",))]))
     for spec in specs:
         tendencies.create(spec)  # before anything is read
-    said = read_annotations(path, **reading)
-    x = _inputs(inputs, said.items, column, frames)
+    annotations = read_annotations(path, **reading)
+    x = _inputs(inputs, annotations.items, column, frames)
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
     if model:
-        found = _scored_model(model, said, x, options)
-        title = f"{model} on {len(said)} labels, {said.n_items} items"
+        found = _scored_model(model, annotations, x, options)
+        title = f"{model} on {len(annotations)} labels, {annotations.n_items} items"
     else:
-        split = _split(said, held_out, seed)
+        split = _split(annotations, held_out, seed)
         known = _metadata(metadata)
         found = {
-            spec: _scored(split, said, x, spec, encoder, known, seed, options) for spec in specs
+            spec: _scored(split, annotations, x, spec, encoder, known, seed, options)
+            for spec in specs
         }
-        title = f"{len(said.take(split[1]))} labels on {len(split[1])} of {said.n_items} items"
+        title = f"{len(annotations.take(split[1]))} labels on {len(split[1])} of {annotations.n_items} items"
     if as_json:
         show_json({name: each.as_dict() for name, each in found.items()})
     else:
@@ -285,7 +288,7 @@ def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:
 
 
 def _fitted(
-    said: Annotations,
+    annotations: Annotations,
     x: Any,
     strategy: str,
     encoder: str,
@@ -298,16 +301,16 @@ def _fitted(
 
     made = TendencyClassifier(strategy, encoder=encoder, seed=seed)
     with (
-        training_bar(strategy.partition("[")[0]) as tell,
-        progress_bar("reading inputs", said.n_items) as read,
+        training_bar(strategy.partition("[")[0]) as progress,
+        progress_bar("reading inputs", annotations.n_items) as read,
     ):
         return made.fit(
             x,
-            said,
+            annotations,
             known,
             folder=checkpoints,
             resume=checkpoints is not None,
-            progress=tell,
+            progress=progress,
             encoding=lambda done, _total: read(done),
         )
 
@@ -319,13 +322,13 @@ def _parts(made: TendencyClassifier) -> dict[str, float]:
     return {name: float(share) for (name, _), share in zip(members, weight, strict=True)}
 
 
-def _split(said: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:
+def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:
     """Return items to learn from and items to foresee, by code."""
     import numpy as np
 
     from ..errors import DataError
 
-    labelled = np.flatnonzero(said.labels_per_item)
+    labelled = np.flatnonzero(annotations.labels_per_item)
     order = np.random.default_rng([seed, 0x7E57]).permutation(labelled)
     count = round(held_out * len(order))
     if not 0 < count < len(order):
@@ -335,7 +338,7 @@ def _split(said: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:
 
 def _scored(
     split: tuple[Any, Any],
-    said: Annotations,
+    annotations: Annotations,
     x: Any,
     spec: str,
     encoder: str,
@@ -344,12 +347,12 @@ def _scored(
     options: dict[str, Any],
 ) -> Any:
     learned, held = split
-    made = _fitted(said.take(learned), x.take(learned), spec, encoder, known, seed)
-    return made.evaluate(x.take(held), said.take(held), **options)
+    made = _fitted(annotations.take(learned), x.take(learned), spec, encoder, known, seed)
+    return made.evaluate(x.take(held), annotations.take(held), **options)
 
 
 def _scored_model(
-    folder: str, said: Annotations, x: Any, options: dict[str, Any]
+    folder: str, annotations: Annotations, x: Any, options: dict[str, Any]
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -357,12 +360,12 @@ def _scored_model(
     from ..tendency.scores import score
 
     made = TendencyClassifier.load(folder)
-    there, log_chance = made.foreseen(x, said)
-    belief = np.log(np.maximum(made.predict_consensus_proba(x, "sum"), 1e-15))
+    there, log_probability = made.foreseen(x, annotations)
+    posterior = np.log(np.maximum(made.predict_consensus_proba(x, "sum"), 1e-15))
     told = {
         "own-majority": np.log(made.habits_)[there.annotator],
-        "consensus": belief[there.item],
-        made.method: log_chance,
+        "consensus": posterior[there.item],
+        made.method: log_probability,
     }
     return {name: score(there, each, seed=made.seed, **options) for name, each in told.items()}
 

@@ -75,10 +75,10 @@ def train(
         given = _aggregated(found, strategy, seed)
     else:
         given = _read(path, str(labels), metadata, n_classes)
-    said, belief = labelled(given, hard=hard)
+    annotations, posterior = labelled(given, hard=hard)
     data = read_data(
         path,
-        without_removed(said, path_remove),
+        without_removed(annotations, path_remove),
         network,
         found=found,
         valid=valid,
@@ -86,17 +86,17 @@ def train(
         metadata=metadata,
     )
     named = name or (strategy.lower() if strategy else _stem(str(labels)))
-    places = places_of(path, network, named, _model(network, data.inputs))
+    positions = places_of(path, network, named, _model(network, data.inputs))
     outcome = learn(
         "two-stage",
         data,
         network,
-        places,
+        positions,
         held_out=held_out,
         seed=seed,
-        belief=aligned(belief, said, data.said),
+        posterior=aligned(posterior, annotations, data.annotations),
     )
-    show(outcome, places, crowd=False, as_json=as_json)
+    show(outcome, positions, crowd=False, as_json=as_json)
 
 
 @click.command()
@@ -120,10 +120,10 @@ def _aggregated(found: Reading, strategy: str, seed: int) -> Predictions:
     from ..metrics import Predictions
     from ..registry import aggregators
 
-    with progress_bar("aggregating") as tell:
-        result = aggregators.create(strategy).fit(found.said, seed=seed, progress=tell)
-    label = np.where(found.said.labels_per_item > 0, result.label, -1)
-    return Predictions(found.said.items, result.classes, label, result.posterior)
+    with progress_bar("aggregating") as progress:
+        result = aggregators.create(strategy).fit(found.annotations, seed=seed, progress=progress)
+    label = np.where(found.annotations.labels_per_item > 0, result.label, -1)
+    return Predictions(found.annotations.items, result.classes, label, result.posterior)
 
 
 def _read(path: str, labels: str, metadata: str | None, n_classes: int | None) -> Predictions:
@@ -142,9 +142,9 @@ def _read(path: str, labels: str, metadata: str | None, n_classes: int | None) -
         return given
     items, classes = given.items, given.classes
     if is_folder(path) and (Path(path) / "answers.json").exists():
-        said = read_folder(path, metadata=metadata)
-        items = said.items if said.n_items == len(items) else items
-        classes = said.classes if said.n_classes >= len(classes) else classes
+        annotations = read_folder(path, metadata=metadata)
+        items = annotations.items if annotations.n_items == len(items) else items
+        classes = annotations.classes if annotations.n_classes >= len(classes) else classes
     if n_classes is not None:
         if n_classes < len(given.classes):
             raise DataError(f"{labels}: {len(given.classes)} classes, more than {n_classes}")

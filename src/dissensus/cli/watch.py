@@ -143,8 +143,8 @@ def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:
     told: dict[str, Any] = {
         "new": taken,
         "n_labels": len(stream.running),
-        "n_items": result.said.n_items,
-        "n_annotators": result.said.n_annotators,
+        "n_items": result.annotations.n_items,
+        "n_annotators": result.annotations.n_annotators,
         "fitted": stream.running.fitted,
     }
     if as_json:

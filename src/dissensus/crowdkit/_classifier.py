@@ -53,11 +53,11 @@ class Classifier(ABC):
         return self._judge(data)[1]
 
     def _fit(self, data: pd.DataFrame, method: Aggregator | None = None, **given: Any) -> Self:
-        said, names = coded(data)
+        annotations, names = coded(data)
         true_labels = given.pop("true_labels", None)
         if true_labels is not None:
             given["gold"] = names.gold(true_labels)
-        result = (method or self._method()).fit(said, **given)
+        result = (method or self._method()).fit(annotations, **given)
         self.result_, self._names = result, names
         self.labels_, self.probas_ = names.told(result)
         self._keep(result, names)
@@ -66,5 +66,5 @@ class Classifier(ABC):
     def _judge(self, data: pd.DataFrame) -> tuple[Any, Any]:
         if self.result_ is None:
             raise DataError(f"this {type(self).__name__} is not fitted yet; call fit first")
-        said, names = coded(data, self._names.labels, self._names.workers)
-        return names.told(self.result_.predict(said))
+        annotations, names = coded(data, self._names.labels, self._names.workers)
+        return names.told(self.result_.predict(annotations))

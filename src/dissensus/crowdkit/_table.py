@@ -62,7 +62,7 @@ def coded(
     labels = labels or _sorted(data["label"].unique().tolist())
     known = workers or []
     who = known + [one for one in _sorted(data["worker"].unique().tolist()) if one not in known]
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         _places(data["task"], tasks),
         _places(data["worker"], who),
         _places(data["label"], labels),
@@ -70,12 +70,12 @@ def coded(
         annotators=len(who),
         classes=len(labels),
     )
-    return said, Names(tasks, who, labels)
+    return annotations, Names(tasks, who, labels)
 
 
 def _places(column: pd.Series, values: list[Any]) -> Any:
-    place = {value: code for code, value in enumerate(values)}
-    found = column.map(place)
+    position = {value: code for code, value in enumerate(values)}
+    found = column.map(position)
     if found.isna().any():
         what = column[found.isna()].iloc[0]
         raise DataError(f"{column.name} {what!r} is not known from the fit")

@@ -177,14 +177,14 @@ class MMSR(Classifier):
 
 def _believed(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
     """Return the belief about tasks under error rates of workers: (task, label)."""
-    said, names = coded(data)
-    n_classes = said.n_classes
-    given = np.full((said.n_annotators, n_classes, n_classes), 1 / n_classes)  # given, true
+    annotations, names = coded(data)
+    n_classes = annotations.n_classes
+    given = np.full((annotations.n_annotators, n_classes, n_classes), 1 / n_classes)  # given, true
     label = {value: code for code, value in enumerate(names.labels)}
     worker = {value: code for code, value in enumerate(names.workers)}
     columns = [label[value] for value in errors.columns]
     for (who, what), row in zip(errors.index, errors.to_numpy(), strict=True):
         if who in worker and what in label:
             given[worker[who], label[what], columns] = row
-    part = said.part(0, said.n_items)
-    return normalise(part.said @ logs(given).reshape(-1, n_classes))[1]
+    part = annotations.part(0, annotations.n_items)
+    return normalise(part.labels @ logs(given).reshape(-1, n_classes))[1]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._names import Names, numbered
-from .._relation import places
+from .._relation import indices_of
 from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.folders import read_metadata, write_folder, write_notes
@@ -27,14 +27,14 @@ class Installed:
     """What was installed, and where."""
 
     folder: Path
-    said: Annotations | None  # nothing where a script put them elsewhere
+    annotations: Annotations | None  # nothing where a script put them elsewhere
     n_links: int = 0
     notes: tuple[str, ...] = ()
 
 
 def settle(
     folder: Path,
-    said: Annotations,
+    annotations: Annotations,
     notes: tuple[str, ...],
     *,
     metadata: Any,
@@ -50,25 +50,25 @@ def settle(
     names = read_words(Path(label_names)) if label_names else None
     links = plan_links(pictures, seed) if pictures else []
     n_classes = own.get("n_classes", len(names) if names else None)
-    said = _numbered(said, n_classes if isinstance(n_classes, int) else None)
-    if isinstance(n_classes, int) and n_classes < said.n_classes:
+    annotations = _numbered(annotations, n_classes if isinstance(n_classes, int) else None)
+    if isinstance(n_classes, int) and n_classes < annotations.n_classes:
         told = metadata if "n_classes" in own else label_names
-        raise DataError(f"{told}: {n_classes} classes, but labels have {said.n_classes}")
+        raise DataError(f"{told}: {n_classes} classes, but labels have {annotations.n_classes}")
     truth = None
     if test_truth:
         truth = read_answers(Path(test_truth), test_truth_format)[0].to_dict()
     elif any(link.part == "test" for link in links):
         truth = _by_folder(links, names)
-    more: dict[str, Any] = {"nb_workers": int((said.labels_per_annotator > 0).sum())}
+    more: dict[str, Any] = {"nb_workers": int((annotations.labels_per_annotator > 0).sum())}
     if names:
         more["label_names"] = names
     if name:
         more["name"] = name
-    write_folder(folder, said, notes={**more, **_kept(own)})
+    write_folder(folder, annotations, notes={**more, **_kept(own)})
     if truth is not None:
         write_notes(folder / "test_groundTruth.json", truth)
     link_all(links, folder)
-    return Installed(folder, said, len(links), notes)
+    return Installed(folder, annotations, len(links), notes)
 
 
 def _kept(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,16 +76,20 @@ def _kept(own: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in own.items() if key not in ("n_task", "names")}
 
 
-def _numbered(said: Annotations, n_classes: int | None) -> Annotations:
+def _numbered(annotations: Annotations, n_classes: int | None) -> Annotations:
     """Return annotations whose numbers are not closed up: item 7 stays the eighth."""
-    names = {"items": said.items, "annotators": said.annotators, "classes": said.classes}
+    names = {
+        "items": annotations.items,
+        "annotators": annotations.annotators,
+        "classes": annotations.classes,
+    }
     least = {"items": 0, "annotators": 0, "classes": n_classes or 0}
     full = {kind: _up_to(given, least[kind]) for kind, given in names.items()}
     item, annotator, label = (
-        places(names[kind], full[kind]) for kind in ("items", "annotators", "classes")
+        indices_of(names[kind], full[kind]) for kind in ("items", "annotators", "classes")
     )
     return Annotations.from_codes(
-        item[said.item], annotator[said.annotator], label[said.label], **full
+        item[annotations.item], annotator[annotations.annotator], label[annotations.label], **full
     )
 
 
@@ -117,7 +121,7 @@ def read_answers(path: Path, layout: Layout | None) -> tuple[Annotations, tuple[
         return Annotations.from_matrix(_matrix(path)), ()
     told = {None: None, 1: "json", 2: "peerannot-inverted"}[layout]
     found = examine(path, format=told)
-    return found.said, found.notes
+    return found.annotations, found.notes
 
 
 def _matrix(path: Path) -> np.ndarray[Any, Any]:

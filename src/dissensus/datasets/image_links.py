@@ -42,22 +42,22 @@ class Link:
         return self.file.parent.name
 
     @property
-    def place(self) -> Path:
+    def position(self) -> Path:
         """Where it is linked, below the data set's folder."""
         return Path(self.part) / self.label / f"{self.file.stem}-{self.item}{self.file.suffix}"
 
 
 def plan_links(pictures: Pictures, seed: int) -> list[Link]:
     """Return every link to make; nothing is written."""
-    place = {name: row for row, name in enumerate(read_words(pictures.names))}
+    position = {name: row for row, name in enumerate(read_words(pictures.names))}
     rng = np.random.default_rng(seed)
     links = []
     for file in _files(pictures.train):
-        if file.name not in place:
+        if file.name not in position:
             raise DataError(f"{pictures.names}: no {file.name!r}, which is in {file.parent}")
         held = pictures.val is None and rng.random() < _VALIDATION
-        links.append(Link(file, "val" if held else "train", place[file.name]))
-    item = max([len(place) - 1, *(link.item for link in links)]) + 1
+        links.append(Link(file, "val" if held else "train", position[file.name]))
+    item = max([len(position) - 1, *(link.item for link in links)]) + 1
     for part, folder in (("val", pictures.val), ("test", pictures.test)):
         for file in _files(folder) if folder else ():
             links.append(Link(file, part, item))
@@ -68,13 +68,13 @@ def plan_links(pictures: Pictures, seed: int) -> list[Link]:
 def link_all(links: list[Link], folder: Path) -> None:
     """Make the links; those that are there already stay."""
     for link in links:
-        place = folder / link.place
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.is_symlink() and place.readlink() == link.file:
+        position = folder / link.position
+        position.parent.mkdir(parents=True, exist_ok=True)
+        if position.is_symlink() and position.readlink() == link.file:
             continue
-        if place.is_symlink() or place.exists():
-            raise DataError(f"{place}: is there already; name a new --folder")
-        place.symlink_to(link.file)
+        if position.is_symlink() or position.exists():
+            raise DataError(f"{position}: is there already; name a new --folder")
+        position.symlink_to(link.file)
 
 
 def read_words(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._files import replacing_folder
+from .._files import atomic_folder
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.folders import read_folder, write_folder
@@ -88,8 +88,8 @@ def install(
         return _from_archive(path, Path(folder or path.name.split(".")[0]), given)
     if not script and answers is None and path.is_dir():
         return _from_folder(path, Path(folder or path.resolve().name), given)
-    said, notes = read_answers(Path(answers or path), answers_format)
-    return settle(Path(folder or "."), said, notes, **given)
+    annotations, notes = read_answers(Path(answers or path), answers_format)
+    return settle(Path(folder or "."), annotations, notes, **given)
 
 
 def _is_name(source: str | Path) -> bool:
@@ -116,19 +116,19 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
 
     _refuse_full(folder)
     if name == "demo":
-        said, truth = demo()
-        write_folder(folder, said, notes={"name": "demo"})
+        annotations, truth = demo()
+        write_folder(folder, annotations, notes={"name": "demo"})
         write_truth(truth, folder / "truth.csv")  # an array would lose the names
-        return Installed(folder, said)
+        return Installed(folder, annotations)
     try:
         strategy = simulators.create(name)
     except MethodError as problem:
         raise DataError(f"{name}: no such file, and no data set of that name ({problem})") from None
     made = simulate(strategy, **MADE, seed=0 if seed == _SEED else seed)
-    if not isinstance(made.said, Annotations):
+    if not isinstance(made.annotations, Annotations):
         raise OptionError(f"{name} draws numbers; use dissensus simulate --format table")
     write_simulation(made, folder)
-    return Installed(folder, made.said)
+    return Installed(folder, made.annotations)
 
 
 def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
@@ -136,11 +136,11 @@ def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installe
     if folder.resolve() == path.resolve():
         raise OptionError(f"{path}: it is there already; name another --folder, or --answers")
     _refuse_full(folder)
-    said, notes = (
+    annotations, notes = (
         read_answers(_answers_in(path), None) if not _is_ready(path) else (read_folder(path), ())
     )
     kept = given if given["metadata"] else {**given, "metadata": _beside(path, "metadata.json")}
-    done = settle(folder, said, notes, **kept)
+    done = settle(folder, annotations, notes, **kept)
     for name in ("ground_truth.npy", "test_groundTruth.json"):
         if _beside(path, name) and not (folder / name).exists():
             shutil.copyfile(path / name, folder / name)
@@ -149,16 +149,16 @@ def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installe
         if (path / part).is_dir():
             (folder / part).symlink_to((path / part).resolve(), target_is_directory=True)
             linked += sum(1 for _ in (path / part).glob("*/*"))
-    return Installed(folder, done.said, done.n_links + linked, done.notes)
+    return Installed(folder, done.annotations, done.n_links + linked, done.notes)
 
 
 def _from_archive(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
     """Unpack a data set, or read an export that comes as an archive."""
     if not any(_holds_answers(name.name) for name in names_in(path)):
         found = examine(path)
-        return settle(folder, found.said, found.notes, **given)
+        return settle(folder, found.annotations, found.notes, **given)
     _refuse_full(folder)
-    with replacing_folder(folder) as draft:
+    with atomic_folder(folder) as draft:
         unpack(path, draft)
         inside = list(draft.iterdir())
         if len(inside) == 1 and inside[0].is_dir():  # all of it in one folder of its own
@@ -168,10 +168,12 @@ def _from_archive(path: Path, folder: Path, given: Mapping[str, Any]) -> Install
                 one.rename(draft / one.name)
             inside[0].rmdir()
         ready = _is_ready(draft)
-        said, notes = (read_folder(draft), ()) if ready else read_answers(_answers_in(draft), None)
+        annotations, notes = (
+            (read_folder(draft), ()) if ready else read_answers(_answers_in(draft), None)
+        )
         own = given["metadata"] or _beside(draft, "metadata.json")
-        done = settle(draft, said, notes, **{**given, "metadata": own}, name=folder.name)
-    return Installed(folder, done.said, done.n_links, done.notes)
+        done = settle(draft, annotations, notes, **{**given, "metadata": own}, name=folder.name)
+    return Installed(folder, done.annotations, done.n_links, done.notes)
 
 
 def _is_ready(folder: Path) -> bool:
@@ -214,7 +216,7 @@ def _run(path: Path, folder: Path, trusted: bool) -> Installed:
 
     folder.mkdir(parents=True, exist_ok=True)
     set_folders(path.resolve(), folder)
-    for place in (folder, path.resolve().parent):
-        if _is_ready(place):
-            return Installed(place, read_folder(place))
+    for position in (folder, path.resolve().parent):
+        if _is_ready(position):
+            return Installed(position, read_folder(position))
     return Installed(folder, None, notes=("the script ran, but left no answers.json",))

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 class Engine(Protocol):
     """What a method needs of a place to run on."""
 
-    def cut(self, said: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
         """Return the ranges of items to work on, one after the other."""
         ...
 

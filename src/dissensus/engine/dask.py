@@ -50,9 +50,9 @@ class Dask:
         """How many threads all workers have together."""
         return max(sum(self.client.nthreads().values()), 1)
 
-    def cut(self, said: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
         """Return ranges of items, as many as there are threads, or more where they are long."""
-        return Local(threads=self.cores).cut(said)
+        return Local(threads=self.cores).cut(annotations)
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
         """Yield what the work makes of every part, in the order of the parts."""
@@ -91,7 +91,7 @@ class Dask:
         chunks: Sequence[Any],
         n_shards: int,
         join: Callable[[Sequence[Any]], Any],
-        tell: Callable[[int], None],
+        progress: Callable[[int], None],
     ) -> list[Future]:
         """Return the shards that pieces of all chunks make; they stay where they are made."""
         from distributed import wait
@@ -99,15 +99,15 @@ class Dask:
         pieces = self._results(split, chunks)
         how = self.submit(_same, join)
         shards = []
-        for place in range(n_shards):
-            mine = [self.submit(itemgetter(place), one) for one in pieces]
-            shards.append(self.submit(_apply, how, mine, turn=place))
+        for position in range(n_shards):
+            mine = [self.submit(itemgetter(position), one) for one in pieces]
+            shards.append(self.submit(_apply, how, mine, turn=position))
         for done, one in enumerate(pieces, 1):
             wait(one)
-            tell(done)
+            progress(done)
         return shards
 
-    def place(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
+    def position(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
         """Return the shards, each with the number of items before it."""
         return [self.submit(_moved, *both) for both in zip(shards, starts, strict=True)]
 

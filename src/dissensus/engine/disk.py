@@ -45,7 +45,7 @@ class Disk(Local):
         chunks: Sequence[Any],
         n_shards: int,
         join: Callable[[Sequence[Any]], Any],
-        tell: Callable[[int], None],
+        progress: Callable[[int], None],
     ) -> list[Stored]:
         """Return the shards that pieces of all chunks make."""
         folder = Path(self.folder)
@@ -54,13 +54,13 @@ class Disk(Local):
                 rmtree(folder / "spill", ignore_errors=True)
                 (folder / "spill").mkdir(parents=True)
                 for done, pieces in enumerate(self.each(split, chunks), 1):
-                    for place, piece in enumerate(pieces):
-                        append(folder / "spill" / f"{place:05}", piece)
-                    tell(done)
+                    for position, piece in enumerate(pieces):
+                        append(folder / "spill" / f"{position:05}", piece)
+                    progress(done)
                 (folder / "spilled").touch()
             return list(self.each(partial(made, folder, join), range(n_shards)))
 
-    def place(self, shards: Sequence[Stored], starts: Sequence[int]) -> list[Stored]:
+    def position(self, shards: Sequence[Stored], starts: Sequence[int]) -> list[Stored]:
         """Return the shards, each with the number of items before it."""
         return [replace(shard, start=start) for shard, start in zip(shards, starts, strict=True)]
 

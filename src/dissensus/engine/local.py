@@ -43,11 +43,11 @@ class Local:
     threads: int | None = None
     parts: int | None = None
 
-    def cut(self, said: Annotations) -> list[tuple[int, int]]:
+    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
         """Return ranges of items with about equally many annotations."""
-        wanted = self.parts or self._parts(len(said))
-        shares = np.linspace(0, len(said), wanted + 1)[1:-1]
-        bounds = [0, *np.searchsorted(said.index, shares).tolist(), said.n_items]
+        wanted = self.parts or self._parts(len(annotations))
+        shares = np.linspace(0, len(annotations), wanted + 1)[1:-1]
+        bounds = [0, *np.searchsorted(annotations.index, shares).tolist(), annotations.n_items]
         return [(a, b) for a, b in pairwise(bounds) if a < b]
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:

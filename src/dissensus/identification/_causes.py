@@ -49,20 +49,20 @@ class Stories(NamedTuple):
 class _Facts(NamedTuple):
     """What does not change from round to round; items with two labels or more."""
 
-    said: Annotations
+    annotations: Annotations
     item: Array  # (annotation)
     cell: Integers  # (annotation): the place of its item and label in (item, class)
-    place: Array  # (annotation): 0 and 1 for the pair's two classes, 2 for any other
+    position: Array  # (annotation): 0 and 1 for the pair's two classes, 2 for any other
 
     def by_cell(self, values: Floats) -> Floats:
         """Return sums over the labels of one class on one item: (item, class)."""
-        n_items, n_classes = self.said.n_items, self.said.n_classes
+        n_items, n_classes = self.annotations.n_items, self.annotations.n_classes
         cells = np.bincount(self.cell, values, minlength=n_items * n_classes)
         return cells.astype(np.float64, copy=False).reshape(n_items, n_classes)
 
     def by_item(self, values: Floats) -> Floats:
         """Return sums over the labels of an item: (item)."""
-        return np.add.reduceat(values, self.said.index[:-1])  # none is empty
+        return np.add.reduceat(values, self.annotations.index[:-1])  # none is empty
 
 
 class _Told(NamedTuple):
@@ -73,23 +73,23 @@ class _Told(NamedTuple):
     evidence: float
 
 
-def stories(said: Annotations, right: Floats, prior: Floats) -> Stories:
+def stories(annotations: Annotations, right: Floats, prior: Floats) -> Stories:
     """Return how probable every story of every item is, and how often annotators are right.
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     right
         How often annotators are right, to begin with.
     prior
         How common every class is.
     """
-    chance = np.tile([1.0, 0.0, 0.0], (said.n_items, 1))
-    rows = np.flatnonzero(said.labels_per_item > 1)  # others tell nothing
-    if said.n_classes < 2 or len(rows) == 0:
+    chance = np.tile([1.0, 0.0, 0.0], (annotations.n_items, 1))
+    rows = np.flatnonzero(annotations.labels_per_item > 1)  # others tell nothing
+    if annotations.n_classes < 2 or len(rows) == 0:
         return Stories(chance, right, ())
-    facts = _facts(said.take(rows), right)
+    facts = _facts(annotations.take(rows), right)
     odd, trace = _START, list[float]()
     while True:
         told = _expect(facts, right, prior, odd)
@@ -101,39 +101,39 @@ def stories(said: Annotations, right: Floats, prior: Floats) -> Stories:
         if still or len(trace) == _ROUNDS:
             break
         right, odd = better, other
-    hard = sum(belief.sum(axis=1) for belief in told.one[1:])
+    hard = sum(posterior.sum(axis=1) for posterior in told.one[1:])
     chance[rows] = np.stack([clear, told.two.sum(axis=0), hard], axis=1)
     return Stories(chance, right, tuple(trace))
 
 
-def _facts(said: Annotations, right: Floats) -> _Facts:
+def _facts(annotations: Annotations, right: Floats) -> _Facts:
     """Return what does not change; the pair is the two classes that better annotators named."""
-    chance = 1 / said.n_classes
+    chance = 1 / annotations.n_classes
     better = np.maximum((right - chance) / (1 - chance), 0.01)
-    support = by_cell(said, better[said.annotator])
+    support = by_cell(annotations, better[annotations.annotator])
     first = support.argmax(axis=1)
-    support[np.arange(said.n_items), first] = -1.0
-    item, second = said.item, support.argmax(axis=1)
-    cell = item * np.int64(said.n_classes) + said.label
-    other = np.where(second[item] == said.label, 1, 2)
-    return _Facts(said, item, cell, np.where(first[item] == said.label, 0, other))
+    support[np.arange(annotations.n_items), first] = -1.0
+    item, second = annotations.item, support.argmax(axis=1)
+    cell = item * np.int64(annotations.n_classes) + annotations.label
+    other = np.where(second[item] == annotations.label, 1, 2)
+    return _Facts(annotations, item, cell, np.where(first[item] == annotations.label, 0, other))
 
 
 def _expect(facts: _Facts, right: Floats, prior: Floats, odd: float) -> _Told:
     """Return how probable everything is that may have been seen."""
-    said, n_classes = facts.said, facts.said.n_classes
-    one = np.empty((len(_BLIND), said.n_items, n_classes))
-    for place, blind in enumerate(_BLIND):
+    annotations, n_classes = facts.annotations, facts.annotations.n_classes
+    one = np.empty((len(_BLIND), annotations.n_items, n_classes))
+    for position, blind in enumerate(_BLIND):
         share = 1 - odd if blind == 0 else odd / 2 / (len(_BLIND) - 1)
         hit, miss = (np.log(chance) for chance in _chances(right, blind, n_classes))
-        one[place] = facts.by_cell((hit - miss)[said.annotator])
-        one[place] += facts.by_item(miss[said.annotator])[:, None]
-        one[place] += np.log(prior * share)
+        one[position] = facts.by_cell((hit - miss)[annotations.annotator])
+        one[position] += facts.by_item(miss[annotations.annotator])[:, None]
+        one[position] += np.log(prior * share)
     n_pairs = n_classes * (n_classes - 1) / 2
-    two = np.empty((len(_SHARES), said.n_items))
-    for place, share in enumerate(_SHARES):
+    two = np.empty((len(_SHARES), annotations.n_items))
+    for position, share in enumerate(_SHARES):
         first, second, neither = (np.log(table) for table in _split(right, share, n_classes))
-        two[place] = facts.by_item(_of(facts, first, second, neither))
+        two[position] = facts.by_item(_of(facts, first, second, neither))
     two += np.log(odd / 2 / len(_SHARES) / n_pairs)
     top = np.maximum(one.max(axis=(0, 2)), two.max(axis=0))
     np.exp(one - top[:, None], out=one)
@@ -146,25 +146,25 @@ def _expect(facts: _Facts, right: Floats, prior: Floats, odd: float) -> _Told:
 
 def _right(facts: _Facts, right: Floats, told: _Told) -> Floats:
     """Return how often annotators named what they saw: (annotator)."""
-    said, n_classes = facts.said, facts.said.n_classes
+    annotations, n_classes = facts.annotations, facts.annotations.n_classes
     wrong = (1 - right) / (n_classes - 1)
-    named = np.zeros(len(said))  # how probably a label is the class that was seen
-    looked = np.zeros(len(said))  # how probably anything was seen
-    for blind, belief in zip(_BLIND, told.one, strict=True):
+    named = np.zeros(len(annotations))  # how probably a label is the class that was seen
+    looked = np.zeros(len(annotations))  # how probably anything was seen
+    for blind, posterior in zip(_BLIND, told.one, strict=True):
         hit, miss = _chances(right, blind, n_classes)
-        same = belief.ravel()[facts.cell]
-        saw = same * ((1 - blind) * right / hit)[said.annotator]
-        other = belief.sum(axis=1)[facts.item] - same
+        same = posterior.ravel()[facts.cell]
+        saw = same * ((1 - blind) * right / hit)[annotations.annotator]
+        other = posterior.sum(axis=1)[facts.item] - same
         named += saw
-        looked += saw + other * ((1 - blind) * wrong / miss)[said.annotator]
-    for share, belief in zip(_SHARES, told.two, strict=True):
+        looked += saw + other * ((1 - blind) * wrong / miss)[annotations.annotator]
+    for share, posterior in zip(_SHARES, told.two, strict=True):
         first, second, neither = _split(right, share, n_classes)
         hit = _of(facts, share * right / first, (1 - share) * right / second, 0 * neither)
-        weight = belief[facts.item]
+        weight = posterior[facts.item]
         named += weight * hit
         looked += weight
-    total = by_annotator(said, looked) + _STRENGTH
-    return (by_annotator(said, named) + _STRENGTH * _ACCURACY) / total
+    total = by_annotator(annotations, looked) + _STRENGTH
+    return (by_annotator(annotations, named) + _STRENGTH * _ACCURACY) / total
 
 
 def _chances(right: Floats, blind: float, n_classes: int) -> tuple[Floats, Floats]:
@@ -182,7 +182,7 @@ def _split(right: Floats, share: float, n_classes: int) -> tuple[Floats, Floats,
 
 def _of(facts: _Facts, first: Floats, second: Floats, neither: Floats) -> Floats:
     """Return for every label what its annotator has for the class that it is: (annotation)."""
-    return np.stack([first, second, neither])[facts.place, facts.said.annotator]
+    return np.stack([first, second, neither])[facts.position, facts.annotations.annotator]
 
 
 def _log_prior(right: Floats, odd: float) -> float:

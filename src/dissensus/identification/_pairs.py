@@ -48,8 +48,12 @@ class Met(NamedTuple):
 
         def search(one: Array, other: Array) -> Integers:
             key = one.astype(np.int64) * size + other
-            place = np.searchsorted(keys[:-1], key)
-            return np.where(keys[place] == key, place, -1) if len(keys) else np.full(len(key), -1)
+            position = np.searchsorted(keys[:-1], key)
+            return (
+                np.where(keys[position] == key, position, -1)
+                if len(keys)
+                else np.full(len(key), -1)
+            )
 
         return search
 
@@ -67,35 +71,35 @@ class Look(NamedTuple):
     z: Floats
 
 
-def meet(said: Annotations, least: int, most: int, seed: int) -> Met:
+def meet(annotations: Annotations, least: int, most: int, seed: int) -> Met:
     """Return the rows to look at: labels given once, by annotators with enough of them."""
-    item = said.item.astype(np.int64)
-    again = (item[1:] == item[:-1]) & (said.annotator[1:] == said.annotator[:-1])
-    once = np.ones(len(said), dtype=bool)
+    item = annotations.item.astype(np.int64)
+    again = (item[1:] == item[:-1]) & (annotations.annotator[1:] == annotations.annotator[:-1])
+    once = np.ones(len(annotations), dtype=bool)
     once[1:] &= ~again
     once[:-1] &= ~again
-    labels = np.bincount(said.annotator[once], minlength=said.n_annotators)
-    once &= (labels >= least)[said.annotator]
-    size = np.bincount(item[once], minlength=said.n_items)
+    labels = np.bincount(annotations.annotator[once], minlength=annotations.n_annotators)
+    once &= (labels >= least)[annotations.annotator]
+    size = np.bincount(item[once], minlength=annotations.n_items)
     meetings = int((size * (size - 1) // 2).sum())
     share = 1.0
     if meetings > most:
         share = most / meetings
-        chosen = np.random.default_rng(seed).random(said.n_items) < share
+        chosen = np.random.default_rng(seed).random(annotations.n_items) < share
         once &= chosen[item]
         size = np.where(chosen, size, 0)
         meetings = int((size * (size - 1) // 2).sum())
     rows = np.flatnonzero(once)
     start = np.concatenate([[0], np.cumsum(size)])
     labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
-        (np.ones(len(rows), dtype=np.int32), said.annotator[rows].astype(np.int32), start),
-        shape=(said.n_items, said.n_annotators),
+        (np.ones(len(rows), dtype=np.int32), annotations.annotator[rows].astype(np.int32), start),
+        shape=(annotations.n_items, annotations.n_annotators),
     )
     common = sparse.triu(labelled.T @ labelled, k=1).tocoo()
     enough = common.data >= least
     one, other = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
     order = np.lexsort((other, one))
-    return Met(rows, size, one[order], other[order], meetings, share, said.n_annotators)
+    return Met(rows, size, one[order], other[order], meetings, share, annotations.n_annotators)
 
 
 def meetings(met: Met, most: int) -> Iterator[tuple[Integers, Integers, int]]:
@@ -116,11 +120,11 @@ def meetings(met: Met, most: int) -> Iterator[tuple[Integers, Integers, int]]:
 class Tally:
     """Sums over the meetings of every pair, under one consensus."""
 
-    def __init__(self, said: Annotations, view: Others, met: Met) -> None:
-        n_classes = said.n_classes
+    def __init__(self, annotations: Annotations, view: Others, met: Met) -> None:
+        n_classes = annotations.n_classes
         pseudo = trust(_STRENGTH, _ACCURACY, n_classes).T
         confusion = share(view.record.counts + pseudo)  # (annotator, true class, given class)
-        self.said, self.view = said, view
+        self.annotations, self.view = annotations, view
         self.both = _both(confusion, met.one, met.other)  # (pair, true class)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
         self.sums = np.zeros((6, len(met.one)))
@@ -128,28 +132,31 @@ class Tally:
 
     def add(self, one: Integers, other: Integers, pair: Integers) -> None:
         """Add meetings: the places of two labels, and whose they are."""
-        said, n_pairs = self.said, len(self.both)
-        belief = self.view.without_pair(one, other)  # (meeting, true class)
-        label, best = said.label[one], belief.argmax(axis=1)
-        same = label == said.label[other]
-        alike = np.einsum("mt,mt->m", belief, self.both[pair])
+        annotations, n_pairs = self.annotations, len(self.both)
+        posterior = self.view.without_pair(one, other)  # (meeting, true class)
+        label, best = annotations.label[one], posterior.argmax(axis=1)
+        same = label == annotations.label[other]
+        alike = np.einsum("mt,mt->m", posterior, self.both[pair])
         right = self.chance(one, best)
         right *= self.chance(other, best)
-        wrong = alike - np.einsum("mt,mt->m", belief, right)
+        wrong = alike - np.einsum("mt,mt->m", posterior, right)
         counted = (np.ones(len(pair)), same, same & (label != best), alike, alike * (1 - alike))
-        for place, value in enumerate((*counted, wrong)):
-            self.sums[place] += np.bincount(pair, value, minlength=n_pairs)
+        for position, value in enumerate((*counted, wrong)):
+            self.sums[position] += np.bincount(pair, value, minlength=n_pairs)
         mine, theirs = self.chance(one[same], label[same]), self.chance(other[same], label[same])
-        either = np.einsum("mt,mt->m", belief[same], mine + theirs) / 2
+        either = np.einsum("mt,mt->m", posterior[same], mine + theirs) / 2
         # How much more probable an equal label is as a copy than by two on their own.
-        gain = either / np.einsum("mt,mt,mt->m", belief[same], mine, theirs) - 1
-        for place, copied in enumerate(_SHARES):
+        gain = either / np.einsum("mt,mt,mt->m", posterior[same], mine, theirs) - 1
+        for position, copied in enumerate(_SHARES):
             fit = np.log1p(copied * gain)
-            self.fit[place] += np.bincount(pair[same], fit, minlength=n_pairs)
+            self.fit[position] += np.bincount(pair[same], fit, minlength=n_pairs)
 
-    def chance(self, place: Integers, label: Array) -> Floats:
+    def chance(self, position: Integers, label: Array) -> Floats:
         """Return how probably annotators say a label, for every truth: (annotation, true class)."""
-        cell = self.said.annotator[place].astype(np.int64) * self.said.n_classes + label
+        cell = (
+            self.annotations.annotator[position].astype(np.int64) * self.annotations.n_classes
+            + label
+        )
         return self.given.take(cell, axis=0)
 
     def look(self) -> Look:
@@ -163,13 +170,13 @@ class Tally:
 
 
 def look(
-    said: Annotations, views: list[Others], met: Met, progress: Callable[[int, int], None]
+    annotations: Annotations, views: list[Others], met: Met, progress: Callable[[int, int], None]
 ) -> list[Look]:
     """Return how well a copied share explains every pair, under every consensus."""
-    tallies = [Tally(said, view, met) for view in views]
+    tallies = [Tally(annotations, view, met) for view in views]
     find = met.finder()
-    for one, other, done in meetings(met, max(1, _CELLS // said.n_classes, len(met.one))):
-        pair = find(said.annotator[one], said.annotator[other])
+    for one, other, done in meetings(met, max(1, _CELLS // annotations.n_classes, len(met.one))):
+        pair = find(annotations.annotator[one], annotations.annotator[other])
         kept = np.flatnonzero(pair >= 0)
         for tally in tallies:
             tally.add(one[kept], other[kept], pair[kept])

@@ -21,59 +21,59 @@ __all__ = [
 _TIE = 1e-12  # scores closer than this are equal
 
 
-def by_item(said: Annotations, values: Array) -> Floats:
+def by_item(annotations: Annotations, values: Array) -> Floats:
     """Return the sum of what belongs to the labels of every item: (item)."""
-    return _summed(said.item, values, said.n_items)
+    return _summed(annotations.item, values, annotations.n_items)
 
 
-def by_annotator(said: Annotations, values: Array) -> Floats:
+def by_annotator(annotations: Annotations, values: Array) -> Floats:
     """Return the sum of what belongs to the labels of every annotator: (annotator)."""
-    return _summed(said.annotator, values, said.n_annotators)
+    return _summed(annotations.annotator, values, annotations.n_annotators)
 
 
-def by_cell(said: Annotations, values: Array) -> Floats:
+def by_cell(annotations: Annotations, values: Array) -> Floats:
     """Return the sum of what belongs to the labels of one class on one item: (item, class)."""
-    cells = _summed(_cells(said), values, said.n_items * said.n_classes)
-    return cells.reshape(said.n_items, said.n_classes)
+    cells = _summed(_cells(annotations), values, annotations.n_items * annotations.n_classes)
+    return cells.reshape(annotations.n_items, annotations.n_classes)
 
 
-def agreement_with_others(said: Annotations) -> Floats:
+def agreement_with_others(annotations: Annotations) -> Floats:
     """Return the share of others' labels on an annotator's items that equal theirs: (annotator).
 
     Those who share no item with anybody get the mean of the rest. What somebody says of an item
     more than once is not compared with itself.
     """
-    alone, own = _repeats(said)
-    same = said.votes().ravel()[_cells(said)] - own
-    others = said.labels_per_item[said.item] - alone
-    compared = by_annotator(said, others)
-    agreed = by_annotator(said, same)
+    alone, own = _repeats(annotations)
+    same = annotations.votes().ravel()[_cells(annotations)] - own
+    others = annotations.labels_per_item[annotations.item] - alone
+    compared = by_annotator(annotations, others)
+    agreed = by_annotator(annotations, same)
     known = compared > 0
     agreement = np.divide(agreed, compared, where=known, out=np.zeros(len(known)))
     agreement[~known] = agreement[known].mean() if known.any() else 1.0
     return agreement
 
 
-def majority(said: Annotations, belief: Floats) -> Integers:
+def majority(annotations: Annotations, posterior: Floats) -> Integers:
     """Return the most frequent label of every item, -1 where there is none: (item).
 
     Among equals decide: the belief (item, class), then how rarely the class is named at all, then
     how often those who named it agree with the most frequent label where that is clear, then the
     order of classes.
     """
-    votes = said.votes()
+    votes = annotations.votes()
     label = votes.argmax(axis=1)
     tied = np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
-    tied = tied[said.labels_per_item[tied] > 0]
+    tied = tied[annotations.labels_per_item[tied] > 0]
     if len(tied):
-        likely = _narrow(votes[tied] == votes[tied].max(axis=1, keepdims=True), belief[tied])
+        likely = _narrow(votes[tied] == votes[tied].max(axis=1, keepdims=True), posterior[tied])
         likely = _narrow(likely, np.broadcast_to(-votes.sum(axis=0), likely.shape))
         label[tied] = likely.argmax(axis=1)
         still = likely.sum(axis=1) > 1
         if still.any():
             rows = tied[still]
-            label[rows] = _by_company(said, label, tied, rows, likely[still], votes[rows])
-    return np.where(said.labels_per_item > 0, label, -1)
+            label[rows] = _by_company(annotations, label, tied, rows, likely[still], votes[rows])
+    return np.where(annotations.labels_per_item > 0, label, -1)
 
 
 def best(posterior: Floats, otherwise: Integers) -> Integers:
@@ -83,18 +83,18 @@ def best(posterior: Floats, otherwise: Integers) -> Integers:
     return np.where(several | (otherwise < 0), otherwise, posterior.argmax(axis=1))
 
 
-def worst_class(said: Annotations, same: npt.NDArray[np.bool_], quality: Floats) -> Integers:
+def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: Floats) -> Integers:
     """Return the class that every annotator gives with the least right, -1 for none: (annotator).
 
     Among equals: the class given most often, then that on the items of best quality, the first.
     """
-    n_classes = said.n_classes
-    cells = said.annotator * np.int64(n_classes) + said.label
+    n_classes = annotations.n_classes
+    cells = annotations.annotator * np.int64(n_classes) + annotations.label
 
     def summed(values: Array) -> Floats:
-        return _summed(cells, values, said.n_annotators * n_classes).reshape(-1, n_classes)
+        return _summed(cells, values, annotations.n_annotators * n_classes).reshape(-1, n_classes)
 
-    given = summed(np.ones(len(said)))
+    given = summed(np.ones(len(annotations)))
     often = np.maximum(given, 1)
     worst = _narrow(given > 0, -summed(same) / often)
     worst = _narrow(worst, given)
@@ -103,7 +103,7 @@ def worst_class(said: Annotations, same: npt.NDArray[np.bool_], quality: Floats)
 
 
 def _by_company(
-    said: Annotations,
+    annotations: Annotations,
     label: Integers,
     tied: Integers,
     rows: Integers,
@@ -111,14 +111,14 @@ def _by_company(
     votes: Floats,
 ) -> Integers:
     """Return labels of tied items by how good those are who named each class: (row)."""
-    clear = np.ones(said.n_items, dtype=bool)
+    clear = np.ones(annotations.n_items, dtype=bool)
     clear[tied] = False
-    counted = clear[said.item]
-    given = by_annotator(said, counted)
-    agreed = by_annotator(said, counted & (label[said.item] == said.label))
+    counted = clear[annotations.item]
+    given = by_annotator(annotations, counted)
+    agreed = by_annotator(annotations, counted & (label[annotations.item] == annotations.label))
     agreement = np.divide(agreed, given, where=given > 0, out=np.zeros(len(given)))
     agreement[given == 0] = agreement[given > 0].mean() if counted.any() else 0.0
-    few = said.take(rows)
+    few = annotations.take(rows)
     company = by_cell(few, agreement[few.annotator]) / np.maximum(votes, 1)
     return _narrow(likely, company).argmax(axis=1)
 
@@ -129,22 +129,22 @@ def _narrow(among: npt.NDArray[np.bool_], score: Floats) -> npt.NDArray[np.bool_
     return among & (score >= score.max(axis=1, keepdims=True) - _TIE)
 
 
-def _summed(places: Array, values: Array, size: int) -> Floats:
-    return np.bincount(places, values, minlength=size).astype(np.float64, copy=False)
+def _summed(positions: Array, values: Array, size: int) -> Floats:
+    return np.bincount(positions, values, minlength=size).astype(np.float64, copy=False)
 
 
-def _cells(said: Annotations) -> Integers:
-    return said.item * np.int64(said.n_classes) + said.label
+def _cells(annotations: Annotations) -> Integers:
+    return annotations.item * np.int64(annotations.n_classes) + annotations.label
 
 
-def _repeats(said: Annotations) -> tuple[Integers, Integers]:
+def _repeats(annotations: Annotations) -> tuple[Integers, Integers]:
     """Return how often the annotator labelled the item, and so labelled it: (annotation) each."""
-    who = said.item * np.int64(said.n_annotators) + said.annotator
+    who = annotations.item * np.int64(annotations.n_annotators) + annotations.annotator
     new = np.diff(who, prepend=-1) != 0
     if new.all():
-        once = np.ones(len(said), dtype=np.int64)
+        once = np.ones(len(annotations), dtype=np.int64)
         return once, once
-    other = new | (np.diff(said.label.astype(np.int64), prepend=-1) != 0)
+    other = new | (np.diff(annotations.label.astype(np.int64), prepend=-1) != 0)
     return _run_lengths(new), _run_lengths(other)
 
 

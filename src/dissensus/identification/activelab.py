@@ -35,7 +35,7 @@ _STEPS = 4  # from one of them to the next, when looking closer
 
 
 def activelab(
-    said: Annotations,
+    annotations: Annotations,
     probabilities: npt.ArrayLike | Sequence[Floats],
     *,
     as_cleanlab: bool = False,
@@ -44,7 +44,7 @@ def activelab(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations; declare the items that have no label yet.
     probabilities
         As `crowdlab` takes them, of all items.
@@ -53,37 +53,37 @@ def activelab(
 
     Examples
     --------
-    >>> said = Annotations.from_columns("aaabb", "xyzxy", "00011", items="abc")
-    >>> activelab(said, [[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]).round(2).tolist()
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", "00011", items="abc")
+    >>> activelab(annotations, [[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]).round(2).tolist()
     [0.91, 0.88, 0.5]
     """
-    models = as_models(said, probabilities)
-    heard = said.labels_per_item > 0
+    models = as_models(annotations, probabilities)
+    heard = annotations.labels_per_item > 0
     temperature = np.ones(len(models))
-    if (said.labels_per_item > 1).any():
-        tempered, temperature = calibrated(said, models, as_cleanlab)
-        found = crowdlab(said, tempered)
+    if (annotations.labels_per_item > 1).any():
+        tempered, temperature = calibrated(annotations, models, as_cleanlab)
+        found = crowdlab(annotations, tempered)
         weight = found.annotator_weight
     else:
-        found = crowdlab(said, models)
-        weight = np.ones(said.n_annotators)  # nothing is known of them: as good as a model
+        found = crowdlab(annotations, models)
+        weight = np.ones(annotations.n_annotators)  # nothing is known of them: as good as a model
     typical = float(np.nanmean(weight)) if heard.any() else 1.0
-    total = found.model_weight.sum() + by_item(said, weight[said.annotator])
-    score = _drawn(found.consensus_quality, total, typical, said.n_classes)
+    total = found.model_weight.sum() + by_item(annotations, weight[annotations.annotator])
+    score = _drawn(found.consensus_quality, total, typical, annotations.n_classes)
     if not heard.all():
         pairs = zip(models[:, ~heard], temperature, strict=True)
-        silent = np.stack([_tempered(belief, heat) for belief, heat in pairs])
-        belief = np.tensordot(found.model_weight, silent, 1) / found.model_weight.sum()
-        quality = belief[np.arange(len(belief)), _favoured(silent)]
-        score[~heard] = _drawn(quality, total[~heard], typical, said.n_classes)
+        silent = np.stack([_tempered(posterior, heat) for posterior, heat in pairs])
+        posterior = np.tensordot(found.model_weight, silent, 1) / found.model_weight.sum()
+        quality = posterior[np.arange(len(posterior)), _favoured(silent)]
+        score[~heard] = _drawn(quality, total[~heard], typical, annotations.n_classes)
     return score
 
 
 def calibrated(
-    said: Annotations, models: Floats, as_cleanlab: bool = False
+    annotations: Annotations, models: Floats, as_cleanlab: bool = False
 ) -> tuple[Floats, Floats]:
     """Return probabilities that fit the labels best, and the temperature of every model."""
-    heat = np.array([_temperature(said, belief, as_cleanlab) for belief in models])
+    heat = np.array([_temperature(annotations, posterior, as_cleanlab) for posterior in models])
     return np.stack([_tempered(p, one) for p, one in zip(models, heat, strict=True)]), heat
 
 
@@ -106,19 +106,19 @@ def _favoured(models: Floats) -> Integers:
     return majority(votes, models.mean(axis=0))
 
 
-def _temperature(said: Annotations, belief: Floats, as_cleanlab: bool) -> float:
+def _temperature(annotations: Annotations, posterior: Floats, as_cleanlab: bool) -> float:
     """Return the temperature at which the labels are most probable, by a coarse and a fine search.
 
     Every item counts once, however many labels it has.
     """
-    heard = said.labels_per_item > 0
-    votes = said.votes()[heard]
+    heard = annotations.labels_per_item > 0
+    votes = annotations.votes()[heard]
     row, label = np.nonzero(votes)
     share = votes[row, label] / votes.sum(axis=1)[row]
     if as_cleanlab:
         label = np.cumsum(votes > 0, axis=1)[row, label] - 1
     with np.errstate(divide="ignore"):
-        log = np.log(belief[heard])
+        log = np.log(posterior[heard])
 
     def loss(heat: float) -> float:
         evidence = np.log(np.exp(log / heat).sum(axis=1))
@@ -128,8 +128,8 @@ def _temperature(said: Annotations, belief: Floats, as_cleanlab: bool) -> float:
     near = int(np.argmin([loss(heat) for heat in _COARSE]))
     low, high = max(near - 1, 0), min(near + 1, len(_COARSE) - 1)
     fine = [
-        np.linspace(_COARSE[place], _COARSE[place + 1], _STEPS, endpoint=False)
-        for place in range(low, high)
+        np.linspace(_COARSE[position], _COARSE[position + 1], _STEPS, endpoint=False)
+        for position in range(low, high)
     ]
     heats = np.concatenate(fine)
     if near < high:  # as published: of all that are tried first, only the last cannot be the best
@@ -137,9 +137,9 @@ def _temperature(said: Annotations, belief: Floats, as_cleanlab: bool) -> float:
     return float(heats[np.argmin([loss(heat) for heat in heats])])
 
 
-def _tempered(belief: Floats, heat: float) -> Floats:
+def _tempered(posterior: Floats, heat: float) -> Floats:
     """Return probabilities made flatter (above 1) or sharper (below 1)."""
-    known = np.maximum(belief, _TINY)
+    known = np.maximum(posterior, _TINY)
     known /= known.sum(axis=1, keepdims=True)
     flat = np.exp(np.log(known) / heat)
     return flat / flat.sum(axis=1, keepdims=True)

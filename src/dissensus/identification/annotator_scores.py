@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._names import Names, as_names, with_gaps
+from .._names import Names, as_names, decode
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..result import Table
@@ -27,7 +27,7 @@ class AnnotatorScores:
 
     Attributes
     ----------
-    said, method
+    annotations, method
         The annotations, and how the consensus was found.
     habits
         What annotators do, before anybody asks whether it is right.
@@ -67,7 +67,7 @@ class AnnotatorScores:
         The place of the verdict among `VERDICTS`.
     """
 
-    said: Annotations
+    annotations: Annotations
     method: str
     habits: Habits
     accuracy: Proportion
@@ -118,7 +118,7 @@ class AnnotatorScores:
     @cached_property
     def evidence(self) -> list[str]:
         """Why every annotator has the verdict, in a sentence each."""
-        return [evidence(self, place) for place in range(len(self.code))]
+        return [evidence(self, position) for position in range(len(self.code))]
 
     @property
     def worst(self) -> Integers:
@@ -129,14 +129,14 @@ class AnnotatorScores:
     @property
     def overused(self) -> Names:
         """The class that an annotator uses too often."""
-        return with_gaps(self.said.classes, self.over_class)
+        return decode(self.annotations.classes, self.over_class)
 
     def table(self) -> Table:
         """Return every score as a column, one row for every annotator."""
         partner = np.full(len(self.code), -1) if self.copies is None else self.copies.partner
         group = np.full(len(self.code), -1) if self.copies is None else self.copies.cluster
         columns: dict[str, Any] = {
-            "annotator": self.said.annotators,
+            "annotator": self.annotations.annotators,
             "verdict": self.verdict,
             "labels": self.habits.labels,
             "scored": self.accuracy.among.astype(np.int64),
@@ -160,7 +160,7 @@ class AnnotatorScores:
             "spam_high": self.spam_high,
             "trace": self.trace,
             "information": self.information,
-            "worst_class": with_gaps(self.said.classes, self.worst_class),
+            "worst_class": decode(self.annotations.classes, self.worst_class),
             "worst_recall": self.worst_recall,
             "bias": self.bias,
             "overused": self.overused,
@@ -176,7 +176,7 @@ class AnnotatorScores:
             "drift": self.drift,
             "community": self.community,
             "copy_group": group,
-            "copy_with": with_gaps(self.said.annotators, partner),
+            "copy_with": decode(self.annotations.annotators, partner),
             "evidence": as_names(self.evidence),
         }
 
@@ -194,5 +194,5 @@ class AnnotatorScores:
             "typical_accuracy": None if math.isnan(self.typical) else self.typical,
             "verdicts": self.verdict_counts,
             "copies": None if self.copies is None else self.copies.as_dict(),
-            "annotators": [rows[place] for place in self.worst.tolist()],
+            "annotators": [rows[position] for position in self.worst.tolist()],
         }

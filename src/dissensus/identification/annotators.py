@@ -37,7 +37,7 @@ SEEN = 3.0  # labels of a true class from which on it can be somebody's worst
 
 
 def identify(
-    said: Annotations,
+    annotations: Annotations,
     result: Aggregation | None = None,
     *,
     gold: Mapping[Any, Any] | None = None,
@@ -52,7 +52,7 @@ def identify(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     result
         A fitted crowd to compare with; by default one is fitted with `dawid-skene-map`. Under a
@@ -77,7 +77,7 @@ def identify(
     --------
     >>> from dissensus import simulate
     >>> made = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> found = identify(made.said)
+    >>> found = identify(made.annotations)
     >>> found.verdict.tolist()
     ['expert', 'expert', 'expert', 'spammer', 'spammer']
     >>> found.evidence[4]
@@ -85,38 +85,42 @@ def identify(
     """
     if not 0 < level < 1:
         raise OptionError(f"level = {level}, but it must be above 0 and below 1")
-    if result is not None and result.said is not said and result.said != said:
+    if (
+        result is not None
+        and result.annotations is not annotations
+        and result.annotations != annotations
+    ):
         raise DataError("the result speaks of other annotations; aggregate these ones")
-    tell = progress or (lambda _done, _total: None)
-    known = gold_codes(said, gold)
-    fitted = result or aggregators.create(METHOD).fit(said, gold=gold, seed=seed)
-    tell(1, _STEPS)
-    beliefs = others(fitted, known)
-    found = beliefs.record
-    tell(2, _STEPS)
-    n_classes = said.n_classes
+    progress = progress or (lambda _done, _total: None)
+    known = gold_codes(annotations, gold)
+    fitted = result or aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
+    progress(1, _STEPS)
+    posteriors = others(fitted, known)
+    found = posteriors.record
+    progress(2, _STEPS)
+    n_classes = annotations.n_classes
     counts = found.counts + trust(STRENGTH, ACCURACY, n_classes).T
     confusion = share(counts)
     prior = share(found.counts.sum(axis=(0, 2)) + 1)
     spam = spam_score(confusion)
     _, low, high = spam_interval(counts, prior=0.0)
-    usual = habits(said)
-    accuracy = proportion(_by_annotator(said, found.credit), found.scored, level)
+    usual = habits(annotations)
+    accuracy = proportion(_by_annotator(annotations, found.credit), found.scored, level)
     given, true = found.counts.sum(axis=1), found.counts.sum(axis=2)  # (annotator, class)
     guess = np.where(found.scored > 0, (share(given) * share(true)).sum(axis=1), np.nan)
-    tell(3, _STEPS)
-    pairs = copies(said, fitted, gold=gold, view=beliefs, seed=seed) if copying else None
-    tell(4, _STEPS)
-    ability, competence = _models(said, fitted, models, gold, seed)
-    tell(5, _STEPS)
-    first, second, drift = _halves(said, found)
+    progress(3, _STEPS)
+    pairs = copies(annotations, fitted, gold=gold, view=posteriors, seed=seed) if copying else None
+    progress(4, _STEPS)
+    ability, competence = _models(annotations, fitted, models, gold, seed)
+    progress(5, _STEPS)
+    first, second, drift = _halves(annotations, found)
     silent = found.scored == 0
     return AnnotatorScores(
-        said,
+        annotations,
         fitted.method,
         usual,
         accuracy,
-        None if known is None else _against_gold(said, known, level),
+        None if known is None else _against_gold(annotations, known, level),
         guess,
         found.certainty,
         typical_accuracy(accuracy, guess),
@@ -133,7 +137,7 @@ def identify(
         first,
         second,
         drift,
-        _communities(said, fitted, communities, gold, seed),
+        _communities(annotations, fitted, communities, gold, seed),
         pairs,
         judge(accuracy, np.where(silent, np.nan, high), guess, found.certainty, n_classes),
     )
@@ -142,26 +146,30 @@ def identify(
 _STEPS = 6
 
 
-def _by_annotator(said: Annotations, value: Floats) -> Floats:
+def _by_annotator(annotations: Annotations, value: Floats) -> Floats:
     """Return values of annotations, added up for every annotator; NaN counts nothing."""
     heard = ~np.isnan(value)
-    return np.bincount(said.annotator[heard], value[heard], said.n_annotators).astype(float)
+    return np.bincount(annotations.annotator[heard], value[heard], annotations.n_annotators).astype(
+        float
+    )
 
 
-def _against_gold(said: Annotations, gold: Integers, level: float) -> Proportion:
-    true = gold[said.item]
-    right = np.where(true >= 0, true == said.label, np.nan)
-    among = np.bincount(said.annotator[true >= 0], minlength=said.n_annotators).astype(float)
-    return proportion(_by_annotator(said, right), among, level)
+def _against_gold(annotations: Annotations, gold: Integers, level: float) -> Proportion:
+    true = gold[annotations.item]
+    right = np.where(true >= 0, true == annotations.label, np.nan)
+    among = np.bincount(
+        annotations.annotator[true >= 0], minlength=annotations.n_annotators
+    ).astype(float)
+    return proportion(_by_annotator(annotations, right), among, level)
 
 
 def _worst(counts: Floats, confusion: Floats) -> tuple[Integers, Floats]:
     """Return the class that every annotator recognises least, and how often they do."""
     recall = np.einsum("att->at", confusion)
     recall = np.where(counts.sum(axis=2) >= SEEN, recall, np.inf)
-    place = recall.argmin(axis=1)
+    position = recall.argmin(axis=1)
     least = recall.min(axis=1, initial=np.inf)
-    return np.where(np.isinf(least), -1, place), np.where(np.isinf(least), np.nan, least)
+    return np.where(np.isinf(least), -1, position), np.where(np.isinf(least), np.nan, least)
 
 
 def _bias(given: Floats, true: Floats) -> tuple[Floats, Integers]:
@@ -173,21 +181,21 @@ def _bias(given: Floats, true: Floats) -> tuple[Floats, Integers]:
     return moved, np.where(total > 0, np.nan_to_num(over, nan=-1.0).argmax(axis=1), -1)
 
 
-def _halves(said: Annotations, found: Record) -> tuple[Floats, Floats, Floats]:
+def _halves(annotations: Annotations, found: Record) -> tuple[Floats, Floats, Floats]:
     """Return the accuracy in both halves of every annotator's time, and the test of a change."""
-    nothing = np.full(said.n_annotators, np.nan)
-    order = in_time(said)
+    nothing = np.full(annotations.n_annotators, np.nan)
+    order = in_time(annotations)
     if order is None:
         return nothing, nothing, nothing
     order = order[~np.isnan(found.credit[order])]
-    who = said.annotator[order]
-    labels = np.bincount(who, minlength=said.n_annotators)
-    place = np.arange(len(order)) - np.repeat(np.cumsum(labels) - labels, labels)
-    later = place >= np.repeat((labels + 1) // 2, labels)
+    who = annotations.annotator[order]
+    labels = np.bincount(who, minlength=annotations.n_annotators)
+    position = np.arange(len(order)) - np.repeat(np.cumsum(labels) - labels, labels)
+    later = position >= np.repeat((labels + 1) // 2, labels)
     count, right = (
         np.stack(
             [
-                np.bincount(who[half], value[half], said.n_annotators).astype(float)
+                np.bincount(who[half], value[half], annotations.n_annotators).astype(float)
                 for half in (~later, later)
             ]
         )
@@ -199,7 +207,7 @@ def _halves(said: Annotations, found: Record) -> tuple[Floats, Floats, Floats]:
 
 
 def _models(
-    said: Annotations,
+    annotations: Annotations,
     fitted: Aggregation,
     wanted: bool | None,
     gold: Mapping[Any, Any] | None,
@@ -209,17 +217,17 @@ def _models(
     out = []
     for name, what in (("glad", "ability"), ("mace", "competence")):
         have = getattr(fitted.params, what, None)
-        if have is None and (len(said) <= MODELS if wanted is None else wanted):
-            fit = aggregators.create(name).fit(said, gold=gold, seed=seed)
+        if have is None and (len(annotations) <= MODELS if wanted is None else wanted):
+            fit = aggregators.create(name).fit(annotations, gold=gold, seed=seed)
             have = getattr(fit.params, what)
         if have is None:
-            have = np.full(said.n_annotators, np.nan)
-        out.append(np.where(said.labels_per_annotator > 0, have, np.nan))
+            have = np.full(annotations.n_annotators, np.nan)
+        out.append(np.where(annotations.labels_per_annotator > 0, have, np.nan))
     return out[0], out[1]
 
 
 def _communities(
-    said: Annotations,
+    annotations: Annotations,
     fitted: Aggregation,
     number: int,
     gold: Mapping[Any, Any] | None,
@@ -228,8 +236,8 @@ def _communities(
     """Return the community that every annotator most probably belongs to."""
     member = getattr(fitted.params, "member", None)
     if number > 0:
-        fit = aggregators.create(f"cbcc[L={number}]").fit(said, gold=gold, seed=seed)
+        fit = aggregators.create(f"cbcc[L={number}]").fit(annotations, gold=gold, seed=seed)
         member = fit.params.member
     if member is None:
-        return np.full(said.n_annotators, -1)
-    return np.where(said.labels_per_annotator > 0, member.argmax(axis=1), -1)
+        return np.full(annotations.n_annotators, -1)
+    return np.where(annotations.labels_per_annotator > 0, member.argmax(axis=1), -1)

@@ -51,12 +51,12 @@ class Habits:
             object.__setattr__(self, name, frozen(value))
 
 
-def habits(said: Annotations) -> Habits:
+def habits(annotations: Annotations) -> Habits:
     """Return what every annotator does."""
-    cell = said.annotator.astype(np.int64) * said.n_classes + said.label
-    counts = np.bincount(cell, minlength=said.n_annotators * said.n_classes)
-    counts = counts.reshape(said.n_annotators, said.n_classes)
-    labels = said.labels_per_annotator
+    cell = annotations.annotator.astype(np.int64) * annotations.n_classes + annotations.label
+    counts = np.bincount(cell, minlength=annotations.n_annotators * annotations.n_classes)
+    counts = counts.reshape(annotations.n_annotators, annotations.n_classes)
+    labels = annotations.labels_per_annotator
     silent = labels == 0
     used = share(counts.astype(float))
     return Habits(
@@ -64,56 +64,56 @@ def habits(said: Annotations) -> Habits:
         (counts > 0).sum(axis=1),
         np.where(silent, np.nan, used.max(axis=1, initial=0.0)),
         np.where(silent, np.nan, entr(used).sum(axis=1)),
-        longest_runs(said),
-        medians(said),
-        pair_agreement(said),
+        longest_runs(annotations),
+        medians(annotations),
+        pair_agreement(annotations),
     )
 
 
-def in_time(said: Annotations) -> Integers | None:
+def in_time(annotations: Annotations) -> Integers | None:
     """Return annotations by place, sorted by annotator, then time; `None` where no time is known.
 
     Annotations without a time are left out. Texts that do not read as times are not times.
     """
-    time = said.columns.get("time")
+    time = annotations.columns.get("time")
     if time is None or time.dtype.kind not in "iufM":
         return None
     known = np.flatnonzero(_known(time))
-    return known[np.lexsort((time[known], said.annotator[known]))]
+    return known[np.lexsort((time[known], annotations.annotator[known]))]
 
 
-def longest_runs(said: Annotations) -> Floats:
+def longest_runs(annotations: Annotations) -> Floats:
     """Return the most equal labels in a row that every annotator gave, in the order of time.
 
-    >>> said = Annotations.from_columns("abcd", "xxxx", "0110", time=[1, 4, 3, 2])
-    >>> longest_runs(said).tolist()
+    >>> annotations = Annotations.from_columns("abcd", "xxxx", "0110", time=[1, 4, 3, 2])
+    >>> longest_runs(annotations).tolist()
     [2.0]
     """
-    longest = np.full(said.n_annotators, np.nan)
-    order = in_time(said)
+    longest = np.full(annotations.n_annotators, np.nan)
+    order = in_time(annotations)
     if order is None or len(order) == 0:
         return longest
-    who, what = said.annotator[order], said.label[order]
+    who, what = annotations.annotator[order], annotations.label[order]
     begins = np.ones(len(order), dtype=bool)
     begins[1:] = (who[1:] != who[:-1]) | (what[1:] != what[:-1])
-    place = np.flatnonzero(begins)
-    np.fmax.at(longest, who[place], np.diff(np.append(place, len(order))).astype(float))
+    position = np.flatnonzero(begins)
+    np.fmax.at(longest, who[position], np.diff(np.append(position, len(order))).astype(float))
     return longest
 
 
-def medians(said: Annotations) -> Floats:
+def medians(annotations: Annotations) -> Floats:
     """Return the median seconds that every annotator took for a label."""
-    middle = np.full(said.n_annotators, np.nan)
-    given = said.columns.get("duration")
+    middle = np.full(annotations.n_annotators, np.nan)
+    given = annotations.columns.get("duration")
     if given is None or given.dtype.kind not in "iufm":
         return middle
     known = np.flatnonzero(_known(given))
     seconds = given[known]
     if seconds.dtype.kind == "m":
         seconds = seconds / np.timedelta64(1, "s")
-    seconds, who = seconds.astype(float), said.annotator[known]
+    seconds, who = seconds.astype(float), annotations.annotator[known]
     order = np.lexsort((seconds, who))
-    count = np.bincount(who, minlength=said.n_annotators)
+    count = np.bincount(who, minlength=annotations.n_annotators)
     start = np.cumsum(count) - count
     some = count > 0
     low = order[start[some] + (count[some] - 1) // 2]
@@ -122,14 +122,14 @@ def medians(said: Annotations) -> Floats:
     return middle
 
 
-def pair_agreement(said: Annotations) -> Floats:
+def pair_agreement(annotations: Annotations) -> Floats:
     """Return how often every annotator says the same as somebody else about the same item.
 
     >>> pair_agreement(Annotations.from_columns("aaabbc", "xyzxyw", "001011")).round(2).tolist()
     [nan, 0.33, 0.33, 0.0]
     """
-    met = by_annotator(said, heard_others(said)) > 0
-    return np.where(met, agreement_with_others(said), np.nan)
+    met = by_annotator(annotations, heard_others(annotations)) > 0
+    return np.where(met, agreement_with_others(annotations), np.nan)
 
 
 def _known(values: Array) -> Array:

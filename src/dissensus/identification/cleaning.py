@@ -94,7 +94,7 @@ class Cleaned:
 
     Attributes
     ----------
-    said
+    annotations
         The annotations that were kept; items, annotators and classes stay declared.
     dropped
         Which annotations were left out.
@@ -106,7 +106,7 @@ class Cleaned:
         The items whose label changed.
     """
 
-    said: Annotations
+    annotations: Annotations
     dropped: Mask  # (annotation)
     annotators: Names
     items: Names
@@ -123,14 +123,14 @@ class Cleaned:
         return (
             f"{int(self.dropped.sum())} of {len(self.dropped)} labels left out, "
             f"all of {len(self.annotators)} annotators and {len(self.items)} items; "
-            f"{len(self.changes)} of {self.said.n_items} items have another label now"
+            f"{len(self.changes)} of {self.annotations.n_items} items have another label now"
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
         return {
             "labels_dropped": int(self.dropped.sum()),
-            "labels_kept": len(self.said),
+            "labels_kept": len(self.annotations),
             "annotators_dropped": self.annotators.tolist(),
             "items_dropped": self.items.tolist(),
             "changes": [change._asdict() for change in self.changes],
@@ -150,7 +150,7 @@ def read_rule(rule: str) -> list[list[Condition]]:
 
 
 def clean(
-    said: Annotations,
+    annotations: Annotations,
     rules: str | Iterable[str],
     *,
     annotators: Any = None,
@@ -163,7 +163,7 @@ def clean(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     rules
         What to leave out; of several rules, one is enough.
@@ -180,64 +180,66 @@ def clean(
     --------
     >>> from dissensus import simulate
     >>> made = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> clean(made.said, "verdict == spammer")
+    >>> clean(made.annotations, "verdict == spammer")
     <Cleaned: 200 of 500 labels left out, all of 2 annotators and 0 items; ...>
     """
     read = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
     from .annotators import METHOD
 
     wanted = [one for rule in read for alternative in rule for one in alternative]
-    before = result or aggregators.create(METHOD).fit(said, gold=gold, seed=seed)
+    before = result or aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
     tables: dict[bool, Table] = {}
     if any(one.of_item for one in wanted):
-        tables[True] = (items or _items(said, before, wanted, seed)).table()
+        tables[True] = (items or _items(annotations, before, wanted, seed)).table()
     if any(not one.of_item for one in wanted):
-        tables[False] = (annotators or _annotators(said, before, wanted, gold, seed)).table()
-    dropped = np.zeros(len(said), dtype=bool)
+        tables[False] = (annotators or _annotators(annotations, before, wanted, gold, seed)).table()
+    dropped = np.zeros(len(annotations), dtype=bool)
     for rule in read:
         for alternative in rule:
-            mask = np.ones(len(said), dtype=bool)
+            mask = np.ones(len(annotations), dtype=bool)
             for one in alternative:
-                mask &= _about_labels(said, one, tables[one.of_item])
+                mask &= _about_labels(annotations, one, tables[one.of_item])
             dropped |= mask
-    if dropped.all() and len(said):
+    if dropped.all() and len(annotations):
         raise OptionError("these rules leave no label; loosen them")
-    kept = said.keep(~dropped)
+    kept = annotations.keep(~dropped)
     after = aggregators.create(before.method).fit(kept, gold=gold, seed=seed)
     moved = np.flatnonzero(before.label != after.label)
     names = zip(
-        *(values[moved].tolist() for values in (said.items, before.labels, after.labels)),
+        *(values[moved].tolist() for values in (annotations.items, before.labels, after.labels)),
         strict=True,
     )
     return Cleaned(
         kept,
         dropped,
-        said.annotators[(said.labels_per_annotator > 0) & (kept.labels_per_annotator == 0)],
-        said.items[(said.labels_per_item > 0) & (kept.labels_per_item == 0)],
+        annotations.annotators[
+            (annotations.labels_per_annotator > 0) & (kept.labels_per_annotator == 0)
+        ],
+        annotations.items[(annotations.labels_per_item > 0) & (kept.labels_per_item == 0)],
         before,
         after,
         tuple(Change(*row) for row in names),
     )
 
 
-def _about_labels(said: Annotations, one: Condition, table: Table) -> Mask:
+def _about_labels(annotations: Annotations, one: Condition, table: Table) -> Mask:
     """Return for which annotations a condition holds."""
     name = one.column.removeprefix(ITEM)
     if name not in table:
         known = ", ".join(f"{ITEM}{column}" if one.of_item else column for column in table)
         raise OptionError(f"no column {one.column!r} to drop by; there are {known}")
     holds = one.holds(table[name])
-    return holds[said.item if one.of_item else said.annotator]
+    return holds[annotations.item if one.of_item else annotations.annotator]
 
 
 def _annotators(
-    said: Annotations, result: Aggregation, wanted: list[Condition], gold: Any, seed: int
+    annotations: Annotations, result: Aggregation, wanted: list[Condition], gold: Any, seed: int
 ) -> Any:
     from .annotators import identify
 
     columns = {one.column for one in wanted}
     return identify(
-        said,
+        annotations,
         result,
         gold=gold,
         models=bool(columns & {"ability", "competence"}),
@@ -246,11 +248,13 @@ def _annotators(
     )
 
 
-def _items(said: Annotations, result: Aggregation, wanted: list[Condition], seed: int) -> Any:
+def _items(
+    annotations: Annotations, result: Aggregation, wanted: list[Condition], seed: int
+) -> Any:
     from .items import item_scores
 
     hard = any(one.column == f"{ITEM}difficulty" for one in wanted)
-    return item_scores(said, result, difficulty=hard, seed=seed)
+    return item_scores(annotations, result, difficulty=hard, seed=seed)
 
 
 def _split(text: str, word: str) -> list[str]:

@@ -161,7 +161,7 @@ class Copies:
 
 
 def copies(
-    said: Annotations,
+    annotations: Annotations,
     result: Aggregation | None = None,
     *,
     gold: Any = None,
@@ -176,7 +176,7 @@ def copies(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     result
         A fitted crowd; by default one is fitted with `dawid-skene-map`.
@@ -201,7 +201,7 @@ def copies(
     >>> from dissensus import simulate
     >>> made = simulate("student-teacher[ratio=0.2,copy_prob=0.8]", n_items=100, n_annotators=10,
     ...                 n_classes=4, seed=3)
-    >>> found = copies(made.said)
+    >>> found = copies(made.annotations)
     >>> [(pair.one, pair.other) for pair in found.pairs]
     [('2', '8'), ('4', '9')]
     >>> made.extras["student_teacher_association"].tolist()
@@ -209,25 +209,25 @@ def copies(
     """
     if least < 1:
         raise OptionError(f"least = {least}, but two annotators need an item in common")
-    fitted = result or aggregators.create("dawid-skene-map").fit(said, gold=gold, seed=seed)
-    known = gold_codes(said, gold)
-    met = meet(said, least, most, seed)
-    tell = progress or (lambda _done, _total: None)
-    votes = others(aggregators.create("naive-soft").fit(said), known)
-    first, plain = look(said, [view or others(fitted, known), votes], met, tell)
+    fitted = result or aggregators.create("dawid-skene-map").fit(annotations, gold=gold, seed=seed)
+    known = gold_codes(annotations, gold)
+    met = meet(annotations, least, most, seed)
+    progress = progress or (lambda _done, _total: None)
+    votes = others(aggregators.create("naive-soft").fit(annotations), known)
+    first, plain = look(annotations, [view or others(fitted, known), votes], met, progress)
     z, shares, looks = first.z / _bulk(first.z), first.share, 1
-    alone, inside = _cliques(said, met, plain, level)
+    alone, inside = _cliques(annotations, met, plain, level)
     if inside.any():
         method = aggregators.create(fitted.method)
-        again = method.fit(said.keep(alone[said.annotator]), gold=gold, seed=seed)
-        second = look(said, [muted(again, said, alone, known)], met, tell)[0]
+        again = method.fit(annotations.keep(alone[annotations.annotator]), gold=gold, seed=seed)
+        second = look(annotations, [muted(again, annotations, alone, known)], met, progress)[0]
         stronger = second.z / _bulk(second.z)
         stronger[~inside | (second.share < _MUCH)] = 0.0
         shares = np.where(stronger > z, second.share, shares)
         z, looks = np.maximum(z, stronger), 2
     flagged = discoveries(np.minimum(looks * ndtr(-z), 1.0), level) & (z > 0)
     return Copies(
-        said.annotators,
+        annotations.annotators,
         met.one,
         met.other,
         first.common,
@@ -239,7 +239,7 @@ def copies(
         shares,
         z,
         flagged,
-        _clusters(said.n_annotators, met.one[flagged], met.other[flagged]),
+        _clusters(annotations.n_annotators, met.one[flagged], met.other[flagged]),
         met.looked,
     )
 
@@ -258,21 +258,23 @@ def discoveries(chance: Floats, level: float) -> npt.NDArray[np.bool_]:
 
 
 def _cliques(
-    said: Annotations, met: Met, plain: Look, level: float
+    annotations: Annotations, met: Met, plain: Look, level: float
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return everybody but all members of cliques save one, and which pairs are inside of one."""
     z = plain.z / _bulk(plain.z)
     flagged = discoveries(ndtr(-z), level) & (z > 0)
-    group = _clusters(said.n_annotators, met.one[flagged], met.other[flagged])
+    group = _clusters(annotations.n_annotators, met.one[flagged], met.other[flagged])
     size = np.bincount(group[group >= 0])  # the largest first
-    alone = np.ones(said.n_annotators, dtype=bool)
+    alone = np.ones(annotations.n_annotators, dtype=bool)
     inside = np.zeros(len(z), dtype=bool)
-    for place in np.flatnonzero((size >= _CLIQUE) & (2 * size <= said.n_annotators)).tolist():
-        pairs = (group[met.one] == place) & (group[met.other] == place)
+    for position in np.flatnonzero(
+        (size >= _CLIQUE) & (2 * size <= annotations.n_annotators)
+    ).tolist():
+        pairs = (group[met.one] == position) & (group[met.other] == position)
         if flagged[pairs].mean() >= _DENSE and np.median(plain.share[pairs]) >= _MUCH:
-            members = np.flatnonzero(group == place)
+            members = np.flatnonzero(group == position)
             alone[members] = False
-            alone[members[said.labels_per_annotator[members].argmax()]] = True
+            alone[members[annotations.labels_per_annotator[members].argmax()]] = True
             inside |= pairs
     return alone, inside
 
@@ -303,6 +305,6 @@ def _clusters(n_annotators: int, one: Integers, other: Integers) -> Integers:
     _, group = connected_components(graph, directed=False)
     size = np.bincount(group, minlength=1)
     order = np.argsort(-size, kind="stable")
-    place = np.empty(len(size), dtype=np.int64)
-    place[order] = np.arange(len(size))
-    return np.where(size[group] > 1, place[group], -1) if n_annotators else np.zeros(0, np.int64)
+    position = np.empty(len(size), dtype=np.int64)
+    position[order] = np.arange(len(size))
+    return np.where(size[group] > 1, position[group], -1) if n_annotators else np.zeros(0, np.int64)

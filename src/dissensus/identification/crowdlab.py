@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Names, with_gaps
+from .._names import Names, decode
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import DataError
@@ -57,7 +57,7 @@ class Crowdlab:
 
     Attributes
     ----------
-    said
+    annotations
         The annotations it speaks of.
     probabilities
         What the classifiers said.
@@ -84,7 +84,7 @@ class Crowdlab:
         Sentences that a person should read beside the scores.
     """
 
-    said: Annotations
+    annotations: Annotations
     probabilities: Floats  # (model, item, class)
     label: Integers  # (item)
     posterior: Floats  # (item, class)
@@ -105,42 +105,40 @@ class Crowdlab:
 
     def __repr__(self) -> str:
         models = f"{len(self.model_weight)} model{'s'[: len(self.model_weight) > 1]}"
-        return (
-            f"<Crowdlab: {self.said.n_items} items, {self.said.n_annotators} annotators, {models}>"
-        )
+        return f"<Crowdlab: {self.annotations.n_items} items, {self.annotations.n_annotators} annotators, {models}>"
 
     @cached_property
     def labels(self) -> Names:
         """The consensus on every item by name; `None` where nobody gave a label."""
-        return with_gaps(self.said.classes, self.label)
+        return decode(self.annotations.classes, self.label)
 
     @cached_property
     def active(self) -> Floats:
         """The ActiveLab score of every item; the lowest are worth a label most."""
         from .activelab import activelab
 
-        return activelab(self.said, self.probabilities)
+        return activelab(self.annotations, self.probabilities)
 
     @property
     def items(self) -> Table:
         """Every item: its consensus, how good that is, how many agree."""
         return {
-            "item": self.said.items,
+            "item": self.annotations.items,
             "label": self.labels,
             "consensus_quality": self.consensus_quality,
             "consensus_agreement": self.consensus_agreement,
-            "n_labels": self.said.labels_per_item,
+            "n_labels": self.annotations.labels_per_item,
         }
 
     @property
     def annotators(self) -> Table:
         """Every annotator: how good, how often with the consensus, where worst, what weight."""
         return {
-            "annotator": self.said.annotators,
-            "n_labels": self.said.labels_per_annotator,
+            "annotator": self.annotations.annotators,
+            "n_labels": self.annotations.labels_per_annotator,
             "annotator_quality": self.annotator_quality,
             "annotator_agreement": self.annotator_agreement,
-            "worst_class": with_gaps(self.said.classes, self.worst_class),
+            "worst_class": decode(self.annotations.classes, self.worst_class),
             "annotator_weight": self.annotator_weight,
         }
 
@@ -164,54 +162,57 @@ class _Weights(NamedTuple):
 
 
 def crowdlab(
-    said: Annotations, probabilities: npt.ArrayLike | Sequence[Floats], *, calibrate: bool = False
+    annotations: Annotations,
+    probabilities: npt.ArrayLike | Sequence[Floats],
+    *,
+    calibrate: bool = False,
 ) -> Crowdlab:
     """Return consensus labels and the quality of items, labels, annotators and classifiers.
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     probabilities
         What a classifier that has not seen an item's labels says of it: (item, class), in the order
-        of `said.items` and `said.classes`; of several classifiers, (model, item, class).
+        of `annotations.items` and `annotations.classes`; of several classifiers, (model, item, class).
     calibrate
         Whether to heat or cool the probabilities until they fit the labels best.
 
     Examples
     --------
-    >>> said = Annotations.from_columns("aaabbc", "xyzxyz", "001110")
-    >>> found = crowdlab(said, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> annotations = Annotations.from_columns("aaabbc", "xyzxyz", "001110")
+    >>> found = crowdlab(annotations, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     >>> found.labels.tolist()
     ['0', '1', '0']
     >>> found.consensus_quality.round(2).tolist()
     [0.88, 0.81, 0.6]
     """
-    models = as_models(said, probabilities)
+    models = as_models(annotations, probabilities)
     if calibrate:
         from .activelab import calibrated
 
-        models = calibrated(said, models)[0]
-    first = majority(said, models.mean(axis=0))
-    if not (said.labels_per_item > 1).any():
-        nobody = _Weights(np.zeros(said.n_annotators), np.ones(len(models)), np.nan, np.nan)
-        return _conclude(said, models, first, models.mean(axis=0), nobody, (_ALONE,))
-    others = agreement_with_others(said)
+        models = calibrated(annotations, models)[0]
+    first = majority(annotations, models.mean(axis=0))
+    if not (annotations.labels_per_item > 1).any():
+        nobody = _Weights(np.zeros(annotations.n_annotators), np.ones(len(models)), np.nan, np.nan)
+        return _conclude(annotations, models, first, models.mean(axis=0), nobody, (_ALONE,))
+    others = agreement_with_others(annotations)
     predicted = models.argmax(axis=2)  # (model, item)
-    posterior = _posterior(said, models, _weights(said, first, others, predicted))
+    posterior = _posterior(annotations, models, _weights(annotations, first, others, predicted))
     label = best(posterior, first)
-    weights = _weights(said, label, others, predicted)
-    return _conclude(said, models, label, _posterior(said, models, weights), weights)
+    weights = _weights(annotations, label, others, predicted)
+    return _conclude(annotations, models, label, _posterior(annotations, models, weights), weights)
 
 
-def as_models(said: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
+def as_models(annotations: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
     """Return probabilities of one or several classifiers, checked: (model, item, class)."""
-    if said.n_classes == 0:
+    if annotations.n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
     models = np.asarray(probabilities, dtype=np.float64)
     if models.ndim == 2:
         models = models[None]
-    shape = (said.n_items, said.n_classes)
+    shape = (annotations.n_items, annotations.n_classes)
     if models.ndim != 3 or models.shape[1:] != shape or len(models) == 0:
         raise DataError(
             f"probabilities are (item, class), here {shape}, or (model, item, class), "
@@ -221,37 +222,44 @@ def as_models(said: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]
     if bad.any():
         item = bad.any(axis=0).argmax()
         raise DataError(
-            f"the probabilities of item {said.items[item]!r} are not from 0 to 1 with sum 1; "
+            f"the probabilities of item {annotations.items[item]!r} are not from 0 to 1 with sum 1; "
             f"{bad.any(axis=0).sum()} items are like this"
         )
     return models
 
 
-def _weights(said: Annotations, label: Integers, others: Floats, predicted: Integers) -> _Weights:
+def _weights(
+    annotations: Annotations, label: Integers, others: Floats, predicted: Integers
+) -> _Weights:
     """Return how much every voice counts when this is the consensus."""
-    size, several = said.labels_per_item, said.labels_per_item > 1
-    right = float((by_item(said, label[said.item] == said.label)[several] / size[several]).mean())
-    common = np.bincount(label[several], minlength=said.n_classes).max()
+    size, several = annotations.labels_per_item, annotations.labels_per_item > 1
+    right = float(
+        (
+            by_item(annotations, label[annotations.item] == annotations.label)[several]
+            / size[several]
+        ).mean()
+    )
+    common = np.bincount(label[several], minlength=annotations.n_classes).max()
     doubt = max(1 - common / several.sum(), _FLOOR)
     error = (predicted != label)[:, several].mean(axis=1)  # (model)
     model = np.maximum(1 - error / doubt, _FLOOR) * np.sqrt(size[size > 0].mean())
     annotator = np.maximum(1 - (1 - others) / doubt, _FLOOR)
-    return _Weights(annotator, model, right, (1 - right) / max(said.n_classes - 1, 1))
+    return _Weights(annotator, model, right, (1 - right) / max(annotations.n_classes - 1, 1))
 
 
-def _posterior(said: Annotations, models: Floats, weights: _Weights) -> Floats:
+def _posterior(annotations: Annotations, models: Floats, weights: _Weights) -> Floats:
     """Return the belief of all voices together: (item, class)."""
-    weight = weights.annotator[said.annotator]
-    posterior = by_cell(said, weight * (weights.right - weights.wrong))
+    weight = weights.annotator[annotations.annotator]
+    posterior = by_cell(annotations, weight * (weights.right - weights.wrong))
     posterior += np.tensordot(weights.model, models, 1)
-    total = by_item(said, weight)
+    total = by_item(annotations, weight)
     posterior += weights.wrong * total[:, None]
     posterior /= (total + weights.model.sum())[:, None]
     return posterior
 
 
 def _conclude(
-    said: Annotations,
+    annotations: Annotations,
     models: Floats,
     label: Integers,
     posterior: Floats,
@@ -259,21 +267,25 @@ def _conclude(
     notes: tuple[str, ...] = (),
 ) -> Crowdlab:
     """Return all scores under the final consensus."""
-    size, item, given = said.labels_per_item, said.item, said.labels_per_annotator
+    size, item, given = (
+        annotations.labels_per_item,
+        annotations.item,
+        annotations.labels_per_annotator,
+    )
     quality = np.where(size > 0, posterior[np.arange(len(label)), label], np.nan)
-    label_quality = posterior[item, said.label]
-    same = label[item] == said.label  # (annotation)
+    label_quality = posterior[item, annotations.label]
+    same = label[item] == annotations.label  # (annotation)
     several = size[item] > 1
     with np.errstate(invalid="ignore"):
-        consensus_agreement = by_item(said, same) / size
-        agreement = by_annotator(said, same) / given
-        shared = by_annotator(said, same & several) / by_annotator(said, several)
-        believed = by_annotator(said, label_quality) / given
-    per_item, model = len(said) / max((size > 0).sum(), 1), weights.model.mean()
+        consensus_agreement = by_item(annotations, same) / size
+        agreement = by_annotator(annotations, same) / given
+        shared = by_annotator(annotations, same & several) / by_annotator(annotations, several)
+        believed = by_annotator(annotations, label_quality) / given
+    per_item, model = len(annotations) / max((size > 0).sum(), 1), weights.model.mean()
     mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
     trust = model / (model + mean_weight * per_item)  # in the classifier
     return Crowdlab(
-        said,
+        annotations,
         models,
         label,
         posterior,
@@ -282,7 +294,7 @@ def _conclude(
         label_quality,
         trust * believed + (1 - trust) * shared,
         agreement,
-        worst_class(said, same, quality[item]),
+        worst_class(annotations, same, quality[item]),
         np.where(given > 0, weights.annotator, np.nan),
         weights.model,
         notes,

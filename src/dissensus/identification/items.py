@@ -119,7 +119,7 @@ class ItemScores:
 
 
 def item_scores(
-    said: Annotations,
+    annotations: Annotations,
     result: Aggregation | None = None,
     *,
     difficulty: bool = True,
@@ -131,7 +131,7 @@ def item_scores(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     result
         A fit to them, by default of `dawid-skene-map`.
@@ -145,47 +145,53 @@ def item_scores(
     Examples
     --------
     >>> answers = {"a": "cccccc", "b": "dddddd", "c": "ffffcf", "d": "cccddd", "e": "cdfdfc"}
-    >>> said = Annotations.from_dict({
+    >>> annotations = Annotations.from_dict({
     ...     item: dict(zip("uvwxyz", labels, strict=True)) for item, labels in answers.items()
     ... })
-    >>> scores = item_scores(said)
+    >>> scores = item_scores(annotations)
     >>> scores.agreement.round(2).tolist()
     [1.0, 1.0, 0.67, 0.4, 0.2]
     >>> scores.cause.tolist()
     ['clear', 'clear', 'clear', 'ambiguous', 'hard']
     """
     if result is None:
-        result = aggregators.create(_METHOD).fit(said, seed=seed)
-    elif not _same(said, result.said):
+        result = aggregators.create(_METHOD).fit(annotations, seed=seed)
+    elif not _same(annotations, result.annotations):
         raise OptionError("the result speaks of other annotations; fit it to these, or leave it")
-    votes, size = said.votes(), said.labels_per_item
-    found = _stories(said, result)
+    votes, size = annotations.votes(), annotations.labels_per_item
+    found = _stories(annotations, result)
     with np.errstate(invalid="ignore", divide="ignore"):
         top = np.sort(votes, axis=1)[:, ::-1]
-        margin = (top[:, 0] - (top[:, 1] if said.n_classes > 1 else 0)) / size
+        margin = (top[:, 0] - (top[:, 1] if annotations.n_classes > 1 else 0)) / size
         agreement = (votes * (votes - 1)).sum(axis=1) / (size * (size - 1))
-    hardness = _difficulty(said, result, seed) if difficulty else np.full(said.n_items, np.nan)
+    hardness = (
+        _difficulty(annotations, result, seed)
+        if difficulty
+        else np.full(annotations.n_items, np.nan)
+    )
     return ItemScores(
-        said.items,
+        annotations.items,
         size,
-        vote_entropy(said, normalised=normalised, corrected=corrected),
+        vote_entropy(annotations, normalised=normalised, corrected=corrected),
         margin,
         agreement,
         _entropy(result.posterior),
         result.confidence,
         hardness,
-        _surprise(said, result),
+        _surprise(annotations, result),
         np.where(size > 1, 1 - found.chance[:, CLEAR], np.nan),
-        np.array(CAUSES, dtype=np.dtypes.StringDType())[_causes(said, result, found)],
+        np.array(CAUSES, dtype=np.dtypes.StringDType())[_causes(annotations, result, found)],
     )
 
 
-def vote_entropy(said: Annotations, *, normalised: bool = False, corrected: bool = False) -> Floats:
+def vote_entropy(
+    annotations: Annotations, *, normalised: bool = False, corrected: bool = False
+) -> Floats:
     """Return the entropy of every item's labels; NaN below two labels, which is not "easy".
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     normalised
         Whether to divide by the logarithm of the number of classes: from 0 to 1.
@@ -193,28 +199,30 @@ def vote_entropy(said: Annotations, *, normalised: bool = False, corrected: bool
         Whether to add what few labels hide, (classes seen - 1) / (2 labels), as Miller and Madow
         have it; at most up to the entropy of an even split.
     """
-    votes, size = said.votes(), said.labels_per_item
+    votes, size = annotations.votes(), annotations.labels_per_item
     entropy = _entropy(votes / np.maximum(size, 1)[:, None])
-    most = float(np.log(max(said.n_classes, 2)))
+    most = float(np.log(max(annotations.n_classes, 2)))
     if corrected:
         hidden = ((votes > 0).sum(axis=1) - 1) / (2 * np.maximum(size, 1))
         entropy = np.minimum(entropy + hidden, most)
     return np.where(size > 1, entropy / (most if normalised else 1), np.nan)
 
 
-def _stories(said: Annotations, result: Aggregation) -> Stories:
-    heard = said.labels_per_item > 0
+def _stories(annotations: Annotations, result: Aggregation) -> Stories:
+    heard = annotations.labels_per_item > 0
     prior = result.posterior[heard].sum(axis=0) + 1
     right = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
-    return stories(said, right, prior / prior.sum())
+    return stories(annotations, right, prior / prior.sum())
 
 
-def _causes(said: Annotations, result: Aggregation, found: Stories) -> Integers:
+def _causes(annotations: Annotations, result: Aggregation, found: Stories) -> Integers:
     """Return the cause of every item's disagreement, by its place among `CAUSES`."""
-    size, chance = said.labels_per_item, 1 / max(said.n_classes, 2)
+    size, chance = annotations.labels_per_item, 1 / max(annotations.n_classes, 2)
     trusted = (found.right - chance) / (1 - chance) >= _TRUSTED
-    kept = by_cell(said, trusted[said.annotator])  # (item, class): labels of trusted annotators
-    disputed = (said.votes() > 0).sum(axis=1) > 1
+    kept = by_cell(
+        annotations, trusted[annotations.annotator]
+    )  # (item, class): labels of trusted annotators
+    disputed = (annotations.votes() > 0).sum(axis=1) > 1
     resolved = (kept > 0).sum(axis=1) < 2
     odd = np.where(found.chance[:, AMBIGUOUS] >= found.chance[:, HARD], AMBIGUOUS, HARD)
     doubtful = (found.chance[:, CLEAR] < 0.5) | (result.confidence < _SURE)
@@ -223,7 +231,7 @@ def _causes(said: Annotations, result: Aggregation, found: Stories) -> Integers:
     return np.where(size == 0, _NONE, np.where(size == 1, _ONE, cause))
 
 
-def _surprise(said: Annotations, result: Aggregation) -> Floats:
+def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
     """Return by how many deviations labels are less probable than the crowd's usually: (item)."""
     from ..heldout import counted
 
@@ -232,26 +240,26 @@ def _surprise(said: Annotations, result: Aggregation) -> Floats:
     usual = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     spread = (np.exp(log) * log**2).sum(axis=2) - usual**2
     label = result.posterior.argmax(axis=1)
-    who, true = said.annotator, label[said.item]
-    excess = by_item(said, -log[who, true, said.label] - usual[who, true])
-    deviation = np.sqrt(np.maximum(by_item(said, spread[who, true]), 0))
+    who, true = annotations.annotator, label[annotations.item]
+    excess = by_item(annotations, -log[who, true, annotations.label] - usual[who, true])
+    deviation = np.sqrt(np.maximum(by_item(annotations, spread[who, true]), 0))
     surprise = np.divide(excess, deviation, where=deviation > _PLAIN, out=np.zeros(len(excess)))
-    return np.where(said.labels_per_item > 0, surprise, np.nan)
+    return np.where(annotations.labels_per_item > 0, surprise, np.nan)
 
 
-def _difficulty(said: Annotations, result: Aggregation, seed: int) -> Floats:
+def _difficulty(annotations: Annotations, result: Aggregation, seed: int) -> Floats:
     """Return how hard every item is to GLAD, which is fitted unless the result is one."""
     if aggregators.resolve(result.method)[0] != "glad":
-        result = aggregators.create("glad").fit(said, seed=seed)
-    return np.where(said.labels_per_item > 0, result.params.difficulty, np.nan)
+        result = aggregators.create("glad").fit(annotations, seed=seed)
+    return np.where(annotations.labels_per_item > 0, result.params.difficulty, np.nan)
 
 
 def _entropy(shares: Floats) -> Floats:
     return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1) + 0.0
 
 
-def _same(said: Annotations, other: Annotations) -> bool:
-    return said is other or said == other
+def _same(annotations: Annotations, other: Annotations) -> bool:
+    return annotations is other or annotations == other
 
 
 def _plain_list(values: Array) -> list[Any]:

@@ -34,7 +34,7 @@ _CELLS = 2**18  # numbers to hold at a time
 class Others:
     """Beliefs about items from which labels can be taken away."""
 
-    said: Annotations
+    annotations: Annotations
     score: Floats  # (item, class): what all labels of an item add up to
     adds: Callable[[Integers], Floats]  # places of annotations → (annotation, class)
     is_log: bool  # whether scores are logarithms, or else weights
@@ -43,10 +43,12 @@ class Others:
 
     def pieces(self) -> Iterator[slice]:
         """Yield ranges of annotations, small enough to work on at once, items never cut."""
-        said = self.said
-        step = max(_CELLS // max(said.n_classes, 1), said.n_annotators)
-        cuts = np.searchsorted(said.index, np.arange(0, len(said), step), side="left")
-        for first, last in pairwise(np.unique([*said.index[cuts], len(said)]).tolist()):
+        annotations = self.annotations
+        step = max(_CELLS // max(annotations.n_classes, 1), annotations.n_annotators)
+        cuts = np.searchsorted(annotations.index, np.arange(0, len(annotations), step), side="left")
+        for first, last in pairwise(
+            np.unique([*annotations.index[cuts], len(annotations)]).tolist()
+        ):
             yield slice(first, last)
 
     def without(self, rows: slice) -> Floats:
@@ -54,9 +56,9 @@ class Others:
 
         The rows have to hold all labels of their items: (annotation, class).
         """
-        places = np.arange(rows.start, rows.stop)
-        item, annotator = self.item[rows], self.said.annotator[rows]
-        own = self.adds(places)
+        positions = np.arange(rows.start, rows.stop)
+        item, annotator = self.item[rows], self.annotations.annotator[rows]
+        own = self.adds(positions)
         again = (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
         if again.any():  # somebody labelled an item more than once: all of it is taken away
             group = np.concatenate([[0], np.cumsum(~again)])
@@ -77,43 +79,46 @@ class Others:
     @cached_property
     def item(self) -> Array:
         """The item of every annotation."""
-        return self.said.item
+        return self.annotations.item
 
     def _believed(self, item: Array, score: Floats) -> Floats:
         if self.is_log:
             score -= score.max(axis=1, keepdims=True)
-            belief = normalise(score)[1]
+            posterior = normalise(score)[1]
         else:
             # What is left of a vote that was taken away is a rounding error.
-            belief = share(np.where(score > TIE, score, 0.0))
+            posterior = share(np.where(score > TIE, score, 0.0))
         if self.gold is not None:
             known = np.flatnonzero(self.gold[item] >= 0)
-            belief[known] = np.eye(belief.shape[1])[self.gold[item[known]]]
-        return belief
+            posterior[known] = np.eye(posterior.shape[1])[self.gold[item[known]]]
+        return posterior
 
 
 def others(result: Aggregation, gold: Integers | None = None) -> Others:
     """Return the beliefs of a result, from which labels can be taken away."""
-    said, params = result.said, result.params
+    annotations, params = result.annotations, result.params
     method: Any = aggregators.create(result.method)
-    n_classes = said.n_classes
+    n_classes = annotations.n_classes
     table = getattr(params, "log_given", None)
-    parts = said.parts(Local().cut(said))
+    parts = annotations.parts(Local().cut(annotations))
     if isinstance(table, np.ndarray) and table.shape[1] == n_classes:
         score = np.concatenate([method.log_joint(part, params) for part in parts])
 
-        def given(places: Integers) -> Floats:
-            cell = said.annotator[places].astype(np.int64) * n_classes + said.label[places]
+        def given(positions: Integers) -> Floats:
+            cell = (
+                annotations.annotator[positions].astype(np.int64) * n_classes
+                + annotations.label[positions]
+            )
             return table[cell]
 
-        return Others(said, score, given, True, gold)
+        return Others(annotations, score, given, True, gold)
     few = np.zeros(0, dtype=np.int64)
     if params is not None and method.chances(params, few, few) is not None:
         is_em = isinstance(method, EMAggregator)
-        item = said.item
+        item = annotations.item
 
-        def likely(places: Integers) -> Floats:
-            return logs(_chances(method, params, said, item, places))
+        def likely(positions: Integers) -> Floats:
+            return logs(_chances(method, params, annotations, item, positions))
 
         score = (
             np.concatenate([method.log_joint(part, params) for part in parts])
@@ -122,11 +127,13 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
         )
         if score.shape[1] != n_classes:
             score = logs(result.posterior)
-        return Others(said, score, likely, True, gold)
-    weight = getattr(params, "weight", np.ones(said.n_annotators))
+        return Others(annotations, score, likely, True, gold)
+    weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
-    def votes(places: Integers) -> Floats:
-        return _votes(weight[said.annotator[places]], said.label[places], n_classes)
+    def votes(positions: Integers) -> Floats:
+        return _votes(
+            weight[annotations.annotator[positions]], annotations.label[positions], n_classes
+        )
 
     score = np.concatenate(
         [
@@ -135,12 +142,12 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
             for part in parts
         ]
     )
-    return Others(said, score, votes, bool(getattr(method, "log_odds", False)), gold)
+    return Others(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
 
 
 def muted(
     result: Aggregation,
-    said: Annotations,
+    annotations: Annotations,
     loud: npt.NDArray[np.bool_],
     gold: Integers | None = None,
 ) -> Others:
@@ -149,29 +156,31 @@ def muted(
     `loud` says of every annotator whether the result has heard them.
     """
     view = others(result)
-    has_say = loud[said.annotator]
-    place = np.cumsum(has_say) - 1
+    has_say = loud[annotations.annotator]
+    position = np.cumsum(has_say) - 1
 
-    def adds(places: Integers) -> Floats:
-        out = np.zeros((len(places), said.n_classes))
-        mine = has_say[places]
-        out[mine] = view.adds(place[places[mine]])
+    def adds(positions: Integers) -> Floats:
+        out = np.zeros((len(positions), annotations.n_classes))
+        mine = has_say[positions]
+        out[mine] = view.adds(position[positions[mine]])
         return out
 
-    heard = view.said.labels_per_item[said.item] > has_say
+    heard = view.annotations.labels_per_item[annotations.item] > has_say
     if gold is not None:
-        heard |= gold[said.item] >= 0
-    return Others(said, view.score, adds, view.is_log, gold, heard)
+        heard |= gold[annotations.item] >= 0
+    return Others(annotations, view.score, adds, view.is_log, gold, heard)
 
 
-def _chances(method: Any, params: Any, said: Annotations, item: Array, places: Integers) -> Floats:
+def _chances(
+    method: Any, params: Any, annotations: Annotations, item: Array, positions: Integers
+) -> Floats:
     """Return how probable labels are for every truth, a few at a time: (annotation, class)."""
-    out = np.empty((len(places), said.n_classes))
-    step = max(1, _CELLS // said.n_classes**2)
-    for first in range(0, len(places), step):
-        now = places[first : first + step]
-        chances = method.chances(params, item[now], said.annotator[now])
-        out[first : first + step] = chances[np.arange(len(now)), :, said.label[now]]
+    out = np.empty((len(positions), annotations.n_classes))
+    step = max(1, _CELLS // annotations.n_classes**2)
+    for first in range(0, len(positions), step):
+        now = positions[first : first + step]
+        chances = method.chances(params, item[now], annotations.annotator[now])
+        out[first : first + step] = chances[np.arange(len(now)), :, annotations.label[now]]
     return out
 
 
@@ -183,14 +192,14 @@ def _votes(weight: Floats, label: Array, n_classes: int) -> Floats:
     return out
 
 
-def heard_others(said: Annotations, gold: Integers | None = None) -> npt.NDArray[np.bool_]:
+def heard_others(annotations: Annotations, gold: Integers | None = None) -> npt.NDArray[np.bool_]:
     """Return whether the item of every annotation has a label by somebody else, or gold."""
-    item = said.item
-    heard = (said.labels_per_item > 1)[item]
-    own = (item[1:] == item[:-1]) & (said.annotator[1:] == said.annotator[:-1])
+    item = annotations.item
+    heard = (annotations.labels_per_item > 1)[item]
+    own = (item[1:] == item[:-1]) & (annotations.annotator[1:] == annotations.annotator[:-1])
     if own.any():
         group = np.concatenate([[0], np.cumsum(~own)])
-        heard = said.labels_per_item[item] > np.bincount(group)[group]
+        heard = annotations.labels_per_item[item] > np.bincount(group)[group]
     return heard if gold is None else heard | (gold[item] >= 0)
 
 
@@ -220,24 +229,27 @@ class Record:
 
 
 def _record(others: Others) -> Record:
-    said, n_classes = others.said, others.said.n_classes
-    n_cells = said.n_annotators * n_classes
-    heard = heard_others(said, others.gold) if others.heard is None else others.heard
+    annotations, n_classes = others.annotations, others.annotations.n_classes
+    n_cells = annotations.n_annotators * n_classes
+    heard = heard_others(annotations, others.gold) if others.heard is None else others.heard
     counts = np.zeros((n_cells, n_classes))
-    credit = np.full(len(said), np.nan)
-    sure = np.zeros(said.n_annotators)
+    credit = np.full(len(annotations), np.nan)
+    sure = np.zeros(annotations.n_annotators)
     for rows in others.pieces():
-        belief = others.without(rows)[heard[rows]]
-        places = np.arange(rows.start, rows.stop)[heard[rows]]
-        label, annotator = said.label[places], said.annotator[places].astype(np.int64)
+        posterior = others.without(rows)[heard[rows]]
+        positions = np.arange(rows.start, rows.stop)[heard[rows]]
+        label, annotator = (
+            annotations.label[positions],
+            annotations.annotator[positions].astype(np.int64),
+        )
         cell = annotator * n_classes + label
         for true in range(n_classes):
-            counts[:, true] += np.bincount(cell, belief[:, true], minlength=n_cells)
-        best = belief.max(axis=1)
-        ties = (belief >= best[:, None] - TIE).sum(axis=1)
-        mine = belief[np.arange(len(label)), label] >= best - TIE
-        credit[places] = mine / ties
-        sure += np.bincount(annotator, best, minlength=said.n_annotators)
+            counts[:, true] += np.bincount(cell, posterior[:, true], minlength=n_cells)
+        best = posterior.max(axis=1)
+        ties = (posterior >= best[:, None] - TIE).sum(axis=1)
+        mine = posterior[np.arange(len(label)), label] >= best - TIE
+        credit[positions] = mine / ties
+        sure += np.bincount(annotator, best, minlength=annotations.n_annotators)
     given = counts.reshape(-1, n_classes, n_classes).swapaxes(1, 2)
     with np.errstate(invalid="ignore"):
         certainty = sure / np.round(given.sum(axis=(1, 2)))

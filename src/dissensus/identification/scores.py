@@ -36,7 +36,7 @@ __all__ = ["SCORES", "Asked", "Score", "Scored", "find_score", "score"]
 class Asked:
     """What scores are computed from; everything that takes time is made when first asked for."""
 
-    said: Annotations
+    annotations: Annotations
     method: str = METHOD  # whose consensus everything is compared with
     gold: Any = None
     matrices: Floats | None = None  # (annotator, true class, given class), from elsewhere
@@ -51,7 +51,7 @@ class Asked:
     def result(self) -> Aggregation:
         """The crowd that everything is compared with."""
         method = aggregators.create(self.method)
-        return method.fit(self.said, gold=self.gold, seed=self.seed)
+        return method.fit(self.annotations, gold=self.gold, seed=self.seed)
 
     @cached_property
     def annotators(self) -> AnnotatorScores:
@@ -61,18 +61,22 @@ class Asked:
     @cached_property
     def items(self) -> ItemScores:
         """All scores of items."""
-        return item_scores(self.said, self.result, seed=self.seed)
+        return item_scores(self.annotations, self.result, seed=self.seed)
 
     def identified(self, **wanted: Any) -> AnnotatorScores:
         """Return scores of annotators, as `identify` gives them."""
         given = {"gold": self.gold, "communities": self.communities, "seed": self.seed}
-        return identify(self.said, self.result, **given, **wanted)
+        return identify(self.annotations, self.result, **given, **wanted)
 
     @cached_property
     def confusion(self) -> Floats:
         """Confusion matrices: those given, those of Dawid and Skene, or as the others see them."""
         if self.matrices is not None:
-            shape = (self.said.n_annotators, self.said.n_classes, self.said.n_classes)
+            shape = (
+                self.annotations.n_annotators,
+                self.annotations.n_classes,
+                self.annotations.n_classes,
+            )
             if self.matrices.shape != shape:
                 raise DataError(
                     f"confusion matrices are (annotator, true, given), here {shape}, "
@@ -81,12 +85,14 @@ class Asked:
             return self.matrices
         if self.rounds is not None:
             method = aggregators.create(f"DS[max_iter={self.rounds},tol=1e-6]")
-            return method.fit(self.said, gold=self.gold, seed=self.seed).params.confusion
+            return method.fit(self.annotations, gold=self.gold, seed=self.seed).params.confusion
         return self.annotators.confusion
 
     def params(self, method: str) -> Any:
         """Return what another method learns."""
-        return aggregators.create(method).fit(self.said, gold=self.gold, seed=self.seed).params
+        return (
+            aggregators.create(method).fit(self.annotations, gold=self.gold, seed=self.seed).params
+        )
 
     @cached_property
     def quality(self) -> Any:
@@ -95,7 +101,7 @@ class Asked:
             raise OptionError("crowdlab needs what a classifier says: give --probabilities FILE")
         from .crowdlab import crowdlab
 
-        return crowdlab(self.said, self.probabilities)
+        return crowdlab(self.annotations, self.probabilities)
 
     def hardness(self, name: str) -> Hardness:
         """Return how hard a network finds the items: aum, aumc, waum or waum_perworker."""
@@ -114,12 +120,12 @@ class Asked:
 
         how = {"seed": self.seed, **self.network}
         if name == "aum":
-            return aum(self.inputs, _as_said(self.gold, self.said), **how)
+            return aum(self.inputs, _as_said(self.gold, self.annotations), **how)
         if name == "aumc":
-            return aumc(self.inputs, self.said, **how)
+            return aumc(self.inputs, self.annotations, **how)
         rounds = {} if self.rounds is None else {"rounds": self.rounds}
         more: dict[str, Any] = {"matrices": self.matrices, **rounds, **how}
-        return waum(self.inputs, self.said, per_annotator=name == "waum_perworker", **more)
+        return waum(self.inputs, self.annotations, per_annotator=name == "waum_perworker", **more)
 
 
 @dataclass(frozen=True)
@@ -156,32 +162,32 @@ class Scored:
 
 
 def _entropies(asked: Asked) -> Floats:
-    votes = asked.said.votes()
+    votes = asked.annotations.votes()
     return np.where(votes.any(axis=1), entr(share(votes)).sum(axis=1), np.nan)
 
 
 def _alpha(asked: Asked) -> Floats:
     from ..agreement import krippendorff_alpha
 
-    return np.array([krippendorff_alpha(asked.said)])
+    return np.array([krippendorff_alpha(asked.annotations)])
 
 
 def _copied(asked: Asked) -> Floats:
     from .copying import copies
 
-    found = copies(asked.said, asked.result, gold=asked.gold, seed=asked.seed)
-    strongest = np.zeros(asked.said.n_annotators)
+    found = copies(asked.annotations, asked.result, gold=asked.gold, seed=asked.seed)
+    strongest = np.zeros(asked.annotations.n_annotators)
     for side in (found.one, found.other):
         np.maximum.at(strongest, side, found.z)
     return strongest
 
 
-def _as_said(gold: Mapping[str, str], said: Annotations) -> Annotations:
+def _as_said(gold: Mapping[str, str], annotations: Annotations) -> Annotations:
     """Return known labels of the items as annotations of one annotator."""
-    known = [(item, gold[item]) for item in said.items.tolist() if item in gold]
+    known = [(item, gold[item]) for item in annotations.items.tolist() if item in gold]
     items, labels = zip(*known, strict=True) if known else ((), ())
     return Annotations.from_columns(
-        items, ["gold"] * len(items), labels, items=said.items, classes=said.classes
+        items, ["gold"] * len(items), labels, items=annotations.items, classes=annotations.classes
     )
 
 
@@ -404,15 +410,15 @@ def find_score(name: str) -> Score:
 def score(asked: Asked | Annotations, name: str) -> Scored:
     """Return one score of everybody or everything it is of.
 
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> score(said, "entropy").values.round(3).tolist()
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> score(annotations, "entropy").values.round(3).tolist()
     [0.637, 0.637]
     """
     given = Asked(asked) if isinstance(asked, Annotations) else asked
     one = find_score(name)
     names = {
-        "annotator": given.said.annotators,
-        "item": given.said.items,
+        "annotator": given.annotations.annotators,
+        "item": given.annotations.items,
         "crowd": as_names(["all"]),
     }
     return Scored(one, names[one.of], one.work(given))

@@ -78,10 +78,10 @@ def mutual_information(confusion: Floats, prior: Floats) -> Floats:
     >>> mutual_information(np.array([[[0.0, 1.0], [1.0, 0.0]]]), np.array([0.5, 0.5])).round(4)
     array([0.6931])
     """
-    said = np.einsum("t,atg->ag", prior, confusion)  # how common every label is
+    annotations = np.einsum("t,atg->ag", prior, confusion)  # how common every label is
     # A sum of entropies: 0 log 0 is 0.
     lost = np.einsum("t,atg->a", prior, entr(confusion))
-    return np.maximum(entr(said).sum(axis=1) - lost, 0.0)
+    return np.maximum(entr(annotations).sum(axis=1) - lost, 0.0)
 
 
 def spam_interval(

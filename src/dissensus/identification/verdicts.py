@@ -78,8 +78,8 @@ def judge(
         (guessing, UNKNOWN),
         (accuracy.low > min(typical, EXPERT), "expert"),
     )
-    places = [VERDICTS.index(word) for _, word in rules]
-    return np.select([rule for rule, _ in rules], places, default=VERDICTS.index("fine"))
+    positions = [VERDICTS.index(word) for _, word in rules]
+    return np.select([rule for rule, _ in rules], positions, default=VERDICTS.index("fine"))
 
 
 def typical_accuracy(accuracy: Any, guess: Floats) -> float:
@@ -95,40 +95,40 @@ def typical_accuracy(accuracy: Any, guess: Floats) -> float:
     return float(value[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
-def evidence(found: AnnotatorScores, place: int) -> str:
+def evidence(found: AnnotatorScores, position: int) -> str:
     """Return why an annotator has the verdict, in a sentence."""
     accuracy = found.accuracy
-    among = int(accuracy.among[place])
-    labels = int(found.habits.labels[place])
+    among = int(accuracy.among[position])
+    labels = int(found.habits.labels[position])
     if among == 0:
         return f"Nobody else was heard on the same items (labels: {labels})."
     told = [
-        f"right on {accuracy.value[place]:.0%} of {among} labels "
-        f"({accuracy.low[place]:.0%} to {accuracy.high[place]:.0%}; "
-        f"guessing {found.guess[place]:.0%}, others {found.typical:.0%})"
+        f"right on {accuracy.value[position]:.0%} of {among} labels "
+        f"({accuracy.low[position]:.0%} to {accuracy.high[position]:.0%}; "
+        f"guessing {found.guess[position]:.0%}, others {found.typical:.0%})"
     ]
-    if np.isfinite(found.spam_score[place]):
+    if np.isfinite(found.spam_score[position]):
         told.append(
-            f"spam score {found.spam_score[place]:.2f} "
-            f"({found.spam_low[place]:.2f} to {found.spam_high[place]:.2f})"
+            f"spam score {found.spam_score[position]:.2f} "
+            f"({found.spam_low[position]:.2f} to {found.spam_high[position]:.2f})"
         )
-    if found.gold is not None and found.gold.among[place] > 0:
+    if found.gold is not None and found.gold.among[position] > 0:
         told.append(
-            f"right on {found.gold.value[place]:.0%} of {int(found.gold.among[place])} known labels"
+            f"right on {found.gold.value[position]:.0%} of {int(found.gold.among[position])} known labels"
         )
-    if found.habits.top_share[place] > ONE_CLASS and found.bias[place] > 1 - ONE_CLASS:
+    if found.habits.top_share[position] > ONE_CLASS and found.bias[position] > 1 - ONE_CLASS:
         told.append(
-            f"says {found.overused[place]!r} {found.habits.top_share[place]:.0%} of the time"
+            f"says {found.overused[position]!r} {found.habits.top_share[position]:.0%} of the time"
         )
-    coin = 1 / found.said.n_classes
-    if found.certainty[place] < coin + UNSURE * (1 - coin):
-        told.append(f"but the others are only {found.certainty[place]:.0%} sure")
-    if found.drift[place] * max(len(found.drift), 1) < DRIFTED:
+    coin = 1 / found.annotations.n_classes
+    if found.certainty[position] < coin + UNSURE * (1 - coin):
+        told.append(f"but the others are only {found.certainty[position]:.0%} sure")
+    if found.drift[position] * max(len(found.drift), 1) < DRIFTED:
         told.append(
-            f"{found.first_half[place]:.0%} right at first, {found.second_half[place]:.0%} later"
+            f"{found.first_half[position]:.0%} right at first, {found.second_half[position]:.0%} later"
         )
-    partner = None if found.copies is None else int(found.copies.partner[place])
+    partner = None if found.copies is None else int(found.copies.partner[position])
     if partner is not None and partner >= 0:
-        told.append(f"agrees too much with {found.said.annotators[partner]!r}")
+        told.append(f"agrees too much with {found.annotations.annotators[partner]!r}")
     sentence = "; ".join(told)
     return f"{sentence[0].upper()}{sentence[1:]}."

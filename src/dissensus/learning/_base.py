@@ -47,10 +47,10 @@ Epochs = Annotated[int, Ge(0)]
 class Crowd:
     """What a method is built for: who said what, and the classifier to train."""
 
-    said: Annotations  # the annotations to learn from; items in the order of the inputs
+    annotations: Annotations  # the annotations to learn from; items in the order of the inputs
     classifier: Callable[[], Classifier]  # makes a new one
     features: Tensor | None = None  # (annotator, feature): what is known of the annotators
-    belief: Tensor | None = None  # (item, class): what to learn, where it is given
+    posterior: Tensor | None = None  # (item, class): what to learn, where it is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,13 +93,13 @@ class CrowdModel(Learner):
     def __init__(self, crowd: Crowd, method: Method) -> None:
         super().__init__()
         self.classifier = crowd.classifier()
-        self.n_items = crowd.said.n_items
-        self.n_annotators = crowd.said.n_annotators
-        self.n_classes = crowd.said.n_classes
+        self.n_items = crowd.annotations.n_items
+        self.n_annotators = crowd.annotations.n_annotators
+        self.n_classes = crowd.annotations.n_classes
         self.warm_up, self.crowd_lr = method.warm_up, method.crowd_lr
         self.register_buffer("warming", torch.tensor(method.warm_up > 0))
-        count = torch.from_numpy(crowd.said.labels_per_annotator).clamp(min=1)
-        self.n_annotations = max(len(crowd.said), 1)
+        count = torch.from_numpy(crowd.annotations.labels_per_annotator).clamp(min=1)
+        self.n_annotations = max(len(crowd.annotations), 1)
         self.register_buffer("count", count.to(torch.get_default_dtype()))
 
     @abstractmethod
@@ -176,7 +176,7 @@ class CrowdModel(Learner):
         """Return log-probabilities of the classes: (item, class)."""
         return self.log_class(self.classifier.encode(x))
 
-    def log_chance(self, batch: Batch) -> Tensor:
+    def log_probability(self, batch: Batch) -> Tensor:
         """Return the log-probability of every label in the batch: (annotation).
 
         Where labels are foreseen together, that of each given those before it on its item.
@@ -242,8 +242,8 @@ def heard(batch: Batch) -> Batch:
     kept = torch.bincount(batch.row, minlength=len(batch.item)) > 0
     if bool(kept.all()):
         return batch
-    place = kept.cumsum(dim=0) - 1
-    return batch._replace(x=batch.x[kept], item=batch.item[kept], row=place[batch.row])
+    position = kept.cumsum(dim=0) - 1
+    return batch._replace(x=batch.x[kept], item=batch.item[kept], row=position[batch.row])
 
 
 def _pairs(n_items: int, annotator: Tensor) -> tuple[Tensor, Tensor]:

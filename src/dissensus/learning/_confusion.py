@@ -60,17 +60,17 @@ def trusting(accuracy: float, n_classes: int) -> Tensor:
 
 
 def count_confusion(
-    said: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
+    annotations: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
 ) -> Floats:
     """Return confusion matrices by counting under a belief: (annotator, true, given).
 
     Every cell gets `own`, and every row the weight `common`, shared out as all annotators
     together fill that row.
     """
-    n_classes = said.n_classes
-    column = said.annotator.astype(np.int64) * n_classes + said.label
-    shape = (said.n_items, said.n_annotators * n_classes)
-    table = sparse.csr_array((np.ones(len(said)), column, said.index), shape=shape)
+    n_classes = annotations.n_classes
+    column = annotations.annotator.astype(np.int64) * n_classes + annotations.label
+    shape = (annotations.n_items, annotations.n_annotators * n_classes)
+    table = sparse.csr_array((np.ones(len(annotations)), column, annotations.index), shape=shape)
     counts = (table.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
     pooled = counts.sum(axis=0) + own + np.eye(n_classes)
     counts = counts + own + common * pooled / pooled.sum(axis=1, keepdims=True)

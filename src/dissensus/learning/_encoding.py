@@ -22,7 +22,7 @@ from ..nn.inputs import as_inputs
 
 __all__ = ["Encoding", "encoding_for", "pieces"]
 
-Tell = Callable[[int, int], None]  # items done, items in all
+Progress = Callable[[int, int], None]  # items done, items in all
 
 _LOOK = 2048  # items by which vectors are scaled, where an encoder has to make them
 
@@ -34,13 +34,13 @@ class Encoding:
     encoder: nn.Module
     before: bool
 
-    def prepare(self, given: Any, tell: Tell | None = None) -> Tensor | Source:
+    def prepare(self, given: Any, progress: Progress | None = None) -> Tensor | Source:
         """Return what the classifier takes, one per item; vectors are told as they are made."""
         inputs = as_inputs(given)
         if not isinstance(self.encoder, Encoder):
             return inputs.values  # type: ignore[attr-defined] # a network of the user's own
         if self.before:
-            return features(self.encoder, inputs, progress=tell)
+            return features(self.encoder, inputs, progress=progress)
         return self.encoder.prepare(inputs)
 
     def network(self) -> nn.Module:

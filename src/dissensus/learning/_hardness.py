@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Interval
 
-from .._names import Names, with_gaps
+from .._names import Names, decode
 from .._relation import Array, Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import MethodError
@@ -46,10 +46,10 @@ class Margins(Settings):
     top: Count = 1
     scale: Scale = "probabilities"
 
-    def check(self, said: Annotations) -> None:
+    def check(self, annotations: Annotations) -> None:
         """Fail where there is no class to compare a label with."""
-        if said.n_classes <= self.top:
-            told = "one class" if said.n_classes == 1 else f"{said.n_classes} classes"
+        if annotations.n_classes <= self.top:
+            told = "one class" if annotations.n_classes == 1 else f"{annotations.n_classes} classes"
             raise MethodError(f"{told}, but margins with top = {self.top} need {self.top + 1}")
 
 
@@ -59,7 +59,7 @@ class Hardness(ABC):
 
     Attributes
     ----------
-    said
+    annotations
         The annotations it speaks of.
     pruned
         Which items are too hard to learn from; never one without a score.
@@ -76,7 +76,7 @@ class Hardness(ABC):
 
     measure: ClassVar[str]  # what its scores are called
 
-    said: Annotations
+    annotations: Annotations
     pruned: Flags  # (item)
     learned: float
     common: float
@@ -90,7 +90,7 @@ class Hardness(ABC):
                 object.__setattr__(self, field.name, frozen(value))
 
     def __repr__(self) -> str:
-        told = f"{int(self.pruned.sum())} of {self.said.n_items} items too hard"
+        told = f"{int(self.pruned.sum())} of {self.annotations.n_items} items too hard"
         return f"<{type(self).__name__}: {told}>"
 
     @property
@@ -106,25 +106,25 @@ class Hardness(ABC):
     @property
     def too_hard(self) -> Names:
         """The items that are left out, by name."""
-        return self.said.items[self.pruned]
+        return self.annotations.items[self.pruned]
 
     @property
     def kept(self) -> Annotations:
         """The annotations on the items that remain; the others stay declared, without labels."""
-        return self.said.keep(~self.pruned[self.said.item])
+        return self.annotations.keep(~self.pruned[self.annotations.item])
 
     @property
     def labels(self) -> Names:
         """The label of every item, by name; `None` for none."""
-        return with_gaps(self.said.classes, self.label)
+        return decode(self.annotations.classes, self.label)
 
     def table(self) -> Table:
         """Return a row per item."""
         return {
-            "item": self.said.items,
+            "item": self.annotations.items,
             self.measure: self.score,
             "label": self.labels,
-            "n_labels": self.said.labels_per_item,
+            "n_labels": self.annotations.labels_per_item,
             "pruned": self.pruned,
         }
 

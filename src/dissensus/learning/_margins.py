@@ -67,7 +67,7 @@ class Plain(Learner):
     def log_truth(self, x: Tensor) -> Tensor:
         return self.classifier(x).log_softmax(dim=-1)
 
-    def log_chance(self, batch: Batch) -> Tensor:
+    def log_probability(self, batch: Batch) -> Tensor:
         return self.log_truth(batch.x)[batch.row].gather(1, batch.label[:, None])[:, 0]
 
 
@@ -109,7 +109,7 @@ class Watched(Plain):
     @torch.no_grad()
     def look(self, examples: Examples, epoch: int) -> Tensor:
         """Add up the margins at the end of an epoch; return the logits of the items."""
-        n_items, n_classes = examples.said.n_items, examples.said.n_classes
+        n_items, n_classes = examples.annotations.n_items, examples.annotations.n_classes
         logits = torch.zeros(n_items, n_classes, device=self.total.device)
         first = 0  # items come in order, and so do their labels
         for batch in examples.batches(_LOOK, seed=0, epoch=0, shuffle=False):
@@ -117,8 +117,8 @@ class Watched(Plain):
             score = found.softmax(dim=1) if self.scale == "probabilities" else found
             mine, label = score[batch.row.to(score.device)], batch.label.to(score.device)
             here = slice(first, first + len(label))
-            for place, kind in enumerate(KINDS):
-                self.total[place, here] += margins(mine, label, kind, self.top)
+            for position, kind in enumerate(KINDS):
+                self.total[position, here] += margins(mine, label, kind, self.top)
             logits[batch.item.to(logits.device)] = found
             first += len(label)
         if self.scores is not None:

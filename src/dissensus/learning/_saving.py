@@ -54,12 +54,12 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
 def restore(made: CrowdClassifier, told: dict[str, Any], state: dict[str, torch.Tensor]) -> None:
     """Make a classifier what it was when it was written."""
     nobody: list[int] = []
-    said = Annotations.from_columns(
+    annotations = Annotations.from_columns(
         nobody, nobody, nobody, annotators=told["annotators"], classes=told["classes"]
     )
     made.kind_, made.shape_ = told["inputs"], tuple(told["shape"])
     made.encoding_ = made._encoding(nothing_of(made.kind_, made.shape_))
-    made._build(torch.zeros(1, told["width"]), said, state.get("features"))
+    made._build(torch.zeros(1, told["width"]), annotations, state.get("features"))
     lost = made.model_.load_state_dict(state, strict=False)
     if lost.unexpected_keys or set(lost.missing_keys) - set(made.model_.per_item):
         raise DataError(f"the weights are not those of {made.method}; save the classifier again")

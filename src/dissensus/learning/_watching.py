@@ -133,7 +133,7 @@ class Trainee:
     def of(
         cls,
         given: Any,
-        said: Annotations,
+        annotations: Annotations,
         encoder: str | nn.Module,
         network: Network,
         training: Training,
@@ -146,8 +146,8 @@ class Trainee:
         changed = augment_for(inputs) if augment else None
         encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, changing=augment)
         x = encoding.prepare(inputs)
-        if len(x) != said.n_items:
-            raise DataError(f"{len(x)} inputs, but annotations on {said.n_items} items")
+        if len(x) != annotations.n_items:
+            raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
         vectors = encoding.vectors(x)
         name = getattr(encoding.encoder, "name", "a network")
         return cls(x, encoding.network, vectors, network, training, changed, name, encoding.before)
@@ -157,34 +157,34 @@ class Trainee:
         x = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else Some(self.x, items)
         return replace(self, x=x)
 
-    def foreseen(self, said: Annotations, run: Run) -> Floats:
+    def foreseen(self, annotations: Annotations, run: Run) -> Floats:
         """Return how well labels on items held out are foreseen after every epoch: (epoch).
 
         Log-likelihoods, added up; zeros where nothing can be held out.
         """
-        training, examples = self.training, Examples(self.x, said, self.augment)
+        training, examples = self.training, Examples(self.x, annotations, self.augment)
         learned, held = hold_out(examples, training.held_out, training.seed)
         score = np.zeros(training.epochs)
         if not (held.n_labelled and learned.n_labelled):
             return score
         with self._begun():
-            plain = Plain(self.classifier(said.n_classes))
+            plain = Plain(self.classifier(annotations.n_classes))
             about = f"how long to train {self.name} ({self.network})"
             history = train(plain, learned, training, valid=held, about=about, **run._asdict())
         rows = [row.score for row in history.rows if row.score is not None]
-        score[: len(rows)] = len(held.said) * np.array(rows)
+        score[: len(rows)] = len(held.annotations) * np.array(rows)
         score[len(rows) :] = -np.inf  # patience has ended it
         return score
 
-    def length(self, said: Annotations, run: Run) -> int:
+    def length(self, annotations: Annotations, run: Run) -> int:
         """Return after how many epochs training should end."""
         if not self.training.held_out:
             return self.training.epochs
-        return longest(self.foreseen(said, run.below("length", run.progress)))
+        return longest(self.foreseen(annotations, run.below("length", run.progress)))
 
     def watch(
         self,
-        said: Annotations,
+        annotations: Annotations,
         epochs: int,
         run: Run,
         *,
@@ -196,20 +196,20 @@ class Trainee:
         whole = replace(self.training, epochs=epochs, held_out=0.0, patience=0)
         with self._begun():
             learner = Watched(
-                self.classifier(said.n_classes),
-                len(said),
+                self.classifier(annotations.n_classes),
+                len(annotations),
                 top,
                 scale,
-                (epochs, said.n_items, said.n_classes) if keep else None,
+                (epochs, annotations.n_items, annotations.n_classes) if keep else None,
             )
-            examples = Examples(self.x, said, self.augment)
+            examples = Examples(self.x, annotations, self.augment)
             about = f"margins with top {top} of {scale} on {self.name} ({self.network})"
             train(learner, examples, whole, about=about, **run._asdict())
         logits = learner.look(examples, epochs - 1)
         aum = (learner.total / epochs).cpu().numpy()  # (kind, annotation)
         scores = None if learner.scores is None else learner.scores.double().cpu().numpy()
         return Watch(
-            {kind: aum[place] for place, kind in enumerate(KINDS)},
+            {kind: aum[position] for position, kind in enumerate(KINDS)},
             logits.double().softmax(dim=1).cpu().numpy(),
             scores,
             epochs,

@@ -54,8 +54,8 @@ class AnnotMixModel(PerformanceModel):
         log_errors = self.log_errors(mix(self.embedding(batch.annotator)), mixed.detach())
         log_truth = self.log_class(mixed)
         log_given = torch.logsumexp(log_truth[:, :, None] + log_errors, dim=1)
-        said = torch.nn.functional.one_hot(batch.label, self.n_classes).to(log_given.dtype)
-        return -(mix(said) * log_given).sum(dim=1).mean()
+        annotations = torch.nn.functional.one_hot(batch.label, self.n_classes).to(log_given.dtype)
+        return -(mix(annotations) * log_given).sum(dim=1).mean()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,18 +67,20 @@ class Aum(Margins):
     def score(
         self,
         trainee: Trainee,
-        said: Annotations,
+        annotations: Annotations,
         label: Integers,
         run: Run = ALONE,
         *,
         keep: bool = False,
     ) -> AumScores:
         """Return the scores of items with one label each, -1 for none."""
-        self.check(said)
-        one = _labelled(label, said.classes)
+        self.check(annotations)
+        one = _labelled(label, annotations.classes)
         epochs = trainee.length(one, run)
         if self.cut == "fake":
-            values, cut, learned = self._against_fakes(trainee, label, said.n_classes, epochs, run)
+            values, cut, learned = self._against_fakes(
+                trainee, label, annotations.n_classes, epochs, run
+            )
             scores = None
         else:
             seen = trainee.watch(one, epochs, run, top=self.top, scale=self.scale, keep=keep)
@@ -88,7 +90,7 @@ class Aum(Margins):
             learned = share_learned(seen.probability[label >= 0], label[label >= 0])
         chosen = values[self.margin]
         return AumScores(
-            said,
+            annotations,
             chosen <= cut,
             *learned,
             epochs,
@@ -209,22 +211,22 @@ def aum(
     >>> aum(x, labels, epochs=10).too_hard.tolist()
     ['3']
     """
-    said = labels if isinstance(labels, Annotations) else _from_labels(labels)
-    if (said.labels_per_item > 1).any():
-        crowded = said.items[said.labels_per_item > 1]
+    annotations = labels if isinstance(labels, Annotations) else _from_labels(labels)
+    if (annotations.labels_per_item > 1).any():
+        crowded = annotations.items[annotations.labels_per_item > 1]
         raise DataError(
             f"item {crowded[0]!r} has several labels, but AUM learns one; take aumc or waum"
         )
-    label = np.full(said.n_items, -1)
-    label[said.item] = said.label
+    label = np.full(annotations.n_items, -1)
+    label[annotations.item] = annotations.label
     how, network, training = settings_of((Aum, Network, Training), settings)
-    trainee = Trainee.of(x, said, encoder, network, training, frozen=frozen, augment=augment)
-    return how.score(trainee, said, label, Run(folder, resume, progress), keep=keep)
+    trainee = Trainee.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
+    return how.score(trainee, annotations, label, Run(folder, resume, progress), keep=keep)
 
 
 def aumc(
     x: Any,
-    said: Annotations,
+    annotations: Annotations,
     *,
     encoder: str | nn.Module = "auto",
     frozen: bool | None = None,
@@ -241,21 +243,21 @@ def aumc(
     ----------
     x
         Inputs: an array, texts or image files, one per item.
-    said
+    annotations
         Who said what, items in the order of the inputs.
     encoder, frozen, augment, keep, folder, resume, progress, **settings
         As `aum` takes them.
     """
     how, network, training = settings_of((Aum, Network, Training), settings)
-    trainee = Trainee.of(x, said, encoder, network, training, frozen=frozen, augment=augment)
-    label = majority(said, training.seed)
-    return how.score(trainee, said, label, Run(folder, resume, progress), keep=keep)
+    trainee = Trainee.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
+    label = majority(annotations, training.seed)
+    return how.score(trainee, annotations, label, Run(folder, resume, progress), keep=keep)
 
 
-def majority(said: Annotations, seed: int) -> Integers:
+def majority(annotations: Annotations, seed: int) -> Integers:
     """Return the label that most gave to every item, -1 where nobody did: (item)."""
-    found = Majority().fit(said, seed=seed).label
-    return np.where(said.labels_per_item > 0, found, -1)
+    found = Majority().fit(annotations, seed=seed).label
+    return np.where(annotations.labels_per_item > 0, found, -1)
 
 
 def _from_labels(labels: ArrayLike) -> Annotations:

@@ -74,29 +74,29 @@ def choose(
     settings
         Of `CrowdClassifier`.
     """
-    said = CrowdClassifier(**settings)._said(annotations)
-    labelled = said.labels_per_item > 0
+    annotations = CrowdClassifier(**settings)._as_annotations(annotations)
+    labelled = annotations.labels_per_item > 0
     if not 2 <= folds <= labelled.sum():
         raise OptionError(f"folds = {folds}, but it must be 2 to {labelled.sum()}, the items")
     if not specs:
         raise DataError("no methods to choose from; name one at least")
-    part = np.random.default_rng([seed, 0xF01D]).permutation(said.n_items) % folds
+    part = np.random.default_rng([seed, 0xF01D]).permutation(annotations.n_items) % folds
     found = []  # (item) of every method: log-likelihood of its labels
     for spec in specs:
-        score = np.zeros(said.n_items)
+        score = np.zeros(annotations.n_items)
         for number in range(folds):
-            out = (part == number)[said.item]
-            made = CrowdClassifier(spec, seed=seed, **settings).fit(X, said.keep(~out))
-            score += _together(made, X, said.keep(out))
+            out = (part == number)[annotations.item]
+            made = CrowdClassifier(spec, seed=seed, **settings).fit(X, annotations.keep(~out))
+            score += _together(made, X, annotations.keep(out))
         found.append(score[labelled])
-    return _chosen(specs, found, len(said))
+    return _chosen(specs, found, len(annotations))
 
 
 @torch.no_grad()
-def _together(made: CrowdClassifier, x: ArrayLike, said: Annotations) -> Floats:
+def _together(made: CrowdClassifier, x: ArrayLike, annotations: Annotations) -> Floats:
     """Return how likely the labels of every item are, together: (item); 0 without labels."""
-    model, score = made.model_, np.zeros(said.n_items)
-    examples = Examples(made.encoding_.prepare(x), said)
+    model, score = made.model_, np.zeros(annotations.n_items)
+    examples = Examples(made.encoding_.prepare(x), annotations)
     for batch in examples.batches(_PIECE, 0, 0, shuffle=False):
         vector = model.classifier.encode(batch.x)
         found = model.log_together(model.log_class(vector), vector, batch)

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from torch import Tensor, nn
 
 from .._names import as_names
-from .._relation import Array, Floats, places
+from .._relation import Array, Floats, indices_of
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.augment import augment_for
@@ -78,8 +78,8 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> x = np.repeat(np.eye(2), 20, axis=0)
-    >>> said = np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0)  # (item, annotator)
-    >>> CrowdClassifier("crowd-layer", epochs=20).fit(x, said).predict(np.eye(2)).tolist()
+    >>> annotations = np.repeat([[0, 0, 1], [1, 1, 1]], 20, axis=0)  # (item, annotator)
+    >>> CrowdClassifier("crowd-layer", epochs=20).fit(x, annotations).predict(np.eye(2)).tolist()
     ['0', '1']
     """
 
@@ -145,7 +145,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         valid: tuple[ArrayLike | Inputs, ArrayLike] | None = None,
         features: ArrayLike | None = None,
-        belief: ArrayLike | None = None,
+        posterior: ArrayLike | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
         progress: Any = None,
@@ -162,30 +162,30 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Inputs and their true classes, to choose the epoch by.
         features
             What is known of the annotators, for methods that use it: (annotator, feature).
-        belief
+        posterior
             For two-stage, what to learn of every labelled item: (item, class). No aggregator is
             asked then.
         folder, resume, progress
             Where to keep checkpoints, whether to go on from them, whom to tell.
         """
-        said, inputs = self._said(annotations), as_inputs(X)
+        annotations, inputs = self._as_annotations(annotations), as_inputs(X)
         augment = augment_for(inputs) if self.augment else None
         self.kind_ = inputs.kind
         self.shape_ = tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else ()
         self.encoding_: Encoding = self._encoding(inputs)
-        tell = progress and (lambda done, total: progress(done, total, "inputs read"))
-        x = self.encoding_.prepare(inputs, tell)
-        examples = Examples(x, said, augment)
+        encoding = progress and (lambda done, total: progress(done, total, "inputs read"))
+        x = self.encoding_.prepare(inputs, encoding)
+        examples = Examples(x, annotations, augment)
         known: Examples | Known | None = None
         if valid is not None:
-            known = Known(self.encoding_.prepare(valid[0]), _coded(valid[1], said.classes))
+            known = Known(self.encoding_.prepare(valid[0]), _coded(valid[1], annotations.classes))
         elif self.held_out > 0 and examples.n_labelled > 1:
             examples, held = hold_out(examples, self.held_out, self.seed)
             known = held if held.n_labelled else None
-        told, wanted = _tensor(features), _tensor(belief)
+        told, wanted = _tensor(features), _tensor(posterior)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self._build(self.encoding_.vectors(x), examples.said, told, wanted)
+            self._build(self.encoding_.vectors(x), examples.annotations, told, wanted)
             self.history_ = train(
                 self.model_,
                 examples,
@@ -199,7 +199,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._ready()
         return self
 
-    def _said(self, annotations: Annotations | ArrayLike) -> Annotations:
+    def _as_annotations(self, annotations: Annotations | ArrayLike) -> Annotations:
         if isinstance(annotations, Annotations):
             return annotations if self.classes is None else annotations.recode(self.classes)
         return Annotations.from_matrix(annotations, classes=self.classes)
@@ -225,9 +225,9 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _build(
         self,
         vectors: Tensor,
-        said: Annotations,
+        annotations: Annotations,
         features: Tensor | None = None,
-        belief: Tensor | None = None,
+        posterior: Tensor | None = None,
     ) -> None:
         width = vectors.shape[1]
 
@@ -235,7 +235,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             made = Classifier(
                 self.encoding_.network(),
                 width,
-                said.n_classes,
+                annotations.n_classes,
                 self.hidden,
                 self.dropout,
                 self.input_dropout,
@@ -244,12 +244,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return made
 
         method = learners.create(self.method)
-        if belief is not None and not isinstance(method, TwoStage):
+        if posterior is not None and not isinstance(method, TwoStage):
             raise OptionError(f"{self.method} learns from annotations; beliefs are for two-stage")
-        self.model_: CrowdModel = method.build(Crowd(said, classifier, features, belief))
+        self.model_: CrowdModel = method.build(Crowd(annotations, classifier, features, posterior))
         self.model_.eval()
-        self.classes_ = said.classes
-        self.annotators_ = said.annotators
+        self.classes_ = annotations.classes
+        self.annotators_ = annotations.annotators
 
     @torch.no_grad()
     def predict_proba(self, X: ArrayLike | Inputs) -> Floats:  # noqa: N803
@@ -293,7 +293,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _by_pairs(self, x: ArrayLike | Inputs, annotators: ArrayLike | None, work: Any) -> Floats:
         check_is_fitted(self, "model_")
         names = self.annotators_ if annotators is None else as_names(np.atleast_1d(annotators))
-        code = places(names, self.annotators_)
+        code = indices_of(names, self.annotators_)
         if (code < 0).any():
             raise DataError(f"annotator {names[code < 0][0]!r} gave no labels to learn from")
         who = torch.from_numpy(code.astype(np.int64)).to(self.model_.count.device)
@@ -314,13 +314,15 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         per label.
         """
         check_is_fitted(self, "model_")
-        said = annotations if isinstance(annotations, Annotations) else self._matrix(annotations)
+        annotations = (
+            annotations if isinstance(annotations, Annotations) else self._matrix(annotations)
+        )
         sums = torch.zeros(4, len(self.annotators_), dtype=torch.float64)
-        for batch in self._batches(X, said):
+        for batch in self._batches(X, annotations):
             vector = self.model_.classifier.encode(batch.x)
             seen = self.model_.seen(self.model_.log_class(vector), vector, batch)
             best = seen.log_truth.argmax(dim=1) == batch.label
-            right, log = self.model_.right(seen), self.model_.log_chance(batch)
+            right, log = self.model_.right(seen), self.model_.log_probability(batch)
             told = torch.stack([torch.ones_like(right), right, best.to(right), log])
             sums.index_add_(1, batch.annotator.cpu(), told.double().cpu())
         count, *rest = sums.numpy()
@@ -352,12 +354,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             )
         given = y if isinstance(y, Annotations) else self._matrix(y)
-        found = [self.model_.log_chance(batch) for batch in self._batches(X, given)]
+        found = [self.model_.log_probability(batch) for batch in self._batches(X, given)]
         return float(torch.cat(found).double().mean())
 
-    def _batches(self, given: ArrayLike | Inputs, said: Annotations) -> Iterator[Batch]:
+    def _batches(self, given: ArrayLike | Inputs, annotations: Annotations) -> Iterator[Batch]:
         """Yield annotations with the inputs of their items, where the classifier is."""
-        examples = Examples(self.encoding_.prepare(given), said)
+        examples = Examples(self.encoding_.prepare(given), annotations)
         for batch in examples.batches(self._few(_PIECE), 0, 0, shuffle=False):
             yield Batch(*(part.to(self.model_.count.device) for part in batch))
 
@@ -397,7 +399,7 @@ def _tensor(values: ArrayLike | None) -> Tensor | None:
 
 
 def _coded(truth: ArrayLike, classes: Array) -> Any:
-    code = places(as_names(np.asarray(truth)), classes)
+    code = indices_of(as_names(np.asarray(truth)), classes)
     if (code < 0).any():
         raise DataError("the truth of valid items holds a class that nobody declared")
     return code

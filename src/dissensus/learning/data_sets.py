@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .._names import Names, as_names, numbered
-from .._relation import Floats, Integers, few, places
+from .._relation import Floats, Integers, abbreviate, indices_of
 from ..annotations import Annotations
 from ..errors import DataError
 from ..metrics import Predictions
 from ..nn.inputs import Inputs
-from ..nn.reading import Stock, class_folders, read_stock
+from ..nn.reading import InputIndex, class_folders, read_input_index
 
 __all__ = ["DataSet", "Part", "aligned", "labelled", "open_data_set", "open_folder"]
 
@@ -40,7 +40,7 @@ class DataSet:
 
     Attributes
     ----------
-    said, inputs
+    annotations, inputs
         What to learn from: items that somebody labelled and that have an input, in one order.
     valid, test
         Items of known truth, to choose the epoch by and to test on.
@@ -52,7 +52,7 @@ class DataSet:
         What was left out, a sentence each.
     """
 
-    said: Annotations
+    annotations: Annotations
     inputs: Inputs
     valid: Part | None = None
     test: Part | None = None
@@ -62,8 +62,8 @@ class DataSet:
 
 
 def open_data_set(
-    said: Annotations,
-    stock: Stock,
+    annotations: Annotations,
+    input_index: InputIndex,
     *,
     valid: Mapping[str, str] | None = None,
     test: Mapping[str, str] | None = None,
@@ -72,18 +72,18 @@ def open_data_set(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
-    stock
+    input_index
         The inputs, by the names of items.
     valid, test
         Known classes by item; these items are not learned from.
     """
-    return _with_known(said, stock, {"valid": valid, "test": test}, {})
+    return _with_known(annotations, input_index, {"valid": valid, "test": test}, {})
 
 
 def open_folder(
-    said: Annotations,
+    annotations: Annotations,
     folder: str | Path,
     *,
     label_names: Sequence[str] | None = None,
@@ -94,7 +94,7 @@ def open_folder(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations on the items of `train/`.
     folder
         The data set.
@@ -108,24 +108,28 @@ def open_folder(
         raise DataError(f"{folder}: no train/ in it; say where the inputs are")
     told = {"valid": valid, "test": test}
     tried = {
-        name: class_folders(folder / place)
-        for name, place in (("valid", "val"), ("test", "test"))
-        if told[name] is None and (folder / place).is_dir()
+        name: class_folders(folder / position)
+        for name, position in (("valid", "val"), ("test", "test"))
+        if told[name] is None and (folder / position).is_dir()
     }
     named = {name for _, truth in tried.values() for name in truth.values()}
-    named |= {place.name for place in (folder / "train").iterdir() if place.is_dir()}
-    said = _with_all(said, len(named))
-    code = _codes(sorted(named), said.classes, label_names)
+    named |= {position.name for position in (folder / "train").iterdir() if position.is_dir()}
+    annotations = _with_all(annotations, len(named))
+    code = _codes(sorted(named), annotations.classes, label_names)
     if tried and not code:
         raise DataError(
-            f"{folder}: folders {few(as_names(sorted(named)))} for the classes "
-            f"{few(said.classes)}; name the folders like the classes"
+            f"{folder}: folders {abbreviate(as_names(sorted(named)))} for the classes "
+            f"{abbreviate(annotations.classes)}; name the folders like the classes"
         )
-    parts = {name: _tried(stock, truth, code) for name, (stock, truth) in tried.items()}
-    stock = read_stock(folder / "train", said.items)
-    above = {name: file.parent.name for name, file in stock.content.items()}
-    truth = {name: str(said.classes[code[place]]) for name, place in above.items() if place in code}
-    return replace(_with_known(said, stock, told, parts), folders=truth or None)
+    parts = {name: _tried(input_index, truth, code) for name, (input_index, truth) in tried.items()}
+    input_index = read_input_index(folder / "train", annotations.items)
+    above = {name: file.parent.name for name, file in input_index.content.items()}
+    truth = {
+        name: str(annotations.classes[code[position]])
+        for name, position in above.items()
+        if position in code
+    }
+    return replace(_with_known(annotations, input_index, told, parts), folders=truth or None)
 
 
 def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:
@@ -135,16 +139,16 @@ def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Fl
     hard ones are wanted.
     """
     label = np.asarray(given.label, dtype=np.int64)
-    belief = np.eye(len(given.classes))[label.clip(min=0)]
+    posterior = np.eye(len(given.classes))[label.clip(min=0)]
     if given.posterior is not None and not hard:
-        belief = np.nan_to_num(np.asarray(given.posterior, dtype=float)).clip(min=0)
+        posterior = np.nan_to_num(np.asarray(given.posterior, dtype=float)).clip(min=0)
     if given.posterior is not None:
         usual = (np.nan_to_num(given.posterior, nan=-1.0) >= 0).all(axis=1)
         label = np.where(usual & (given.posterior.sum(axis=1) > 0), label, -1)
     item = np.flatnonzero(label >= 0)
     if not len(item):
         raise DataError("no item has a label; nothing to learn from")
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(len(item)),
         np.zeros(len(item), dtype=np.int64),
         label[item],
@@ -152,81 +156,89 @@ def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Fl
         annotators=as_names(["labels"]),
         classes=given.classes,
     )
-    return said, belief[item] / belief[item].sum(axis=1, keepdims=True)
+    return annotations, posterior[item] / posterior[item].sum(axis=1, keepdims=True)
 
 
-def aligned(belief: Floats, of: Annotations, to: Annotations) -> Floats:
+def aligned(posterior: Floats, of: Annotations, to: Annotations) -> Floats:
     """Return beliefs of items and classes of one relation in the order of another."""
-    rows, columns = places(to.items, of.items), places(to.classes, of.classes)
-    return np.where(columns >= 0, belief[rows][:, columns], 0.0)
+    rows, columns = indices_of(to.items, of.items), indices_of(to.classes, of.classes)
+    return np.where(columns >= 0, posterior[rows][:, columns], 0.0)
 
 
 def _with_known(
-    said: Annotations,
-    stock: Stock,
+    annotations: Annotations,
+    input_index: InputIndex,
     told: Mapping[str, Mapping[str, str] | None],
     parts: dict[str, Part],
 ) -> DataSet:
     """Return the data set with items of the stock held back, where their truth is told."""
     held = {
-        name: _known(name, truth, stock, said.classes)
+        name: _known(name, truth, input_index, annotations.classes)
         for name, truth in told.items()
         if truth is not None
     }
     names = {item for part in held.values() for item in part.items.tolist()}
     parts = parts | held
-    return _joined(said, stock, parts.get("valid"), parts.get("test"), names)
+    return _joined(annotations, input_index, parts.get("valid"), parts.get("test"), names)
 
 
 def _joined(
-    said: Annotations, stock: Stock, valid: Part | None, test: Part | None, held: set[str]
+    annotations: Annotations,
+    input_index: InputIndex,
+    valid: Part | None,
+    test: Part | None,
+    held: set[str],
 ) -> DataSet:
-    asked = said.labels_per_item > 0
-    mine = np.array([name not in held for name in said.items.tolist()], dtype=bool)
-    known = stock.knows(said.items)
+    asked = annotations.labels_per_item > 0
+    mine = np.array([name not in held for name in annotations.items.tolist()], dtype=bool)
+    known = input_index.knows(annotations.items)
     if not (asked & mine).any():
         raise DataError("no annotations are left: all labelled items are held for valid and test")
     if not (asked & mine & known).any():
-        stock.take(said.items[asked & mine])  # which says what is missing
+        input_index.take(annotations.items[asked & mine])  # which says what is missing
     without = int((asked & mine & ~known).sum())
-    notes = (f"{without} labelled items have no input in {stock.name} and are left out",)
-    labelled_items = said.subset(items=asked & mine & known)
+    notes = (f"{without} labelled items have no input in {input_index.name} and are left out",)
+    labelled_items = annotations.subset(items=asked & mine & known)
     taken = held | set(labelled_items.items.tolist())
-    rest = as_names([name for name in stock.content if name not in taken])
+    rest = as_names([name for name in input_index.content if name not in taken])
     return DataSet(
         labelled_items,
-        stock.take(labelled_items.items),
+        input_index.take(labelled_items.items),
         valid,
         test,
-        Part(rest, stock.take(rest)) if len(rest) else None,
+        Part(rest, input_index.take(rest)) if len(rest) else None,
         notes=notes if without else (),
     )
 
 
-def _tried(stock: Stock, folders: Mapping[str, str], code: Mapping[str, int]) -> Part:
+def _tried(input_index: InputIndex, folders: Mapping[str, str], code: Mapping[str, int]) -> Part:
     items = as_names(folders)
     truth = [code[folders[name]] for name in items.tolist()]
-    return Part(items, stock.take(items), np.array(truth, dtype=np.int64))
+    return Part(items, input_index.take(items), np.array(truth, dtype=np.int64))
 
 
-def _known(what: str, truth: Mapping[str, str], stock: Stock, classes: Names) -> Part:
-    items = as_names([name for name in truth if name in stock.content])
+def _known(what: str, truth: Mapping[str, str], input_index: InputIndex, classes: Names) -> Part:
+    items = as_names([name for name in truth if name in input_index.content])
     if not len(items):
-        raise DataError(f"none of the {len(truth)} {what} items has an input in {stock.name}")
+        raise DataError(f"none of the {len(truth)} {what} items has an input in {input_index.name}")
     told = as_names([truth[name] for name in items.tolist()])
-    code = places(told, classes)
+    code = indices_of(told, classes)
     if (code < 0).any():
         raise DataError(
             f"{what} item {items[code.argmin()]!r} is {told[code.argmin()]!r}, which is not among "
-            f"the classes {few(classes)}"
+            f"the classes {abbreviate(classes)}"
         )
-    return Part(items, stock.take(items), code)
+    return Part(items, input_index.take(items), code)
 
 
-def _with_all(said: Annotations, n_classes: int) -> Annotations:
+def _with_all(annotations: Annotations, n_classes: int) -> Annotations:
     """Return annotations whose classes are numbers with those that nobody has named."""
-    full = numbered(max(n_classes, said.n_classes))
-    return said.recode(full) if (places(said.classes, full) >= 0).all() else said
+    full = numbered(max(n_classes, annotations.n_classes))
+    return (
+        annotations.recode(full)
+        if (indices_of(annotations.classes, full) >= 0).all()
+        else annotations
+    )
 
 
 def _codes(folders: list[str], classes: Names, label_names: Sequence[str] | None) -> dict[str, int]:

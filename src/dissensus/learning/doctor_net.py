@@ -40,9 +40,9 @@ class DoctorNetModel(CrowdModel):
         width = self.classifier.hidden_width + 1  # the last for the bias
         self.own = Table(torch.zeros(self.n_annotators, self.n_classes, width))
         self.mixture = Table(torch.zeros(self.n_annotators, 1))  # logits of the weights
-        votes = crowd.said.votes()
-        belief = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(crowd.said, belief, common=settings.pooled)
+        votes = crowd.annotations.votes()
+        posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+        counted = count_confusion(crowd.annotations, posterior, common=settings.pooled)
         log_counted = torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
         self.register_buffer("log_counted", log_counted)
 
@@ -78,8 +78,8 @@ class DoctorNetModel(CrowdModel):
     def begin(self, examples: Examples, epoch: int) -> None:
         super().begin(examples, epoch)
         if not self.warming:
-            belief = self.log_classes(examples).double().exp().cpu().numpy()
-            counted = count_confusion(examples.said, belief, common=self.pooled)
+            posterior = self.log_classes(examples).double().exp().cpu().numpy()
+            counted = count_confusion(examples.annotations, posterior, common=self.pooled)
             self.log_counted.copy_(torch.from_numpy(np.log(counted)))
 
     def log_given(self, seen: Seen) -> Tensor:

@@ -43,8 +43,8 @@ class MadlModel(PerformanceModel):
         if self.gamma is None:
             return super().crowd_loss(log_truth, vector, batch)
         log = picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label)
-        here, place = torch.unique(batch.annotator, return_inverse=True)
-        weight = weights(self.embedding(here).detach(), self.gamma)[place]
+        here, position = torch.unique(batch.annotator, return_inverse=True)
+        weight = weights(self.embedding(here).detach(), self.gamma)[position]
         prior = (_ALPHA - 1) * (self.gamma / _MODE).log() - _BETA * (self.gamma - _MODE)
         return -(weight * log).mean() - prior
 

@@ -56,12 +56,12 @@ class MaxMigModel(CrowdModel):
         super().__init__(crowd, settings)
         self.settings = settings
         dtype = torch.get_default_dtype()
-        votes = crowd.said.votes()
-        belief = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(crowd.said, belief, common=settings.pooled)
+        votes = crowd.annotations.votes()
+        posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+        counted = count_confusion(crowd.annotations, posterior, common=settings.pooled)
         self.register_buffer("start", torch.tensor(np.log(counted), dtype=dtype))
         self.own = Table(torch.zeros(self.start.shape))
-        share = np.log(belief.sum(axis=0) + 1)
+        share = np.log(posterior.sum(axis=0) + 1)
         self.prior = nn.Parameter(torch.tensor(share, dtype=dtype))  # (class): logits of b
 
     def matrices(self, annotator: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._files import replacing, replacing_folder
+from .._files import atomic_file, atomic_folder
 from .._relation import Array, Floats, Integers
 from ..metrics import Evaluation, Predictions, evaluate
 from .classifier import CrowdClassifier
@@ -46,13 +46,13 @@ class Outcome:
     def predictions(self) -> dict[str, Predictions]:
         """What the classifier says: of `train`, and of `valid`, `test` and `others` if there."""
         data = self.data
-        train = Part(data.said.items, data.inputs)
+        train = Part(data.annotations.items, data.inputs)
         parts = {"train": train, "valid": data.valid, "test": data.test, "others": data.others}
         return {name: self._predicted(part) for name, part in parts.items() if part is not None}
 
     def _predicted(self, part: Part) -> Predictions:
-        belief = self.made.predict_proba(part.inputs)
-        return Predictions(part.items, self.made.classes_, belief.argmax(axis=1), belief)
+        posterior = self.made.predict_proba(part.inputs)
+        return Predictions(part.items, self.made.classes_, posterior.argmax(axis=1), posterior)
 
     @cached_property
     def evaluations(self) -> dict[str, Evaluation]:
@@ -84,10 +84,10 @@ class Outcome:
         if len(self.made.classes_) >= _MANY:
             for name, part in (("val", data.valid), ("test", data.test)):
                 if part is not None and part.truth is not None:
-                    belief = self.predictions[name.replace("val", "valid")].posterior
-                    assert belief is not None
+                    posterior = self.predictions[name.replace("val", "valid")].posterior
+                    assert posterior is not None
                     for k in (2, 5):
-                        micro, macro = top(belief, part.truth, k)
+                        micro, macro = top(posterior, part.truth, k)
                         out[f"{name}_micro_top{k}"] = 100 * micro
                         out[f"{name}_macro_top{k}"] = 100 * macro
         return out | {
@@ -95,15 +95,15 @@ class Outcome:
             "encoder": getattr(self.made.encoding_.encoder, "name", "a network"),
             "best_epoch": history.best,
             "chosen_by": history.chosen_by,
-            "n_items": data.said.n_items,
-            "n_annotators": data.said.n_annotators,
-            "n_annotations": len(data.said),
+            "n_items": data.annotations.n_items,
+            "n_annotators": data.annotations.n_annotators,
+            "n_annotations": len(data.annotations),
             "classes": self.made.classes_.tolist(),
         }
 
     def annotators(self) -> dict[str, Array]:
         """Return what is known of every annotator, a column each."""
-        return self.made.annotator_scores(self.data.inputs, self.data.said)
+        return self.made.annotator_scores(self.data.inputs, self.data.annotations)
 
     def confusion(self) -> dict[str, Array]:
         """Return what annotators say of every class, a row for each of its cells."""
@@ -116,7 +116,7 @@ class Outcome:
             "probability": confusion.reshape(-1),
         }
 
-    def write(self, places: Places, *, crowd: bool = True) -> None:
+    def write(self, positions: Places, *, crowd: bool = True) -> None:
         """Write everything, each file whole or not at all; without a crowd, nothing of annotators.
 
         Results stand last: where they are, all is there.
@@ -125,27 +125,27 @@ class Outcome:
 
         for name, found in self.predictions.items():
             file = "predictions.csv" if name == "train" else f"predictions_{name}.csv"
-            write_columns(_table(found), places.run / file)
+            write_columns(_table(found), positions.run / file)
         if crowd:
-            write_columns(self.annotators(), places.run / "annotators.csv")
-            write_columns(self.confusion(), places.run / "confusion.csv")
-        places.model.parent.mkdir(parents=True, exist_ok=True)
-        with replacing_folder(places.model) as draft:
+            write_columns(self.annotators(), positions.run / "annotators.csv")
+            write_columns(self.confusion(), positions.run / "confusion.csv")
+        positions.model.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_folder(positions.model) as draft:
             self.made.save(draft)
-        with replacing(places.results) as draft:
+        with atomic_file(positions.results) as draft:
             draft.write_text(json.dumps(self.results(), indent=1), encoding="utf-8")
 
 
-def top(belief: Floats, truth: Integers, k: int) -> tuple[float, float]:
+def top(posterior: Floats, truth: Integers, k: int) -> tuple[float, float]:
     """Return how often the truth is among the k best classes: of all items, and mean over classes.
 
     >>> top(np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), np.array([0, 2, 2]), 2)
     (0.6666666666666666, 0.75)
     """
-    best = np.argsort(-belief, axis=1, kind="stable")[:, :k]
+    best = np.argsort(-posterior, axis=1, kind="stable")[:, :k]
     hit = (best == truth[:, None]).any(axis=1)
-    count = np.bincount(truth, minlength=belief.shape[1])
-    hits = np.bincount(truth, weights=hit, minlength=belief.shape[1])
+    count = np.bincount(truth, minlength=posterior.shape[1])
+    hits = np.bincount(truth, weights=hit, minlength=posterior.shape[1])
     return float(hit.mean()), float((hits[count > 0] / count[count > 0]).mean())
 
 

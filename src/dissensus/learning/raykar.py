@@ -43,12 +43,12 @@ from ._volume import log_volume
 __all__ = ["Raykar", "RaykarModel", "expect"]
 
 
-def expect(said: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
+def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
     """Return the E step: the belief in every class of every item, (item, class)."""
-    n_classes = said.n_classes
-    column = said.annotator.astype(np.int64) * n_classes + said.label
-    shape = (said.n_items, said.n_annotators * n_classes)
-    table = sparse.csr_array((np.ones(len(said)), column, said.index), shape=shape)
+    n_classes = annotations.n_classes
+    column = annotations.annotator.astype(np.int64) * n_classes + annotations.label
+    shape = (annotations.n_items, annotations.n_annotators * n_classes)
+    table = sparse.csr_array((np.ones(len(annotations)), column, annotations.index), shape=shape)
     given_true = np.log(confusion).swapaxes(1, 2).reshape(-1, n_classes)
     return np.exp(log_softmax(log_prior + table @ given_true, axis=1))
 
@@ -66,12 +66,12 @@ class RaykarModel(CrowdModel):
         super().__init__(crowd, settings)
         self.settings = settings
         self.others = nn.ModuleList([crowd.classifier() for _ in range(settings.folds)])
-        votes = crowd.said.votes() + 1e-9
-        belief = votes / votes.sum(axis=1, keepdims=True)
-        self.register_buffer("target", torch.zeros(belief.shape))
+        votes = crowd.annotations.votes() + 1e-9
+        posterior = votes / votes.sum(axis=1, keepdims=True)
+        self.register_buffer("target", torch.zeros(posterior.shape))
         self.register_buffer("log_counted", torch.zeros(self.n_annotators, *[self.n_classes] * 2))
         self.register_buffer("fold", torch.arange(self.n_items) % max(settings.folds, 1))
-        self._keep(belief, crowd.said)
+        self._keep(posterior, crowd.annotations)
 
     def networks(self) -> Iterator[nn.Parameter]:
         return chain(super().networks(), self.others.parameters())
@@ -81,10 +81,10 @@ class RaykarModel(CrowdModel):
         """Those that each miss a part of the items."""
         return list(self.others)  # type: ignore[arg-type]
 
-    def _keep(self, belief: Floats, said: Annotations) -> None:
+    def _keep(self, posterior: Floats, annotations: Annotations) -> None:
         settings = self.settings
-        counted = count_confusion(said, belief, settings.smoothing, settings.pooled)
-        self.target.copy_(torch.from_numpy(belief))
+        counted = count_confusion(annotations, posterior, settings.smoothing, settings.pooled)
+        self.target.copy_(torch.from_numpy(posterior))
         self.log_counted.copy_(torch.from_numpy(np.log(counted)))
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class RaykarModel(CrowdModel):
         prior = self.settings.damping * self.prior(examples).double().cpu().numpy()
         for _ in range(self.settings.rounds):
             counted = np.exp(self.log_counted.double().cpu().numpy())
-            self._keep(expect(examples.said, prior, counted), examples.said)
+            self._keep(expect(examples.annotations, prior, counted), examples.annotations)
 
     def prior(self, examples: Examples) -> Tensor:
         """Return what the classifiers say of every item that they have not seen: (item, class)."""

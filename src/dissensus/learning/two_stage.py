@@ -56,7 +56,7 @@ class BeliefModel(TwoStageModel):
 
     foresees: ClassVar[str] = "labels"
 
-    def log_chance(self, batch: Batch) -> Tensor:
+    def log_probability(self, batch: Batch) -> Tensor:
         log_truth = self.log_truth(batch.x)
         return (self.target[batch.item] * log_truth).sum(dim=1)[batch.row]
 
@@ -84,21 +84,23 @@ class TwoStage(Method):
     pooled: NonNegative = 5.0
 
     def build(self, crowd: Crowd) -> TwoStageModel:
-        aggregator, said = aggregators.create(self.labels), crowd.said
-        if crowd.belief is not None:
-            counted = count_confusion(said, crowd.belief.double().numpy(), common=self.pooled)
-            log_counted = torch.tensor(np.log(counted), dtype=crowd.belief.dtype)
-            return BeliefModel(crowd, self, crowd.belief, log_counted)
-        target = posterior = np.zeros((said.n_items, said.n_classes))
-        if len(said):
-            found = aggregator.fit(said)
+        aggregator, annotations = aggregators.create(self.labels), crowd.annotations
+        if crowd.posterior is not None:
+            counted = count_confusion(
+                annotations, crowd.posterior.double().numpy(), common=self.pooled
+            )
+            log_counted = torch.tensor(np.log(counted), dtype=crowd.posterior.dtype)
+            return BeliefModel(crowd, self, crowd.posterior, log_counted)
+        target = posterior = np.zeros((annotations.n_items, annotations.n_classes))
+        if len(annotations):
+            found = aggregator.fit(annotations)
             posterior = found.posterior
-            target = np.eye(said.n_classes)[found.label] * (found.label >= 0)[:, None]
+            target = np.eye(annotations.n_classes)[found.label] * (found.label >= 0)[:, None]
         if self.soft:
             target = posterior ** (1 / self.temperature)
             target = target / target.sum(axis=1, keepdims=True)
-        target = target * (said.labels_per_item > 0)[:, None]
-        counted = count_confusion(said, posterior, common=self.pooled)
+        target = target * (annotations.labels_per_item > 0)[:, None]
+        counted = count_confusion(annotations, posterior, common=self.pooled)
         return TwoStageModel(
             crowd,
             self,

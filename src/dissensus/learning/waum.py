@@ -76,31 +76,31 @@ class Waum(Margins):
     def score(
         self,
         trainee: Trainee,
-        said: Annotations,
+        annotations: Annotations,
         matrices: Floats | None = None,
         run: Run = ALONE,
     ) -> WaumScores:
         """Return the scores of all items; `matrices` stand for the first fit's, if given."""
-        self.check(said)
+        self.check(annotations)
         model: dict[str, Any] = {"max_iter": self.rounds, "smoothing": self.smoothing}
         if matrices is None:
-            matrices = DawidSkene(**model).fit(said).params.confusion
-        shape = (said.n_annotators, said.n_classes, said.n_classes)
+            matrices = DawidSkene(**model).fit(annotations).params.confusion
+        shape = (annotations.n_annotators, annotations.n_classes, annotations.n_classes)
         if matrices.shape != shape:
             raise DataError(
                 f"confusion matrices are (annotator, true, given), here {shape}, "
                 f"but these are {matrices.shape}"
             )
         train = self._each if self.per_annotator else self._stacked
-        aum, probability, epochs = train(trainee, said, run)
-        weight = trust(probability, matrices, said)
-        score = weighted(said, aum, weight, self.normalize)
+        aum, probability, epochs = train(trainee, annotations, run)
+        weight = trust(probability, matrices, annotations)
+        score = weighted(annotations, aum, weight, self.normalize)
         quantile, pruned = below(score, self.alpha)
-        posterior, label = _labels(said, pruned, Wds(**model))
+        posterior, label = _labels(annotations, pruned, Wds(**model))
         return WaumScores(
-            said,
+            annotations,
             pruned,
-            *share_learned(probability, said.label),
+            *share_learned(probability, annotations.label),
             epochs,
             label,
             score,
@@ -111,19 +111,19 @@ class Waum(Margins):
             posterior,
         )
 
-    def _stacked(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
+    def _stacked(self, trainee: Trainee, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""
-        epochs = trainee.length(said, run)
-        seen = trainee.watch(said, epochs, run, top=self.top, scale=self.scale)
-        return _Areas(seen.aum[self.margin], seen.probability[said.item], epochs)
+        epochs = trainee.length(annotations, run)
+        seen = trainee.watch(annotations, epochs, run, top=self.top, scale=self.scale)
+        return _Areas(seen.aum[self.margin], seen.probability[annotations.item], epochs)
 
-    def _each(self, trainee: Trainee, said: Annotations, run: Run) -> _Areas:
+    def _each(self, trainee: Trainee, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of a network for every annotator, all trained as long."""
-        crowd = list(_by_annotator(said))
+        crowd = list(_by_annotator(annotations))
         training, done = trainee.training, 0
         each = ALONE if trainee.quick else run  # checkpoints would take longer than the networks
 
-        def tell(alone: _Alone) -> None:
+        def progress(alone: _Alone) -> None:
             nonlocal done
             done += 1
             if run.progress is not None:
@@ -135,22 +135,22 @@ class Waum(Margins):
             foreseen = np.zeros(epochs)
             for alone in crowd:
                 own = each.below(f"length-{alone.number}")
-                foreseen += trainee.some(alone.items).foreseen(alone.said, own)
-                tell(alone)
+                foreseen += trainee.some(alone.items).foreseen(alone.annotations, own)
+                progress(alone)
             epochs = longest(foreseen)
-        aum = np.zeros(len(said))
-        probability = np.zeros((len(said), said.n_classes))
+        aum = np.zeros(len(annotations))
+        probability = np.zeros((len(annotations), annotations.n_classes))
         for alone in crowd:
             seen = trainee.some(alone.items).watch(
-                alone.said,
+                alone.annotations,
                 epochs,
                 each.below(f"annotator-{alone.number}"),
                 top=self.top,
                 scale=self.scale,
             )
             aum[alone.rows] = seen.aum[self.margin]
-            probability[alone.rows] = seen.probability[alone.said.item]
-            tell(alone)
+            probability[alone.rows] = seen.probability[alone.annotations.item]
+            progress(alone)
         return _Areas(aum, probability, epochs)
 
 
@@ -160,7 +160,7 @@ class _Alone(NamedTuple):
     number: int
     rows: Integers  # (annotation here): its place among all
     items: Integers  # (item here): its code among all
-    said: Annotations
+    annotations: Annotations
 
 
 class _Areas(NamedTuple):
@@ -202,13 +202,13 @@ class WaumScores(Hardness):
     def score(self) -> Floats:
         return self.waum
 
-    def annotations(self) -> Table:
+    def annotation_table(self) -> Table:
         """Return a row per annotation."""
-        said = self.said
+        annotations = self.annotations
         return {
-            "item": said.items[said.item],
-            "annotator": said.annotators[said.annotator],
-            "label": said.classes[said.label],
+            "item": annotations.items[annotations.item],
+            "annotator": annotations.annotators[annotations.annotator],
+            "label": annotations.classes[annotations.label],
             "aum": self.aum,
             "weight": self.weight,
         }
@@ -216,7 +216,7 @@ class WaumScores(Hardness):
 
 def waum(
     x: Any,
-    said: Annotations,
+    annotations: Annotations,
     *,
     encoder: str | nn.Module = "auto",
     frozen: bool | None = None,
@@ -233,7 +233,7 @@ def waum(
     ----------
     x
         Inputs: an array, texts or image files, one per item.
-    said
+    annotations
         Who said what, items in the order of the inputs.
     encoder, frozen, augment
         What turns inputs into vectors, whether it learns nothing, and whether images are changed
@@ -251,55 +251,60 @@ def waum(
     --------
     >>> x = np.repeat(np.eye(2), 20, axis=0)
     >>> labels = np.repeat([[0, 0, 0], [1, 1, 1]], 20, axis=0)  # (item, annotator)
-    >>> labels[3] = [1, 1, 0]  # nobody can tell
+    >>> labels[3] = [1, 1, 0]  # nobody can progress
     >>> found = waum(x, Annotations.from_matrix(labels), epochs=10)
     >>> found.too_hard.tolist()
     ['3']
     """
     how, network, training = settings_of((Waum, Network, Training), settings)
-    trainee = Trainee.of(x, said, encoder, network, training, frozen=frozen, augment=augment)
-    return how.score(trainee, said, matrices, Run(folder, resume, progress))
+    trainee = Trainee.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
+    return how.score(trainee, annotations, matrices, Run(folder, resume, progress))
 
 
-def trust(probability: Floats, confusion: Floats, said: Annotations) -> Floats:
+def trust(probability: Floats, confusion: Floats, annotations: Annotations) -> Floats:
     """Return how probably every label's annotator recognises its item's class: (annotation)."""
     right = np.einsum("akk->ak", confusion)  # (annotator, class)
-    return np.einsum("nk,nk->n", probability, right[said.annotator])
+    return np.einsum("nk,nk->n", probability, right[annotations.annotator])
 
 
 def weighted(
-    said: Annotations, aum: Floats, weight: Floats, normalize: Normalize = "weights"
+    annotations: Annotations, aum: Floats, weight: Floats, normalize: Normalize = "weights"
 ) -> Floats:
     """Return the weighted mean of every item's areas, NaN without a weight: (item)."""
-    total, size = by_item(said, weight), said.labels_per_item
+    total, size = by_item(annotations, weight), annotations.labels_per_item
     by = total if normalize == "weights" else size.astype(float)
-    area = by_item(said, weight * aum)
+    area = by_item(annotations, weight * aum)
     return np.divide(area, by, where=total > 0, out=np.full(len(area), np.nan))
 
 
-def _labels(said: Annotations, pruned: Flags, method: Wds) -> tuple[Floats, Integers]:
+def _labels(annotations: Annotations, pruned: Flags, method: Wds) -> tuple[Floats, Integers]:
     """Return belief and label of the items that remain; zeros and -1 of the others."""
-    kept = said.keep(~pruned[said.item])
+    kept = annotations.keep(~pruned[annotations.item])
     heard = kept.labels_per_item > 0
     if not heard.any():
-        return np.zeros((said.n_items, said.n_classes)), np.full(said.n_items, -1)
+        return np.zeros((annotations.n_items, annotations.n_classes)), np.full(
+            annotations.n_items, -1
+        )
     found = method.fit(kept)
     return found.posterior * heard[:, None], np.where(heard, found.label, -1)
 
 
-def _by_annotator(said: Annotations) -> Iterator[_Alone]:
+def _by_annotator(annotations: Annotations) -> Iterator[_Alone]:
     """Yield every annotator who said something."""
-    item, order = said.item.astype(np.int64), np.argsort(said.annotator, kind="stable")
-    ends = np.cumsum(said.labels_per_annotator)
+    item, order = (
+        annotations.item.astype(np.int64),
+        np.argsort(annotations.annotator, kind="stable"),
+    )
+    ends = np.cumsum(annotations.labels_per_annotator)
     for number, rows in enumerate(np.split(order, ends[:-1])):
         if len(rows):
-            items, place = np.unique(item[rows], return_inverse=True)
+            items, position = np.unique(item[rows], return_inverse=True)
             own = Annotations.from_codes(
-                place,
-                np.zeros_like(place),
-                said.label[rows],
+                position,
+                np.zeros_like(position),
+                annotations.label[rows],
                 items=len(items),
                 annotators=1,
-                classes=said.classes,
+                classes=annotations.classes,
             )
             yield _Alone(number, rows, items, own)

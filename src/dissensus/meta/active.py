@@ -114,13 +114,13 @@ def ask(
     seed
         Decides what is random.
     """
-    said, rng = task.said, np.random.default_rng(seed)
+    annotations, rng = task.annotations, np.random.default_rng(seed)
     posterior = torch.from_numpy(task.posterior)[None]
     confusion = torch.from_numpy(task.confusion)[None]
     gain = information(posterior, confusion)[0].numpy()
     value = worth(posterior, confusion, policy)[0].numpy() + 1e-9 * rng.random(gain.shape)
-    value[said.item, said.annotator] = -np.inf
-    load = said.labels_per_annotator.astype(float)
+    value[annotations.item, annotations.annotator] = -np.inf
+    load = annotations.labels_per_annotator.astype(float)
     item, annotator = [], []
     for _ in range(min(budget, int(np.isfinite(value).sum()))):
         open_to = value
@@ -136,8 +136,8 @@ def ask(
         value[n] -= np.where(np.isfinite(value[n]), abs(gain).max() + 1, 0)  # other items first
     chosen = np.array(item, dtype=int), np.array(annotator, dtype=int)
     return {
-        "item": said.items[chosen[0]],
-        "annotator": said.annotators[chosen[1]],
+        "item": annotations.items[chosen[0]],
+        "annotator": annotations.annotators[chosen[1]],
         "gain": gain[chosen],
     }
 

@@ -50,7 +50,7 @@ class Adapter(nn.Module, ABC):
     def adapt(self, support: Items) -> Adapted:
         """Return the tasks of all episodes, learned."""
 
-    def learn(self, embedding: Embed, x: Tensor, said: Items) -> tuple[Adapted, Embed]:
+    def learn(self, embedding: Embed, x: Tensor, annotations: Items) -> tuple[Adapted, Embed]:
         """Return a single task, learned, and the embedding to look at other items with.
 
         Parameters
@@ -59,10 +59,10 @@ class Adapter(nn.Module, ABC):
             What makes embeddings.
         x
             Inputs of the support: (item, …).
-        said
+        annotations
             What was said of them; its own embeddings are not looked at.
         """
-        return self.adapt(said._replace(u=whole(embedding(x))[None])), embedding
+        return self.adapt(annotations._replace(u=whole(embedding(x))[None])), embedding
 
     def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, Adapted | None]:
         """Return log-probabilities of the queries' classes, and the tasks that were learned.

@@ -137,9 +137,9 @@ class Annotators(nn.Module, ABC):
     def log_prior(self, crowd: Any) -> Tensor:
         """Return the log-density of what was learned, up to a constant: (episode)."""
 
-    def log_said(self, crowd: Any, items: Items) -> Tensor:
+    def log_given_labels(self, crowd: Any, items: Items) -> Tensor:
         """Return log P(what was said | true class): (annotation, true)."""
-        return self.log_given(crowd).flatten(0, 2)[items.said]
+        return self.log_given(crowd).flatten(0, 2)[items.annotations]
 
     def confusion(self, crowd: Any) -> Tensor:
         """Return confusion matrices: (episode, annotator, true, given)."""
@@ -197,7 +197,7 @@ class Em(Adapter):
 
     def joint(self, items: Items, classes: Any, crowd: Any) -> Tensor:
         """Return log P(class, embedding, labels): (episode, item, class)."""
-        heard = items.by_item(self.annotators.log_said(crowd, items))
+        heard = items.by_item(self.annotators.log_given_labels(crowd, items))
         return self.classes.log_joint(classes, items.u) + heard
 
     def objective(self, items: Items, classes: Any, crowd: Any) -> Tensor:
@@ -212,18 +212,20 @@ class Em(Adapter):
         everywhere = torch.ones_like(shares[:, 0, 0], dtype=torch.bool)
         if self.starts == "votes":
             return shares[None], everywhere[None]
-        count = support.by_said(torch.ones_like(support.said)).sum(dim=2)  # (episode, annotator)
+        count = support.by_annotations(torch.ones_like(support.annotations)).sum(
+            dim=2
+        )  # (episode, annotator)
         order = count.argsort(dim=1, descending=True, stable=True)
         rank = order.argsort(dim=1).flatten()[support.annotator]  # (annotation)
         count = count.gather(1, order)
         chosen = torch.nn.functional.one_hot(support.label, support.n_classes).to(shares)
-        beliefs, usable = [shares], [everywhere]
-        for place in range(min(support.n_annotators, _MOST)):
-            word = support.by_item(chosen * (rank == place)[:, None])
+        posteriors, usable = [shares], [everywhere]
+        for position in range(min(support.n_annotators, _MOST)):
+            word = support.by_item(chosen * (rank == position)[:, None])
             spoke = word.sum(dim=2, keepdim=True) > 0
-            beliefs.append(torch.where(spoke, share(word + _DOUBT * shares), shares))
-            usable.append(count[:, place] > 0)
-        return torch.stack(beliefs), torch.stack(usable)
+            posteriors.append(torch.where(spoke, share(word + _DOUBT * shares), shares))
+            usable.append(count[:, position] > 0)
+        return torch.stack(posteriors), torch.stack(usable)
 
 
 class EmTask(Adapted):
@@ -250,8 +252,8 @@ class EmTask(Adapted):
         model, items = self.model, self.model.scaled(items, self.middle)
         items = items.repeat(len(self.log_weight)) if len(self.log_weight) > 1 else items
         log = model.classes.log_predictive(self.classes, items.u) * model.log_temperature.exp()
-        if len(items.said):
-            log = log + items.by_item(model.annotators.log_said(self.crowd, items))
+        if len(items.annotations):
+            log = log + items.by_item(model.annotators.log_given_labels(self.crowd, items))
         return self._mixed(log.log_softmax(dim=2), self.log_weight[:, :, None, None]).log_softmax(2)
 
     @property

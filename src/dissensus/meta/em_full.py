@@ -46,7 +46,7 @@ class Confusions(Annotators):
 
 def counted(items: Items, posterior: Tensor) -> Tensor:
     """Return how often who said what of which class: (episode, annotator, given, true)."""
-    return items.by_said(items.per_annotation(posterior))
+    return items.by_annotations(items.per_annotation(posterior))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,11 +50,11 @@ class Fooled(Annotators):
     def update(self, items: Items, posterior: Tensor, last: Seen | None) -> Seen:
         log_sober = logsigmoid(-self._hardness(items))[:, None]  # (annotation, 1)
         if last is not None:
-            log_sober = log_sober + self._sober(last, items) - self.log_said(last, items)
-        said = items.by_said(items.per_annotation(posterior) * log_sober.exp())
-        return Seen(logs(share(said + self.matrices.pseudo(items.n_classes), dim=2)))
+            log_sober = log_sober + self._sober(last, items) - self.log_given_labels(last, items)
+        annotations = items.by_annotations(items.per_annotation(posterior) * log_sober.exp())
+        return Seen(logs(share(annotations + self.matrices.pseudo(items.n_classes), dim=2)))
 
-    def log_said(self, crowd: Seen, items: Items) -> Tensor:
+    def log_given_labels(self, crowd: Seen, items: Items) -> Tensor:
         hard = self._hardness(items)[:, None]
         guess = logsigmoid(hard) - log(items.n_classes)
         return torch.logaddexp(logsigmoid(-hard) + self._sober(crowd, items), guess)
@@ -70,7 +70,7 @@ class Fooled(Annotators):
         return items.per_annotation(items.u @ self.weight + self.bias)
 
     def _sober(self, crowd: Seen, items: Items) -> Tensor:
-        return crowd.log_given.flatten(0, 2)[items.said]
+        return crowd.log_given.flatten(0, 2)[items.annotations]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,10 +60,10 @@ class OneCoins(Annotators):
         return c + self.log_right.exp(), (n_classes - 1) * c
 
 
-def rights(said: Tensor) -> tuple[Tensor, Tensor]:
+def rights(annotations: Tensor) -> tuple[Tensor, Tensor]:
     """Return expected counts of right and of wrong labels: (episode, annotator) each."""
-    right = said.diagonal(dim1=2, dim2=3).sum(dim=2)
-    return right, (said.sum(dim=(2, 3)) - right).clamp(min=0)
+    right = annotations.diagonal(dim1=2, dim2=3).sum(dim=2)
+    return right, (annotations.sum(dim=(2, 3)) - right).clamp(min=0)
 
 
 def coin_matrix(right: Tensor, wrong: Tensor, n_classes: int) -> Tensor:

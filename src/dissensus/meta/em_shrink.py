@@ -42,10 +42,10 @@ class Shrunken(Annotators):
         self.log_pooled = logarithm(pooled)
 
     def update(self, items: Items, posterior: Tensor, last: Leaning | None) -> Leaning:
-        said, pooled = counted(items, posterior), self.log_pooled.exp()
+        annotations, pooled = counted(items, posterior), self.log_pooled.exp()
         coins = self.coins.update(items, posterior, None)
-        leaning = said + pooled * self.coins.log_given(coins).exp()
-        return Leaning(logs(leaning / (said.sum(dim=2, keepdim=True) + pooled)), coins)
+        leaning = annotations + pooled * self.coins.log_given(coins).exp()
+        return Leaning(logs(leaning / (annotations.sum(dim=2, keepdim=True) + pooled)), coins)
 
     def log_given(self, crowd: Leaning) -> Tensor:
         return crowd.log_given

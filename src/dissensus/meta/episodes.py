@@ -119,7 +119,7 @@ class EpisodeSource:
     augment: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
-        if self.crowd is None and (self.tasks.said is None or self.tasks.turns > 1):
+        if self.crowd is None and (self.tasks.annotations is None or self.tasks.turns > 1):
             raise DataError("the source has no annotators of its own for items as they are")
         if not self._choices:
             raise DataError(
@@ -172,14 +172,14 @@ class EpisodeSource:
         ways = min(int(rng.choice(sizes.ways)), len(classes))
         shots, n_annotators = int(rng.choice(sizes.shots)), int(rng.choice(sizes.annotators))
         pool = rng.permutation(classes)[: max(sizes.pool_classes, ways)]
-        places, items, x = self._pool(rng, pool)  # (class of the pool, item): places, or -1
+        positions, items, x = self._pool(rng, pool)  # (class of the pool, item): places, or -1
         among = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]
-        picked = _Picked(rng, places[among], shots, sizes)
+        picked = _Picked(rng, positions[among], shots, sizes)
         if self.crowd is None:
             every = items[np.concatenate([picked.support, picked.query], axis=1)]
-            said = self.tasks.heard(every, pool[among])
-            label, asked = np.split(said, [picked.support.shape[1]], axis=1)
-            confusion = np.full((n_episodes, said.shape[2], ways, ways), np.nan)
+            annotations = self.tasks.heard(every, pool[among])
+            label, asked = np.split(annotations, [picked.support.shape[1]], axis=1)
+            confusion = np.full((n_episodes, annotations.shape[2], ways, ways), np.nan)
         else:
             confusion = self.crowd.draw(rng, n_episodes, n_annotators, ways)
             label = annotate(rng, confusion, picked.clean, self.crowd.per_item)
@@ -201,28 +201,28 @@ class EpisodeSource:
         """Return the places of the pool's items, which items these are, and their inputs."""
         tasks, wanted = self.tasks, self.sizes.wanted
         turn, plain = np.divmod(pool, tasks.n_classes)
-        places = np.full((len(pool), wanted), -1)
+        positions = np.full((len(pool), wanted), -1)
         items: list[Integers] = []
         turns: list[Integers] = []
         for row, members in enumerate(tasks.members[each] for each in plain.tolist()):
             some = rng.permutation(members)[:wanted]
-            places[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
+            positions[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
             items.append(some)
             turns.append(np.full(len(some), turn[row]))
         chosen = np.concatenate(items)
-        return places, chosen, tasks.inputs(chosen, np.concatenate(turns))
+        return positions, chosen, tasks.inputs(chosen, np.concatenate(turns))
 
 
 class _Picked:
     """Which places of the pool are support and which are queries, in every episode."""
 
     def __init__(
-        self, rng: np.random.Generator, places: Integers, shots: int, sizes: Sizes
+        self, rng: np.random.Generator, positions: Integers, shots: int, sizes: Sizes
     ) -> None:
-        n_episodes, ways, n_items = places.shape  # (episode, class, item)
-        has = (places >= 0).sum(axis=2)  # (episode, class)
-        mixed = np.where(places >= 0, rng.random(places.shape), 2.0).argsort(axis=2)
-        places = np.take_along_axis(places, mixed, axis=2)
+        n_episodes, ways, n_items = positions.shape  # (episode, class, item)
+        has = (positions >= 0).sum(axis=2)  # (episode, class)
+        mixed = np.where(positions >= 0, rng.random(positions.shape), 2.0).argsort(axis=2)
+        positions = np.take_along_axis(positions, mixed, axis=2)
         room = int(has.min()) - sizes.unlabelled
         queries = max(min(sizes.queries, room - 1), 1)
         shots = max(min(shots, room - queries), 1)
@@ -234,12 +234,15 @@ class _Picked:
             asked = _counts(rng, shares, queries, 0, room - most)
         first, last = asked[:, :, None], (asked + labelled)[:, :, None]
         number = np.arange(n_items)
-        query, spoken = number < first, (number >= first) & (number < last)
+        query, format_value = number < first, (number >= first) & (number < last)
         silent = (number >= last) & (number < last + sizes.unlabelled)
-        code = np.broadcast_to(np.arange(ways)[:, None], places.shape)
-        self.query, self.truth = _chosen(places, query), _chosen(code, query)
-        self.support, self.clean = _chosen(places, spoken | silent), _chosen(code, spoken | silent)
-        self.silent = _chosen(silent, spoken | silent)
+        code = np.broadcast_to(np.arange(ways)[:, None], positions.shape)
+        self.query, self.truth = _chosen(positions, query), _chosen(code, query)
+        self.support, self.clean = (
+            _chosen(positions, format_value | silent),
+            _chosen(code, format_value | silent),
+        )
+        self.silent = _chosen(silent, format_value | silent)
 
 
 def _chosen(values: Any, mask: Any) -> Any:

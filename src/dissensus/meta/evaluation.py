@@ -97,4 +97,4 @@ def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
         embedding(inputs_of(tasks.x, np.arange(at, min(at + _PIECE, len(tasks.x))))).float()
         for at in range(0, len(tasks.x), _PIECE)
     ]
-    return Tasks(torch.cat(vectors), tasks.label, tasks.task, said=tasks.said)
+    return Tasks(torch.cat(vectors), tasks.label, tasks.task, annotations=tasks.annotations)

@@ -39,7 +39,7 @@ from .learner import ClassLearner, EpisodeLearner
 from .pseudo import PseudoCrowd
 from .sources import as_tasks, in_memory, labelled
 from .splitting import Split, split, whole
-from .storing import restore, store
+from .storing import restore, save_state
 from .target import FewShotTask
 from .tasks import Tasks
 from .tuning import choose
@@ -99,9 +99,9 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
     >>> y = np.repeat(np.arange(12), 10)
     >>> x = 3 * rng.normal(size=(12, 8))[y] + rng.normal(size=(120, 8))
     >>> model = FewShotCrowd("em-full", sizes=Sizes(ways=(3,), shots=(3,)), tuning=20).fit(x, y)
-    >>> said = [[0, 0, 1], [0, 0, 2], [1, 1, 0], [1, 1, 1]]  # (item, annotator)
+    >>> annotations = [[0, 0, 1], [0, 0, 2], [1, 1, 0], [1, 1, 1]]  # (item, annotator)
     >>> new = np.repeat(5 * np.eye(2, 8), 2, axis=0)
-    >>> model.adapt(new, said).predict(new).tolist()
+    >>> model.adapt(new, annotations).predict(new).tolist()
     ['0', '0', '1', '1']
     """
 
@@ -209,7 +209,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
 
     def _labellers(self, tasks: Tasks) -> PseudoCrowd | None:
         """Return who labels the episodes: the source's own annotators, or pseudo-annotators."""
-        return (self.crowd or PseudoCrowd()) if tasks.said is None else None
+        return (self.crowd or PseudoCrowd()) if tasks.annotations is None else None
 
     def _teach(
         self,
@@ -225,7 +225,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         shared = {"folder": folder, "resume": resume, "progress": progress}
         if joint is None and self.teach == "classes":
             source = labelled(parts.learned)
-            learner = ClassLearner(self.embedding_, source.said.n_classes)
+            learner = ClassLearner(self.embedding_, source.annotations.n_classes)
             self.history_ = train(learner, source, settings, **shared)
         else:
             clean = joint is None and self.teach == "clean"
@@ -283,22 +283,24 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
             More inputs of the task that nobody labelled; they sharpen what classes look like.
         """
         check_is_fitted(self, "adapter_")
-        said = annotations
-        if not isinstance(said, Annotations):
-            said = Annotations.from_matrix(said, classes=classes)
+        annotations = annotations
+        if not isinstance(annotations, Annotations):
+            annotations = Annotations.from_matrix(annotations, classes=classes)
         elif classes is not None:
-            said = said.recode(classes)
-        if said.n_classes < 2:
+            annotations = annotations.recode(classes)
+        if annotations.n_classes < 2:
             raise DataError(
-                f"{said.n_classes} class in the annotations; a task has two or more, name them all"
+                f"{annotations.n_classes} class in the annotations; a task has two or more, name them all"
             )
         x = self.prepare(X)
-        if len(x) != said.n_items:
-            raise DataError(f"{len(x)} inputs, but annotations on {said.n_items} items")
+        if len(x) != annotations.n_items:
+            raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
         if unlabelled is not None:
             x = torch.cat([x, self.prepare(unlabelled)])
-        task, embed = self.adapter_.learn(self.embedding_, x, Items.of_annotations(said, len(x)))
-        return FewShotTask(self, said, task, embed)
+        task, embed = self.adapter_.learn(
+            self.embedding_, x, Items.of_annotations(annotations, len(x))
+        )
+        return FewShotTask(self, annotations, task, embed)
 
     def prepare(self, given: Any) -> Tensor:
         """Return what the embedding takes, in memory."""
@@ -308,7 +310,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder: weights as safetensors, the rest as JSON."""
         check_is_fitted(self, "adapter_")
-        store(self, folder)
+        save_state(self, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

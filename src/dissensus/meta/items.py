@@ -26,7 +26,7 @@ class Items(NamedTuple):
     u: Tensor  # (episode, item, feature)
     present: Tensor  # (episode, item): 1, or 0 for padding
     item: Tensor  # (annotation): episode · n_items + item
-    said: Tensor  # (annotation): (episode · n_annotators + annotator) · n_classes + label
+    annotations: Tensor  # (annotation): (episode · n_annotators + annotator) · n_classes + label
     n_annotators: int
     n_classes: int
 
@@ -58,34 +58,40 @@ class Items(NamedTuple):
             label = torch.full((*u.shape[:2], 0), -1, device=u.device)
         episode, item, annotator = torch.nonzero(label >= 0, as_tuple=True)
         n_annotators = label.shape[2]
-        said = (episode * n_annotators + annotator) * n_classes + label[episode, item, annotator]
-        return cls(u, present.to(u), episode * u.shape[1] + item, said, n_annotators, n_classes)
+        annotations = (episode * n_annotators + annotator) * n_classes + label[
+            episode, item, annotator
+        ]
+        return cls(
+            u, present.to(u), episode * u.shape[1] + item, annotations, n_annotators, n_classes
+        )
 
     @classmethod
-    def of_annotations(cls, said: Annotations, n_items: int) -> Self:
+    def of_annotations(cls, annotations: Annotations, n_items: int) -> Self:
         """Return the items of one task by what was said of them, without embeddings as yet.
 
         Items behind those of the annotations are without labels.
         """
-        n_classes = said.n_classes
+        n_classes = annotations.n_classes
         return cls(
             torch.zeros(1, n_items, 0),
             torch.ones(1, n_items),
-            torch.from_numpy(said.item.astype(np.int64)),
-            torch.from_numpy(said.annotator.astype(np.int64) * n_classes + said.label),
-            said.n_annotators,
+            torch.from_numpy(annotations.item.astype(np.int64)),
+            torch.from_numpy(
+                annotations.annotator.astype(np.int64) * n_classes + annotations.label
+            ),
+            annotations.n_annotators,
             n_classes,
         )
 
     @property
     def label(self) -> Tensor:
         """What was said: (annotation)."""
-        return self.said % self.n_classes
+        return self.annotations % self.n_classes
 
     @property
     def annotator(self) -> Tensor:
         """Who said it: (annotation), episode · n_annotators + annotator."""
-        return self.said // self.n_classes
+        return self.annotations // self.n_classes
 
     def by_item(self, values: Tensor) -> Tensor:
         """Return values of annotations added up by item: (episode, item, …)."""
@@ -94,11 +100,11 @@ class Items(NamedTuple):
         total = total.index_add(0, self.item, values)
         return total.reshape(n_episodes, n_items, *values.shape[1:])
 
-    def by_said(self, values: Tensor) -> Tensor:
+    def by_annotations(self, values: Tensor) -> Tensor:
         """Return values of annotations added up: (episode, annotator, given class, …)."""
         sizes = len(self.u), self.n_annotators, self.n_classes
         total = values.new_zeros(sizes[0] * sizes[1] * sizes[2], *values.shape[1:])
-        return total.index_add(0, self.said, values).reshape(*sizes, *values.shape[1:])
+        return total.index_add(0, self.annotations, values).reshape(*sizes, *values.shape[1:])
 
     def per_annotation(self, values: Tensor) -> Tensor:
         """Return values of items, once per annotation: (annotation, …)."""
@@ -124,7 +130,7 @@ class Items(NamedTuple):
             u=self.u.repeat(times, 1, 1),
             present=self.present.repeat(times, 1),
             item=(self.item + copy * n_episodes * n_items).flatten(),
-            said=(self.said + copy * n_said).flatten(),
+            annotations=(self.annotations + copy * n_said).flatten(),
         )
 
 

@@ -50,8 +50,8 @@ class Forward(QueryLoss):
         n_classes = log_truth.shape[2]
         wrong = self.rate / max(n_classes - 1, 1)
         flip = torch.full((n_classes, n_classes), wrong).fill_diagonal_(1 - self.rate)
-        log_said = torch.logsumexp(log_truth[..., None] + logs(flip.to(log_truth)), dim=2)
-        return -log_said.gather(2, episodes.asked[:, :, :1]).mean()
+        log_given_labels = torch.logsumexp(log_truth[..., None] + logs(flip.to(log_truth)), dim=2)
+        return -log_given_labels.gather(2, episodes.asked[:, :, :1]).mean()
 
 
 class Annotated(QueryLoss):
@@ -62,8 +62,8 @@ class Annotated(QueryLoss):
         log_confusion = logs(task.confusion)  # (episode, annotator, true, given)
         episode, query, annotator = torch.nonzero(episodes.asked >= 0, as_tuple=True)
         label = episodes.asked[episode, query, annotator]
-        said = log_confusion[episode, annotator, :, label]  # (annotation, true)
-        return -torch.logsumexp(log_truth[episode, query] + said, dim=1).mean()
+        annotations = log_confusion[episode, annotator, :, label]  # (annotation, true)
+        return -torch.logsumexp(log_truth[episode, query] + annotations, dim=1).mean()
 
 
 class Soft(QueryLoss):

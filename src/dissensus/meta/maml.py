@@ -71,7 +71,7 @@ class MamlAdapter(Adapter):
                 weight, bias = weight - lr * found[0], bias - lr * found[1]
         return HeadTask(shares, weight, bias)
 
-    def learn(self, embedding: Embed, x: Tensor, said: Items) -> tuple[Adapted, Embed]:
+    def learn(self, embedding: Embed, x: Tensor, annotations: Items) -> tuple[Adapted, Embed]:
         """Take the steps with all weights that learn."""
         assert isinstance(embedding, nn.Module)
         network = embedding
@@ -79,9 +79,9 @@ class MamlAdapter(Adapter):
             name: each for name, each in network.named_parameters() if each.requires_grad
         }
         if not fast:
-            return super().learn(embedding, x, said)
-        self._check(said.n_classes)
-        votes = said.votes()[0]
+            return super().learn(embedding, x, annotations)
+        self._check(annotations.n_classes)
+        votes = annotations.votes()[0]
         heard = votes.sum(dim=1) > 0
         x, shares = x[heard], share(votes[heard])
         kept = {name: value.clone() for name, value in network.named_buffers()}  # stay as they are
@@ -98,7 +98,7 @@ class MamlAdapter(Adapter):
                 )
                 fast = {name: _moved(value, next(found), lr) for name, value in fast.items()}
                 head = {name: _moved(value, next(found), lr) for name, value in head.items()}
-        task = HeadTask(said.shares(), head["weight"].T[None], head["bias"][None, None])
+        task = HeadTask(annotations.shares(), head["weight"].T[None], head["bias"][None, None])
         return task, lambda new: functional_call(network, fast | kept, (new,))
 
     def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, Adapted | None]:
@@ -111,8 +111,8 @@ class MamlAdapter(Adapter):
                 episodes.support, episodes.label, episodes.query, strict=True
             ):
                 blank = torch.zeros(1, len(support), 0, device=episodes.x.device)
-                said = Items.of(blank, label[None], n_classes=n_classes)
-                task, embed = self.learn(embedding, episodes.x[support], said)
+                annotations = Items.of(blank, label[None], n_classes=n_classes)
+                task, embed = self.learn(embedding, episodes.x[support], annotations)
                 new = whole(embed(episodes.x[query]))[None]
                 found.append(task.log_truth(Items.of(new, n_classes=n_classes)))
         return torch.cat(found), None

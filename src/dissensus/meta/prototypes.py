@@ -70,9 +70,9 @@ class PrototypeAdapter(Adapter):
         if self.labels == "majority":
             votes = support.votes()
             return share((votes == votes.max(dim=2, keepdim=True).values).to(votes))
-        belief = self.aggregator.adapt(support._replace(u=support.u[:, :, :0])).posterior
-        best = belief >= belief.max(dim=2, keepdim=True).values - 1e-9
-        return share(best.to(belief))
+        posterior = self.aggregator.adapt(support._replace(u=support.u[:, :, :0])).posterior
+        best = posterior >= posterior.max(dim=2, keepdim=True).values - 1e-9
+        return share(best.to(posterior))
 
 
 @dataclass(frozen=True, kw_only=True)

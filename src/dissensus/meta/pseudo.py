@@ -93,11 +93,11 @@ class PseudoCrowd(Settings):
     def _spams(self, rng: np.random.Generator, n_episodes: int, n_annotators: int) -> Array:
         """Return who is a spammer: (episode, annotator)."""
         ratio = _between(rng, self.spammers, (n_episodes, 1))
-        place = rng.random((n_episodes, n_annotators))
+        position = rng.random((n_episodes, n_annotators))
         if not self.fixed:
-            return place < ratio
+            return position < ratio
         count = np.minimum(np.rint(ratio * n_annotators), n_annotators - 1)
-        return place.argsort(axis=1).argsort(axis=1) < count
+        return position.argsort(axis=1).argsort(axis=1) < count
 
 
 def annotate(
@@ -124,17 +124,17 @@ def annotate(
     (episode, item, annotator), -1 where nobody was asked.
     """
     n_annotators = confusion.shape[1]
-    said = np.full((*truth.shape, n_annotators), -1)
-    asked = np.ones(said.shape, dtype=bool)
+    annotations = np.full((*truth.shape, n_annotators), -1)
+    asked = np.ones(annotations.shape, dtype=bool)
     if per_item is not None and per_item < n_annotators:
-        lot = np.asarray(rng.random(said.shape))
+        lot = np.asarray(rng.random(annotations.shape))
         asked = lot < per_item / n_annotators
         asked |= lot == lot.min(axis=2, keepdims=True)  # at least one
     episode, item, annotator = np.nonzero(asked)
     rows = confusion[episode, annotator, truth[episode, item]]  # (annotation, given)
     steps = rows.cumsum(axis=1)[:, :-1]
-    said[asked] = (rng.random((len(rows), 1)) > steps).sum(axis=1)
-    return said
+    annotations[asked] = (rng.random((len(rows), 1)) > steps).sum(axis=1)
+    return annotations
 
 
 def _between(rng: np.random.Generator, ends: Any, sizes: tuple[int, int]) -> Floats:
@@ -146,6 +146,6 @@ def _cycles(rng: np.random.Generator, sizes: tuple[int, int], n_classes: int) ->
     order = rng.random((*sizes, n_classes)).argsort(axis=2)
     matrix = np.zeros((*sizes, n_classes, n_classes))
     row, column = np.ogrid[: sizes[0], : sizes[1]]
-    for place in range(n_classes):
-        matrix[row, column, order[..., place], order[..., place - 1]] = 1.0
+    for position in range(n_classes):
+        matrix[row, column, order[..., position], order[..., position - 1]] = 1.0
     return matrix

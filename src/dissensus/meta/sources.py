@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from .._names import as_names
-from .._relation import places
+from .._relation import indices_of
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.batches import Examples, Source, inputs_of
@@ -145,7 +145,7 @@ def as_tasks(
     y: ArrayLike,
     task: ArrayLike | None = None,
     turns: int = 1,
-    said: Annotations | None = None,
+    annotations: Annotations | None = None,
 ) -> Tasks:
     """Return source tasks by the names of classes and tasks."""
     label = as_names(np.asarray(y))
@@ -153,9 +153,9 @@ def as_tasks(
         raise DataError(f"{len(x)} inputs, but {len(label)} classes")
     if task is None:
         names = as_names(sorted(set(label.tolist())))
-        said = None if said is None else said.recode(names)
-        return Tasks(x, places(label, names), None, turns, said)
-    if said is not None:
+        annotations = None if annotations is None else annotations.recode(names)
+        return Tasks(x, indices_of(label, names), None, turns, annotations)
+    if annotations is not None:
         raise DataError("annotators of a source are for one task; leave out task, or annotations")
     group = as_names(np.asarray(task))
     if len(group) != len(x):
@@ -171,7 +171,7 @@ def labelled(tasks: Tasks) -> Examples:
     """Return all items of the source, turned ones too, with their classes, for a classifier."""
     n_items, turns = len(tasks.label), tasks.turns
     label = np.concatenate([tasks.label + turn * tasks.n_classes for turn in range(turns)])
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(n_items * turns),
         np.zeros(n_items * turns, dtype=int),
         label,
@@ -179,7 +179,7 @@ def labelled(tasks: Tasks) -> Examples:
         annotators=1,
         classes=tasks.n_classes * turns,
     )
-    return Examples(_Turned(tasks), said)
+    return Examples(_Turned(tasks), annotations)
 
 
 class _Turned:

@@ -11,10 +11,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from .._files import replacing_folder
+from .._files import atomic_folder
 from ..errors import DataError, OptionError
 from ..learning._encoding import encoding_for
-from ..nn.checkpoints import below
+from ..nn.checkpoints import with_prefix
 from ..nn.inputs import Arrays, Images, Inputs, Texts
 from ..nn.settings import Training
 from .embedding import Embedding
@@ -24,13 +24,13 @@ from .pseudo import PseudoCrowd
 if TYPE_CHECKING:
     from .few_shot import FewShotCrowd
 
-__all__ = ["restore", "store"]
+__all__ = ["restore", "save_state"]
 
 _FORMAT = 1
 _SETTINGS: dict[str, Any] = {"sizes": Sizes, "crowd": PseudoCrowd, "training": Training}
 
 
-def store(model: FewShotCrowd, folder: str | Path) -> None:
+def save_state(model: FewShotCrowd, folder: str | Path) -> None:
     """Write a fitted model to a folder, all at once."""
     if not isinstance(model.encoder, str):
         raise OptionError("a network given as encoder cannot be saved; name an encoder instead")
@@ -55,7 +55,7 @@ def store(model: FewShotCrowd, folder: str | Path) -> None:
         "held out": model.split_,
         "validation": model.validation_,
     }
-    with replacing_folder(folder) as draft:
+    with atomic_folder(folder) as draft:
         save_file(state, draft / "weights.safetensors")
         (draft / "few_shot.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
 
@@ -81,8 +81,8 @@ def restore(kind: type[FewShotCrowd], folder: str | Path) -> FewShotCrowd:
         )
         model.embedding_ = Embedding(model.encoding_.network(), told["width"], model.head)
         model.adapter_ = model.built(model.rule_)
-        model.embedding_.load_state_dict(below("embedding", state))
-        model.adapter_.load_state_dict(below("adapter", state))
+        model.embedding_.load_state_dict(with_prefix("embedding", state))
+        model.adapter_.load_state_dict(with_prefix("adapter", state))
     except DataError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as problem:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._relation import Array, Floats, places
+from .._relation import Array, Floats, indices_of
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from .adapter import Adapted, Embed, whole
@@ -29,7 +29,7 @@ class FewShotTask:
     ----------
     model
         What it was learned with.
-    said
+    annotations
         What it was learned from.
     task
         What was learned.
@@ -37,9 +37,11 @@ class FewShotTask:
         What embeddings are made with.
     """
 
-    def __init__(self, model: FewShotCrowd, said: Annotations, task: Adapted, embed: Embed) -> None:
-        self.model, self.said, self.task, self.embed = model, said, task, embed
-        self.classes_, self.annotators_ = said.classes, said.annotators
+    def __init__(
+        self, model: FewShotCrowd, annotations: Annotations, task: Adapted, embed: Embed
+    ) -> None:
+        self.model, self.annotations, self.task, self.embed = model, annotations, task, embed
+        self.classes_, self.annotators_ = annotations.classes, annotations.annotators
 
     @torch.no_grad()
     def predict_proba(
@@ -55,7 +57,7 @@ class FewShotTask:
         found = []
         for at in range(0, len(x), _PIECE):
             u = whole(self.embed(x[at : at + _PIECE]))[None]
-            items = Items.of(u, n_classes=self.said.n_classes)
+            items = Items.of(u, n_classes=self.annotations.n_classes)
             if annotations is not None:
                 items = self._heard(items, annotations, at)
             found.append(self.task.log_truth(items)[0])
@@ -65,14 +67,16 @@ class FewShotTask:
         """Return items with what annotators of the support said of them."""
         more = more.recode(self.classes_)
         here = (more.item >= start) & (more.item < start + items.u.shape[1])
-        who = places(more.annotators, self.annotators_)[more.annotator[here]]
+        who = indices_of(more.annotators, self.annotators_)[more.annotator[here]]
         if (who < 0).any():
             name = more.annotators[more.annotator[here][who < 0][0]]
             raise DataError(f"annotator {name!r} labelled nothing that this task was learned from")
-        n_classes = self.said.n_classes
-        said = torch.from_numpy(who.astype(np.int64) * n_classes + more.label[here])
+        n_classes = self.annotations.n_classes
+        annotations = torch.from_numpy(who.astype(np.int64) * n_classes + more.label[here])
         item = torch.from_numpy(more.item[here].astype(np.int64) - start)
-        return items._replace(item=item, said=said, n_annotators=self.said.n_annotators)
+        return items._replace(
+            item=item, annotations=annotations, n_annotators=self.annotations.n_annotators
+        )
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the most probable class of every item."""
@@ -81,7 +85,7 @@ class FewShotTask:
     @property
     def posterior(self) -> Floats:
         """What is believed of the items it was learned from: (item, class)."""
-        return _numbers(self.task.posterior)[: self.said.n_items]
+        return _numbers(self.task.posterior)[: self.annotations.n_items]
 
     @property
     def labels(self) -> Array:
@@ -106,7 +110,7 @@ class FewShotTask:
         right = np.einsum("t,att->a", share, self.confusion)
         return {
             "annotator": self.annotators_,
-            "n_labels": self.said.labels_per_annotator,
+            "n_labels": self.annotations.labels_per_annotator,
             "accuracy": right,
         }
 

@@ -33,7 +33,7 @@ class Tasks:
         Task of every class; episodes stay within one. `None`: all classes are of one task.
     turns
         With 4, every class of images also stands upside down and on both sides, as a new class.
-    said
+    annotations
         What annotators of the source said of its items, classes by the same codes, if there are
         any: then these can label the episodes in the place of pseudo-annotators.
     """
@@ -42,13 +42,15 @@ class Tasks:
     label: Integers  # (item)
     task: Integers | None = None  # (class)
     turns: int = 1
-    said: Annotations | None = None
+    annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.label):
             raise DataError(f"{len(self.x)} inputs, but {len(self.label)} labels")
-        if self.said is not None and self.said.n_items != len(self.x):
-            raise DataError(f"{len(self.x)} inputs, but annotations on {self.said.n_items} items")
+        if self.annotations is not None and self.annotations.n_items != len(self.x):
+            raise DataError(
+                f"{len(self.x)} inputs, but annotations on {self.annotations.n_items} items"
+            )
 
     @cached_property
     def members(self) -> list[Integers]:
@@ -100,37 +102,39 @@ class Tasks:
         -------
         (episode, item, annotator), -1 for nothing.
         """
-        assert self.said is not None
+        assert self.annotations is not None
         n_episodes, n_items = items.shape
-        said = self.said.take(items.ravel())
-        episode, item = np.divmod(said.item, n_items)
+        annotations = self.annotations.take(items.ravel())
+        episode, item = np.divmod(annotations.item, n_items)
         code = np.full((n_episodes, self.n_classes), -1)
         np.put_along_axis(code, classes, np.arange(classes.shape[1])[None], axis=1)
-        label = code[episode, said.label]
+        label = code[episode, annotations.label]
         kept = label >= 0
         episode, item, label = episode[kept], item[kept], label[kept]
-        pair = episode * said.n_annotators + said.annotator[kept]
-        known, place = np.unique(pair, return_inverse=True)
-        first = np.searchsorted(known, np.arange(n_episodes) * said.n_annotators)
-        place = place - first[episode]
-        found = np.full((n_episodes, n_items, int(place.max(initial=0)) + 1), -1)
-        found[episode, item, place] = label
+        pair = episode * annotations.n_annotators + annotations.annotator[kept]
+        known, position = np.unique(pair, return_inverse=True)
+        first = np.searchsorted(known, np.arange(n_episodes) * annotations.n_annotators)
+        position = position - first[episode]
+        found = np.full((n_episodes, n_items, int(position.max(initial=0)) + 1), -1)
+        found[episode, item, position] = label
         return found
 
     def keep(self, classes: Integers) -> Tasks:
         """Return the tasks of some classes alone."""
-        place = np.full(self.n_classes, -1)
-        place[classes] = np.arange(len(classes))
-        some = self.items(np.flatnonzero(place[self.label] >= 0))
+        position = np.full(self.n_classes, -1)
+        position[classes] = np.arange(len(classes))
+        some = self.items(np.flatnonzero(position[self.label] >= 0))
         task = None if self.task is None else self.task[classes]
-        said = None if some.said is None else _renamed(some.said, place, len(classes))
-        return Tasks(some.x, place[some.label], task, self.turns, said)
+        annotations = (
+            None if some.annotations is None else _renamed(some.annotations, position, len(classes))
+        )
+        return Tasks(some.x, position[some.label], task, self.turns, annotations)
 
     def items(self, items: Integers) -> Tasks:
         """Return the tasks of some items alone; classes keep their codes."""
         x = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else _Part(self.x, items)
-        said = None if self.said is None else self.said.take(items)
-        return Tasks(x, self.label[items], self.task, self.turns, said)
+        annotations = None if self.annotations is None else self.annotations.take(items)
+        return Tasks(x, self.label[items], self.task, self.turns, annotations)
 
     def plain(self) -> Tasks:
         """Return the same without turned classes."""
@@ -146,16 +150,16 @@ class Tasks:
         return digest.hexdigest()
 
 
-def _renamed(said: Annotations, place: Integers, n_classes: int) -> Annotations:
+def _renamed(annotations: Annotations, position: Integers, n_classes: int) -> Annotations:
     """Return annotations with other codes of classes; those of classes that are gone are left."""
-    code = place[said.label]
+    code = position[annotations.label]
     kept = code >= 0
     return Annotations.from_codes(
-        said.item[kept],
-        said.annotator[kept],
+        annotations.item[kept],
+        annotations.annotator[kept],
         code[kept],
-        items=said.n_items,
-        annotators=said.annotators,
+        items=annotations.n_items,
+        annotators=annotations.annotators,
         classes=n_classes,
     )
 

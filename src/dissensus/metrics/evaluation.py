@@ -34,8 +34,8 @@ from .._relation import Floats, Integers, frozen
 from ..aggregation.numeric.result import Estimation
 from ..errors import DataError, OptionError
 from ..result import Aggregation
-from .class_scores import CLASS_SCORES, class_scores, true_classes
-from .number_scores import NUMBER_SCORES, number_scores
+from ._class_scores import CLASS_SCORES, class_scores, true_classes
+from ._number_scores import NUMBER_SCORES, number_scores
 
 __all__ = ["Evaluation", "Predictions", "Score", "Values", "as_predictions", "evaluate"]
 
@@ -115,8 +115,8 @@ class Evaluation:
 def as_predictions(result: Aggregation | Estimation) -> Predictions | Values:
     """Return the part of a result that can be right or wrong."""
     if isinstance(result, Estimation):
-        return Values(result.said.items, result.value)
-    return Predictions(result.said.items, result.classes, result.label, result.posterior)
+        return Values(result.annotations.items, result.value)
+    return Predictions(result.annotations.items, result.classes, result.label, result.posterior)
 
 
 def evaluate(
@@ -146,14 +146,14 @@ def evaluate(
     Examples
     --------
     >>> from dissensus import Annotations, Numbers, aggregate, estimate
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> found = evaluate(aggregate(said, "majority"), {"a": 0, "b": 0, "c": 1})
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
+    >>> found = evaluate(aggregate(annotations, "majority"), {"a": 0, "b": 0, "c": 1})
     >>> found.scores["accuracy"]
     Score(value=0.5, low=0.0, high=1.0)
     >>> found.n_without_prediction
     1
-    >>> said = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 6, 4, 5, 6])
-    >>> evaluate(estimate(said, "mean"), {"a": 2, "b": 5}).scores["mae"]
+    >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 6, 4, 5, 6])
+    >>> evaluate(estimate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
     Score(value=0.5, low=0.0, high=1.0)
     """
     if resamples < 0:
@@ -188,20 +188,20 @@ def _classes_scored(
     given: Predictions, truth: Mapping[str, Any], resamples: int, random: np.random.Generator
 ) -> _Scored:
     true, n_classes = true_classes(given, {item: text(label) for item, label in truth.items()})
-    place = np.flatnonzero(true >= 0)
-    _check_some(place, len(truth), len(true))
-    told = class_scores(given, place, true[place], n_classes, resamples, random)
-    return _Scored(told, len(place))
+    position = np.flatnonzero(true >= 0)
+    _check_some(position, len(truth), len(true))
+    told = class_scores(given, position, true[position], n_classes, resamples, random)
+    return _Scored(told, len(position))
 
 
 def _numbers_scored(
     given: Values, truth: Mapping[str, Any], resamples: int, random: np.random.Generator
 ) -> _Scored:
     true = _true_values(given.items.tolist(), truth)
-    place = np.flatnonzero(~np.isnan(true) & ~np.isnan(given.value))
-    _check_some(place, len(truth), len(true))
-    told = number_scores(given.value[place], true[place], resamples, random)
-    return _Scored(told, len(place))
+    position = np.flatnonzero(~np.isnan(true) & ~np.isnan(given.value))
+    _check_some(position, len(truth), len(true))
+    told = number_scores(given.value[position], true[position], resamples, random)
+    return _Scored(told, len(position))
 
 
 def _score(told: Floats, level: float) -> Score:
@@ -219,8 +219,8 @@ def _check_names(items: list[str]) -> None:
         raise DataError(f"item {twice!r} is predicted more than once; keep one prediction of it")
 
 
-def _check_some(place: Integers, n_known: int, n_predicted: int) -> None:
-    if len(place) == 0:
+def _check_some(position: Integers, n_known: int, n_predicted: int) -> None:
+    if len(position) == 0:
         raise DataError(
             f"nothing to score: none of the {n_known} items with a known truth is among "
             f"the {n_predicted} predicted; are they named alike?"
@@ -230,14 +230,14 @@ def _check_some(place: Integers, n_known: int, n_predicted: int) -> None:
 def _true_values(items: list[str], truth: Mapping[str, Any]) -> Floats:
     """Return the true value of every item, NaN where it is not known."""
     values = np.full(len(items), np.nan)
-    for place, item in enumerate(items):
+    for position, item in enumerate(items):
         if item not in truth:
             continue
         try:
-            values[place] = float(truth[item])
+            values[position] = float(truth[item])
         except (TypeError, ValueError):
-            values[place] = math.nan
-        if not math.isfinite(values[place]):
+            values[position] = math.nan
+        if not math.isfinite(values[position]):
             raise DataError(
                 f"the truth of item {item!r} is {truth[item]!r}, which is not a number, "
                 "but numbers were predicted"

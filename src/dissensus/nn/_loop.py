@@ -15,11 +15,11 @@ from ..errors import DataError, MethodError
 from .batches import Batch, Batches
 from .checkpoints import (
     Checkpoint,
-    below,
     load_checkpoint,
     optimizer_tensors,
     restore_optimizers,
     save_checkpoint,
+    with_prefix,
 )
 from .devices import Devices, seeded
 from .early_stopping import Choice
@@ -30,10 +30,10 @@ from .schedules import lr_factor
 from .settings import Training
 from .tables import Table
 
-__all__ = ["History", "Loop", "Tell"]
+__all__ = ["History", "Loop", "Progress"]
 
 _TINY = 1e-300
-Tell = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
+Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Loop:
         choice: Choice,
         devices: Devices,
         run: Run,
-        progress: Tell | None,
+        progress: Progress | None,
     ) -> None:
         self.learner, self.examples, self.settings = learner, examples, settings
         self.choice, self.devices, self.run = choice, devices, run
-        self.tell = progress or (lambda *_: None)
+        self.progress = progress or (lambda *_: None)
         self.optimizers = optimizers_for(learner, settings)
         self.wrapped = devices.setup(_Loss(learner, shared=devices.ranks > 1))
         self.state = _State()
@@ -160,7 +160,7 @@ class Loop:
         state.weight += weight
         state.step += 1
         done = state.epoch * self.per_epoch + state.step
-        self.tell(done, settings.epochs * self.per_epoch, self.words())
+        self.progress(done, settings.epochs * self.per_epoch, self.words())
 
     def words(self) -> str:
         """Return how it goes, in a few words."""
@@ -237,16 +237,16 @@ class Loop:
         score = -inf if notes["score"] is None else notes["score"]
         self.state = _State(
             notes["epoch"], notes["step"], loss, weight, rows, notes["best"], score,
-            below("best", tensors),
+            with_prefix("best", tensors),
         )  # fmt: skip
         try:
-            self.learner.load_state_dict(below("weights", tensors))
-            restore_optimizers(self.optimizers, below("optimizer", tensors))
+            self.learner.load_state_dict(with_prefix("weights", tensors))
+            restore_optimizers(self.optimizers, with_prefix("optimizer", tensors))
         except (RuntimeError, ValueError, KeyError) as problem:
             first = str(problem).splitlines()[0]
             raise DataError(f"{path}: of another network ({first})") from None
-        place = self.settings.seed, notes["epoch"], notes["step"]
-        self.devices.restore_random(tensors["random"], *place)
+        position = self.settings.seed, notes["epoch"], notes["step"]
+        self.devices.restore_random(tensors["random"], *position)
 
 
 class _Loss(nn.Module):

@@ -99,7 +99,7 @@ class Examples:
     ----------
     x
         Inputs of all items: a tensor, or anything that loads them when asked for codes.
-    said
+    annotations
         Who said what about them.
     augment
         Changes the inputs of a training batch, for instance by mirroring them.
@@ -109,15 +109,15 @@ class Examples:
     """
 
     x: Tensor | Source
-    said: Annotations
+    annotations: Annotations
     augment: Callable[[Tensor], Tensor] | None = None
     sizes: Integers | None = None
 
     def __post_init__(self) -> None:
         for what, given in (("inputs", self.x), ("sizes", self.sizes)):
-            if given is not None and len(given) != self.said.n_items:
+            if given is not None and len(given) != self.annotations.n_items:
                 raise DataError(
-                    f"{len(given)} {what}, but annotations on {self.said.n_items} items"
+                    f"{len(given)} {what}, but annotations on {self.annotations.n_items} items"
                 )
 
     def __len__(self) -> int:
@@ -125,12 +125,12 @@ class Examples:
 
     def told(self, what: str = "annotations") -> str:
         """Return in words what it holds."""
-        return f"{len(self.said)} {what} held out, on {self.n_labelled} items"
+        return f"{len(self.annotations)} {what} held out, on {self.n_labelled} items"
 
     def digest(self) -> str:
         """Return a short text that other annotations do not have."""
         digest = blake2b(digest_size=8)
-        for part in (self.said.index, self.said.annotator, self.said.label):
+        for part in (self.annotations.index, self.annotations.annotator, self.annotations.label):
             digest.update(part.astype("<i8").tobytes())
         return digest.hexdigest()
 
@@ -151,7 +151,7 @@ class Examples:
         the items at `rank`, `rank + ranks`, … of it. Where a batch has fewer items than there
         are processes, the rest get its first item, which must then not count.
         """
-        order = order_of(self.said, seed, epoch, shuffle)
+        order = order_of(self.annotations, seed, epoch, shuffle)
         if shuffle and self.sizes is not None:
             order = alike(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
         groups = [order[at : at + size] for at in range(start * size, len(order), size)]
@@ -165,26 +165,28 @@ class Examples:
     @property
     def n_labelled(self) -> int:
         """How many items somebody labelled."""
-        return int(np.count_nonzero(self.said.labels_per_item))
+        return int(np.count_nonzero(self.annotations.labels_per_item))
 
     def batch(self, items: Integers) -> Batch:
         """Return the batch of these items."""
-        said = self.said
-        size = said.index[items + 1] - said.index[items]  # (item): labels on each
-        first = np.repeat(said.index[items] - np.concatenate([[0], np.cumsum(size)[:-1]]), size)
+        annotations = self.annotations
+        size = annotations.index[items + 1] - annotations.index[items]  # (item): labels on each
+        first = np.repeat(
+            annotations.index[items] - np.concatenate([[0], np.cumsum(size)[:-1]]), size
+        )
         rows = first + np.arange(size.sum())  # (annotation)
         return Batch(
             inputs_of(self.x, items),
             torch.from_numpy(np.repeat(np.arange(len(items)), size)),
-            torch.from_numpy(said.annotator[rows].astype(np.int64)),
-            torch.from_numpy(said.label[rows].astype(np.int64)),
+            torch.from_numpy(annotations.annotator[rows].astype(np.int64)),
+            torch.from_numpy(annotations.label[rows].astype(np.int64)),
             torch.from_numpy(np.asarray(items, dtype=np.int64)),
         )
 
 
-def order_of(said: Annotations, seed: int, epoch: int, shuffle: bool = True) -> Integers:
+def order_of(annotations: Annotations, seed: int, epoch: int, shuffle: bool = True) -> Integers:
     """Return the items that somebody labelled, in the order of an epoch."""
-    items = np.flatnonzero(said.labels_per_item)
+    items = np.flatnonzero(annotations.labels_per_item)
     return np.random.default_rng([seed, epoch]).permutation(items) if shuffle else items
 
 

@@ -20,11 +20,11 @@ from ..errors import DataError
 
 __all__ = [
     "Checkpoint",
-    "below",
     "load_checkpoint",
     "optimizer_tensors",
     "restore_optimizers",
     "save_checkpoint",
+    "with_prefix",
 ]
 
 _FORMAT = "1"
@@ -61,7 +61,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         raise DataError(f"{path}: not a whole checkpoint ({problem}); start again") from None
 
 
-def below(kind: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def with_prefix(kind: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names begin with a kind and a point, without that."""
     start = f"{kind}."
     return {
@@ -72,8 +72,8 @@ def below(kind: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
     """Return what optimisers remember, by names such as `0.3.exp_avg`."""
     return {
-        f"{place}.{parameter}.{name}": torch.as_tensor(value)
-        for place, optimizer in enumerate(optimizers)
+        f"{position}.{parameter}.{name}": torch.as_tensor(value)
+        for position, optimizer in enumerate(optimizers)
         for parameter, kept in optimizer.state_dict()["state"].items()
         for name, value in kept.items()
         if value is not None
@@ -82,9 +82,9 @@ def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tens
 
 def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
     """Give optimisers back what they remembered."""
-    for place, optimizer in enumerate(optimizers):
+    for position, optimizer in enumerate(optimizers):
         state: dict[int, dict[str, Tensor]] = {}
-        for name, value in below(str(place), tensors).items():
+        for name, value in with_prefix(str(position), tensors).items():
             parameter, _, what = name.partition(".")
             state.setdefault(int(parameter), {})[what] = value
         groups = optimizer.state_dict()["param_groups"]

@@ -94,10 +94,10 @@ class Devices:
             states.append(torch.cuda.get_rng_state(self.device))
         return self.gather(torch.cat(states))
 
-    def restore_random(self, states: Tensor, *place: int) -> None:
+    def restore_random(self, states: Tensor, *position: int) -> None:
         """Go on with random numbers where a checkpoint stood; other processes draw new ones."""
         if len(states) != self.ranks:
-            torch.manual_seed(mixed(*place, self.rank))
+            torch.manual_seed(mixed(*position, self.rank))
             return
         size = len(torch.get_rng_state())
         mine = states[self.rank].to(torch.uint8)
@@ -107,9 +107,9 @@ class Devices:
 
     def _all(self, value: Tensor) -> Tensor:
         value = value.to(self.device).contiguous()
-        places = [torch.empty_like(value) for _ in range(self.ranks)]
-        torch.distributed.all_gather(places, value)
-        return torch.stack(places)
+        positions = [torch.empty_like(value) for _ in range(self.ranks)]
+        torch.distributed.all_gather(positions, value)
+        return torch.stack(positions)
 
 
 def devices_for(settings: Training) -> Devices:

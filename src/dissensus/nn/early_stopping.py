@@ -63,7 +63,9 @@ def choice_of(valid: Batches | Known | None, learner: Learner) -> Choice:
 
 def _foresees(learner: Learner, valid: Batches) -> bool:
     """Return whether a learner tells how probable held-out annotations are."""
-    return isinstance(valid, Examples) and type(learner).log_chance is not Learner.log_chance
+    return (
+        isinstance(valid, Examples) and type(learner).log_probability is not Learner.log_probability
+    )
 
 
 def _accuracy(
@@ -87,11 +89,11 @@ def _by_annotator(
 ) -> tuple[float, float, float]:
     """Return the accuracies of annotators added up, and how many there are; no likelihood."""
     assert isinstance(valid, Examples)  # of nothing else it is known who speaks
-    labels = torch.from_numpy(valid.said.labels_per_annotator).clamp(min=1).double()
+    labels = torch.from_numpy(valid.annotations.labels_per_annotator).clamp(min=1).double()
     share = (1 / labels).to(devices.device)  # (annotator): what one of their labels counts
     good = count = 0.0
-    for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
-        if place % devices.ranks != devices.rank:
+    for position, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
+        if position % devices.ranks != devices.rank:
             continue
         here = devices.move(batch)
         mine = share[here.annotator]
@@ -105,14 +107,14 @@ def _likelihood(
 ) -> tuple[float, float, float]:
     good = count = 0.0
     plain = not _foresees(learner, valid)
-    for place, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
-        if place % devices.ranks != devices.rank:
+    for position, batch in enumerate(valid.batches(size, 0, 0, shuffle=False)):
+        if position % devices.ranks != devices.rank:
             continue
         here = devices.move(batch)
         if plain:
             weight = learner.weight(here)
             good, count = good - float(learner.loss(here)) * weight, count + weight
         else:
-            good += float(learner.log_chance(here).double().sum())
+            good += float(learner.log_probability(here).double().sum())
             count += len(here.label)
     return good, good, count

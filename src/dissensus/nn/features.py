@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._files import replacing_folder
+from .._files import atomic_folder
 from ..errors import OptionError
 from .batches import Source, inputs_of
 from .encoders import Encoder
@@ -28,7 +28,7 @@ from .videos import Videos
 
 __all__ = ["Features", "cached_features", "features"]
 
-Tell = Callable[[int, int], None]  # items done, items in all
+Progress = Callable[[int, int], None]  # items done, items in all
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ def cached_features(
     encoder: Encoder,
     inputs: Inputs,
     *,
-    places: bool = False,
+    positions: bool = False,
     batch: int = 64,
     folder: str | Path | None = None,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Features:
     """Return the vectors of inputs, from the cache if they are there.
 
@@ -72,7 +72,7 @@ def cached_features(
         What makes them; taken as it is, as if frozen.
     inputs
         Of which.
-    places
+    positions
         Vectors of words or patches rather than one per item.
     batch
         Items at a time.
@@ -82,21 +82,21 @@ def cached_features(
         Called with items done and items in all.
     """
     batch = max(batch // _n_frames(inputs), 1)
-    told = f"1 {encoder.digest()} {inputs.digest()} {places}"
+    told = f"1 {encoder.digest()} {inputs.digest()} {positions}"
     kept = (cache() if folder is None else Path(folder)) / blake2b(
         told.encode(), digest_size=12
     ).hexdigest()
     if not (kept / "notes.json").exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with replacing_folder(kept) as draft:
-                _compute(encoder, inputs, places, batch, draft, progress)
+            with atomic_folder(kept) as draft:
+                _compute(encoder, inputs, positions, batch, draft, progress)
                 notes = {"encoder": encoder.name, "inputs": inputs.kind, "items": len(inputs)}
                 (draft / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
         except OSError:
             if not (kept / "notes.json").exists():  # another process was faster: its are the same
                 raise
-    mask = np.load(kept / "mask.npy", mmap_mode="r") if places else None
+    mask = np.load(kept / "mask.npy", mmap_mode="r") if positions else None
     return Features(np.load(kept / "values.npy", mmap_mode="r"), mask)
 
 
@@ -115,22 +115,22 @@ def cache() -> Path:
 def _compute(
     encoder: Encoder,
     inputs: Inputs,
-    places: bool,
+    positions: bool,
     batch: int,
     folder: Path,
-    progress: Tell | None,
+    progress: Progress | None,
 ) -> None:
     """Write vectors as they come; texts are filled up to the longest of all."""
     source: Tensor | Source = encoder.prepare(inputs)
     n_items, learning = len(inputs), encoder.training
     encoder.eval()
-    longest = _longest(source, n_items, batch) if places and inputs.kind == "texts" else None
+    longest = _longest(source, n_items, batch) if positions and inputs.kind == "texts" else None
     values: Any = None
     mask: Any = None
     for at in range(0, n_items, batch):
         items = np.arange(at, min(at + batch, n_items))
         x = inputs_of(source, items)
-        if not places:
+        if not positions:
             found = _vectors(encoder, x).to(torch.float32).numpy()
             if values is None:
                 values = _open(folder / "values.npy", (n_items, *found.shape[1:]), np.float32)

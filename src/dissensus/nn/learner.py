@@ -47,7 +47,7 @@ class Learner(nn.Module, ABC):
         """Return log probabilities of the true class: (item, class)."""
         raise NotImplementedError
 
-    def log_chance(self, batch: Any) -> Tensor:
+    def log_probability(self, batch: Any) -> Tensor:
         """Return the log probabilities of the labels that were given: (annotation)."""
         raise NotImplementedError
 

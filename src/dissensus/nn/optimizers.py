@@ -24,12 +24,12 @@ def optimizers_for(learner: Learner, settings: Training) -> list[torch.optim.Opt
         shared = {"lr": settings.lr, "weight_decay": settings.decay, **group}
         shared["highest"] = shared["lr"]
         wanted = [each for each in group["params"] if each.requires_grad]
-        for place, chosen in (
+        for position, chosen in (
             (dense, [each for each in wanted if id(each) not in tables]),
             (rows, [each for each in wanted if id(each) in tables]),
         ):
             if chosen:
-                place.append({**shared, "params": chosen})
+                position.append({**shared, "params": chosen})
     made: list[torch.optim.Optimizer] = []
     if dense:
         made.append(_dense(settings, dense))

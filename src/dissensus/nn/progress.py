@@ -32,12 +32,12 @@ def training_bar(what: str = "training") -> Iterator[Callable[[int, int, str], N
     )
     task = bar.add_task(what, state="")
 
-    def tell(done: int, total: int, words: str) -> None:
+    def progress(done: int, total: int, words: str) -> None:
         if not bar.live.is_started and time.monotonic() - began > _PATIENCE:
             bar.start()
         bar.update(task, completed=done, total=total, state=words)
 
     try:
-        yield tell
+        yield progress
     finally:
         bar.stop()

@@ -26,16 +26,16 @@ from .videos import Videos
 
 __all__ = [
     "INPUT_COLUMNS",
-    "Stock",
+    "InputIndex",
     "as_texts_or_files",
     "class_folders",
     "folder_truth",
+    "index_of_texts",
     "input_files",
     "items_of",
+    "read_input_index",
     "read_inputs",
     "read_others",
-    "read_stock",
-    "stock_of_texts",
 ]
 
 _ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -43,7 +43,7 @@ _FRAMES = 16  # of a video, where nothing else is said
 
 
 @dataclass(frozen=True, eq=False)
-class Stock:
+class InputIndex:
     """All inputs of a place, by the names of their items."""
 
     name: str  # of the place
@@ -80,12 +80,12 @@ def read_inputs(
     frames
         Of videos: how many frames of each are looked at.
     """
-    return read_stock(path, items, column=column, frames=frames).take(items)
+    return read_input_index(path, items, column=column, frames=frames).take(items)
 
 
-def read_stock(
+def read_input_index(
     path: str | Path, items: Names, *, column: str | None = None, frames: int = _FRAMES
-) -> Stock:
+) -> InputIndex:
     """Return all inputs of a folder, table or array by name; `items` tells how they are named."""
     path = Path(path)
     if path.is_dir():
@@ -97,9 +97,9 @@ def read_stock(
     return _table(path, column, frames)
 
 
-def stock_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> Stock:
+def index_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> InputIndex:
     """Return texts by the names of their items."""
-    return Stock(name, dict(pairs), lambda texts: Texts(tuple(texts)), "no text for item")
+    return InputIndex(name, dict(pairs), lambda texts: Texts(tuple(texts)), "no text for item")
 
 
 def items_of(path: str | Path, *, column: str | None = None) -> Names:
@@ -109,7 +109,7 @@ def items_of(path: str | Path, *, column: str | None = None) -> Names:
     and stand in the order of the numbers in their names; rows of an array without names are named
     by their numbers.
     """
-    names = [*read_stock(path, as_names([]), column=column).content]
+    names = [*read_input_index(path, as_names([]), column=column).content]
     if not Path(path).is_dir():
         return as_names(names)
     names.sort(key=_natural)
@@ -121,10 +121,10 @@ def read_others(
     path: str | Path, items: Names, *, column: str | None = None
 ) -> tuple[Names, Inputs]:
     """Return all other items whose inputs a folder, table or array has, and these inputs."""
-    stock = read_stock(path, items, column=column)
+    input_index = read_input_index(path, items, column=column)
     known = set(items.tolist())
-    names = as_names([name for name in stock.content if name not in known])
-    return names, stock.take(names)
+    names = as_names([name for name in input_index.content if name not in known])
+    return names, input_index.take(names)
 
 
 def as_texts_or_files(folder: Path, values: list[str], frames: int = _FRAMES) -> Inputs:
@@ -141,7 +141,7 @@ def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     return {name: file.parent.name for name, file in found.content.items()}
 
 
-def class_folders(path: str | Path) -> tuple[Stock, dict[str, str]]:
+def class_folders(path: str | Path) -> tuple[InputIndex, dict[str, str]]:
     """Return the images of a folder with a folder for each class, and item → that folder.
 
     Items are named by the numbers at the ends of their names where that tells them apart, as
@@ -149,14 +149,16 @@ def class_folders(path: str | Path) -> tuple[Stock, dict[str, str]]:
     """
     folder = Path(path)
     files = {file.relative_to(folder).as_posix(): file for file in input_files(folder)}
-    numbers = {_number(place): file for place, file in files.items()}
+    numbers = {_number(position): file for position, file in files.items()}
     if len(numbers) < len(files) or not all(name.isdigit() for name in numbers):
         numbers = files
     for file in files.values():
         if file.parent == folder:
             raise DataError(f"{file}: lies in no folder of a class")
-    stock = Stock(str(folder), numbers, partial(_seen, frames=_FRAMES), "no image for item")
-    return stock, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
+    input_index = InputIndex(
+        str(folder), numbers, partial(_seen, frames=_FRAMES), "no image for item"
+    )
+    return input_index, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
 
 
 def input_files(folder: Path) -> list[Path]:
@@ -170,7 +172,7 @@ def input_files(folder: Path) -> list[Path]:
     return found
 
 
-def _named(folder: Path, items: Names, frames: int) -> Stock:
+def _named(folder: Path, items: Names, frames: int) -> InputIndex:
     """Return item → image or video, by the first way of naming that knows most items."""
     files = input_files(folder)
     best: dict[str, Path] = {}
@@ -188,7 +190,7 @@ def _named(folder: Path, items: Names, frames: int) -> Stock:
         if count > most:
             best, most = known, count
     lost = f"not exactly one {'image' if _ends(files[0], _ENDINGS) else 'video'} for item"
-    return Stock(str(folder), best, partial(_seen, frames=frames), lost)
+    return InputIndex(str(folder), best, partial(_seen, frames=frames), lost)
 
 
 def _seen(files: list[Path], frames: int) -> Inputs:
@@ -227,7 +229,7 @@ _WAYS: tuple[Callable[[str], str], ...] = (
 )
 
 
-def _rows(path: Path, items: Names, column: str | None) -> Stock:
+def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     """Return rows of an array: by an array of names, by their numbers, or in order."""
     try:
         stored = np.load(path, allow_pickle=False)
@@ -245,7 +247,7 @@ def _rows(path: Path, items: Names, column: str | None) -> Stock:
     else:
         told = _told(path, len(values), items.tolist())
     rows = {name: row for row, name in enumerate(told)}
-    return Stock(str(path), rows, lambda which: as_inputs(values[which]), "no row for item")
+    return InputIndex(str(path), rows, lambda which: as_inputs(values[which]), "no row for item")
 
 
 def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
@@ -261,7 +263,7 @@ def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
     )
 
 
-def _table(path: Path, column: str | None, frames: int) -> Stock:
+def _table(path: Path, column: str | None, frames: int) -> InputIndex:
     from ..readers.columns import NEEDED, find_columns, plain_name
     from ..readers.sources import open_source
     from ..readers.tables import column_names, read_columns
@@ -289,8 +291,8 @@ def _table(path: Path, column: str | None, frames: int) -> Stock:
     )
     lost = "no row for item"
     if _are_files(list(known.values())):
-        return Stock(str(path), known, partial(_beside, path.parent, frames), lost)
-    return Stock(str(path), known, lambda texts: Texts(tuple(texts)), lost)
+        return InputIndex(str(path), known, partial(_beside, path.parent, frames), lost)
+    return InputIndex(str(path), known, lambda texts: Texts(tuple(texts)), lost)
 
 
 def _beside(folder: Path, frames: int, names: list[str]) -> Inputs:

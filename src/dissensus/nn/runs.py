@@ -26,7 +26,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._files import replacing
+from .._files import atomic_file
 from ..errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Run:
     def writing(self, file: str) -> Iterator[Path]:
         """Yield a place to write to; it takes its name if this run still owns the folder."""
         assert self.folder is not None
-        with replacing(self.folder / file) as draft:
+        with atomic_file(self.folder / file) as draft:
             yield draft
             self.check()
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import DataError
-from ._loop import History, Loop, Tell
+from ._loop import History, Loop, Progress
 from .batches import Batches, Examples, Known
 from .devices import devices_for, seeded
 from .early_stopping import choice_of
@@ -34,7 +34,7 @@ def train(
     valid: Batches | Known | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
-    progress: Tell | None = None,
+    progress: Progress | None = None,
     about: str = "",
 ) -> History:
     """Train a learner and leave it with the weights of its best epoch.

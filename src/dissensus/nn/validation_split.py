@@ -17,13 +17,13 @@ __all__ = ["hold_out"]
 
 def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
     """Return examples to learn from and examples held out; items keep their codes in both."""
-    said = examples.said
-    labelled = np.flatnonzero(said.labels_per_item)
+    annotations = examples.annotations
+    labelled = np.flatnonzero(annotations.labels_per_item)
     chosen = np.random.default_rng([seed, 0x5E1D]).permutation(labelled)
     chosen = chosen[: round(share * len(labelled))]
-    held = np.zeros(said.n_items, dtype=bool)
+    held = np.zeros(annotations.n_items, dtype=bool)
     held[chosen] = True
-    of = held[said.item]
-    return replace(examples, said=said.keep(~of)), replace(
-        examples, said=said.keep(of), augment=None
+    of = held[annotations.item]
+    return replace(examples, annotations=annotations.keep(~of)), replace(
+        examples, annotations=annotations.keep(of), augment=None
     )

@@ -75,7 +75,7 @@ def frames_of(path: Path, count: int, size: int) -> Tensor:
             if not file.streams.video:
                 raise DataError(f"{path}: no pictures in it, only sound")
             total = file.streams.video[0].frames or _count(path)
-            wanted = [int((place + 0.5) * total / count) for place in range(count)]
+            wanted = [int((position + 0.5) * total / count) for position in range(count)]
             kept: dict[int, Any] = {}
             last = None
             for number, frame in enumerate(file.decode(video=0)):

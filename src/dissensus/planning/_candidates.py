@@ -39,8 +39,8 @@ class Pairs(NamedTuple):
         keys = np.sort(pair_keys(self.item, self.annotator, n_annotators))
         keys = keys[np.diff(keys, prepend=-1) > 0]
         if len(known):
-            place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-            keys = keys[known[place] != keys]
+            position = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+            keys = keys[known[position] != keys]
         return Pairs(keys // n_annotators, keys % n_annotators)
 
 
@@ -81,9 +81,9 @@ def best_pairs(
     """Return for every item those whose answers tell most for their cost, and a few at random."""
     if len(free) <= _FEW:
         return random_pairs(items, free, rng)
-    group, belief, size = _alike(hopes.posterior[items])
-    panel = _panel(belief, size, free, voices, cost)
-    told = information_table(belief, voices.matrix[panel], voices.noise[panel])
+    group, posterior, size = _alike(hopes.posterior[items])
+    panel = _panel(posterior, size, free, voices, cost)
+    told = information_table(posterior, voices.matrix[panel], voices.noise[panel])
     told = told / cost[panel] * (1 + 1e-6 * rng.random(told.shape))
     width = min(len(panel), _MOST, width + int(seen[items].max(initial=0)))
     best = np.argpartition(-told, width - 1, axis=1)[:, :width]  # (group, candidate)
@@ -111,13 +111,13 @@ def _alike(posterior: Floats) -> tuple[Integers, Floats, Integers]:
 
 
 def _panel(
-    belief: Floats, size: Integers, free: Integers, voices: Voices, cost: Floats
+    posterior: Floats, size: Integers, free: Integers, voices: Voices, cost: Floats
 ) -> Integers:
     """Return the annotators to judge: all, or of very many those who are best in large groups."""
     if len(free) <= _PANEL:
         return free
     largest = np.argsort(-size, kind="stable")[:_GROUPS]
-    told = information_table(belief[largest], voices.matrix[free], voices.noise[free])
+    told = information_table(posterior[largest], voices.matrix[free], voices.noise[free])
     told /= cost[free]
     standing = (told / np.maximum(told.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
     return free[np.argsort(-standing, kind="stable")[:_PANEL]]

@@ -20,7 +20,7 @@ from ._candidates import Pairs, best_pairs, listed_pairs, random_pairs, width_fo
 from ._lookahead import Hopes
 from ._posterior_state import Outlook, pair_keys
 
-__all__ = ["Chosen", "Terms", "choose"]
+__all__ = ["Selection", "Terms", "choose"]
 
 _TRIES = 3
 _SPARE = 4  # items to look at for every label that can be paid
@@ -40,7 +40,7 @@ class Terms:
     turns: int = 8  # in which the budget is spent where an item may get several labels
 
 
-class Chosen(NamedTuple):
+class Selection(NamedTuple):
     """Labels to ask for, in the order in which they were chosen."""
 
     item: Integers
@@ -50,14 +50,14 @@ class Chosen(NamedTuple):
     after: Floats  # the same once the answer has come
 
 
-def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Generator) -> Chosen:
+def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Generator) -> Selection:
     """Return what to ask for."""
     hopes = Hopes(outlook.posterior)
     mean = mean_voices(outlook)
     room, left = terms.room.copy(), terms.budget
     trusted = policy.trusted(outlook) if isinstance(policy, PairPolicy) else np.inf
     given = np.zeros(len(room), dtype=np.int64)  # (annotator): labels in this plan
-    planned, turns = np.empty(0, dtype=np.int64), list[Chosen]()
+    planned, turns = np.empty(0, dtype=np.int64), list[Selection]()
     misses = 0
     count, most = 0, terms.most if terms.most is not None else np.iinfo(np.int64).max
     cheapest = float(terms.cost[room > 0].min(initial=np.inf))
@@ -75,7 +75,7 @@ def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Genera
         if spend < terms.cost[free].min():
             spend = left
         pairs = _look(outlook, policy, terms, hopes, free, now, spend, rng)
-        pairs = pairs.unknown(planned, outlook.said.n_annotators)
+        pairs = pairs.unknown(planned, outlook.annotations.n_annotators)
         worth = _worth(outlook, policy, hopes, pairs, rng)
         if isinstance(policy, PairPolicy):
             worth = worth / terms.cost[pairs.annotator]
@@ -90,7 +90,7 @@ def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Genera
             continue
         item, annotator = pairs.item[taken], pairs.annotator[taken]
         turns.append(
-            Chosen(
+            Selection(
                 item,
                 annotator,
                 hopes.information(item, annotator, mean),
@@ -103,7 +103,7 @@ def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Genera
         np.add.at(given, annotator, 1)
         left -= float(terms.cost[annotator].sum())
         count += len(taken)
-        planned = np.union1d(planned, pair_keys(item, annotator, outlook.said.n_annotators))
+        planned = np.union1d(planned, pair_keys(item, annotator, outlook.annotations.n_annotators))
     return _joined(turns)
 
 
@@ -118,8 +118,8 @@ def _look(
     rng: np.random.Generator,
 ) -> Pairs:
     """Return pairs that are worth a look and may be asked."""
-    n_annotators = outlook.said.n_annotators
-    seen = outlook.said.labels_per_item + hopes.waiting
+    n_annotators = outlook.annotations.n_annotators
+    seen = outlook.annotations.labels_per_item + hopes.waiting
     wanting = np.ones(len(seen), dtype=bool)
     if terms.per_item is not None:
         wanting = hopes.waiting < terms.per_item
@@ -172,11 +172,11 @@ def _take(
     price, space, served = cost.tolist(), room.tolist(), set[int]()
     taken, full, crowd = list[int](), 0, len(set(annotators))
     cheapest = float(cost[room > 0].min(initial=np.inf))
-    for place, (item, annotator) in enumerate(zip(items, annotators, strict=True)):
+    for position, (item, annotator) in enumerate(zip(items, annotators, strict=True)):
         if item in served or price[annotator] > spend + 1e-9:
             continue
         if space[annotator]:
-            taken.append(place)
+            taken.append(position)
             served.add(item)
             space[annotator] -= 1
             spend -= price[annotator]
@@ -186,10 +186,10 @@ def _take(
     return order[np.array(taken, dtype=np.int64)]
 
 
-def _joined(turns: list[Chosen]) -> Chosen:
+def _joined(turns: list[Selection]) -> Selection:
     none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
-    every = [Chosen(none, none, nothing, nothing, nothing), *turns]
-    return Chosen(
+    every = [Selection(none, none, nothing, nothing, nothing), *turns]
+    return Selection(
         np.concatenate([one.item for one in every]),
         np.concatenate([one.annotator for one in every]),
         np.concatenate([one.gain for one in every]),

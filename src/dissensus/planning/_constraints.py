@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._names import as_names, text
-from .._relation import Array, Floats, Integers, Relation, few, places, union
+from .._relation import Array, Floats, Integers, Relation, abbreviate, indices_of, union
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..result import Aggregation
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def check_options(
-    said: Annotations,
+    annotations: Annotations,
     budget: float,
     per_item: int | None,
     batch: int | None,
@@ -34,8 +34,10 @@ def check_options(
     draws: int,
 ) -> None:
     """Refuse numbers that mean nothing."""
-    if said.n_classes < 2:
-        raise DataError(f"{said.n_classes} classes leave nothing to ask; declare all there are")
+    if annotations.n_classes < 2:
+        raise DataError(
+            f"{annotations.n_classes} classes leave nothing to ask; declare all there are"
+        )
     if not (np.isfinite(budget) and budget > 0):
         raise OptionError(f"budget = {budget}, but it must be above 0")
     for name, value in (("per_item", per_item), ("batch", batch)):
@@ -47,54 +49,56 @@ def check_options(
         raise OptionError(f"draws = {draws}, but it must be at least 0")
 
 
-def check_same(said: Annotations, result: Aggregation) -> None:
+def check_same(annotations: Annotations, result: Aggregation) -> None:
     """Refuse a result that speaks of others."""
     for what in ("items", "annotators", "classes"):
-        if not np.array_equal(getattr(said, what), getattr(result.said, what)):
+        if not np.array_equal(getattr(annotations, what), getattr(result.annotations, what)):
             raise DataError(f"the result has other {what} than the annotations; fit them anew")
 
 
 def with_new(
-    said: Annotations, result: Aggregation | None, annotators: Iterable[Any]
+    annotations: Annotations, result: Aggregation | None, annotators: Iterable[Any]
 ) -> tuple[Annotations, Aggregation | None, npt.NDArray[np.bool_]]:
     """Return annotations that declare these annotators, and who of all may be asked."""
     names = as_names(annotators)
     if len(names) == 0:
         raise OptionError("annotators are given, but none; name who may be asked")
-    if (places(names, said.annotators) < 0).any():
-        everybody = union(said.annotators, names)
-        said = Annotations.from_codes(
-            said.item,
-            places(said.annotators, everybody)[said.annotator],
-            said.label,
-            items=said.items,
+    if (indices_of(names, annotations.annotators) < 0).any():
+        everybody = union(annotations.annotators, names)
+        annotations = Annotations.from_codes(
+            annotations.item,
+            indices_of(annotations.annotators, everybody)[annotations.annotator],
+            annotations.label,
+            items=annotations.items,
             annotators=everybody,
-            classes=said.classes,
+            classes=annotations.classes,
         )
-        result = result.predict(said) if result is not None else None
-    return said, result, places(said.annotators, names) >= 0
+        result = result.predict(annotations) if result is not None else None
+    return annotations, result, indices_of(annotations.annotators, names) >= 0
 
 
 def amounts_of(
-    given: float | Mapping[Any, float] | None, said: Annotations, what: str, default: float
+    given: float | Mapping[Any, float] | None, annotations: Annotations, what: str, default: float
 ) -> Floats:
     """Return a number for every annotator."""
     if given is None:
-        return np.full(said.n_annotators, float(default))
+        return np.full(annotations.n_annotators, float(default))
     if isinstance(given, Mapping):
         told = {text(name): float(value) for name, value in given.items()}
-        unknown = [name for name in told if name not in set(said.annotators.tolist())]
+        unknown = [name for name in told if name not in set(annotations.annotators.tolist())]
         if unknown:
             raise DataError(
                 f"a {what} for {unknown[0]!r}, who is not among the annotators "
-                f"{few(said.annotators)}"
+                f"{abbreviate(annotations.annotators)}"
             )
-        missing = [name for name in said.annotators.tolist() if name not in told]
+        missing = [name for name in annotations.annotators.tolist() if name not in told]
         if missing and what == "cost":
             raise DataError(f"no cost for annotator {missing[0]!r}; {len(missing)} without in all")
-        amounts = np.array([told.get(name, default) for name in said.annotators.tolist()], float)
+        amounts = np.array(
+            [told.get(name, default) for name in annotations.annotators.tolist()], float
+        )
     else:
-        amounts = np.full(said.n_annotators, float(given))
+        amounts = np.full(annotations.n_annotators, float(given))
     least = 0 if what == "limit" else np.nextafter(0, 1)
     wrong = np.flatnonzero(~(np.isfinite(amounts) & (amounts >= least)))
     if len(wrong):
@@ -103,20 +107,20 @@ def amounts_of(
     return amounts
 
 
-def beliefs_of(probabilities: npt.ArrayLike, said: Annotations) -> Floats:
+def beliefs_of(probabilities: npt.ArrayLike, annotations: Annotations) -> Floats:
     """Return what a classifier says: (item, class)."""
-    belief = np.asarray(probabilities, dtype=float)
-    if belief.shape != (said.n_items, said.n_classes):
+    posterior = np.asarray(probabilities, dtype=float)
+    if posterior.shape != (annotations.n_items, annotations.n_classes):
         raise DataError(
-            f"probabilities are (item, class), here {(said.n_items, said.n_classes)}, "
-            f"but these are {belief.shape}"
+            f"probabilities are (item, class), here {(annotations.n_items, annotations.n_classes)}, "
+            f"but these are {posterior.shape}"
         )
-    return belief
+    return posterior
 
 
-def keys_of(available: Relation, said: Annotations) -> Integers:
+def keys_of(available: Relation, annotations: Annotations) -> Integers:
     """Return the pairs that can be asked, as keys in ascending order."""
-    item: Array = places(available.items, said.items)[available.item]
-    annotator: Array = places(available.annotators, said.annotators)[available.annotator]
+    item: Array = indices_of(available.items, annotations.items)[available.item]
+    annotator: Array = indices_of(available.annotators, annotations.annotators)[available.annotator]
     known = (item >= 0) & (annotator >= 0)
-    return np.unique(pair_keys(item[known], annotator[known], said.n_annotators))
+    return np.unique(pair_keys(item[known], annotator[known], annotations.n_annotators))

@@ -1,6 +1,6 @@
 """What an answer tells: about the truth of an item, and about who gave it. In nats.
 
-An item is of class t with probability `belief[t]`; somebody who sees class t says g with
+An item is of class t with probability `posterior[t]`; somebody who sees class t says g with
 probability `matrix[t, g]`. What their answer tells about the truth is
 
     information = entropy of (belief @ matrix) - belief @ noise
@@ -50,7 +50,7 @@ def expected_entropy(counts: Floats) -> Floats:
     return psi(total + 1) - (counts / total[..., None] * psi(counts + 1)).sum(axis=-1)
 
 
-def information(belief: Floats, matrix: Floats, noise: Floats) -> Floats:
+def information(posterior: Floats, matrix: Floats, noise: Floats) -> Floats:
     """Return what every answer tells: (answer).
 
     Of each answer are given the belief (answer, class), what its annotator makes of every class
@@ -60,27 +60,27 @@ def information(belief: Floats, matrix: Floats, noise: Floats) -> Floats:
     >>> information(np.array([[0.5, 0.5]]), sure, entropy(sure)).round(4).tolist()
     [0.6931]
     """
-    says = np.einsum("...t,...tg->...g", belief, matrix)
-    return np.maximum(entropy(says) - np.einsum("...t,...t->...", belief, noise), 0.0)
+    says = np.einsum("...t,...tg->...g", posterior, matrix)
+    return np.maximum(entropy(says) - np.einsum("...t,...t->...", posterior, noise), 0.0)
 
 
-def information_table(belief: Floats, matrix: Floats, noise: Floats) -> Floats:
+def information_table(posterior: Floats, matrix: Floats, noise: Floats) -> Floats:
     """Return what answers of all annotators tell under every belief: (belief, annotator)."""
     n_annotators, n_classes, _ = matrix.shape
     wide = matrix.swapaxes(0, 1).reshape(n_classes, -1)  # (true, annotator and given)
-    out = np.empty((len(belief), n_annotators))
+    out = np.empty((len(posterior), n_annotators))
     step = max(1, _PIECE // max(wide.shape[1], 1))
-    for first in range(0, len(belief), step):
-        some = belief[first : first + step]
+    for first in range(0, len(posterior), step):
+        some = posterior[first : first + step]
         says = (some @ wide).reshape(len(some), n_annotators, n_classes)
         out[first : first + step] = entropy(says) - some @ noise.T
     return np.maximum(out, 0.0)
 
 
-def expected_accuracy(belief: Floats, matrix: Floats) -> Floats:
+def expected_accuracy(posterior: Floats, matrix: Floats) -> Floats:
     """Return the probability that the best class after an answer is the true one: (answer).
 
     >>> expected_accuracy(np.array([[0.5, 0.5]]), np.array([[[0.8, 0.2], [0.2, 0.8]]])).tolist()
     [0.8]
     """
-    return (belief[..., :, None] * matrix).max(axis=-2).sum(axis=-1)
+    return (posterior[..., :, None] * matrix).max(axis=-2).sum(axis=-1)

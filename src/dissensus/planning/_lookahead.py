@@ -34,24 +34,26 @@ class Hopes:
         self.doubt = entropy(posterior)  # (item): what entropy is expected
         self.row = np.full(n_items, -1)  # (item): where its possible beliefs stand
         self.weight = np.empty((0, _BRANCHES))  # (row, branch)
-        self.belief = np.empty((0, _BRANCHES, n_classes))  # (row, branch, class)
+        self.branch = np.empty((0, _BRANCHES, n_classes))  # (row, branch, class)
 
     def information(self, item: Integers, annotator: Integers, voices: Voices) -> Floats:
         """Return what answers are expected to tell: (pair)."""
 
-        def told(belief: Floats, who: Integers) -> Floats:
-            return information(belief, voices.matrix[who][:, None], voices.noise[who][:, None])
+        def told(posterior: Floats, who: Integers) -> Floats:
+            return information(posterior, voices.matrix[who][:, None], voices.noise[who][:, None])
 
         return self._mean(item, annotator, told)
 
     def accuracy(self, item: Integers) -> Floats:
         """Return the expected probability that the best class is the true one: (pair)."""
-        return self._mean(item, item, lambda belief, _: belief.max(axis=-1))
+        return self._mean(item, item, lambda posterior, _: posterior.max(axis=-1))
 
     def accuracy_after(self, item: Integers, annotator: Integers, matrix: Floats) -> Floats:
         """Return the same after one more answer: (pair)."""
         return self._mean(
-            item, annotator, lambda belief, who: expected_accuracy(belief, matrix[who][:, None])
+            item,
+            annotator,
+            lambda posterior, who: expected_accuracy(posterior, matrix[who][:, None]),
         )
 
     def ask(self, item: Integers, annotator: Integers, matrix: Floats) -> None:
@@ -63,24 +65,24 @@ class Hopes:
         first[:, 0] = 1.0
         same = np.repeat(self.posterior[new][:, None], _BRANCHES, axis=1)
         self.weight = np.concatenate([self.weight, first])
-        self.belief = np.concatenate([self.belief, same])
+        self.branch = np.concatenate([self.branch, same])
         n_classes = self.posterior.shape[1]
         step = max(1, _PIECE // (_BRANCHES * n_classes**2))
         for start in range(0, len(item), step):
             rows = self.row[item[start : start + step]]
             self._branch(rows, matrix[annotator[start : start + step]])
-            doubt = (self.weight[rows] * entropy(self.belief[rows])).sum(axis=1)
+            doubt = (self.weight[rows] * entropy(self.branch[rows])).sum(axis=1)
             self.doubt[item[start : start + step]] = doubt
 
     def _branch(self, rows: Integers, matrix: Floats) -> None:
         # (row, branch, given class, true class), then branches and given classes as one axis
-        joint = self.belief[rows][:, :, None] * matrix.swapaxes(1, 2)[:, None]
+        joint = self.branch[rows][:, :, None] * matrix.swapaxes(1, 2)[:, None]
         joint = joint.reshape(len(rows), -1, matrix.shape[1])
         chance = joint.sum(axis=2)
         chance *= np.repeat(self.weight[rows], matrix.shape[2], axis=1)
         kept = np.argsort(-chance, axis=1)[:, :_BRANCHES]
         self.weight[rows] = share(np.take_along_axis(chance, kept, axis=1))
-        self.belief[rows] = share(np.take_along_axis(joint, kept[:, :, None], axis=1))
+        self.branch[rows] = share(np.take_along_axis(joint, kept[:, :, None], axis=1))
 
     def _mean(self, item: Integers, annotator: Integers, of: _Of) -> Floats:
         """Return the mean of something over the possible beliefs about items, pair by pair."""
@@ -95,8 +97,8 @@ class Hopes:
                 now = some[start : start + step]
                 if count:
                     rows = self.row[item[now]]
-                    belief, weight = self.belief[rows, :width], self.weight[rows, :width]
-                    out[now] = (weight * of(belief, annotator[now])).sum(axis=1)
+                    posterior, weight = self.branch[rows, :width], self.weight[rows, :width]
+                    out[now] = (weight * of(posterior, annotator[now])).sum(axis=1)
                 else:
                     out[now] = of(self.posterior[item[now]][:, None], annotator[now])[:, 0]
         return out

@@ -45,7 +45,7 @@ _TINY = 1e-12
 class Outlook:
     """What is believed before more is asked."""
 
-    said: Annotations
+    annotations: Annotations
     posterior: Floats  # (item, class)
     counts: Floats  # (annotator, true class, given class): of Dirichlets
     probabilities: Floats | None = None  # (item, class): what a classifier says
@@ -58,7 +58,9 @@ class Outlook:
     @cached_property
     def asked(self) -> Integers:
         """Pairs that are known already, in ascending order: item * n_annotators + annotator."""
-        return pair_keys(self.said.item, self.said.annotator, self.said.n_annotators)
+        return pair_keys(
+            self.annotations.item, self.annotations.annotator, self.annotations.n_annotators
+        )
 
     def accuracy(self) -> float:
         """Return the share of items whose best class is expected to be the true one."""
@@ -68,28 +70,28 @@ class Outlook:
         """Return the same about some of the items."""
         return replace(
             self,
-            said=self.said.take(items),
+            annotations=self.annotations.take(items),
             posterior=self.posterior[items],
             probabilities=None if self.probabilities is None else self.probabilities[items],
         )
 
 
-def fit(said: Annotations, seed: int = 0) -> Aggregation:
+def fit(annotations: Annotations, seed: int = 0) -> Aggregation:
     """Return a fit that also holds with one or two labels per item."""
-    votes = said.votes()
+    votes = annotations.votes()
     spread = share(votes.sum(axis=0))
-    return aggregate(said, METHOD, start=share(votes + spread), seed=seed)
+    return aggregate(annotations, METHOD, start=share(votes + spread), seed=seed)
 
 
 def outlook(
-    said: Annotations,
+    annotations: Annotations,
     result: Aggregation | None = None,
     probabilities: Floats | None = None,
     seed: int = 0,
 ) -> Outlook:
     """Return what a result lets one expect of items and annotators."""
-    found = fit(said, seed) if result is None else result
-    return Outlook(said, np.asarray(found.posterior), _evidence(found), probabilities)
+    found = fit(annotations, seed) if result is None else result
+    return Outlook(annotations, np.asarray(found.posterior), _evidence(found), probabilities)
 
 
 def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:
@@ -99,20 +101,22 @@ def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:
 
 def _evidence(result: Aggregation) -> Floats:
     """Return counts of what annotators make of every class, nobody judged by their own label."""
-    said = result.said
-    n_classes = said.n_classes
+    annotations = result.annotations
+    n_classes = annotations.n_classes
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
         confusion = counted(result)
-    says = confusion[said.annotator, :, said.label]  # (annotation, true class)
-    log = np.log(np.maximum(result.posterior[said.item], _TINY)) - np.log(np.maximum(says, _TINY))
+    says = confusion[annotations.annotator, :, annotations.label]  # (annotation, true class)
+    log = np.log(np.maximum(result.posterior[annotations.item], _TINY)) - np.log(
+        np.maximum(says, _TINY)
+    )
     log -= log.max(axis=1, keepdims=True, initial=-np.inf)
     without = share(np.exp(log))
     without *= (1 - entropy(without) / max(np.log(n_classes), _TINY))[:, None]
-    cell = said.annotator * np.int64(n_classes) + said.label
-    size = said.n_annotators * n_classes
+    cell = annotations.annotator * np.int64(n_classes) + annotations.label
+    size = annotations.n_annotators * n_classes
     given = np.stack([np.bincount(cell, column, minlength=size) for column in without.T], axis=1)
-    counts = given.reshape(said.n_annotators, n_classes, n_classes).swapaxes(1, 2)
+    counts = given.reshape(annotations.n_annotators, n_classes, n_classes).swapaxes(1, 2)
     usual = trust(1, _ACCURACY, n_classes).T
     crowd = share(counts.sum(axis=0) + usual)
     return counts + _STRENGTH * (usual + crowd) / 2

@@ -32,4 +32,4 @@ class ActiveLab(ItemPolicy):
         from ..identification.activelab import activelab
 
         assert outlook.probabilities is not None  # `plan` sees to it
-        return (1 - activelab(outlook.said, outlook.probabilities)) * np.power(0.5, waiting)
+        return (1 - activelab(outlook.annotations, outlook.probabilities)) * np.power(0.5, waiting)

@@ -66,12 +66,12 @@ class Gap:
 
 def gap_on(outlook: Outlook, gold: Integers) -> Gap:
     """Return the gap on known items, by their class or -1; nothing is learned from them."""
-    known = np.flatnonzero((gold >= 0) & (outlook.said.labels_per_item > 0))
+    known = np.flatnonzero((gold >= 0) & (outlook.annotations.labels_per_item > 0))
     if len(known) == 0:
         raise DataError("gold is given, but for no item that has labels")
-    belief = outlook.posterior[known]
-    hit = _hits(belief, gold[known])
-    excess = belief.max(axis=1) - hit
+    posterior = outlook.posterior[known]
+    hit = _hits(posterior, gold[known])
+    excess = posterior.max(axis=1) - hit
     # Of very few, or of items that are all right, the spread says too little: one more miss.
     spread = np.append(excess, 1.0).std()
     return Gap(len(known), float(hit.mean()), float(excess.mean()), spread / np.sqrt(len(known)))
@@ -142,11 +142,11 @@ def foresee(
     progress: Callable[[int, int], None] | None = None,
 ) -> Curve:
     """Return the expected accuracy after shares of the budget, each bought by the policy."""
-    tell = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _done, _total: None)
     seen = []
     for draw in range(draws):
         seen.append(_future(outlook, policy, terms, stages, np.random.default_rng([seed, draw])))
-        tell(draw + 1, draws)
+        progress(draw + 1, draws)
     labels, cost, right = np.array(seen).transpose(2, 1, 0)  # (stage, draw) each
     right += outlook.accuracy() - right[0].mean()  # the mean at the start is known
     right = np.minimum(right, 1.0)
@@ -173,7 +173,7 @@ def _future(
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
     """Return labels, cost and accuracy at the start and after every stage, of one future."""
-    n_items = outlook.said.n_items
+    n_items = outlook.annotations.n_items
     scale = 1.0
     if n_items > _SAMPLE:
         some = np.sort(rng.choice(n_items, _SAMPLE, replace=False))
@@ -198,19 +198,19 @@ def _future(
 
 def _heard(outlook: Outlook, item: Integers, annotator: Integers, label: Integers) -> Outlook:
     """Return what is believed once answers have come."""
-    said = outlook.said
+    annotations = outlook.annotations
     log = np.log(np.maximum(outlook.posterior, _TINY))
     np.add.at(log, item, np.log(outlook.confusion[annotator, :, label]))
     log -= log.max(axis=1, keepdims=True)
-    more = said.from_codes(
-        np.concatenate([said.item, item]),
-        np.concatenate([said.annotator, annotator]),
-        np.concatenate([said.label, label]),
-        items=said.items,
-        annotators=said.annotators,
-        classes=said.classes,
+    more = annotations.from_codes(
+        np.concatenate([annotations.item, item]),
+        np.concatenate([annotations.annotator, annotator]),
+        np.concatenate([annotations.label, label]),
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
-    return replace(outlook, said=more, posterior=share(np.exp(log)))
+    return replace(outlook, annotations=more, posterior=share(np.exp(log)))
 
 
 def _right(outlook: Outlook, truth: Integers) -> float:
@@ -218,9 +218,9 @@ def _right(outlook: Outlook, truth: Integers) -> float:
     return float(_hits(outlook.posterior, truth).mean())
 
 
-def _hits(belief: Floats, truth: Integers) -> Floats:
+def _hits(posterior: Floats, truth: Integers) -> Floats:
     """Return how surely the best class is the true one: 1, 0, or a part where classes tie."""
-    top = belief >= belief.max(axis=1, keepdims=True) - 1e-12
+    top = posterior >= posterior.max(axis=1, keepdims=True) - 1e-12
     return top[np.arange(len(truth)), truth] / top.sum(axis=1)
 
 
@@ -228,12 +228,12 @@ def _scaled(terms: Terms, some: Integers, scale: float, outlook: Outlook) -> Ter
     """Return terms for some of the items that are as tight as those for all."""
     keys = terms.open_pairs
     if keys is not None:
-        n_annotators = outlook.said.n_annotators
+        n_annotators = outlook.annotations.n_annotators
         item, annotator = keys // n_annotators, keys % n_annotators
-        place = np.full(outlook.said.n_items, -1)
-        place[some] = np.arange(len(some))
-        kept = place[item] >= 0
-        keys = np.sort(pair_keys(place[item[kept]], annotator[kept], n_annotators))
+        position = np.full(outlook.annotations.n_items, -1)
+        position[some] = np.arange(len(some))
+        kept = position[item] >= 0
+        keys = np.sort(pair_keys(position[item[kept]], annotator[kept], n_annotators))
     room = np.ceil(terms.room / scale).astype(np.int64)
     return replace(terms, budget=terms.budget / scale, room=room, open_pairs=keys)
 

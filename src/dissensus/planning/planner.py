@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
 from ._base import Policy
-from ._choose import Chosen, Terms, choose
+from ._choose import Selection, Terms, choose
 from ._constraints import amounts_of, beliefs_of, check_options, check_same, keys_of, with_new
 from ._posterior_state import outlook
 from .curve import Curve, Gap, Point, foresee, gap_on, mean_cost
@@ -33,7 +33,7 @@ class Plan:
     ----------
     policy
         The policy with its settings, as the registry writes it.
-    said
+    annotations
         The annotations so far, with everybody who may be asked.
     item, annotator
         Codes of the pairs to ask, the worthiest first.
@@ -62,7 +62,7 @@ class Plan:
     """
 
     policy: str
-    said: Annotations
+    annotations: Annotations
     item: Integers
     annotator: Integers
     gain: Floats
@@ -88,8 +88,8 @@ class Plan:
     def table(self) -> Table:
         """The plan as columns, ready to be written."""
         return {
-            "item": self.said.items[self.item],
-            "annotator": self.said.annotators[self.annotator],
+            "item": self.annotations.items[self.item],
+            "annotator": self.annotations.annotators[self.annotator],
             "gain": self.gain,
             "gain_per_cost": self.gain / self.cost,
             "cost": self.cost,
@@ -117,7 +117,7 @@ class Plan:
 
 
 def plan(
-    said: Annotations,
+    annotations: Annotations,
     result: Aggregation | None = None,
     *,
     budget: float,
@@ -142,7 +142,7 @@ def plan(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations so far; items without labels may be declared.
     result
         A fit of them; by default five rounds of `hierarchical`, which hold with few labels, too.
@@ -183,32 +183,34 @@ def plan(
 
     Examples
     --------
-    >>> said = Annotations.from_columns("aaabb", "xyzxy", "00001", items="abc")
-    >>> found = plan(said, budget=2, per_item=1, draws=0)
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", "00001", items="abc")
+    >>> found = plan(annotations, budget=2, per_item=1, draws=0)
     >>> found.table["item"].tolist()
     ['c', 'b']
     """
     chosen = policies.create(policy) if isinstance(policy, str) else policy
-    check_options(said, budget, per_item, batch, target, draws)
+    check_options(annotations, budget, per_item, batch, target, draws)
     if annotators is not None:
-        said, result, asked = with_new(said, result, annotators)
+        annotations, result, asked = with_new(annotations, result, annotators)
     else:
-        asked = np.ones(said.n_annotators, dtype=bool)
+        asked = np.ones(annotations.n_annotators, dtype=bool)
     if chosen.needs_probabilities and probabilities is None:
         raise OptionError(f"{policies.describe(chosen)} needs the probabilities of a classifier")
     if result is not None:
-        check_same(said, result)
-    belief = None if probabilities is None else beliefs_of(probabilities, said)
-    view = outlook(said, result, belief, seed)
-    price = amounts_of(cost, said, "cost", 1.0)
-    room = np.where(asked, amounts_of(limit, said, "limit", said.n_items).astype(np.int64), 0)
-    keys = None if available is None else keys_of(available, said)
+        check_same(annotations, result)
+    posterior = None if probabilities is None else beliefs_of(probabilities, annotations)
+    view = outlook(annotations, result, posterior, seed)
+    price = amounts_of(cost, annotations, "cost", 1.0)
+    room = np.where(
+        asked, amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64), 0
+    )
+    keys = None if available is None else keys_of(available, annotations)
     terms = Terms(float(budget), price, room, per_item, batch, keys)
     found = choose(view, chosen, terms, np.random.default_rng(seed))
     curve = None
     if draws:
         curve = foresee(view, chosen, terms, draws=draws, seed=seed, progress=progress)
-    codes = gold_codes(said, gold)
+    codes = gold_codes(annotations, gold)
     gap = None if codes is None else gap_on(view, codes)
     now = view.accuracy()
     if gap is not None:
@@ -220,14 +222,14 @@ def plan(
     reached = curve.reaching(target) if curve is not None and target is not None else None
     return Plan(
         policies.describe(chosen),
-        said,
+        annotations,
         found.item,
         found.annotator,
         found.gain,
         price[found.annotator],
         found.before,
         found.after,
-        (now, min(now + _lift(found, said.n_items), 1.0)),
+        (now, min(now + _lift(found, annotations.n_items), 1.0)),
         curve,
         gap,
         target,
@@ -254,6 +256,6 @@ def _verdict(
     return False, f"Go on: {now:.1%} of the labels are right {word}, not yet {target:.1%}."
 
 
-def _lift(found: Chosen, n_items: int) -> float:
+def _lift(found: Selection, n_items: int) -> float:
     """Return how much the plan adds to the share of items whose label is right."""
     return float((found.after - found.before).sum() / max(n_items, 1))

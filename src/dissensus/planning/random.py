@@ -30,4 +30,4 @@ class Random(ItemPolicy):
     def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
         if not self.balanced:
             return 0.0 * doubt
-        return -(outlook.said.labels_per_item + waiting).astype(float)
+        return -(outlook.annotations.labels_per_item + waiting).astype(float)

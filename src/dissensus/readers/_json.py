@@ -101,18 +101,18 @@ def _without_nan(body: bytes) -> bytes:
 
 
 def _malformed(source: Source, body: bytes, told: str) -> DataError:
-    place = re.search(r"\(byte (\d+)\)", told)
-    if place is None:
+    position = re.search(r"\(byte (\d+)\)", told)
+    if position is None:
         return source.fail("not JSON to its end; it was cut off")
-    line = body.count(b"\n", 0, int(place[1])) + 1
-    reason = told.removeprefix("JSON is malformed: ")[: -len(place[0]) - 1]
+    line = body.count(b"\n", 0, int(position[1])) + 1
+    reason = told.removeprefix("JSON is malformed: ")[: -len(position[0]) - 1]
     return source.fail(f"line {line}: not JSON ({reason})")
 
 
 def _told(problem: Exception) -> str:
     """Say where in a record which type was found, in our words."""
-    message, _, place = str(problem).replace("`", "").partition(" - at ")
-    where = place.removeprefix("$").removeprefix(".")
+    message, _, position = str(problem).replace("`", "").partition(" - at ")
+    where = position.removeprefix("$").removeprefix(".")
     message = message[:1].lower() + message[1:]
     return f"{where}: {message}" if where else message
 

@@ -17,6 +17,7 @@ from ._answers import joined
 from .exports import Export, Kind, Question
 
 __all__ = [
+    "accepted",
     "as_label",
     "chosen",
     "counted",
@@ -24,7 +25,6 @@ __all__ = [
     "named_by_inputs",
     "options_of",
     "question_of",
-    "said_yes",
     "texts_of",
     "times_of",
 ]
@@ -63,7 +63,7 @@ def options_of(value: Any) -> list[Any] | None:
     return list(value) if isinstance(value, (list, tuple)) else None
 
 
-def said_yes(value: Any) -> bool:
+def accepted(value: Any) -> bool:
     """Return whether a truth value, however it is written, is true."""
     return as_label(value).casefold() in _YES
 
@@ -149,8 +149,8 @@ def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:
 def _short(names: pl.Series) -> pl.Series:
     known = names.unique(maintain_order=True).to_list()
     short = {name: name for name in known if len(name) <= _LONGEST}
-    for place, name in enumerate(known, 1):
-        cut = f"{name[: _LONGEST - 20].rstrip()}… ({place})"
+    for position, name in enumerate(known, 1):
+        cut = f"{name[: _LONGEST - 20].rstrip()}… ({position})"
         short.setdefault(name, cut if cut not in short else name)
     if len(short) == len(known) and all(name == cut for name, cut in short.items()):
         return names

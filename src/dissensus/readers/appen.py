@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import polars as pl
 
-from ._platforms import chosen, counted, export_of, question_of, said_yes, texts_of
+from ._platforms import accepted, chosen, counted, export_of, question_of, texts_of
 from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
@@ -40,7 +40,7 @@ def read(source: Source) -> Export:
     rows = table.with_columns(pl.col(_UNIT).alias("item"), pl.col(_WORKER).alias("annotator"))
     rows, carried = _timed(rows)
     asked, inputs = _columns(table)
-    tainted = sum(map(said_yes, table["_tainted"])) if "_tainted" in table.columns else 0
+    tainted = sum(map(accepted, table["_tainted"])) if "_tainted" in table.columns else 0
     questions: dict[str, Question] = {}
     unclear = 0
     for name in asked:

@@ -135,13 +135,15 @@ def _nested(record: Record, where: str, source: Source) -> tuple[list[Response],
     responses: list[Response] = []
     for question, given in _dict(record.get("responses"), where, "responses", source).items():
         for one in _list(given, where, question, source):
-            said = _dict(one, where, question, source)
-            responses.append((question, said.get("value"), _id(said), said.get("status")))
+            annotations = _dict(one, where, question, source)
+            responses.append(
+                (question, annotations.get("value"), _id(annotations), annotations.get("status"))
+            )
     suggestions: list[Response] = []
     for question, one in _dict(record.get("suggestions"), where, "suggestions", source).items():
-        said = _dict(one, where, question, source)
-        if said:
-            told = (said.get("value"), said.get("agent"), said.get("score"))
+        annotations = _dict(one, where, question, source)
+        if annotations:
+            told = (annotations.get("value"), annotations.get("agent"), annotations.get("score"))
             suggestions.append((question, *told))
     return responses, suggestions
 
@@ -167,8 +169,8 @@ def _flat(record: Record, where: str, source: Source) -> tuple[list[Response], l
     return responses, suggestions
 
 
-def _id(said: Record) -> Any:
-    return _plain(said.get("user_id"))
+def _id(annotations: Record) -> Any:
+    return _plain(annotations.get("user_id"))
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.dtypes import StringDType
 
-from .._names import NUMBER, Codes, Names, as_names, code, smallest, text
+from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 
 __all__ = ["carried", "code_columns", "series_of"]
 
@@ -46,8 +46,8 @@ def _natural(coded: pl.Series) -> tuple[Codes, Names]:
     """Return codes and names in natural order of a categorical column."""
     physical = coded.to_physical().to_numpy()
     count = int(physical.max()) + 1 if len(physical) else 0
-    places = pl.int_range(count, dtype=pl.UInt32, eager=True)
-    names = places.cat.to(coded.dtype).cast(pl.String)
+    positions = pl.int_range(count, dtype=pl.UInt32, eager=True)
+    names = positions.cat.to(coded.dtype).cast(pl.String)
     order = names.arg_sort()
     names = names.gather(order)
     if names.str.contains(NUMBER).all():
@@ -55,7 +55,7 @@ def _natural(coded: pl.Series) -> tuple[Codes, Names]:
         if numbers.is_finite().all():
             by_value = pl.Series(np.argsort(numbers.to_numpy(), kind="stable"))
             names, order = names.gather(by_value), order.gather(by_value)
-    rank = np.empty(count, dtype=smallest(count))
+    rank = np.empty(count, dtype=smallest_dtype(count))
     rank[order.to_numpy()] = np.arange(count, dtype=rank.dtype)
     return rank[physical], names.to_numpy().astype(StringDType())
 
@@ -64,7 +64,7 @@ def _code_values(column: pl.Series) -> tuple[Codes, Names]:
     """Return codes and names of a column that is not text."""
     if isinstance(column.dtype, pl.Enum):
         names = as_names(column.dtype.categories.to_list())
-        return column.to_physical().to_numpy().astype(smallest(len(names))), names
+        return column.to_physical().to_numpy().astype(smallest_dtype(len(names))), names
     if column.dtype == pl.Categorical:
         return code_columns(column.cast(pl.String).to_frame())[column.name]
     distinct = column.unique()

@@ -60,9 +60,9 @@ def _is_record(record: Record) -> bool:
         return False
     if "answer" in record or any(_names_people(name, given) for name, given in record.items()):
         return False
-    said = record.get("annotations")
-    if isinstance(said, list) and said:
-        return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in said)
+    annotations = record.get("annotations")
+    if isinstance(annotations, list) and annotations:
+        return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in annotations)
     given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
     return bool(given) and all(_is_label(one) for labels in given for one in labels)
 
@@ -107,9 +107,9 @@ def _take(
     item = found.items.name(_scalar(record.get("id")), describe(_input(record)))
     if item is None:
         raise source.fail(f"record {number}: neither an id nor a text")
-    said = record.get("annotations")
-    if annotator is None and isinstance(said, list):
-        for one in said:
+    annotations = record.get("annotations")
+    if annotator is None and isinstance(annotations, list):
+        for one in annotations:
             _take_old(found, one, item)
         return
     by = annotator or next((record[n] for n in _WHO if _scalar(record.get(n)) is not None), None)

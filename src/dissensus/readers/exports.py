@@ -168,11 +168,11 @@ def _json(source: Source) -> Head:
 
 def _elements(text: str) -> list[Any]:
     found: list[Any] = []
-    place = 1
+    position = 1
     while len(found) < _MOST:
-        place = _skip(text, place)
+        position = _skip(text, position)
         try:
-            one, place = json.JSONDecoder().raw_decode(text, place)
+            one, position = json.JSONDecoder().raw_decode(text, position)
         except (ValueError, RecursionError):
             break
         found.append(one)
@@ -182,12 +182,12 @@ def _elements(text: str) -> list[Any]:
 def _entries(text: str) -> Head:
     names: list[str] = []
     values: list[Any] = []
-    place = 1
+    position = 1
     decoder = json.JSONDecoder()
     while len(values) < _MOST:
         try:
-            name, place = decoder.raw_decode(text, _skip(text, place))
-            value, place = decoder.raw_decode(text, _skip(text, place))
+            name, position = decoder.raw_decode(text, _skip(text, position))
+            value, position = decoder.raw_decode(text, _skip(text, position))
         except (ValueError, RecursionError):
             break
         names.append(str(name))
@@ -195,10 +195,10 @@ def _entries(text: str) -> Head:
     return Head("object", tuple(names), tuple(values))
 
 
-def _skip(text: str, place: int) -> int:
-    while place < len(text) and text[place] in " \t\r\n,:":
-        place += 1
-    return place
+def _skip(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n,:":
+        position += 1
+    return position
 
 
 def _table(source: Source) -> Head:

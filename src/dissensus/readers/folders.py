@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import atomic_file
 from .._names import as_names, numbered
 from .._relation import Integers
 from ..annotations import Annotations
@@ -74,13 +74,13 @@ def read_folder(
     n_items = notes.get("n_task", notes.get("n_tasks"))
     if isinstance(n_items, int) and set(given) <= set(numbered(n_items).tolist()):
         given = {name: given.get(name, {}) for name in numbered(n_items).tolist()}
-    said = Annotations.from_dict(given, classes=classes)
-    return _named(said, notes.get("names"))
+    annotations = Annotations.from_dict(given, classes=classes)
+    return _named(annotations, notes.get("names"))
 
 
 def write_folder(
     folder: str | Path,
-    said: Annotations,
+    annotations: Annotations,
     *,
     notes: Mapping[str, Any] | None = None,
     arrays: Mapping[str, np.ndarray[Any, Any]] | None = None,
@@ -90,15 +90,19 @@ def write_folder(
     target.mkdir(parents=True, exist_ok=True)
     metadata = {
         "name": target.resolve().name,
-        "n_classes": said.n_classes,
-        "n_workers": said.n_annotators,
-        "n_task": said.n_items,
+        "n_classes": annotations.n_classes,
+        "n_workers": annotations.n_annotators,
+        "n_task": annotations.n_items,
         **(notes or {}),
     }
-    names = {"items": said.items, "annotators": said.annotators, "classes": said.classes}
+    names = {
+        "items": annotations.items,
+        "annotators": annotations.annotators,
+        "classes": annotations.classes,
+    }
     if any(_is_other(given) for given in names.values()):
         metadata["names"] = {kind: given.tolist() for kind, given in names.items()}
-    write_notes(target / "answers.json", said.to_dict(coded=True))
+    write_notes(target / "answers.json", annotations.to_dict(coded=True))
     write_notes(target / "metadata.json", metadata)
     for name, array in (arrays or {}).items():
         save_array(target / f"{name}.npy", array)
@@ -128,13 +132,13 @@ def write_labels(
 
 def write_notes(path: Path, content: Any) -> None:
     """Write JSON, all of it or nothing."""
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         draft.write_text(json.dumps(content), encoding="utf-8")
 
 
 def save_array(path: Path, array: np.ndarray[Any, Any]) -> None:
     """Write an array, all of it or nothing."""
-    with replacing(path) as draft, draft.open("wb") as file:
+    with atomic_file(path) as draft, draft.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
 
@@ -150,19 +154,19 @@ def _is_other(names: np.ndarray[Any, Any]) -> bool:
     return not np.array_equal(names, numbered(len(names)))
 
 
-def _named(said: Annotations, names: Any) -> Annotations:
+def _named(annotations: Annotations, names: Any) -> Annotations:
     """Return annotations on numbers under the names that the metadata keeps for them."""
     if not isinstance(names, dict):
-        return said
+        return annotations
     kept = {kind: as_names(names.get(kind, [])) for kind in ("items", "annotators", "classes")}
 
     def code(given: np.ndarray[Any, Any], codes: Any) -> Integers:
         return np.array([int(name) for name in given.tolist()], dtype=np.int64)[codes]
 
     return Annotations.from_codes(
-        code(said.items, said.item),
-        code(said.annotators, said.annotator),
-        code(said.classes, said.label),
+        code(annotations.items, annotations.item),
+        code(annotations.annotators, annotations.annotator),
+        code(annotations.classes, annotations.label),
         items=kept["items"],
         annotators=kept["annotators"],
         classes=kept["classes"],

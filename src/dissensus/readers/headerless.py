@@ -44,8 +44,8 @@ def has_header(lines: Sequence[tuple[str, ...]]) -> bool:
     if not below or any(map(is_known, first)):
         return True
     alike = 0
-    for place, cell in enumerate(first):
-        column = [line[place] for line in below]
+    for position, cell in enumerate(first):
+        column = [line[position] for line in below]
         numbers = all(map(_is_number, column))
         if numbers and not _is_number(cell):
             return True
@@ -60,10 +60,10 @@ def read(source: Source) -> Export:
         raise source.fail(
             f"{frame.width} columns and no header; say --columns item=1,annotator=2,…"
         )
-    places = _places(frame)
-    told = ", ".join(f"{role} {place}" for role, place in places.items())
-    found = _told(frame, places)
-    gold = _gold(found) if "gold" in places else {}
+    positions = _places(frame)
+    told = ", ".join(f"{role} {position}" for role, position in positions.items())
+    found = _told(frame, positions)
+    gold = _gold(found) if "gold" in positions else {}
     note = f"no header: columns are taken as {told}; --columns item=…,annotator=… tells otherwise"
     return Export({"label": Question(found.drop("gold", strict=False), gold=gold)}, notes=(note,))
 
@@ -72,14 +72,14 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
     """Return a table whose columns are told by numbers; nothing where they are told by names."""
     lines = [line for line in first_lines(source, 200) if any(line)]
     named = has_header(lines)
-    if not all(place.isdecimal() and len(place) < 6 for place in columns.values()):
+    if not all(position.isdecimal() and len(position) < 6 for position in columns.values()):
         return None
     if named and lines and {*columns.values()} & {*lines[0]}:
         return None
     frame = read_unnamed(source)
-    for role, place in columns.items():
-        if not 1 <= int(place) <= frame.width:
-            raise source.fail(f"no column {place} for {role}; there are {frame.width}")
+    for role, position in columns.items():
+        if not 1 <= int(position) <= frame.width:
+            raise source.fail(f"no column {position} for {role}; there are {frame.width}")
     lacking = next((role for role in _NEEDED if role not in columns), None)
     if lacking is not None:
         raise source.fail(f"columns are told by number, but not the {lacking}; add {lacking}=…")
@@ -90,10 +90,10 @@ def by_number(source: Source, columns: Mapping[str, str]) -> Export | None:
     return Export({"label": Question(found.drop("gold", strict=False), gold=gold)})
 
 
-def _told(frame: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
+def _told(frame: pl.DataFrame, positions: Mapping[str, int]) -> pl.DataFrame:
     return frame.select(
-        pl.col(frame.columns[place - 1]).str.strip_chars().alias(role)
-        for role, place in places.items()
+        pl.col(frame.columns[position - 1]).str.strip_chars().alias(role)
+        for role, position in positions.items()
     )
 
 

@@ -48,10 +48,10 @@ def read(source: Source) -> Export:
     if not asked:
         raise source.fail(_uneven(records, who))
     ids = ids_of(records)
-    place = [row for row, one in enumerate(records) for _ in one.get(who) or ()]
+    position = [row for row, one in enumerate(records) for _ in one.get(who) or ()]
     rows = pl.DataFrame(
         {
-            "item": ids.gather(place),
+            "item": ids.gather(position),
             "annotator": [as_label(name) for one in records for name in one.get(who) or ()],
         },
         schema={"item": pl.String, "annotator": pl.String},
@@ -59,7 +59,7 @@ def read(source: Source) -> Export:
     carried: list[str] = []
     if all(isinstance(one.get("split"), str) for one in records):
         split = [str(one["split"]) for one in records]
-        rows = rows.with_columns(pl.Series("split", split).gather(place))
+        rows = rows.with_columns(pl.Series("split", split).gather(position))
         carried.append("split")
     silent = sum(not one.get(who) for one in records)
     gold = _gold(records, ids, {who, *asked})

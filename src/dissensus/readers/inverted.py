@@ -32,8 +32,8 @@ def read(source: Source) -> Export:
         raise source.fail("answers should be {annotator: {item: label}}")
     rows = [
         (item, annotator, as_label(label))
-        for annotator, said in given.items()
-        for item, labels in said.items()
+        for annotator, annotations in given.items()
+        for item, labels in annotations.items()
         for label in (labels if isinstance(labels, list) else [labels])
     ]
     schema = {"item": pl.String, "annotator": pl.String, "label": pl.String}
@@ -43,8 +43,8 @@ def read(source: Source) -> Export:
 def turned(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return `{item: {annotator: label}}` of `{annotator: {item: label}}`."""
     answers: dict[str, dict[str, Any]] = {}
-    for annotator, said in given.items():
-        for item, label in said.items():
+    for annotator, labels in given.items():
+        for item, label in labels.items():
             answers.setdefault(item, {})[annotator] = label
     return answers
 

@@ -100,11 +100,11 @@ def recognises(head: Head) -> bool:
 def _is_task(record: dict[str, Any]) -> bool:
     if not isinstance(record.get("data"), dict):
         return False
-    said = [record[name] for name in ("annotations", "completions") if name in record]
-    return bool(said) and all(
+    annotations = [record[name] for name in ("annotations", "completions") if name in record]
+    return bool(annotations) and all(
         isinstance(one, list)
         and all(isinstance(given, dict) and "result" in given for given in one)
-        for one in said
+        for one in annotations
     )
 
 

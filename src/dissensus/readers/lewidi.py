@@ -84,8 +84,8 @@ def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
     if isinstance(given, dict):
         return [
             (annotator, options)
-            for annotator, said in given.items()
-            if annotator and (options := _split(said))
+            for annotator, annotations in given.items()
+            if annotator and (options := _split(annotations))
         ]
     labels, annotators = _split(given, gaps=True), _split(one.annotators, gaps=True)
     if not any(labels):

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from ._platforms import (
+    accepted,
     as_label,
     chosen,
     counted,
@@ -22,7 +23,6 @@ from ._platforms import (
     named_by_inputs,
     options_of,
     question_of,
-    said_yes,
     texts_of,
 )
 from .exports import Export, Head
@@ -135,7 +135,7 @@ def _from_columns(table: pl.DataFrame) -> dict[str, tuple[list[Any], bool | None
 
 def _from_json(source: Source, table: pl.DataFrame) -> dict[str, tuple[list[Any], bool | None]]:
     """Return question → answers and whether several could be chosen, from JSON."""
-    said: dict[str, dict[int, Any]] = {}
+    annotations: dict[str, dict[int, Any]] = {}
     for row, body in enumerate(table[_JSON].to_list()):
         if not (body or "").strip():
             continue
@@ -147,9 +147,9 @@ def _from_json(source: Source, table: pl.DataFrame) -> dict[str, tuple[list[Any]
             if not isinstance(answers, dict):
                 raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
             for name, value in answers.items():
-                said.setdefault(name, {})[row] = _unwrapped(value)
+                annotations.setdefault(name, {})[row] = _unwrapped(value)
     found: dict[str, tuple[list[Any], bool | None]] = {}
-    for name, by_row in said.items():
+    for name, by_row in annotations.items():
         answers = [by_row.get(row) for row in range(table.height)]
         ticked = [one if _is_ticked(one) else None for one in answers]
         if any(one is not None for one in ticked):
@@ -178,7 +178,7 @@ def _options(
     ticked = [
         None
         if row is None or all(as_label(one) == "" for one in row.values())
-        else [name for name, one in row.items() if said_yes(one)]
+        else [name for name, one in row.items() if accepted(one)]
         for row in given
     ]
     if len(names) == 1:  # one box to tick

@@ -67,19 +67,19 @@ def kind_of_labels(labels: pl.Series | Sequence[Any]) -> LabelKind:
     )
 
 
-def as_numbers(said: Annotations) -> Numbers:
+def as_numbers(annotations: Annotations) -> Numbers:
     """Return annotations whose classes are numbers as numbers."""
     try:
-        value = np.array([float(name) for name in said.classes.tolist()])
+        value = np.array([float(name) for name in annotations.classes.tolist()])
     except ValueError as problem:
         raise DataError(f"labels that are numbers were expected ({problem})") from None
     return Numbers.from_codes(
-        said.item,
-        said.annotator,
-        value[said.label],
-        items=said.items,
-        annotators=said.annotators,
-        **said.columns,
+        annotations.item,
+        annotations.annotator,
+        value[annotations.label],
+        items=annotations.items,
+        annotators=annotations.annotators,
+        **annotations.columns,
     )
 
 
@@ -96,10 +96,10 @@ def read_numbers(
         raise opened.fail("numbers are read from tables, and this is an array")
     roles = find_columns(column_names(opened), NEEDED, columns, opened.name, CARRIED)
     frame = read_columns(opened, list(dict.fromkeys(roles.values())))
-    said = numbers_from(frame, columns=roles, missing=missing, source=opened)
-    if len(said) == 0:
+    annotations = numbers_from(frame, columns=roles, missing=missing, source=opened)
+    if len(annotations) == 0:
         raise opened.fail("no labels in it, only a header")
-    return said
+    return annotations
 
 
 def numbers_from(
@@ -142,13 +142,13 @@ def _values(label: pl.Series, name: str, source: Source | None) -> Floats:
     if not wrong.any():
         return numbers.to_numpy()
     row, count = int(wrong.arg_true()[0]), int(wrong.sum())
-    place = f"row {row + 1}"
+    position = f"row {row + 1}"
     if source is not None and source.format in ("csv", "tsv"):
-        place = f"line {line_of_row(source, row)}"
+        position = f"line {line_of_row(source, row)}"
     elif source is not None and source.format == "jsonl":
-        place = f"line {row + 1}"
+        position = f"line {row + 1}"
     more = f"; {count - 1} more lines like this" if count > 1 else ""
     raise DataError(
-        f"{name}: {place}: label {text(label[row])!r} is not a number{more}; "
+        f"{name}: {position}: label {text(label[row])!r} is not a number{more}; "
         "write 3 or -0.5 or 1e3, or take the labels for classes"
     )

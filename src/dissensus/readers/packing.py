@@ -70,19 +70,19 @@ def _blocks(raw: bytes, name: str) -> int:
 
     Only the headers are read (RFC 8878, section 3.1.1).
     """
-    place, blocks = 0, 0
-    while raw[place : place + 4] == _ZSTD:
-        described = raw[place + 4] if place + 4 < len(raw) else 0
+    position, blocks = 0, 0
+    while raw[position : position + 4] == _ZSTD:
+        described = raw[position + 4] if position + 4 < len(raw) else 0
         single, checked = described >> 5 & 1, described >> 2 & 1
-        place += 5 + (not single) + (0, 1, 2, 4)[described & 3]
-        place += (single, 2, 4, 8)[described >> 6]
+        position += 5 + (not single) + (0, 1, 2, 4)[described & 3]
+        position += (single, 2, 4, 8)[described >> 6]
         last = False
         while not last:
-            header = int.from_bytes(raw[place : place + 3], "little")
-            if place + 3 > len(raw):
+            header = int.from_bytes(raw[position : position + 3], "little")
+            if position + 3 > len(raw):
                 raise DataError(f"{name}: cannot be unpacked; it is damaged or not text")
             last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
-            place += 3 + (1 if kind == 1 else size)  # one byte stands for a run of it
+            position += 3 + (1 if kind == 1 else size)  # one byte stands for a run of it
             blocks += 1
-        place += 4 * checked
+        position += 4 * checked
     return blocks

@@ -34,16 +34,16 @@ def read_predictions(
         return _from_array(opened, source)
     present = column_names(opened)
     roles = find_columns(present, TRUTH, None, opened.name)
-    beliefs = [name for name in present if name.startswith("p:")]
-    frame = read_columns(opened, [*roles.values(), *beliefs])
+    posteriors = [name for name in present if name.startswith("p:")]
+    frame = read_columns(opened, [*roles.values(), *posteriors])
     items, label = as_names(frame[roles["item"]].to_list()), frame[roles["label"]]
     if labels == "auto":
-        classes = bool(beliefs) or "confidence" in present
+        classes = bool(posteriors) or "confidence" in present
         numbers = not classes and ("deviation" in present or kind_of_labels(label)[0] == "numeric")
         labels = "numeric" if numbers else "nominal"
     if labels == "numeric":
         return _numbers(opened, items, label)
-    return _classes(opened, items, label, frame.select(beliefs))
+    return _classes(opened, items, label, frame.select(posteriors))
 
 
 def _from_array(opened: Source, source: str | Path) -> Predictions:
@@ -69,19 +69,21 @@ def _numbers(opened: Source, items: Names, label: pl.Series) -> Values:
     return Values(items, value.fill_null(np.nan).to_numpy())
 
 
-def _classes(opened: Source, items: Names, label: pl.Series, beliefs: pl.DataFrame) -> Predictions:
+def _classes(
+    opened: Source, items: Names, label: pl.Series, posteriors: pl.DataFrame
+) -> Predictions:
     from ..metrics import Predictions
 
     labels = label.to_list()
-    classes = [name.removeprefix("p:") for name in beliefs.columns]
+    classes = [name.removeprefix("p:") for name in posteriors.columns]
     classes += sorted({str(label) for label in labels if label is not None} - set(classes))
-    places = {name: place for place, name in enumerate(classes)}
-    codes = np.array([-1 if label is None else places[str(label)] for label in labels], np.int64)
+    positions = {name: position for position, name in enumerate(classes)}
+    codes = np.array([-1 if label is None else positions[str(label)] for label in labels], np.int64)
     posterior = None
-    if beliefs.width:
+    if posteriors.width:
         posterior = np.zeros((len(codes), len(classes)))
-        numbers = beliefs.cast(pl.Float64, strict=False)
+        numbers = posteriors.cast(pl.Float64, strict=False)
         if numbers.null_count().sum_horizontal().item():
             raise opened.fail("every p: column should hold a probability for every item")
-        posterior[:, : beliefs.width] = numbers.to_numpy()
+        posterior[:, : posteriors.width] = numbers.to_numpy()
     return Predictions(items, as_names(classes), codes, posterior)

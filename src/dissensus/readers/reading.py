@@ -29,7 +29,7 @@ class Reading:
 
     Attributes
     ----------
-    said
+    annotations
         The annotations.
     format
         What the file was: `csv`, `label-studio`, `folder`, ….
@@ -45,7 +45,7 @@ class Reading:
         What was left out or assumed, a sentence each.
     """
 
-    said: Annotations
+    annotations: Annotations
     format: str
     question: str | None = None
     questions: Mapping[str, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def read(
     """
     return examine(
         source, format=format, question=question, columns=columns, classes=classes, missing=missing
-    ).said
+    ).annotations
 
 
 def examine(
@@ -110,8 +110,8 @@ def examine(
     if isinstance(source, Mapping):
         return Reading(Annotations.from_dict(source, classes=classes), "mapping")
     if not isinstance(source, (str, Path)):
-        said = annotations_from(source, columns=columns, classes=classes, missing=missing)
-        return Reading(said, "table")
+        annotations = annotations_from(source, columns=columns, classes=classes, missing=missing)
+        return Reading(annotations, "table")
     if is_folder(source):
         return _folder(source, format, classes)
     if format is not None and format not in (*TOOLS, *FORMATS):
@@ -165,8 +165,8 @@ def _whole(opened: Source, classes: Sequence[Any] | None) -> Reading | None:
     found = parse(opened, opened.text(), None)
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         return None
-    said = _nested(found, classes, opened.name)
-    return Reading(said, opened.format, notes=(*opened.notes, *_turn_note(said, {})))
+    annotations = _nested(found, classes, opened.name)
+    return Reading(annotations, opened.format, notes=(*opened.notes, *_turn_note(annotations, {})))
 
 
 def _table(
@@ -194,23 +194,27 @@ def _table(
             for (name,), part in parts.group_by("question", maintain_order=True)
         }
         return _choose(opened, opened.format, Export(questions), question, classes, missing)
-    said = annotations_from(frame, columns=roles, classes=classes, missing=missing, source=opened)
-    if len(said) == 0:
+    annotations = annotations_from(
+        frame, columns=roles, classes=classes, missing=missing, source=opened
+    )
+    if len(annotations) == 0:
         raise opened.fail("no labels in it, only a header")
-    return Reading(said, opened.format, notes=opened.notes)
+    return Reading(annotations, opened.format, notes=opened.notes)
 
 
 def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
     inverted = format == "peerannot-inverted"
-    said = read_folder(source, classes=classes, inverted=inverted)
+    annotations = read_folder(source, classes=classes, inverted=inverted)
     return Reading(
-        said, "folder", notes=() if inverted else _turn_note(said, read_metadata(source))
+        annotations,
+        "folder",
+        notes=() if inverted else _turn_note(annotations, read_metadata(source)),
     )
 
 
-def _turn_note(said: Annotations, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    labelled = said.items[said.labels_per_item > 0].tolist()
-    if not looks_inverted(labelled, said.annotators.tolist(), metadata):
+def _turn_note(annotations: Annotations, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    labelled = annotations.items[annotations.labels_per_item > 0].tolist()
+    if not looks_inverted(labelled, annotations.annotators.tolist(), metadata):
         return ()
     return ("the outer names look like annotators; --format peerannot-inverted turns them",)
 
@@ -242,13 +246,15 @@ def _choose(
         raise opened.fail(f"nobody answered {chosen!r}")
     roles = {column: column for column in asked.answers.columns}
     try:
-        said = annotations_from(
+        annotations = annotations_from(
             asked.answers, columns=roles, classes=classes or asked.classes, missing=missing
         )
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix("table: ")) from None
     notes = (*opened.notes, *found.notes)
-    return Reading(said, name, chosen, sizes, asked.kind, dict(asked.gold), found.texts, notes)
+    return Reading(
+        annotations, name, chosen, sizes, asked.kind, dict(asked.gold), found.texts, notes
+    )
 
 
 def _nested(found: Mapping[str, Any], classes: Any, name: str) -> Annotations:

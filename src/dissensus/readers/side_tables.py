@@ -74,7 +74,7 @@ def _pairs(source: Source, roles: Mapping[str, Sequence[str]]) -> dict[str, Any]
     present = column_names(source)
     if source.format == "csv" and len(present) == 1 and key == "item" and value == "author":
         lines = [line.strip() for line in source.lines()]
-        return {str(place): name for place, name in enumerate(filter(None, lines))}
+        return {str(position): name for position, name in enumerate(filter(None, lines))}
     columns = find_columns(present, roles, None, source.name)
     frame = read_columns(source, list(columns.values())).drop_nulls()
     keys = as_names(frame[columns[key]].to_list()).tolist()

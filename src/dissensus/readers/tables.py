@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from .._names import Codes, Names, as_names, smallest
+from .._names import Codes, Names, as_names, smallest_dtype
 from ..annotations import Annotations
 from ..errors import DataError
 from .coding import carried, code_columns, series_of
@@ -129,9 +129,9 @@ def read_columns(source: Source, wanted: Sequence[str] | None) -> pl.DataFrame:
             return frame if columns is None else frame.select(columns)
     separator = source.separator()
     header = _header(source)  # read here: polars leaves doubled quotes in names
-    places = range(len(header)) if columns is None else sorted(map(header.index, columns))
-    frame = _read_csv(source, separator, columns=list(places))
-    frame.columns = _different([header[place] for place in places])
+    positions = range(len(header)) if columns is None else sorted(map(header.index, columns))
+    frame = _read_csv(source, separator, columns=list(positions))
+    frame.columns = _different([header[position] for position in positions])
     return frame
 
 
@@ -165,7 +165,7 @@ def read_unnamed(source: Source) -> pl.DataFrame:
     ragged = ragged_line(source, separator)  # polars fills short rows
     if ragged is not None:
         raise source.fail(ragged)
-    frame.columns = [str(place) for place in range(1, frame.width + 1)]
+    frame.columns = [str(position) for position in range(1, frame.width + 1)]
     return frame.with_columns(pl.col("1").str.strip_prefix("\ufeff"))
 
 
@@ -232,15 +232,15 @@ def _missing(frame: pl.DataFrame, gaps: pl.Series, name: str, source: Source | N
     )
     count = int(gaps.sum())
     more = f"; {count - 1} more lines like this" if count > 1 else ""
-    place = f"row {row + 1}"
+    position = f"row {row + 1}"
     if source is not None and source.format in ("csv", "tsv"):
         ragged = ragged_line(source, source.separator())
         if ragged is not None:
             return DataError(f"{name}: {ragged}{more}")
-        place = f"line {line_of_row(source, row)}"
+        position = f"line {line_of_row(source, row)}"
     elif source is not None and source.format == "jsonl":
-        place = f"line {row + 1}"
-    return DataError(f"{name}: {place}: no {role}{more}; --missing drop leaves such rows out")
+        position = f"line {row + 1}"
+    return DataError(f"{name}: {position}: no {role}{more}; --missing drop leaves such rows out")
 
 
 def line_of_row(source: Source, row: int) -> int:
@@ -268,11 +268,11 @@ def _reading(source: Source, read: Any) -> Any:
 
 
 def _declared(label: Codes, found: Names, names: Names, source: str) -> tuple[Codes, Names]:
-    places = {name: place for place, name in enumerate(names.tolist())}
+    positions = {name: position for position, name in enumerate(names.tolist())}
     for name in found.tolist():
-        if name not in places:
+        if name not in positions:
             raise DataError(
-                f"{source}: label {name!r} is not among the classes {', '.join(places)}"
+                f"{source}: label {name!r} is not among the classes {', '.join(positions)}"
             )
-    table = np.array([places[name] for name in found.tolist()], dtype=smallest(len(names)))
+    table = np.array([positions[name] for name in found.tolist()], dtype=smallest_dtype(len(names)))
     return (table[label] if len(found) else label), names

@@ -177,7 +177,7 @@ def _from_shares(
 
 def _shares(source: Source, given: Any, row: int, key: str) -> dict[str, float]:
     if isinstance(given, list):
-        given = {str(place): share for place, share in enumerate(given)}
+        given = {str(position): share for position, share in enumerate(given)}
     good = isinstance(given, dict) and all(
         isinstance(share, (int, float)) and 0 <= share <= 1 for share in given.values()
     )

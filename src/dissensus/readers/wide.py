@@ -70,8 +70,8 @@ def _annotators(names: Sequence[str]) -> list[str]:
     """Return names for columns; a name that stands there twice, or nothing, gets its place."""
     times = Counter(names)
     return [
-        name if name.strip() and times[name] == 1 else f"{name or 'column'} {place}"
-        for place, name in enumerate(names, 1)
+        name if name.strip() and times[name] == 1 else f"{name or 'column'} {position}"
+        for position, name in enumerate(names, 1)
     ]
 
 
@@ -85,7 +85,7 @@ def _table(source: Source) -> pl.DataFrame:
         raise source.fail("lists in its columns, and a wide table has one label in a field")
     names = pl.DataFrame({name: [name] for name in frame.columns})
     rows = pl.concat([names, frame.cast(pl.String)])
-    rows.columns = [str(place) for place in range(1, frame.width + 1)]
+    rows.columns = [str(position) for position in range(1, frame.width + 1)]
     return rows
 
 
@@ -112,9 +112,9 @@ def _by_spaces(source: Source, frame: pl.DataFrame) -> pl.DataFrame:
     rows = [(line or "").split() for line in frame.to_series().to_list()]
     rows = [row for row in rows if row]
     width = len(rows[0]) if rows else 0
-    for place, row in enumerate(rows, 1):
+    for position, row in enumerate(rows, 1):
         if len(row) != width:
-            raise source.fail(f"row {place}: {len(row)} fields, but the first has {width}")
+            raise source.fail(f"row {position}: {len(row)} fields, but the first has {width}")
     return pl.DataFrame(
         [
             pl.Series(str(n), column, dtype=pl.String)

@@ -38,9 +38,9 @@ def read(source: Source) -> Export:
         raise source.fail(f"no column {lacking[0]!r}, which every classification has")
     metadata = _objects(source, table, "metadata")
     rows, carried = _rows(table, metadata)
-    said, drawn = _answers(source, table)
+    annotations, drawn = _answers(source, table)
     questions: dict[str, Question] = {}
-    for name, by_row in said.items():
+    for name, by_row in annotations.items():
         answers = [by_row.get(row) for row in range(table.height)]
         asked = question_of(rows, answers, carried)
         gold = _gold(asked.answers)
@@ -91,7 +91,7 @@ def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, A
     """Return task → row → answer, and how many answers are of a kind that is left out."""
     flows = table["workflow_id"].to_list() if "workflow_id" in table.columns else [None]
     many = len(set(flows)) > 1
-    said: dict[str, dict[int, Any]] = {}
+    annotations: dict[str, dict[int, Any]] = {}
     drawn = 0
     for row, given in enumerate(_parsed(source, table["annotations"])):
         if not isinstance(given, list):
@@ -102,8 +102,8 @@ def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, A
             if answer is None:
                 drawn += value not in (None, "")
             else:
-                said.setdefault(name, {})[row] = answer
-    return {name: said[name] for name in sorted(said, key=_in_order)}, drawn
+                annotations.setdefault(name, {})[row] = answer
+    return {name: annotations[name] for name in sorted(annotations, key=_in_order)}, drawn
 
 
 def _tasks(given: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:

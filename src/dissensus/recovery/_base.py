@@ -31,7 +31,7 @@ from .measures import best
 
 __all__ = ["Kept", "People", "Places", "Recovery", "RecoveryMethod", "Shown", "Views"]
 
-Tell = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
+Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 
 
 class Places(NamedTuple):
@@ -46,14 +46,14 @@ class Views:
     """What a method may look at; what it did not ask for is `None`."""
 
     vectors: Floats | None = None  # (item, feature)
-    places: Places | None = None
+    positions: Places | None = None
     raw: Any = None  # an encoder and its inputs (`_nets.views.Raw`), for those who tune it
 
     def __len__(self) -> int:
         for view in (self.vectors, self.raw):
             if view is not None:
                 return len(view)
-        return 0 if self.places is None else len(self.places.values)
+        return 0 if self.positions is None else len(self.positions.values)
 
     def only(self, wanted: Collection[str]) -> Views:
         """Return these views and no others."""
@@ -61,10 +61,10 @@ class Views:
 
     def take(self, items: Integers) -> Views:
         """Return the views of items, by code."""
-        places = self.places
+        positions = self.positions
         return Views(
             None if self.vectors is None else self.vectors[items],
-            None if places is None else Places(places.values[items], places.mask[items]),
+            None if positions is None else Places(positions.values[items], positions.mask[items]),
             None if self.raw is None else self.raw.take(items),
         )
 
@@ -74,18 +74,22 @@ class People(NamedTuple):
 
     features: Floats | None = None  # (person, feature)
     marginal: Floats | None = None  # (person, class): how often each gives every label
-    said: Annotations | None = None  # a few labels of theirs; annotators are these people, in order
+    annotations: Annotations | None = (
+        None  # a few labels of theirs; annotators are these people, in order
+    )
 
     def checked(self, n_classes: int, n_items: int) -> tuple[Floats, Floats | None]:
         """Return features, one of their own for each if none are known, and marginals."""
         sizes = [len(part) for part in (self.features, self.marginal) if part is not None]
-        sizes += [] if self.said is None else [self.said.n_annotators]
+        sizes += [] if self.annotations is None else [self.annotations.n_annotators]
         if not sizes or min(sizes) != max(sizes) or not sizes[0]:
             raise DataError(f"people need features, marginals or labels, as many of each: {sizes}")
         if self.marginal is not None and np.shape(self.marginal) != (sizes[0], n_classes):
             raise DataError(f"marginals {np.shape(self.marginal)}, but {n_classes} classes")
-        if self.said is not None and self.said.n_items != n_items:
-            raise DataError(f"people said something of {self.said.n_items} items, not {n_items}")
+        if self.annotations is not None and self.annotations.n_items != n_items:
+            raise DataError(
+                f"people said something of {self.annotations.n_items} items, not {n_items}"
+            )
         features = np.eye(sizes[0]) if self.features is None else np.asarray(self.features, float)
         return features, None if self.marginal is None else np.asarray(self.marginal, float)
 
@@ -95,9 +99,9 @@ class Shown(NamedTuple):
 
     label: Integers  # (item)
     n_classes: int
-    said: Annotations | None  # for oracles: who said what, items in the order of the views
+    annotations: Annotations | None  # for oracles: who said what, items in the order of the views
     seed: int
-    tell: Tell | None = None
+    progress: Progress | None = None
     folder: Path | None = None  # for checkpoints of long trainings
     people: People | None = None  # for members that stand for somebody
 
@@ -163,9 +167,9 @@ class RecoveryMethod(Settings, ABC):
         *,
         n_classes: int | None = None,
         vote_count: ArrayLike | None = None,
-        said: Annotations | None = None,
+        annotations: Annotations | None = None,
         seed: int = 0,
-        tell: Tell | None = None,
+        progress: Progress | None = None,
         folder: Path | None = None,
         people: People | None = None,
     ) -> Recovery:
@@ -181,11 +185,11 @@ class RecoveryMethod(Settings, ABC):
             How many classes there are; by default as many as occur.
         vote_count
             How many people stand behind a label, one number or one for every item.
-        said
+        annotations
             For oracles, what they said.
         seed
             Decides what is random.
-        tell
+        progress
             Called with steps done, steps in all, and how it goes.
         folder
             Where long trainings keep checkpoints, to go on from them.
@@ -203,14 +207,17 @@ class RecoveryMethod(Settings, ABC):
         for view in self.needs:
             if getattr(views, view) is None:
                 raise OptionError(f"this method needs {view} of the inputs")
-        if self.oracle and said is None:
+        if self.oracle and annotations is None:
             raise OptionError("an oracle learns from annotations; give said=…")
-        if said is not None and (said.n_items, said.n_classes) != (len(codes), size):
+        if annotations is not None and (annotations.n_items, annotations.n_classes) != (
+            len(codes),
+            size,
+        ):
             raise DataError(
-                f"annotations on {said.n_items} items in {said.n_classes} classes, "
+                f"annotations on {annotations.n_items} items in {annotations.n_classes} classes, "
                 f"but {len(codes)} items in {size} classes"
             )
-        found = self.learn(views, Shown(codes, size, said, seed, tell, folder, people))
+        found = self.learn(views, Shown(codes, size, annotations, seed, progress, folder, people))
         if vote_count is not None and self.flatten:
             found.temperature *= vote_slope(vote_count) ** self.flatten
         return found

@@ -58,8 +58,8 @@ def likeliest_temperature(p: Floats, label: Integers | Floats) -> float:
 
     Labels are codes (item), or how many people gave each: (item, class).
     """
-    said = np.asarray(label)
-    votes = np.eye(p.shape[1])[said] if said.ndim == 1 else said
+    annotations = np.asarray(label)
+    votes = np.eye(p.shape[1])[annotations] if annotations.ndim == 1 else annotations
     share = votes / votes.sum(axis=1, keepdims=True)
 
     def loss(log: float) -> float:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._nets.members import Members
 
-__all__ = ["Networks", "OnVectors", "Share", "enough_epochs", "said_once"]
+__all__ = ["Networks", "OnVectors", "Share", "enough_epochs", "labelled_once"]
 
 Share = Annotated[float, Interval(ge=0, lt=1)]
 Width = Annotated[int, Ge(0)]
@@ -81,7 +81,7 @@ class OnVectors(RecoveryMethod):
         shown: Shown,
         share: Tensor,
         *,
-        said: Annotations | None = None,
+        annotations: Annotations | None = None,
         strict: bool = False,
         smoothing: float = 0.0,
         seed: int | None = None,
@@ -99,8 +99,8 @@ class OnVectors(RecoveryMethod):
         )  # fmt: skip
         x = network.see(views)
         taught(
-            network, x, said or said_once(shown.label, shown.n_classes), share, seed=seed,
-            smoothing=smoothing, tell=shown.tell, **self.training(len(views)),
+            network, x, annotations or labelled_once(shown.label, shown.n_classes), share, seed=seed,
+            smoothing=smoothing, progress=shown.progress, **self.training(len(views)),
         )  # fmt: skip
         return Networks(network, network.left_out(x))
 
@@ -121,7 +121,7 @@ def enough_epochs(epochs: int, steps: int, n_items: int, batch: int) -> int:
     return max(epochs, -(-steps // -(-n_items // batch)))
 
 
-def said_once(label: Integers, n_classes: int) -> Annotations:
+def labelled_once(label: Integers, n_classes: int) -> Annotations:
     """Return one label per item as annotations."""
     nobody = np.zeros(len(label), dtype=np.int64)
     return Annotations.from_codes(

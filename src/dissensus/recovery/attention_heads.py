@@ -13,7 +13,7 @@ from typing import ClassVar
 from .._relation import Floats
 from ..params import Count, NonNegative, Positive
 from ._base import Kept, RecoveryMethod, Shown, Views
-from ._networks import Networks, Share, enough_epochs, said_once
+from ._networks import Networks, Share, enough_epochs, labelled_once
 
 __all__ = ["AttentionHeads"]
 
@@ -72,9 +72,9 @@ class AttentionHeads(RecoveryMethod):
         from ._nets.pools import Pools
         from ._nets.sample_weights import folded
 
-        assert views.places is not None
+        assert views.positions is not None
         network = Pools(
-            self.n, views.places.values.shape[2], shown.n_classes, hidden=self.hidden,
+            self.n, views.positions.values.shape[2], shown.n_classes, hidden=self.hidden,
             dropout=self.dropout, diverse=self.diverse, seed=shown.seed,
         )  # fmt: skip
         x = network.see(views)
@@ -82,10 +82,10 @@ class AttentionHeads(RecoveryMethod):
         taught(
             network,
             x,
-            said_once(shown.label, shown.n_classes),
+            labelled_once(shown.label, shown.n_classes),
             folded(self.n, len(views), shown.seed),
             seed=shown.seed,
-            tell=shown.tell,
+            progress=shown.progress,
             epochs=epochs,
             patience=-(-self.patience * epochs // self.epochs),
             batch=self.batch,

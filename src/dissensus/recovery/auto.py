@@ -98,13 +98,15 @@ class Auto(RecoveryMethod):
                 left_out[name] = np.broadcast_to(found.share, (len(views), shown.n_classes))
             else:
                 left_out[name] = found.left_out
-        belief = np.stack(list(left_out.values()))  # (part, item, class)
-        known = ~np.isnan(belief).any(axis=(0, 2))
-        belief, label = belief[:, known], shown.label[known]
-        weight = mixing_weights(belief, label)
+        posterior = np.stack(list(left_out.values()))  # (part, item, class)
+        known = ~np.isnan(posterior).any(axis=(0, 2))
+        posterior, label = posterior[:, known], shown.label[known]
+        weight = mixing_weights(posterior, label)
         made = Mixture(parts, weight)
         if shown.n_classes > 1:
-            made.temperature = likeliest_temperature(np.einsum("p,pik->ik", weight, belief), label)
+            made.temperature = likeliest_temperature(
+                np.einsum("p,pik->ik", weight, posterior), label
+            )
         return made
 
     def restore(self, kept: Kept) -> Mixture:
@@ -129,24 +131,24 @@ class Auto(RecoveryMethod):
 
     def _methods(self, views: Views) -> dict[str, RecoveryMethod]:
         found = self._all()
-        if views.places is None or views.places.mask.shape[1] < 2:
+        if views.positions is None or views.positions.mask.shape[1] < 2:
             del found["attention"]
         return found
 
 
-def mixing_weights(belief: Floats, label: Integers, rounds: int = 200) -> Floats:
+def mixing_weights(posterior: Floats, label: Integers, rounds: int = 200) -> Floats:
     """Return the weights under which the labels are likeliest: (part).
 
     Parameters
     ----------
-    belief
+    posterior
         What every part says of items whose label it has not seen: (part, item, class).
     label
         Their labels: (item).
     rounds
         Of EM.
     """
-    chance = belief[:, np.arange(len(label)), label]  # (part, item)
+    chance = posterior[:, np.arange(len(label)), label]  # (part, item)
     weight = np.full(len(chance), 1 / len(chance))
     for _ in range(rounds):
         resp = weight[:, None] * chance

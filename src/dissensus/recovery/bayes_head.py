@@ -16,7 +16,7 @@ import numpy as np
 
 from ..params import Count, NonNegative
 from ._base import Kept, Shown, Views
-from ._networks import OnVectors, Share, said_once
+from ._networks import OnVectors, Share, labelled_once
 from .mc_dropout import Passes
 
 __all__ = ["BayesHead"]
@@ -53,8 +53,8 @@ class BayesHead(OnVectors):
         )  # fmt: skip
         network.believing(self.weight / len(views))
         taught(
-            network, network.see(views), said_once(shown.label, shown.n_classes),
-            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, tell=shown.tell,
+            network, network.see(views), labelled_once(shown.label, shown.n_classes),
+            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, progress=shown.progress,
             **self.training(len(views)),
         )  # fmt: skip
         return self._drawn(network, shown.seed)

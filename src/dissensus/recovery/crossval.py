@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from .._files import replacing
+from .._files import atomic_file
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
@@ -91,7 +91,7 @@ class CrossValidation:
 
 def cross_validate(
     views: Views,
-    said: Annotations,
+    annotations: Annotations,
     specs: Sequence[str],
     *,
     label: Integers | None = None,
@@ -108,7 +108,7 @@ def cross_validate(
     ----------
     views
         Of the inputs, with whatever the methods need.
-    said
+    annotations
         What everybody said, items in the order of the views; oracles see it, the others the label.
     specs
         Methods as the registry writes them.
@@ -125,11 +125,11 @@ def cross_validate(
     progress
         Called with folds done and folds in all.
     """
-    if not 2 <= folds <= said.n_items:
-        raise OptionError(f"{folds} folds, but there are {said.n_items} items")
-    if not said.labels_per_item.all():
+    if not 2 <= folds <= annotations.n_items:
+        raise OptionError(f"{folds} folds, but there are {annotations.n_items} items")
+    if not annotations.labels_per_item.all():
         raise DataError("some items have no annotations; leave them out")
-    votes = said.votes()
+    votes = annotations.votes()
     shown = majority(votes, seed) if label is None else np.asarray(label)
     names = [*specs, *(one for one in (FLOOR, CEILING) if one not in specs)]
     total, done = len(names) * folds * repeats, 0
@@ -142,19 +142,21 @@ def cross_validate(
     for name in names:
         for repeat in range(repeats):
             rows[name].append([])
-            fold = folds_of(said.n_items, folds, seed, repeat)
+            fold = folds_of(annotations.n_items, folds, seed, repeat)
             for each in range(folds):
                 test = np.flatnonzero(fold == each)
-                place = _place(kept, name, repeat, each)
-                if place is None or not place.exists():
+                position = _place(kept, name, repeat, each)
+                if position is None or not position.exists():
                     began = process_time()
-                    p = _predicted(name, views, said, shown, votes, fold, each, seed + repeat)
+                    p = _predicted(
+                        name, views, annotations, shown, votes, fold, each, seed + repeat
+                    )
                     found = {"p": p, "seconds": np.array(process_time() - began)}
-                    if place is not None:
-                        with replacing(place) as draft, draft.open("wb") as file:
+                    if position is not None:
+                        with atomic_file(position) as draft, draft.open("wb") as file:
                             np.savez(file, **found)  # type: ignore[arg-type]
                 else:
-                    with np.load(place) as stored:
+                    with np.load(position) as stored:
                         found = dict(stored)
                 proba[name][repeat, test] = found["p"]
                 seconds[name] += float(found["seconds"]) / (folds * repeats)
@@ -174,7 +176,7 @@ def cross_validate(
         }
         for name, by in rows.items()
     }
-    return CrossValidation(scores, seconds, proba, said.n_items, folds, repeats)
+    return CrossValidation(scores, seconds, proba, annotations.n_items, folds, repeats)
 
 
 def majority(votes: Floats, seed: int) -> Integers:
@@ -193,7 +195,7 @@ def folds_of(n_items: int, folds: int, seed: int, repeat: int) -> Integers:
 def _predicted(
     name: str,
     views: Views,
-    said: Annotations,
+    annotations: Annotations,
     shown: Integers,
     votes: Floats,
     fold: Integers,
@@ -208,9 +210,9 @@ def _predicted(
     found = method.fit(
         mine.take(train),
         shown[train],
-        n_classes=said.n_classes,
-        vote_count=said.labels_per_item[train],
-        said=said.take(train),
+        n_classes=annotations.n_classes,
+        vote_count=annotations.labels_per_item[train],
+        annotations=annotations.take(train),
         seed=seed,
     )
     return found.proba(mine.take(test))
@@ -237,5 +239,5 @@ def _same_data(folder: Path, votes: Floats, shown: Array, folds: int, seed: int)
         if known != mine:
             raise DataError(f"{folder}: holds folds of other data, labels or seed; name a new one")
         return
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         draft.write_text(json.dumps(mine), encoding="utf-8")

@@ -30,8 +30,8 @@ class Several(Recovery):
     def kept(self) -> Kept:
         told = [part.kept() for part in self.parts]
         arrays = {
-            f"{place}.{name}": value
-            for place, one in enumerate(told)
+            f"{position}.{name}": value
+            for position, one in enumerate(told)
             for name, value in one.arrays.items()
         }
         return Kept({"parts": [one.notes for one in told]}, arrays)
@@ -66,11 +66,11 @@ class DeepEnsemble(OnVectors):
         from ._nets.heads import Heads
 
         parts = []
-        for place, notes in enumerate(kept.notes["parts"]):
+        for position, notes in enumerate(kept.notes["parts"]):
             mine = {
                 name.partition(".")[2]: value
                 for name, value in kept.arrays.items()
-                if name.partition(".")[0] == str(place)
+                if name.partition(".")[0] == str(position)
             }
             parts.append(Networks(Heads(**notes).load(mine)))
         return Several(parts)

@@ -27,14 +27,14 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     column_or_1d,
 )
 
-from .._files import replacing_folder
-from .._relation import Array, Floats, few
+from .._files import atomic_folder
+from .._relation import Array, Floats, abbreviate
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn.encoders import Encoder, encoder_for
 from ..nn.inputs import Arrays, Inputs, as_inputs
 from ..registry import recoverers
-from ._base import Kept, People, Recovery, RecoveryMethod, Tell, Views
+from ._base import Kept, People, Progress, Recovery, RecoveryMethod, Views
 from ._flattening import likeliest_temperature
 from ._nets.features import views_of
 
@@ -93,7 +93,7 @@ class DistributionRecovery(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         annotations: Annotations | None = None,
         people: People | None = None,
         folder: str | Path | None = None,
-        progress: Tell | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from inputs and one label each.
 
@@ -123,15 +123,15 @@ class DistributionRecovery(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.classes_, code = _coded(labels, self.classes)
         self.encoder_: Encoder = encoder_for(self.encoder, inputs, seed=self.seed)
         self.marginal_: Floats = np.bincount(code, minlength=len(self.classes_)) / len(code)
-        said = None if annotations is None else annotations.recode(self.classes_)
+        annotations = None if annotations is None else annotations.recode(self.classes_)
         self.recovery_: Recovery = method.fit(
             views_of(self.encoder_, inputs, (*method.needs, *method.likes)),
             code,
             n_classes=len(self.classes_),
             vote_count=vote_count,
-            said=said,
+            annotations=annotations,
             seed=self.seed,
-            tell=progress,
+            progress=progress,
             people=people,
             folder=None if folder is None else Path(folder),
         )
@@ -151,10 +151,10 @@ class DistributionRecovery(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         check_is_fitted(self, "recovery_")
         votes = annotations.recode(self.classes_).votes()
-        belief = self.recovery_.mixed(self.views(X))
-        if len(votes) != len(belief):
-            raise DataError(f"{len(belief)} inputs, but annotations on {len(votes)} items")
-        self.recovery_.temperature = likeliest_temperature(belief, votes)
+        posterior = self.recovery_.mixed(self.views(X))
+        if len(votes) != len(posterior):
+            raise DataError(f"{len(posterior)} inputs, but annotations on {len(votes)} items")
+        self.recovery_.temperature = likeliest_temperature(posterior, votes)
         return self
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
@@ -171,8 +171,8 @@ class DistributionRecovery(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def members_predict(self, X: Any) -> Array:  # noqa: N803
         """Return the label of every member: (member, item)."""
-        belief = self.members_predict_proba(X)
-        return self.classes_[belief.argmax(axis=2)]
+        posterior = self.members_predict_proba(X)
+        return self.classes_[posterior.argmax(axis=2)]
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the label that most people would give."""
@@ -196,7 +196,7 @@ class DistributionRecovery(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         target = Path(folder)
         if target.exists() and any(target.iterdir()) and not (target / "recovery.json").exists():
             raise DataError(f"{folder}: holds something else; name a new folder")
-        with replacing_folder(target) as draft:
+        with atomic_folder(target) as draft:
             arrays = {name: np.ascontiguousarray(value) for name, value in kept.arrays.items()}
             save_file(arrays, draft / "recovery.safetensors")
             (draft / "recovery.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
@@ -280,8 +280,10 @@ def _coded(labels: Array, classes: Any) -> tuple[Array, Array]:
     if classes is None:
         return found, code
     known = np.asarray(classes)
-    place = {each: at for at, each in enumerate(known.tolist())}
+    position = {each: at for at, each in enumerate(known.tolist())}
     for each in found.tolist():
-        if each not in place:
-            raise DataError(f"label {each!r} is not among the classes {few(known.astype(str))}")
-    return known, np.array([place[each] for each in found.tolist()])[code]
+        if each not in position:
+            raise DataError(
+                f"label {each!r} is not among the classes {abbreviate(known.astype(str))}"
+            )
+    return known, np.array([position[each] for each in found.tolist()])[code]

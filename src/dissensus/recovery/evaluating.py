@@ -107,8 +107,8 @@ def soft_scores(p: ArrayLike, votes: ArrayLike, *, ordered: bool = False) -> dic
     >>> told["manhattan"], told["accuracy"], told["entropy_pearson"].__round__(6)
     (0.0, 0.75, 1.0)
     """
-    belief, counts = _checked(p, votes)
-    numbers = _numbers(belief, counts, ordered)
+    posterior, counts = _checked(p, votes)
+    numbers = _numbers(posterior, counts, ordered)
     found = _scores(numbers.values.sum(axis=0)[None], numbers.names, counts.shape)
     return {name: float(value[0]) for name, value in found.items()}
 
@@ -141,9 +141,9 @@ def evaluate_shares(
     seed
         Decides these, and the votes of people asked again.
     """
-    belief, counts = _checked(p, votes)
+    posterior, counts = _checked(p, votes)
     random = np.random.default_rng(seed)
-    numbers = _numbers(belief, counts, ordered)
+    numbers = _numbers(posterior, counts, ordered)
     found = _scores(_sums(numbers.values, resamples, random), numbers.names, counts.shape)
     pooled = measures.shares_of(counts).mean(axis=0)
     constant = pooled if floor is None else np.asarray(floor, dtype=np.float64)
@@ -160,7 +160,7 @@ def evaluate_shares(
 
 
 def evaluate_named(
-    predicted: Predictions | Values, said: Annotations, **more: Any
+    predicted: Predictions | Values, annotations: Annotations, **more: Any
 ) -> SoftEvaluation:
     """Score predictions with beliefs against annotations, matched by the names of items.
 
@@ -169,34 +169,36 @@ def evaluate_named(
     """
     if isinstance(predicted, Values) or predicted.posterior is None:
         raise DataError("no p:<class> columns: shares are scored by probabilities, not by labels")
-    place = {name: row for row, name in enumerate(predicted.items.tolist())}
+    position = {name: row for row, name in enumerate(predicted.items.tolist())}
     column = {name: code for code, name in enumerate(predicted.classes.tolist())}
-    voted = np.flatnonzero(said.labels_per_item)
-    known = [item for item in voted.tolist() if said.items[item] in place]
+    voted = np.flatnonzero(annotations.labels_per_item)
+    known = [item for item in voted.tolist() if annotations.items[item] in position]
     if not known:
         raise DataError("none of the annotated items is predicted; are they named alike?")
-    every = [*column, *(name for name in said.classes.tolist() if name not in column)]
+    every = [*column, *(name for name in annotations.classes.tolist() if name not in column)]
     p = np.zeros((len(known), len(every)))
-    p[:, : len(column)] = predicted.posterior[[place[said.items[item]] for item in known]]
+    p[:, : len(column)] = predicted.posterior[[position[annotations.items[item]] for item in known]]
     votes = np.zeros_like(p)
-    votes[:, [every.index(name) for name in said.classes.tolist()]] = said.votes()[known]
+    votes[:, [every.index(name) for name in annotations.classes.tolist()]] = annotations.votes()[
+        known
+    ]
     found = evaluate_shares(p, votes, **more)
     return replace(
         found,
-        n_without_votes=len(place) - len(known),
+        n_without_votes=len(position) - len(known),
         n_without_prediction=len(voted) - len(known),
     )
 
 
 def _checked(p: ArrayLike, votes: ArrayLike) -> tuple[Floats, Floats]:
-    belief, counts = np.asarray(p, dtype=np.float64), np.asarray(votes, dtype=np.float64)
-    if belief.shape != counts.shape or belief.ndim != 2 or not len(belief):
-        raise DataError(f"distributions {belief.shape} and votes {counts.shape} do not match")
-    wrong = ~(np.abs(belief.sum(axis=1) - 1) < 1e-3) | (belief < 0).any(axis=1)
+    posterior, counts = np.asarray(p, dtype=np.float64), np.asarray(votes, dtype=np.float64)
+    if posterior.shape != counts.shape or posterior.ndim != 2 or not len(posterior):
+        raise DataError(f"distributions {posterior.shape} and votes {counts.shape} do not match")
+    wrong = ~(np.abs(posterior.sum(axis=1) - 1) < 1e-3) | (posterior < 0).any(axis=1)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        raise DataError(f"row {at} of the distributions is none: {belief[at].tolist()}")
-    return belief, counts
+        raise DataError(f"row {at} of the distributions is none: {posterior[at].tolist()}")
+    return posterior, counts
 
 
 def _numbers(p: Floats, votes: Floats, ordered: bool) -> _Numbers:

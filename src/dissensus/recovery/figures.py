@@ -44,7 +44,7 @@ def splits_figure(
     q = shares_of(votes)
     order = np.argsort(entropy(q) + 1e-6 * entropy(p), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).astype(int))]
-    titles = [f"{place + 1}. {_short(str(items[item]))}" for place, item in enumerate(chosen)]
+    titles = [f"{position + 1}. {_short(str(items[item]))}" for position, item in enumerate(chosen)]
     rows = [
         {"item": title, "class": str(name), "share": round(float(of[item, k]), 6), "of": kind}
         for title, item in zip(titles, chosen, strict=True)

@@ -74,7 +74,9 @@ def map_scores(attention: Floats, human: Floats) -> MapScores:
     return MapScores(float(auc), ap, float(share[marked].sum() - m / size), float(iou), rank)
 
 
-def matched_auc(maps: Floats, vote: Integers, human: Floats, said: Integers) -> tuple[float, float]:
+def matched_auc(
+    maps: Floats, vote: Integers, human: Floats, annotations: Integers
+) -> tuple[float, float]:
     """Return the mean AUC of networks against people of the same label, and of another one.
 
     Parameters
@@ -85,13 +87,13 @@ def matched_auc(maps: Floats, vote: Integers, human: Floats, said: Integers) -> 
         What each says: (network).
     human
         Whether people marked a word: (person, word).
-    said
+    annotations
         What each of them says: (person).
     """
     same: list[float] = []
     other: list[float] = []
     for map_, label in zip(maps, vote, strict=True):
-        for mine, into in ((said == label, same), (said != label, other)):
+        for mine, into in ((annotations == label, same), (annotations != label, other)):
             if mine.any():
                 into.append(map_scores(map_, human[mine].mean(axis=0)).auc)
     return _mean(same), _mean(other)

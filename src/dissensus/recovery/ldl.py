@@ -40,4 +40,4 @@ class Ldl(OnVectors):
         share = bagged(self.n, len(views), shown.seed)
         if self.n == 1:
             share = alike(1, len(views), 0.1, shown.seed)
-        return self.heads(views, shown, share, said=shown.said)
+        return self.heads(views, shown, share, annotations=shown.annotations)

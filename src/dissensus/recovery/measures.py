@@ -160,12 +160,12 @@ class Reliability(NamedTuple):
 
 def reliability(p: Floats, q: Floats, bins: int = 10) -> Reliability:
     """Return the mean share of the people in bins of equal width of the prediction."""
-    place = bins_of(p, bins).reshape(-1)
-    count = np.bincount(place, minlength=bins)
+    position = bins_of(p, bins).reshape(-1)
+    count = np.bincount(position, minlength=bins)
     some = np.maximum(count, 1)
     empty = np.where(count > 0, 0.0, np.nan)
-    predicted = np.bincount(place, p.reshape(-1), bins) / some + empty
-    seen = np.bincount(place, q.reshape(-1), bins) / some + empty
+    predicted = np.bincount(position, p.reshape(-1), bins) / some + empty
+    seen = np.bincount(position, q.reshape(-1), bins) / some + empty
     return Reliability(predicted, seen, count)
 
 

@@ -20,7 +20,7 @@ from .._relation import Floats
 from ..params import NonNegative
 from ._base import Kept, Shown, Views
 from ._flattening import with_entropy
-from ._networks import Networks, OnVectors, Share, said_once
+from ._networks import Networks, OnVectors, Share, labelled_once
 from .measures import entropy, shares_of
 
 __all__ = ["MultiTask"]
@@ -72,16 +72,16 @@ class MultiTask(OnVectors):
         from ._nets.two_tasks import TwoTasks
 
         assert views.vectors is not None
-        assert shown.said is not None
-        spread = entropy(shares_of(shown.said.votes())) / np.log2(max(shown.n_classes, 2))
+        assert shown.annotations is not None
+        spread = entropy(shares_of(shown.annotations.votes())) / np.log2(max(shown.n_classes, 2))
         network = TwoTasks(
             1, int(np.prod(views.vectors.shape[1:])), shown.n_classes, hidden=self.hidden,
             dropout=self.dropout, input_dropout=self.input_dropout, seed=shown.seed,
         )  # fmt: skip
         network.aim(spread, self.weight)
         taught(
-            network, network.see(views), said_once(shown.label, shown.n_classes),
-            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, tell=shown.tell,
+            network, network.see(views), labelled_once(shown.label, shown.n_classes),
+            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, progress=shown.progress,
             **self.training(len(views)),
         )  # fmt: skip
         return self._made(network)

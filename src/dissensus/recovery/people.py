@@ -24,7 +24,7 @@ from .._relation import Floats
 from ..errors import OptionError
 from ..params import Count, NonNegative
 from ._base import Kept, People, Shown, Views
-from ._networks import Networks, OnVectors, Share, said_once
+from ._networks import Networks, OnVectors, Share, labelled_once
 
 if TYPE_CHECKING:
     from ._nets.people import Bent
@@ -80,11 +80,11 @@ class PeopleMembers(OnVectors):
             hidden=self.hidden, dropout=self.dropout, input_dropout=self.input_dropout,
             features=features.shape[1], seed=shown.seed,
         )  # fmt: skip
-        network.tie(features, marginal, known.said, self)
+        network.tie(features, marginal, known.annotations, self)
         x = network.see(views)
         taught(
-            network, x, said_once(shown.label, shown.n_classes),
-            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, tell=shown.tell,
+            network, x, labelled_once(shown.label, shown.n_classes),
+            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, progress=shown.progress,
             **self.training(len(views)),
         )  # fmt: skip
         return Persons(network)

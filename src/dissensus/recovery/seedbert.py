@@ -22,7 +22,7 @@ from annotated_types import Ge
 from .._relation import Floats, Integers
 from ..params import Count, Positive
 from ._base import Kept, Recovery, RecoveryMethod, Shown, Views
-from ._networks import said_once
+from ._networks import labelled_once
 from .measures import best
 
 __all__ = ["SeedBert"]
@@ -99,8 +99,8 @@ class SeedBert(RecoveryMethod):
     def learn(self, views: Views, shown: Shown) -> Copies:
         from ._nets.copies import copies
 
-        said = said_once(shown.label, shown.n_classes)
-        return Copies(copies(self, views.raw, said, shown), self)
+        annotations = labelled_once(shown.label, shown.n_classes)
+        return Copies(copies(self, views.raw, annotations, shown), self)
 
     def restore(self, kept: Kept) -> Copies:
         import torch

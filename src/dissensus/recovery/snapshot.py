@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..params import Count
 from ._base import Shown, Views
-from ._networks import Networks, OnVectors, said_once
+from ._networks import Networks, OnVectors, labelled_once
 
 __all__ = ["Snapshot"]
 
@@ -35,5 +35,5 @@ class Snapshot(OnVectors):
     def learn(self, views: Views, shown: Shown) -> Networks:
         from ._nets.snapshots import caught
 
-        said = said_once(shown.label, shown.n_classes)
-        return Networks(caught(self, views, said, shown))
+        annotations = labelled_once(shown.label, shown.n_classes)
+        return Networks(caught(self, views, annotations, shown))

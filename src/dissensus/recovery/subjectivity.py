@@ -46,8 +46,8 @@ def question_kappas(
         a question of its own, yes or no, and the kappa is the mean of these.
     """
     found = {}
-    for name, said in questions.items():
-        parts = list(split_options(said, mark).values()) if name in multiple else [said]
+    for name, question in questions.items():
+        parts = list(split_options(question, mark).values()) if name in multiple else [question]
         kappas = np.array([conger_kappa(part) for part in parts])
         known = kappas[~np.isnan(kappas)]
         found[name] = float(known.mean()) if len(known) else np.nan
@@ -62,18 +62,18 @@ class Subjectivity(NamedTuple):
     correlation: float  # of ranks, of the model's uncertainty with the entropy; NaN without
 
 
-def item_subjectivity(said: Annotations, uncertainty: Floats | None = None) -> Subjectivity:
+def item_subjectivity(annotations: Annotations, uncertainty: Floats | None = None) -> Subjectivity:
     """Return how much people disagree on every item.
 
     Parameters
     ----------
-    said
+    annotations
         What they said.
     uncertainty
         A model's, of the same items: the entropy of its votes, for instance.
     """
-    spread = entropy(shares_of(said.votes()))
-    together = 1 - item_agreement(said)
+    spread = entropy(shares_of(annotations.votes()))
+    together = 1 - item_agreement(annotations)
     rank = np.nan if uncertainty is None else float(spearmanr(uncertainty, spread).statistic)
     return Subjectivity(spread, together, rank)
 

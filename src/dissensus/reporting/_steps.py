@@ -25,34 +25,38 @@ _MOST_ASKED = 500  # labels in a plan
 _FUTURES = 5  # draws behind the budget curve
 
 
-def met(said: Annotations) -> Pairs | None:
+def met(annotations: Annotations) -> Pairs | None:
     """Return annotators two by two, where that is not too much."""
-    size = said.labels_per_item.astype(np.int64)
-    if said.n_annotators < 2 or said.n_classes < 2 or int((size * (size - 1)).sum()) > _PAIRS:
+    size = annotations.labels_per_item.astype(np.int64)
+    if (
+        annotations.n_annotators < 2
+        or annotations.n_classes < 2
+        or int((size * (size - 1)).sum()) > _PAIRS
+    ):
         return None
-    found = pairwise(said, "cohen", min_overlap=5)
+    found = pairwise(annotations, "cohen", min_overlap=5)
     return found if found.known.any() else None
 
 
 def compared(
-    said: Annotations, truth: Any, gold: Any, seed: int
+    annotations: Annotations, truth: Any, gold: Any, seed: int
 ) -> tuple[Comparison | None, tuple[str, ...]]:
     """Return methods side by side, on a sample of the items of large data."""
-    if said.n_classes < 2 or not (said.labels_per_item > 1).any():
+    if annotations.n_classes < 2 or not (annotations.labels_per_item > 1).any():
         return None, ()
-    if len(said) <= _LARGE:
-        return compare(said, COMPARED, truth=truth, gold=gold, seed=seed), ()
-    n_items = max(1, said.n_items * _LARGE // len(said))
-    which = np.random.default_rng(seed).choice(said.n_items, n_items, replace=False)
-    some = said.subset(items=np.isin(np.arange(said.n_items), which))
-    told = f"Methods were compared on {n_items} of {said.n_items} items, drawn at random."
+    if len(annotations) <= _LARGE:
+        return compare(annotations, COMPARED, truth=truth, gold=gold, seed=seed), ()
+    n_items = max(1, annotations.n_items * _LARGE // len(annotations))
+    which = np.random.default_rng(seed).choice(annotations.n_items, n_items, replace=False)
+    some = annotations.subset(items=np.isin(np.arange(annotations.n_items), which))
+    told = f"Methods were compared on {n_items} of {annotations.n_items} items, drawn at random."
     kept = [one for one in COMPARED if one != "glad"]
     return compare(some, kept, truth=truth, seed=seed), (told,)
 
 
-def planned(said: Annotations, result: Aggregation, seed: int) -> Plan | None:
+def planned(annotations: Annotations, result: Aggregation, seed: int) -> Plan | None:
     """Return whom to ask what next: half as many labels as there are items, or 500."""
-    if said.n_classes < 2 or said.n_items > _PLANNED:
+    if annotations.n_classes < 2 or annotations.n_items > _PLANNED:
         return None
-    budget = min(max(20, said.n_items // 2), _MOST_ASKED)
-    return plan(said, result, budget=budget, draws=_FUTURES, seed=seed)
+    budget = min(max(20, annotations.n_items // 2), _MOST_ASKED)
+    return plan(annotations, result, budget=budget, draws=_FUTURES, seed=seed)

@@ -24,11 +24,11 @@ _NAMED = 10  # pairs of annotators in the table
 
 def confusion_figure(report: Report) -> Figure | None:
     """Return what all annotators together make of every class."""
-    said = report.said
-    if not 2 <= said.n_classes <= _MOST_CLASSES:
+    annotations = report.annotations
+    if not 2 <= annotations.n_classes <= _MOST_CLASSES:
         return None
     matrix = report.crowd_confusion
-    names = said.classes.tolist()
+    names = annotations.classes.tolist()
     span = range(len(names))
     turned = max(map(len, names)) * len(names) > _UPRIGHT
     rows = [

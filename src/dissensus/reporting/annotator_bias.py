@@ -36,33 +36,33 @@ class Standing(NamedTuple):
     verdict: list[str]
 
 
-def _sums(said: Relation, value: Floats) -> Floats:
+def _sums(annotations: Relation, value: Floats) -> Floats:
     """Return values of answers, added up for every item."""
     total = np.concatenate([[0.0], np.cumsum(value)])
-    return total[said.index[1:]] - total[said.index[:-1]]
+    return total[annotations.index[1:]] - total[annotations.index[:-1]]
 
 
-def scatter_of_items(said: Numbers) -> Floats:
+def scatter_of_items(annotations: Numbers) -> Floats:
     """Return the standard deviation of the answers on every item; NaN below two."""
-    size = said.labels_per_item.astype(float)
-    middle = float(said.value.mean())
-    value = said.value - middle
+    size = annotations.labels_per_item.astype(float)
+    middle = float(annotations.value.mean())
+    value = annotations.value - middle
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = _sums(said, value) / size
-        squares = _sums(said, (value - mean[said.item]) ** 2)
+        mean = _sums(annotations, value) / size
+        squares = _sums(annotations, (value - mean[annotations.item]) ** 2)
         return np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
 
 
-def standing(said: Numbers) -> Standing:
+def standing(annotations: Numbers) -> Standing:
     """Return every annotator beside the mean of the others on the same items."""
-    value = said.value - float(said.value.mean())
-    size = said.labels_per_item[said.item]
+    value = annotations.value - float(annotations.value.mean())
+    size = annotations.labels_per_item[annotations.item]
     heard = size > 1
-    who, given = said.annotator[heard], value[heard]
-    others = (_sums(said, value)[said.item][heard] - given) / (size[heard] - 1)
+    who, given = annotations.annotator[heard], value[heard]
+    others = (_sums(annotations, value)[annotations.item][heard] - given) / (size[heard] - 1)
 
     def added(values: Floats) -> Floats:
-        return np.bincount(who, values, said.n_annotators).astype(float)
+        return np.bincount(who, values, annotations.n_annotators).astype(float)
 
     count = added(np.ones(len(given)))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -96,4 +96,4 @@ def _verdicts(count: Floats, shift: Floats, scatter: Floats, follows: Floats) ->
     )
     chosen = np.select([rule for rule, _ in rules], range(len(rules)), default=len(rules))
     words = [*(word for _, word in rules), "fine"]
-    return [words[place] for place in chosen.tolist()]
+    return [words[position] for position in chosen.tolist()]

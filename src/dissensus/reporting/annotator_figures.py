@@ -37,7 +37,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     verdict, labels = scores.verdict, scores.habits.labels
     rows = [
         {
-            "annotator": scores.said.annotators[who],
+            "annotator": scores.annotations.annotators[who],
             "labels": int(labels[who]),
             "right": round(float(scores.accuracy.value[who]), 4),
             "low": round(float(scores.accuracy.low[who]), 4),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import atomic_file
 from ..errors import OptionError
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def share_bars(
     """Return bars of how common classes are, one for every kind of share, in this order."""
     kinds = list(shares)
     rows = [
-        {"class": name, "share": round(shares[of][place], 6), "of": of}
-        for place, name in enumerate(names)
+        {"class": name, "share": round(shares[of][position], 6), "of": of}
+        for position, name in enumerate(names)
         for of in kinds
     ]
     return chart(
@@ -83,7 +83,7 @@ def save_chart(spec: dict[str, Any], path: str | Path) -> None:
 
     ending = check_chart(path)
     still = {**spec, "width": _WIDE} if spec.get("width") == "container" else spec
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         if ending == ".png":
             draft.write_bytes(vl_convert.vegalite_to_png(still, scale=2))
         elif ending == ".svg":

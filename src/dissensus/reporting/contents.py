@@ -46,24 +46,24 @@ class Contents:
 
 def contents(report: Report) -> Contents:
     """Return the rows of all tables."""
-    said, scores = report.said, report.annotator_scores
-    who = scores.worst[said.labels_per_annotator[scores.worst] > 0][:MOST_ANNOTATORS]
+    annotations, scores = report.annotations, report.annotator_scores
+    who = scores.worst[annotations.labels_per_annotator[scores.worst] > 0][:MOST_ANNOTATORS]
     which = _chosen(report)
     annotators = _annotators(report, who)
     items = _items(report, which)
     samples = []
-    if len(who) < said.n_annotators:
-        told = _part(len(who), said.n_annotators, "annotator")
+    if len(who) < annotations.n_annotators:
+        told = _part(len(who), annotations.n_annotators, "annotator")
         samples.append(f"The page shows {told}, the worst first.")
-    if len(which) < said.n_items:
-        told = _part(len(which), said.n_items, "item")
+    if len(which) < annotations.n_items:
+        told = _part(len(which), annotations.n_items, "item")
         samples.append(f"The page shows {told}, the most doubtful first.")
     labels = labels_to_download(report)
     if labels is None:
         samples.append("There are too many labels to download here; `dissensus aggregate` has all.")
-    names, said_by = _said(report, which)
+    names, said_by = _as_annotations(report, which)
     data = {
-        "classes": said.classes.tolist(),
+        "classes": annotations.classes.tolist(),
         "annotators": [one["data"] for one in annotators],
         "items": [one["data"] | {"said": rows} for one, rows in zip(items, said_by, strict=True)],
         "names": names,
@@ -82,8 +82,8 @@ def contents(report: Report) -> Contents:
         ],
         sorted(kinds),
         bool(np.isfinite(scores.habits.seconds).any()),
-        f"{_part(len(who), said.n_annotators, 'annotator')}, the worst first",
-        f"{_part(len(which), said.n_items, 'item')}, the most doubtful first",
+        f"{_part(len(who), annotations.n_annotators, 'annotator')}, the worst first",
+        f"{_part(len(which), annotations.n_items, 'item')}, the most doubtful first",
         samples,
         data,
     )
@@ -91,36 +91,36 @@ def contents(report: Report) -> Contents:
 
 def _chosen(report: Report) -> Integers:
     """Return the items to show, by code, the most doubtful first."""
-    said = report.said
+    annotations = report.annotations
     doubt = report.item_scores.posterior_entropy
-    doubt = np.where(said.labels_per_item > 0, np.nan_to_num(doubt), -1)
+    doubt = np.where(annotations.labels_per_item > 0, np.nan_to_num(doubt), -1)
     split = np.nan_to_num(report.item_scores.vote_entropy)
     order = np.lexsort((-split, -doubt.round(9)))
-    return order[said.labels_per_item[order] > 0][:MOST_ITEMS]
+    return order[annotations.labels_per_item[order] > 0][:MOST_ITEMS]
 
 
 def _annotators(report: Report, who: Integers) -> list[dict[str, Any]]:
     scores = report.annotator_scores
     alone = _alone(report, who)
-    small = report.said.n_classes <= MOST_CLASSES
+    small = report.annotations.n_classes <= MOST_CLASSES
     rows = []
     verdict, evidence = scores.verdict, scores.evidence
-    for place in who.tolist():
-        value = float(scores.accuracy.value[place])
-        low, high = float(scores.accuracy.low[place]), float(scores.accuracy.high[place])
-        agrees, spam = float(scores.habits.agreement[place]), float(scores.spam_score[place])
-        seconds = float(scores.habits.seconds[place])
+    for position in who.tolist():
+        value = float(scores.accuracy.value[position])
+        low, high = float(scores.accuracy.low[position]), float(scores.accuracy.high[position])
+        agrees, spam = float(scores.habits.agreement[position]), float(scores.spam_score[position])
+        seconds = float(scores.habits.seconds[position])
         data = {
-            "name": scores.said.annotators[place],
-            "verdict": verdict[place],
-            "evidence": evidence[place],
-            "labels": int(scores.habits.labels[place]),
+            "name": scores.annotations.annotators[position],
+            "verdict": verdict[position],
+            "evidence": evidence[position],
+            "labels": int(scores.habits.labels[position]),
             "right": _short(value),
             "low": _short(low),
             "high": _short(high),
             "spam": _short(spam),
-            "alone": alone[place],
-            "confusion": scores.confusion[place].round(3).tolist() if small else None,
+            "alone": alone[position],
+            "confusion": scores.confusion[position].round(3).tolist() if small else None,
         }
         rows.append(
             {
@@ -145,35 +145,43 @@ def _annotators(report: Report, who: Integers) -> list[dict[str, Any]]:
 
 def _alone(report: Report, who: Integers) -> dict[int, list[list[str]]]:
     """Return items on which nobody else says what an annotator says, the surest first."""
-    said, result = report.said, report.result
-    found: dict[int, list[list[str]]] = {place: [] for place in who.tolist()}
-    about, label = said.item, result.label[said.item]
-    single = (said.votes()[about, said.label] == 1) & (said.labels_per_item[about] > 2)
-    single &= (label != said.label) & (label >= 0) & np.isin(said.annotator, who)
+    annotations, result = report.annotations, report.result
+    found: dict[int, list[list[str]]] = {position: [] for position in who.tolist()}
+    about, label = annotations.item, result.label[annotations.item]
+    single = (annotations.votes()[about, annotations.label] == 1) & (
+        annotations.labels_per_item[about] > 2
+    )
+    single &= (label != annotations.label) & (label >= 0) & np.isin(annotations.annotator, who)
     rows = np.flatnonzero(single)
     rows = rows[np.argsort(-result.confidence[about[rows]], kind="stable")]
-    rows = rows[np.argsort(said.annotator[rows], kind="stable")]
-    count = np.bincount(said.annotator[rows], minlength=said.n_annotators)
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    for row in rows[place < MOST_ALONE].tolist():
-        told = said.items[about[row]], said.classes[said.label[row]], said.classes[label[row]]
-        found[int(said.annotator[row])].append([*told])
+    rows = rows[np.argsort(annotations.annotator[rows], kind="stable")]
+    count = np.bincount(annotations.annotator[rows], minlength=annotations.n_annotators)
+    position = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    for row in rows[position < MOST_ALONE].tolist():
+        told = (
+            annotations.items[about[row]],
+            annotations.classes[annotations.label[row]],
+            annotations.classes[label[row]],
+        )
+        found[int(annotations.annotator[row])].append([*told])
     return found
 
 
 def _items(report: Report, which: Integers) -> list[dict[str, Any]]:
-    said, result = report.said, report.result
+    annotations, result = report.annotations, report.result
     labels, cause = result.labels, report.item_scores.cause
     known = {**report.reading.gold, **report.truth}
     rows = []
     for item, text in zip(which.tolist(), _texts(report, which), strict=True):
-        votes = np.bincount(said.label[said.index[item] : said.index[item + 1]])
+        votes = np.bincount(
+            annotations.label[annotations.index[item] : annotations.index[item + 1]]
+        )
         order = np.argsort(-votes, kind="stable").tolist()
-        told = [f"{int(votes[k])} × {said.classes[k]}" for k in order if votes[k]]
-        belief = result.posterior[item]
-        best = np.argsort(-belief, kind="stable")[:8]
+        told = [f"{int(votes[k])} × {annotations.classes[k]}" for k in order if votes[k]]
+        posterior = result.posterior[item]
+        best = np.argsort(-posterior, kind="stable")[:8]
         label = labels[item] or "undecided"
-        name, n = said.items[item], int(said.labels_per_item[item])
+        name, n = annotations.items[item], int(annotations.labels_per_item[item])
         differs = known.get(name, label) != label
         kinds = [cause[item]]
         if order[0] != result.label[item] and 2 * votes[order[0]] > n:
@@ -192,7 +200,7 @@ def _items(report: Report, which: Integers) -> list[dict[str, Any]]:
                     "image": embedded(text, report.folder),
                     "gold": known.get(name),
                     "posterior": [
-                        [said.classes[k], _short(float(belief[k]))] for k in best.tolist()
+                        [annotations.classes[k], _short(float(posterior[k]))] for k in best.tolist()
                     ],
                 },
                 "name": name,
@@ -223,21 +231,26 @@ def _texts(report: Report, which: Integers) -> list[str | None]:
     table = report.reading.texts
     if table is None:
         return [None] * len(which)
-    names = [report.said.items[item] for item in which.tolist()]
+    names = [report.annotations.items[item] for item in which.tolist()]
     known = dict(zip(table["item"].to_list(), table["text"].to_list(), strict=True))
     return [known.get(name) for name in names]
 
 
-def _said(report: Report, which: Integers) -> tuple[list[str], list[list[list[int]]]]:
+def _as_annotations(report: Report, which: Integers) -> tuple[list[str], list[list[list[int]]]]:
     """Return names of annotators, and who said what about every item by place among them."""
-    said = report.said
-    seat: dict[int, int] = {}
+    annotations = report.annotations
+    reindex: dict[int, int] = {}
     out = []
     for item in which.tolist():
-        span = slice(said.index[item], min(said.index[item + 1], said.index[item] + MOST_LABELS))
-        rows = zip(said.annotator[span].tolist(), said.label[span].tolist(), strict=True)
-        out.append([[seat.setdefault(who, len(seat)), label] for who, label in rows])
-    return [said.annotators[who] for who in seat], out
+        span = slice(
+            annotations.index[item],
+            min(annotations.index[item + 1], annotations.index[item] + MOST_LABELS),
+        )
+        rows = zip(
+            annotations.annotator[span].tolist(), annotations.label[span].tolist(), strict=True
+        )
+        out.append([[reindex.setdefault(who, len(reindex)), label] for who, label in rows])
+    return [annotations.annotators[who] for who in reindex], out
 
 
 def _short(value: float) -> float | None:

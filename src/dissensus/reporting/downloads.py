@@ -15,12 +15,12 @@ MOST_DOUBTFUL = 10_000  # items to label again
 
 def labels_to_download(report: Report) -> dict[str, list[Any]] | None:
     """Return all labels for a download, where they are not too many."""
-    said, result = report.said, report.result
-    if sum(map(len, said.items.tolist())) + 8 * said.n_items > MOST_BYTES:
+    annotations, result = report.annotations, report.result
+    if sum(map(len, annotations.items.tolist())) + 8 * annotations.n_items > MOST_BYTES:
         return None
     confidence = result.confidence.round(4)
     return {
-        "item": said.items.tolist(),
+        "item": annotations.items.tolist(),
         "label": result.label.tolist(),
         "confidence": confidence.tolist(),
     }
@@ -37,9 +37,14 @@ def plan_to_download(report: Report) -> list[list[Any]]:
 
 def relabel_to_download(report: Report) -> list[list[Any]]:
     """Return the items to label again, the most doubtful first."""
-    said, result = report.said, report.result
+    annotations, result = report.annotations, report.result
     cause, labels = report.item_scores.cause, result.labels
     return [
-        [said.items[item], labels[item], round(float(result.confidence[item]), 4), cause[item]]
+        [
+            annotations.items[item],
+            labels[item],
+            round(float(result.confidence[item]), 4),
+            cause[item],
+        ]
         for item in report.doubtful[:MOST_DOUBTFUL].tolist()
     ]

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._files import replacing
+from .._files import atomic_file
 from .._version import __version__
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def bundle() -> str:
         pass
     made = str(vl_convert.javascript_bundle(_EXPORTS)).replace("</script", "<\\/script")
     try:
-        with replacing(kept) as draft:
+        with atomic_file(kept) as draft:
             draft.write_text(made, encoding="utf-8")
     except OSError:  # a home that cannot be written to is no reason to fail
         pass

@@ -52,7 +52,7 @@ class ChangedItem(NamedTuple):
 
     name: str
     label: tuple[str, str]
-    belief: tuple[float, float]
+    posterior: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Side:
     """One of the two: its annotations and what was found in them."""
 
     name: str
-    said: Annotations
+    annotations: Annotations
     result: Aggregation
     accuracy: Proportion  # (annotator)
     n_random: int  # annotators who answer at random
@@ -88,8 +88,8 @@ class Side:
     @cached_property
     def unsure(self) -> Change:
         """The share of items whose label deserves a second look."""
-        belief = self.result.confidence[self.said.labels_per_item > 0]
-        low = np.array([float((belief < SURE).sum())]), np.array([float(len(belief))])
+        posterior = self.result.confidence[self.annotations.labels_per_item > 0]
+        low = np.array([float((posterior < SURE).sum())]), np.array([float(len(posterior))])
         share = proportion(*low)
         return Change(*(float(one[0]) for one in (share.value, share.low, share.high)))
 
@@ -133,8 +133,8 @@ class Rounds:
     def sentences(self) -> list[str]:
         """What a reader should know first."""
         told = [
-            f"{side.name}: {amount(side.said.n_annotators, 'annotator')} gave "
-            f"{amount(len(side.said), 'label')} to {amount(side.said.n_items, 'item')}."
+            f"{side.name}: {amount(side.annotations.n_annotators, 'annotator')} gave "
+            f"{amount(len(side.annotations), 'label')} to {amount(side.annotations.n_items, 'item')}."
             for side in (self.first, self.second)
         ]
         one, two = self.first.alpha.value, self.second.alpha.value
@@ -176,10 +176,10 @@ class Rounds:
 
     def save(self, path: str | Path) -> None:
         """Write the page."""
-        from .._files import replacing
+        from .._files import atomic_file
 
         body = self.page()
-        with replacing(path) as draft:
+        with atomic_file(path) as draft:
             draft.write_text(body, encoding="utf-8")
 
     def as_dict(self) -> dict[str, Any]:
@@ -190,9 +190,9 @@ class Rounds:
                 {
                     "name": side.name,
                     "method": side.result.method,
-                    "n_annotators": side.said.n_annotators,
-                    "n_items": side.said.n_items,
-                    "n_labels": len(side.said),
+                    "n_annotators": side.annotations.n_annotators,
+                    "n_items": side.annotations.n_items,
+                    "n_labels": len(side.annotations),
                     "agreement": side.agreement.as_dict(),
                     "right": side.right._asdict(),
                     "unsure": side.unsure._asdict(),

@@ -19,7 +19,7 @@ _COLOURS = {"better": "#1d6996", "worse": "#d1495b", "no clear change": GREY}
 def classes_figure(rounds: Rounds) -> Figure:
     """Return how common every class is on both sides."""
     sides = rounds.first, rounds.second
-    classes = rounds.first.said.classes
+    classes = rounds.first.annotations.classes
     shares = []
     for side in sides:
         label = side.result.label[side.result.label >= 0]

@@ -74,10 +74,13 @@ def _numbers(rounds: Rounds) -> list[tuple[str, ...]]:
         return (name, of(rounds.first), of(rounds.second))
 
     rows = [
-        row("annotators", lambda side: str(side.said.n_annotators)),
-        row("items", lambda side: str(side.said.n_items)),
-        row("labels", lambda side: str(len(side.said))),
-        row("labels on an item", lambda side: f"{len(side.said) / max(side.said.n_items, 1):.1f}"),
+        row("annotators", lambda side: str(side.annotations.n_annotators)),
+        row("items", lambda side: str(side.annotations.n_items)),
+        row("labels", lambda side: str(len(side.annotations))),
+        row(
+            "labels on an item",
+            lambda side: f"{len(side.annotations) / max(side.annotations.n_items, 1):.1f}",
+        ),
         row("pairs that agree", lambda side: _shown(side.agreement["percent"], percent)),
         row("alpha", lambda side: _shown(side.alpha, _decimals)),
         row("labels right, by the others", lambda side: _shown(side.right, percent)),
@@ -164,9 +167,9 @@ def _items(rounds: Rounds) -> Sortable:
         [
             (each.name, each.name),
             (each.label[0], None),
-            (percent(each.belief[0]), each.belief[0]),
+            (percent(each.posterior[0]), each.posterior[0]),
             (each.label[1], None),
-            (percent(each.belief[1]), each.belief[1]),
+            (percent(each.posterior[1]), each.posterior[1]),
         ]
         for each in rounds.items[:_MOST]
     ]
@@ -180,7 +183,7 @@ def _downloads(rounds: Rounds) -> dict[str, Download]:
             "Download the items with another label (CSV)",
             ["item", "first_label", "second_label", "first_belief", "second_belief"],
             [
-                [one.name, *one.label, *(round(value, 4) for value in one.belief)]
+                [one.name, *one.label, *(round(value, 4) for value in one.posterior)]
                 for one in rounds.items
             ],
         ),

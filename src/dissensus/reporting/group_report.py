@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._relation import Floats, Integers, places, union
+from .._relation import Floats, Integers, indices_of, union
 from ..aggregation import aggregate
 from ..agreement import Estimate, agree
 from ..annotations import Annotations
@@ -28,12 +28,12 @@ from ..metrics import evaluate
 from ..readers import examine
 from .group_comparison import Change, ChangedAnnotator, ChangedItem, Rounds, Side, Z
 
-__all__ = ["report_rounds", "split_by"]
+__all__ = ["report_groups", "split_by"]
 
 _STEPS = 3
 
 
-def report_rounds(
+def report_groups(
     first: Any,
     second: Any,
     method: str = "auto",
@@ -66,35 +66,35 @@ def report_rounds(
     Examples
     --------
     >>> from dissensus import demo
-    >>> said, _ = demo()
-    >>> rounds = report_rounds(said, said, "majority", names=("before", "after"))
+    >>> annotations, _ = demo()
+    >>> rounds = report_groups(annotations, annotations, "majority", names=("before", "after"))
     >>> rounds.sentences[-2:]
     ['Of 500 items in both, 0 (0%) got another label.',
      'Of 40 annotators in both, nobody got clearly better or worse.']
     """
-    tell = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _done, _total: None)
     both = [
-        what if isinstance(what, Annotations) else examine(what, **reading).said
+        what if isinstance(what, Annotations) else examine(what, **reading).annotations
         for what in (first, second)
     ]
     classes = union(both[0].classes, both[1].classes)
-    for name, said in zip(names, both, strict=True):
-        if len(said) == 0:
+    for name, group in zip(names, both, strict=True):
+        if len(group) == 0:
             raise DataError(f"there are no labels in {name}")
-    both = [said.recode(classes) for said in both]
+    both = [annotations.recode(classes) for annotations in both]
     joint = _joint(*both)
     judged = identify(
         joint, aggregate(joint, method, seed=seed), models=False, copying=False, seed=seed
     )
-    tell(1, _STEPS)
+    progress(1, _STEPS)
     sides = []
-    for place, (name, said) in enumerate(zip(names, both, strict=True)):
-        first_one = place * both[0].n_annotators
-        mine = slice(first_one, first_one + said.n_annotators)
-        sides.append(_side(name, said, judged, mine, method, truth, seed))
-        tell(place + 2, _STEPS)
+    for position, (name, annotations) in enumerate(zip(names, both, strict=True)):
+        first_one = position * both[0].n_annotators
+        mine = slice(first_one, first_one + annotations.n_annotators)
+        sides.append(_side(name, annotations, judged, mine, method, truth, seed))
+        progress(position + 2, _STEPS)
     one, two = sides
-    at = places(one.said.items, two.said.items)
+    at = indices_of(one.annotations.items, two.annotations.items)
     common = np.flatnonzero((at >= 0) & (one.result.label >= 0))
     common = common[two.result.label[at[common]] >= 0]
     labels = one.result.label[common], two.result.label[at[common]]
@@ -113,33 +113,35 @@ def report_rounds(
     )
 
 
-def split_by(said: Annotations, column: str) -> dict[str, Annotations]:
+def split_by(annotations: Annotations, column: str) -> dict[str, Annotations]:
     """Return the annotations of both values of a column, by value.
 
-    >>> said = Annotations.from_columns("aabb", "xyxy", "0110", source=["person", "model"] * 2)
-    >>> list(split_by(said, "source"))
+    >>> annotations = Annotations.from_columns("aabb", "xyxy", "0110", source=["person", "model"] * 2)
+    >>> list(split_by(annotations, "source"))
     ['model', 'person']
     """
-    if column not in said.columns:
-        told = ", ".join(said.columns) or "none"
+    if column not in annotations.columns:
+        told = ", ".join(annotations.columns) or "none"
         raise OptionError(f"no column {column!r} beside the labels; there are: {told}")
-    values = np.asarray([str(value) for value in said.columns[column].tolist()])
+    values = np.asarray([str(value) for value in annotations.columns[column].tolist()])
     found = sorted(set(values.tolist()))
     if len(found) != 2:
         some = ", ".join(found[:5])
         raise OptionError(f"{column} has {len(found)} values ({some}), but two are compared")
-    return {value: _used(said.keep(values == value)) for value in found}
+    return {value: _used(annotations.keep(values == value)) for value in found}
 
 
-def _used(said: Annotations) -> Annotations:
+def _used(annotations: Annotations) -> Annotations:
     """Return annotations without items and annotators that have no label."""
-    return said.subset(items=said.labels_per_item > 0, annotators=said.labels_per_annotator > 0)
+    return annotations.subset(
+        items=annotations.labels_per_item > 0, annotators=annotations.labels_per_annotator > 0
+    )
 
 
 def _joint(one: Annotations, two: Annotations) -> Annotations:
     """Return both together; who is in both counts as two annotators."""
     items = union(one.items, two.items)
-    item = [places(said.items, items)[said.item] for said in (one, two)]
+    item = [indices_of(annotations.items, items)[annotations.item] for annotations in (one, two)]
     annotator = one.annotator.astype(np.int64), two.annotator.astype(np.int64) + one.n_annotators
     return Annotations.from_codes(
         np.concatenate(item),
@@ -153,21 +155,21 @@ def _joint(one: Annotations, two: Annotations) -> Annotations:
 
 def _side(
     name: str,
-    said: Annotations,
+    annotations: Annotations,
     judged: AnnotatorScores,
     mine: slice,
     method: str,
     truth: Any,
     seed: int,
 ) -> Side:
-    result = aggregate(said, method, seed=seed)
+    result = aggregate(annotations, method, seed=seed)
     return Side(
         name,
-        said,
+        annotations,
         result,
         Proportion(*(column[mine] for column in judged.accuracy)),
         int((judged.verdict[mine] == "spammer").sum()),
-        agree(said, seed=seed),
+        agree(annotations, seed=seed),
         None if truth is None else evaluate(result, truth, seed=seed),
     )
 
@@ -187,12 +189,12 @@ def _difference(one: Estimate, two: Estimate) -> Change:
 
 
 def _changed_annotators(one: Side, two: Side) -> tuple[ChangedAnnotator, ...]:
-    at = places(one.said.annotators, two.said.annotators)
+    at = indices_of(one.annotations.annotators, two.annotations.annotators)
     here = np.flatnonzero(at >= 0)
     scores = one.accuracy, two.accuracy
     who = np.stack([here, at[here]])  # (side, annotator)
-    heard = np.stack([score.among[place] for score, place in zip(scores, who, strict=True)])
-    share = np.stack([score.value[place] for score, place in zip(scores, who, strict=True)])
+    heard = np.stack([score.among[position] for score, position in zip(scores, who, strict=True)])
+    share = np.stack([score.value[position] for score, position in zip(scores, who, strict=True)])
     kept = (heard > 0).all(axis=0)
     who, heard, share = who[:, kept], heard[:, kept], share[:, kept]
     change, reach = _agresti_caffo(share * heard, heard)
@@ -200,7 +202,7 @@ def _changed_annotators(one: Side, two: Side) -> tuple[ChangedAnnotator, ...]:
     wider = float(ndtri(1 - 0.025 / max(len(change), 1))) / Z
     return tuple(
         ChangedAnnotator(
-            one.said.annotators[who[0, k]],
+            one.annotations.annotators[who[0, k]],
             (int(heard[0, k]), int(heard[1, k])),
             (float(share[0, k]), float(share[1, k])),
             _around(change[k], reach[k]),
@@ -225,15 +227,15 @@ def _changed_items(
     one: Side, two: Side, here: Integers, there: Integers
 ) -> tuple[ChangedItem, ...]:
     labels = one.result.label[here], two.result.label[there]
-    belief = one.result.confidence[here], two.result.confidence[there]
+    posterior = one.result.confidence[here], two.result.confidence[there]
     moved = np.flatnonzero(labels[0] != labels[1])
-    order = moved[np.argsort(-np.minimum(*belief)[moved], kind="stable")]
-    names, classes = one.said.items, one.said.classes
+    order = moved[np.argsort(-np.minimum(*posterior)[moved], kind="stable")]
+    names, classes = one.annotations.items, one.annotations.classes
     return tuple(
         ChangedItem(
             names[here[k]],
             (classes[labels[0][k]], classes[labels[1][k]]),
-            (float(belief[0][k]), float(belief[1][k])),
+            (float(posterior[0][k]), float(posterior[1][k])),
         )
         for k in order.tolist()
     )

@@ -53,9 +53,9 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
     sheet = Image.new("RGB", (columns * wide + _GAP, rows * high + 3 * _LINE), _PAPER)
     draw, font, large = ImageDraw.Draw(sheet), _font(_TEXT), _font(_TITLE)
     draw.text((_GAP, _GAP), _fitting(title, large, columns * wide), _INK, large)
-    for place, item in enumerate(items):
-        x = _GAP + place % columns * wide
-        y = 2 * _LINE + _GAP // 2 + place // columns * high
+    for position, item in enumerate(items):
+        x = _GAP + position % columns * wide
+        y = 2 * _LINE + _GAP // 2 + position // columns * high
         if is_picture(item.shown):
             small = _thumbnail(item.shown)
             draw.rectangle((x, y, x + _SIDE - 1, y + _SIDE - 1), _EMPTY)
@@ -63,7 +63,7 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
         if item.too_hard:
             draw.rectangle((x - 2, y - 2, x + _SIDE + 1, y + _SIDE + 1), outline=_WARN, width=2)
         lines = [
-            (f"{place + 1}.  {item.score:.3f}", _WARN if item.too_hard else _INK),
+            (f"{position + 1}.  {item.score:.3f}", _WARN if item.too_hard else _INK),
             (item.told(_MOST_LABELS), _INK),
             (item.name, _DIM),
         ]

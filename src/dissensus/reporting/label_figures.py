@@ -24,27 +24,35 @@ _BINS = 20
 
 def classes_figure(report: Report) -> Figure:
     """Return how common every class is, among labels given and labels inferred."""
-    said, result = report.said, report.result
-    given = np.bincount(said.label, minlength=said.n_classes) / max(len(said), 1)
+    annotations, result = report.annotations, report.result
+    given = np.bincount(annotations.label, minlength=annotations.n_classes) / max(
+        len(annotations), 1
+    )
     label = result.label[result.label >= 0]
-    inferred = np.bincount(label, minlength=said.n_classes) / max(len(label), 1)
+    inferred = np.bincount(label, minlength=annotations.n_classes) / max(len(label), 1)
     order = np.argsort(-inferred, kind="stable")[:_MOST_CLASSES]
-    names = [said.classes[place] for place in order.tolist()]
+    names = [annotations.classes[position] for position in order.tolist()]
     shares = {
         "labels given": given[order].tolist(),
         "labels inferred": inferred[order].tolist(),
     }
     spec = share_bars(names, shares, [GREY, BLUE])
     top = names[0] if names else "none"
-    some = "" if len(names) == said.n_classes else f" The {len(names)} most common are shown."
+    some = (
+        "" if len(names) == annotations.n_classes else f" The {len(names)} most common are shown."
+    )
     words = (
         f"The most common class is {top}: {percent(float(inferred.max(initial=0)))} of the items."
     )
     numbers = (
         ("class", "labels given", "labels inferred"),
         *(
-            (said.classes[place], percent(float(given[place])), percent(float(inferred[place])))
-            for place in order.tolist()
+            (
+                annotations.classes[position],
+                percent(float(given[position])),
+                percent(float(inferred[position])),
+            )
+            for position in order.tolist()
         ),
     )
     return Figure("Classes, before and after", words + some, spec, numbers)
@@ -52,11 +60,11 @@ def classes_figure(report: Report) -> Figure:
 
 def confidence_figure(report: Report) -> Figure:
     """Return how many items are held with which belief."""
-    said = report.said
-    belief = report.result.confidence[said.labels_per_item > 0]
+    annotations = report.annotations
+    posterior = report.result.confidence[annotations.labels_per_item > 0]
     edges = np.linspace(0, 1, _BINS + 1).round(6)
-    place = np.minimum((np.clip(belief, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
-    count = np.bincount(place, minlength=_BINS).tolist()
+    position = np.minimum((np.clip(posterior, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
+    count = np.bincount(position, minlength=_BINS).tolist()
     rows = [
         {
             "from": float(edges[k]),
@@ -90,7 +98,7 @@ def confidence_figure(report: Report) -> Figure:
             },
         },
     )
-    below = float((belief < SURE).mean()) if len(belief) else 0.0
+    below = float((posterior < SURE).mean()) if len(posterior) else 0.0
     numbers = (
         ("belief in the label", "items"),
         *(
@@ -108,20 +116,20 @@ _SECOND, _ENOUGH = "a second look", "sure enough"
 
 def calibration_figure(report: Report) -> Figure | None:
     """Return how often labels that are held with some belief are right."""
-    said, result = report.said, report.result
-    classes, items = set(said.classes.tolist()), set(said.items.tolist())
+    annotations, result = report.annotations, report.result
+    classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
     known = {i: label for i, label in report.truth.items() if label in classes and i in items}
-    truth = gold_codes(said, known)
+    truth = gold_codes(annotations, known)
     if truth is None:
         return None
     scored = np.flatnonzero((truth >= 0) & (result.label >= 0))
     if not len(scored):
         return None
-    belief, right = result.confidence[scored], (result.label == truth)[scored]
-    place = np.minimum((belief * 10).astype(int), 9)
-    size = np.bincount(place, minlength=10).astype(float)
-    mean = np.bincount(place, belief, minlength=10)
-    share = proportion(np.bincount(place, right, minlength=10).astype(float), size, 0.95)
+    posterior, right = result.confidence[scored], (result.label == truth)[scored]
+    position = np.minimum((posterior * 10).astype(int), 9)
+    size = np.bincount(position, minlength=10).astype(float)
+    mean = np.bincount(position, posterior, minlength=10)
+    share = proportion(np.bincount(position, right, minlength=10).astype(float), size, 0.95)
     rows = [
         {
             "belief": float(mean[k] / size[k]),

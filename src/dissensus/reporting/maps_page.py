@@ -21,7 +21,7 @@ class MapCard(NamedTuple):
     annotator: str
     label: str  # that they are foreseen to give
     chance: float
-    said: str  # what they said; empty if that is not known
+    annotations: str  # what they said; empty if that is not known
     map: str  # of an image: the heat, as an address that holds it
     difference: str  # of an image: heat of what is more (red) and less (blue) than of everybody
     strengths: list[float]  # of words and frames, by place: from 0 to 1

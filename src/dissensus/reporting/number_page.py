@@ -71,9 +71,9 @@ def render_numbers(report: NumberReport) -> str:
 def _facts(report: NumberReport) -> dict[str, str]:
     alpha = report.alpha.value
     return {
-        "annotators": str(report.said.n_annotators),
-        "items": str(report.said.n_items),
-        "numbers": str(len(report.said)),
+        "annotators": str(report.annotations.n_annotators),
+        "items": str(report.annotations.n_items),
+        "numbers": str(len(report.annotations)),
         "alpha": "–" if math.isnan(alpha) else f"{alpha:.2f}",
         "items scatter widely": str(len(report.wide)),
     }
@@ -133,7 +133,7 @@ def _standing(report: NumberReport) -> Figure | None:
         return None
     rows = [
         {
-            "who": report.said.annotators[who],
+            "who": report.annotations.annotators[who],
             "shift": float(told.shift[who]),
             "scatter": float(told.scatter[who]),
             "answers": int(told.answers[who]),
@@ -174,7 +174,7 @@ def _standing(report: NumberReport) -> Figure | None:
 
 
 def _annotators(report: NumberReport) -> Sortable:
-    told, names = report.standing, report.said.annotators
+    told, names = report.standing, report.annotations.annotators
     worst = [*_COLOURS].index
     order = sorted(
         range(len(names)), key=lambda who: (worst(told.verdict[who]), -told.answers[who])
@@ -199,7 +199,7 @@ def _annotators(report: NumberReport) -> Sortable:
 
 
 def _items(report: NumberReport) -> Sortable:
-    said = report.said
+    annotations = report.annotations
     order = np.argsort(-np.nan_to_num(report.scatter), kind="stable")[:_MOST]
     heads = [
         *(("item", "text"), ("value", "number"), ("answers", "number"), ("scatter", "number")),
@@ -207,10 +207,10 @@ def _items(report: NumberReport) -> Sortable:
     ]
     rows: list[list[Cell]] = []
     for item in order.tolist():
-        given = said.value[said.index[item] : said.index[item + 1]]
+        given = annotations.value[annotations.index[item] : annotations.index[item + 1]]
         rows.append(
             [
-                (said.items[item], said.items[item]),
+                (annotations.items[item], annotations.items[item]),
                 _cell(report.result.value[item]),
                 (str(len(given)), len(given)),
                 _cell(report.scatter[item]),
@@ -218,7 +218,7 @@ def _items(report: NumberReport) -> Sortable:
                 _cell(given.max() if len(given) else math.nan),
             ]
         )
-    part = f"{len(rows)} of {amount(said.n_items, 'item')}"
+    part = f"{len(rows)} of {amount(annotations.n_items, 'item')}"
     return Sortable("item-table", f"{part}, the widest scatter first", heads, rows)
 
 

@@ -41,7 +41,7 @@ class NumberReport:
 
     Attributes
     ----------
-    name, said, result
+    name, annotations, result
         The data set, its numbers, and the values that were inferred.
     check, agreement, evaluation
         What the verbs `check`, `agree` and `evaluate` say.
@@ -52,7 +52,7 @@ class NumberReport:
     """
 
     name: str
-    said: Numbers
+    annotations: Numbers
     result: Estimation
     check: Check
     agreement: Agreement
@@ -69,8 +69,8 @@ class NumberReport:
         """Every annotator, as columns."""
         told = self.standing
         return {
-            "annotator": self.said.annotators,
-            "n_answers": self.said.labels_per_annotator,
+            "annotator": self.annotations.annotators,
+            "n_answers": self.annotations.labels_per_annotator,
             "shift": told.shift,
             "scatter": told.scatter,
             "follows": told.follows,
@@ -91,7 +91,7 @@ class NumberReport:
     def wide(self) -> Integers:
         """Items of three answers or more that scatter widely, by code, the widest first."""
         order = np.argsort(-np.nan_to_num(self.scatter), kind="stable")
-        wide = (self.scatter > WIDE * self.usual) & (self.said.labels_per_item > 2)
+        wide = (self.scatter > WIDE * self.usual) & (self.annotations.labels_per_item > 2)
         return order[wide[order]]
 
     @property
@@ -102,11 +102,11 @@ class NumberReport:
     @cached_property
     def sentences(self) -> list[str]:
         """The report in a few sentences."""
-        said = self.said
+        annotations = self.annotations
         told = [
-            f"{amount(said.n_annotators, 'annotator')} gave {amount(len(said), 'number')} to "
-            f"{amount(said.n_items, 'item')}, {len(said) / max(said.n_items, 1):.1f} each on "
-            f"average, from {said.value.min():g} to {said.value.max():g}."
+            f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), 'number')} to "
+            f"{amount(annotations.n_items, 'item')}, {len(annotations) / max(annotations.n_items, 1):.1f} each on "
+            f"average, from {annotations.value.min():g} to {annotations.value.max():g}."
         ]
         if math.isnan(self.alpha.value):
             told.append("Agreement cannot be measured: no two numbers on an item, or all the same.")
@@ -118,7 +118,9 @@ class NumberReport:
         for verdict, does in VERDICTS.items():
             who = [
                 str(name)
-                for name, word in zip(said.annotators.tolist(), self.standing.verdict, strict=True)
+                for name, word in zip(
+                    annotations.annotators.tolist(), self.standing.verdict, strict=True
+                )
                 if word == verdict
             ]
             if who:
@@ -148,10 +150,10 @@ class NumberReport:
 
     def save(self, path: str | Path) -> None:
         """Write the page."""
-        from .._files import replacing
+        from .._files import atomic_file
 
         body = self.page()
-        with replacing(path) as draft:
+        with atomic_file(path) as draft:
             draft.write_text(body, encoding="utf-8")
 
     def as_dict(self) -> dict[str, Any]:
@@ -163,7 +165,7 @@ class NumberReport:
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
             "annotators": {name: _plain(column) for name, column in self.annotators.items()},
-            "wide": [self.said.items[item] for item in self.wide.tolist()],
+            "wide": [self.annotations.items[item] for item in self.wide.tolist()],
             "evaluation": self.evaluation and self.evaluation.as_dict(),
         }
 
@@ -174,7 +176,7 @@ class NumberReport:
 
 
 def report_numbers(
-    said: Numbers,
+    annotations: Numbers,
     method: str = "mean",
     *,
     name: str = "numbers",
@@ -187,7 +189,7 @@ def report_numbers(
 
     Parameters
     ----------
-    said
+    annotations
         The numbers.
     method
         How to estimate the value of an item.
@@ -204,31 +206,31 @@ def report_numbers(
 
     Examples
     --------
-    >>> said = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
-    >>> report_numbers(said).sentences[0]
+    >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
+    >>> report_numbers(annotations).sentences[0]
     '3 annotators gave 6 numbers to 2 items, 3.0 each on average, from 1 to 9.'
     """
-    if len(said) == 0:
+    if len(annotations) == 0:
         raise DataError("there are no numbers to report on")
-    tell = progress or (lambda _done, _total: None)
-    looked = check(said)
-    tell(1, _STEPS)
-    result = estimate(said, method, gold=gold, seed=seed)
-    tell(2, _STEPS)
-    agreement = agree(said, seed=seed)
-    tell(3, _STEPS)
+    progress = progress or (lambda _done, _total: None)
+    looked = check(annotations)
+    progress(1, _STEPS)
+    result = estimate(annotations, method, gold=gold, seed=seed)
+    progress(2, _STEPS)
+    agreement = agree(annotations, seed=seed)
+    progress(3, _STEPS)
     found = NumberReport(
         name,
-        said,
+        annotations,
         result,
         looked,
         agreement,
         None if truth is None else evaluate(result, truth, seed=seed),
-        standing(said),
-        scatter_of_items(said),
+        standing(annotations),
+        scatter_of_items(annotations),
         seed,
     )
-    tell(4, _STEPS)
+    progress(4, _STEPS)
     return found
 
 

@@ -108,13 +108,13 @@ _MEASURES = {
 
 
 def _facts(report: Report) -> list[dict[str, str]]:
-    said = report.said
+    annotations = report.annotations
     alpha = _value(report.agreement, "alpha")
     facts = {
-        "annotators": amount(said.n_annotators, "").strip(),
-        "items": amount(said.n_items, "").strip(),
-        "labels": amount(len(said), "").strip(),
-        "classes": str(said.n_classes),
+        "annotators": amount(annotations.n_annotators, "").strip(),
+        "items": amount(annotations.n_items, "").strip(),
+        "labels": amount(len(annotations), "").strip(),
+        "classes": str(annotations.n_classes),
         "alpha": "–" if math.isnan(alpha) else f"{alpha:.2f}",
         "to relabel": amount(len(report.doubtful), "").strip(),
     }
@@ -172,7 +172,7 @@ def _methods(found: Comparison) -> list[tuple[str, ...]]:
 def _next(report: Report) -> str:
     plan = report.plan
     if plan is None:
-        return f"With {amount(report.said.n_items, 'item')}, `dissensus next` makes a plan."
+        return f"With {amount(report.annotations.n_items, 'item')}, `dissensus next` makes a plan."
     if plan.stop:
         return "Further labels would hardly change anything: this is a good place to stop."
     return (
@@ -208,7 +208,7 @@ _SCORES = {
 def _by_class(report: Report) -> list[tuple[str, ...]]:
     from ..agreement import ClassAgreement
 
-    if report.agreement.by != "class" or report.said.n_classes < 3:
+    if report.agreement.by != "class" or report.annotations.n_classes < 3:
         return []
     return [
         (one.name, str(one.n_labels), *_interval(_alpha(one.estimates)))

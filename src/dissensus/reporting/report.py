@@ -94,9 +94,9 @@ class Report:
         return f"<Report on {self.name}: {' '.join(self.sentences)}>"
 
     @property
-    def said(self) -> Annotations:
+    def annotations(self) -> Annotations:
         """The annotations."""
-        return self.reading.said
+        return self.reading.annotations
 
     @property
     def annotators(self) -> Table:
@@ -106,13 +106,17 @@ class Report:
     @cached_property
     def items(self) -> Table:
         """Every score of every item with its label, as columns."""
-        return {"item": self.said.items, "label": self.result.labels, **self.item_scores.table()}
+        return {
+            "item": self.annotations.items,
+            "label": self.result.labels,
+            **self.item_scores.table(),
+        }
 
     @cached_property
     def doubtful(self) -> Integers:
         """Labelled items that deserve a second look, by code, the most doubtful first."""
         confidence = self.result.confidence
-        labelled = self.said.labels_per_item > 0
+        labelled = self.annotations.labels_per_item > 0
         order = np.argsort(confidence, kind="stable")
         return order[(labelled & (confidence < SURE))[order]]
 
@@ -121,7 +125,7 @@ class Report:
         """What all annotators together make of every class: (true class, given class)."""
         from ..aggregation._base import share
 
-        return share(self.result.posterior.T @ self.said.votes())
+        return share(self.result.posterior.T @ self.annotations.votes())
 
     @cached_property
     def sentences(self) -> list[str]:
@@ -145,17 +149,17 @@ class Report:
 
     def save(self, path: str | Path) -> None:
         """Write the page."""
-        from .._files import replacing
+        from .._files import atomic_file
 
         body = self.page()
-        with replacing(path) as draft:
+        with atomic_file(path) as draft:
             draft.write_text(body, encoding="utf-8")
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
         from .summary import summarise
 
-        summary = summarise(self.said, self.result, truth=dict(self.truth) or None)
+        summary = summarise(self.annotations, self.result, truth=dict(self.truth) or None)
         return {
             "name": self.name,
             "sentences": self.sentences,
@@ -163,7 +167,7 @@ class Report:
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
             "annotators": self.annotator_scores.as_dict(),
-            "doubtful": [self.said.items[item] for item in self.doubtful.tolist()],
+            "doubtful": [self.annotations.items[item] for item in self.doubtful.tolist()],
             "comparison": None if self.comparison is None else self.comparison.as_dict(),
             "plan": None if self.plan is None else self.plan.as_dict(),
             "tendency": None if self.foresight is None else self.foresight.scores,
@@ -224,7 +228,7 @@ def report(
     >>> told.sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
-    tell = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _done, _total: None)
     foresight = None if tendency is None else read_foresight(tendency)
     if isinstance(what, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
@@ -233,28 +237,28 @@ def report(
         found = replace(found, notes=(*found.notes, _MULTIPLE))
     if texts is not None:
         found = replace(found, texts=read_texts(str(texts)))
-    said = found.said
-    if len(said) == 0:
+    annotations = found.annotations
+    if len(annotations) == 0:
         raise DataError("there are no labels to report on")
     known = dict(gold) if gold is not None else dict(found.gold)
     looked = check(found, gold=known or None, labels="nominal")
-    tell(1, _STEPS)
-    comparison, samples = compared(said, truth, known or None, seed)
-    tell(2, _STEPS)
-    if method == "auto" and len(said) > _STACKED and comparison is not None:
+    progress(1, _STEPS)
+    comparison, samples = compared(annotations, truth, known or None, seed)
+    progress(2, _STEPS)
+    if method == "auto" and len(annotations) > _STACKED and comparison is not None:
         method = comparison.methods[0].method
         samples += (f"With so many labels, {method}, which foresaw best, was taken for all.",)
-    result = aggregate(said, method, gold=known or None, seed=seed)
-    tell(3, _STEPS)
-    annotators = identify(said, result, gold=known or None, seed=seed)
-    tell(4, _STEPS)
-    items = item_scores(said, result, difficulty=len(said) <= _DIFFICULT, seed=seed)
-    tell(5, _STEPS)
-    agreement = agree(said, by="class" if said.n_classes <= 50 else None, seed=seed)
-    pairs = met(said)
-    tell(6, _STEPS)
-    further = planned(said, result, seed)
-    tell(7, _STEPS)
+    result = aggregate(annotations, method, gold=known or None, seed=seed)
+    progress(3, _STEPS)
+    annotators = identify(annotations, result, gold=known or None, seed=seed)
+    progress(4, _STEPS)
+    items = item_scores(annotations, result, difficulty=len(annotations) <= _DIFFICULT, seed=seed)
+    progress(5, _STEPS)
+    agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
+    pairs = met(annotations)
+    progress(6, _STEPS)
+    further = planned(annotations, result, seed)
+    progress(7, _STEPS)
     return Report(
         name or _name(what),
         found,

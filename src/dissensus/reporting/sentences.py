@@ -42,10 +42,10 @@ _REMEDY = {
 
 def opening(report: Report) -> list[str]:
     """Return what a reader should know first."""
-    said = report.said
+    annotations = report.annotations
     told = [
-        f"{amount(said.n_annotators, 'annotator')} gave {amount(len(said), 'label')} to "
-        f"{amount(said.n_items, 'item')}, {len(said) / max(said.n_items, 1):.1f} each on average."
+        f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), 'label')} to "
+        f"{amount(annotations.n_items, 'item')}, {len(annotations) / max(annotations.n_items, 1):.1f} each on average."
     ]
     told.append(_agreement(report))
     told += _annotators(report)
@@ -66,7 +66,7 @@ def advice(report: Report) -> list[str]:
     scores = report.annotator_scores
     for verdict, remedy in _REMEDY.items():
         who = _names(report, verdict)
-        if verdict == "spammer" and 2 * len(who) > report.said.n_annotators:
+        if verdict == "spammer" and 2 * len(who) > report.annotations.n_annotators:
             told.append(
                 "Look at the question and its instructions first: most annotators seem to answer "
                 "at random, so labels hardly tell anything."
@@ -132,7 +132,7 @@ def _known(report: Report) -> list[str]:
         f"Of the {amount(found.n_scored, 'item')} whose label is known, {percent(score.value)} are "
         f"labelled right ({percent(score.low)} to {percent(score.high)})."
     ]
-    held = float(np.mean(report.result.confidence[report.said.labels_per_item > 0]))
+    held = float(np.mean(report.result.confidence[report.annotations.labels_per_item > 0]))
     if held > max(score.high, score.value + _TOO_SURE):
         told.append(
             f"So the mean belief, {percent(held)}, is too high: annotators share some errors."
@@ -177,7 +177,9 @@ def _plural(does: str) -> str:
 def _names(report: Report, verdict: str) -> list[str]:
     scores = report.annotator_scores
     order = scores.worst
-    return [str(name) for name in scores.said.annotators[order[scores.verdict[order] == verdict]]]
+    return [
+        str(name) for name in scores.annotations.annotators[order[scores.verdict[order] == verdict]]
+    ]
 
 
 def _person(name: str) -> str:
@@ -186,11 +188,11 @@ def _person(name: str) -> str:
 
 
 def _doubt(report: Report) -> str:
-    count, labelled = len(report.doubtful), int((report.said.labels_per_item > 0).sum())
+    count, labelled = len(report.doubtful), int((report.annotations.labels_per_item > 0).sum())
     if count == 0:
         return f"All {amount(labelled, 'label')} inferred are held with 80% belief or more."
     deserve = "deserves" if count == 1 else "deserve"
-    mean = float(np.mean(report.result.confidence[report.said.labels_per_item > 0]))
+    mean = float(np.mean(report.result.confidence[report.annotations.labels_per_item > 0]))
     return (
         f"{amount(count, 'item')} ({percent(count / labelled)}) {deserve} a second look; "
         f"the belief in a label is {percent(mean)} on average."

@@ -38,7 +38,7 @@ class ClassShare(NamedTuple):
     """How common a class is: among the labels given, and among the labels inferred."""
 
     name: str
-    said: float
+    annotations: float
     inferred: float
 
 
@@ -115,7 +115,7 @@ class Summary:
 
 
 def summarise(
-    said: Annotations,
+    annotations: Annotations,
     result: Aggregation,
     *,
     truth: Mapping[Any, Any] | None = None,
@@ -125,7 +125,7 @@ def summarise(
 
     Parameters
     ----------
-    said
+    annotations
         The annotations.
     result
         What a method inferred from them.
@@ -137,63 +137,63 @@ def summarise(
     Examples
     --------
     >>> from dissensus import aggregate
-    >>> said = Annotations.from_columns("aaabbb", "xyzxyz", ["cat", "dog", "cat"] * 2)
-    >>> told = summarise(said, aggregate(said, "majority"))
+    >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", ["cat", "dog", "cat"] * 2)
+    >>> told = summarise(annotations, aggregate(annotations, "majority"))
     >>> told.classes[0]
     ClassShare(name='cat', said=0.666..., inferred=1.0)
     >>> told.disputed[0].votes
     {'cat': 2, 'dog': 1}
     """
-    _same_names(said, result)
-    size = said.labels_per_item
-    alpha = krippendorff_alpha(said)
+    _same_names(annotations, result)
+    size = annotations.labels_per_item
+    alpha = krippendorff_alpha(annotations)
     ranked = _ranked(result)
     half = (len(ranked) + 1) // 2
     return Summary(
         method=result.method,
         rounds=len(result.trace),
         converged=result.converged,
-        n_items=said.n_items,
-        n_annotators=said.n_annotators,
-        n_labels=len(said),
-        n_classes=said.n_classes,
+        n_items=annotations.n_items,
+        n_annotators=annotations.n_annotators,
+        n_labels=len(annotations),
+        n_classes=annotations.n_classes,
         labels_per_item=_spread(size),
         items_without_labels=int((size == 0).sum()),
-        percent=percent_agreement(said),
+        percent=percent_agreement(annotations),
         alpha=alpha,
         alpha_word=in_words(alpha),
-        classes=_shares(said, result),
+        classes=_shares(annotations, result),
         best=_annotators(result, ranked[:half][:most]),
         worst=_annotators(result, ranked[half:][::-1][:most]),
-        n_unranked=said.n_annotators - len(ranked),
-        disputed=_disputed(said, result, most),
+        n_unranked=annotations.n_annotators - len(ranked),
+        disputed=_disputed(annotations, result, most),
         mean_confidence=_mean(result.confidence),
         unsure=_mean(result.confidence < SURE),
         evaluation=None if truth is None else evaluate(result, truth),
     )
 
 
-def _same_names(said: Annotations, result: Aggregation) -> None:
+def _same_names(annotations: Annotations, result: Aggregation) -> None:
     for what, here, there in (
-        ("items", said.items, result.said.items),
-        ("annotators", said.annotators, result.said.annotators),
-        ("classes", said.classes, result.classes),
+        ("items", annotations.items, result.annotations.items),
+        ("annotators", annotations.annotators, result.annotations.annotators),
+        ("classes", annotations.classes, result.classes),
     ):
         if not np.array_equal(here, there):
             raise DataError(f"the result has other {what} than the annotations; give both of one")
 
 
-def _shares(said: Annotations, result: Aggregation) -> tuple[ClassShare, ...]:
-    given = np.bincount(said.label, minlength=said.n_classes)
-    inferred = np.bincount(result.label[result.label >= 0], minlength=said.n_classes)
+def _shares(annotations: Annotations, result: Aggregation) -> tuple[ClassShare, ...]:
+    given = np.bincount(annotations.label, minlength=annotations.n_classes)
+    inferred = np.bincount(result.label[result.label >= 0], minlength=annotations.n_classes)
     with np.errstate(invalid="ignore"):
         shares = (given / given.sum()).tolist(), (inferred / inferred.sum()).tolist()
-    return tuple(map(ClassShare, said.classes.tolist(), *shares))
+    return tuple(map(ClassShare, annotations.classes.tolist(), *shares))
 
 
 def _ranked(result: Aggregation) -> Integers:
     """Return the annotators that can be ranked, the best first; among equals, by name."""
-    given = result.said.labels_per_annotator
+    given = result.annotations.labels_per_annotator
     known = ~np.isnan(result.quality) & (given > 0)
     enough = known & (given >= FEW)
     if not (given >= FEW).any():
@@ -207,27 +207,29 @@ def _annotators(result: Aggregation, chosen: Integers) -> tuple[RankedAnnotator,
     return tuple(map(RankedAnnotator, *columns))
 
 
-def _disputed(said: Annotations, result: Aggregation, most: int) -> tuple[DisputedItem, ...]:
+def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple[DisputedItem, ...]:
     entropy = entr(result.posterior).sum(axis=1)
-    doubt = np.where(said.labels_per_item > 0, entropy.round(12), 0)  # rounded, so ties are ties
+    doubt = np.where(
+        annotations.labels_per_item > 0, entropy.round(12), 0
+    )  # rounded, so ties are ties
     order = np.argsort(-doubt, kind="stable")[:most]
     chosen = order[doubt[order] > 0]
     return tuple(
         DisputedItem(
-            said.items[item],
+            annotations.items[item],
             result.labels[item],
             float(result.confidence[item]),
             float(entropy[item]),
-            _votes(said, item),
+            _votes(annotations, item),
         )
         for item in chosen.tolist()
     )
 
 
-def _votes(said: Annotations, item: int) -> dict[str, int]:
+def _votes(annotations: Annotations, item: int) -> dict[str, int]:
     """Return how many labels of each class an item got."""
-    counts = np.bincount(said.label[said.index[item] : said.index[item + 1]])
-    return {said.classes[label]: int(counts[label]) for label in np.flatnonzero(counts)}
+    counts = np.bincount(annotations.label[annotations.index[item] : annotations.index[item + 1]])
+    return {annotations.classes[label]: int(counts[label]) for label in np.flatnonzero(counts)}
 
 
 def _spread(values: Integers) -> Spread:

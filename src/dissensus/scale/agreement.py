@@ -28,7 +28,7 @@ __all__ = ["agree_shards"]
 
 
 def agree_shards(
-    said: Coded,
+    annotations: Coded,
     engine: Engine,
     measures: Sequence[str] = USUAL,
     *,
@@ -47,11 +47,13 @@ def agree_shards(
             raise OptionError(
                 f"{measure.name} looks at pairs of annotators, so it needs all in memory"
             )
-    counts, times = np.zeros((0, said.n_classes)), np.zeros(0, dtype=np.int64)
-    for more, often in engine.each(_patterns, said.shards):
+    counts, times = np.zeros((0, annotations.n_classes)), np.zeros(0, dtype=np.int64)
+    for more, often in engine.each(_patterns, annotations.shards):
         counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
     one = np.zeros(1, dtype=np.int64)  # these annotations are only asked for their classes
-    alike = Annotations.from_codes(one, one, one, items=1, annotators=1, classes=said.classes)
+    alike = Annotations.from_codes(
+        one, one, one, items=1, annotators=1, classes=annotations.classes
+    )
     panel = Panel(alike, chosen, level=level, weights=weights, votes=Votes(counts, times))
     how = How(resamples, confidence, interval, seed, lambda *_: None)
     return estimated([panel], how)[0]
@@ -63,5 +65,5 @@ def _patterns(part: Part) -> tuple[Floats, Integers]:
 
 
 def _together(counts: Floats, times: Integers) -> tuple[Floats, Integers]:
-    different, place = np.unique(counts, axis=0, return_inverse=True)
-    return different, np.bincount(place, times, minlength=len(different)).astype(np.int64)
+    different, position = np.unique(counts, axis=0, return_inverse=True)
+    return different, np.bincount(position, times, minlength=len(different)).astype(np.int64)

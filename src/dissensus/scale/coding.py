@@ -32,12 +32,12 @@ class Exchange(Engine, Protocol):
         chunks: Sequence[Any],
         n_shards: int,
         join: Callable[[Sequence[Any]], Any],
-        tell: Callable[[int], None],
+        progress: Callable[[int], None],
     ) -> Sequence[Any]:
         """Return shards: what `join` makes of the pieces that `split` deals to each."""
         ...
 
-    def place(self, shards: Sequence[Any], starts: Sequence[int]) -> Sequence[Any]:
+    def position(self, shards: Sequence[Any], starts: Sequence[int]) -> Sequence[Any]:
         """Return the shards, each with the number of items before it."""
         ...
 
@@ -86,7 +86,7 @@ def code_files(
     n_shards: int,
     classes: Sequence[Any] | None = None,
     gold: Mapping[str, str] | None = None,
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Coded:
     """Return the annotations of files in shards.
 
@@ -102,7 +102,7 @@ def code_files(
         chunks,
         n_shards,
         partial(join, dictionary=known),
-        lambda done: tell("reading", done, count),
+        lambda done: progress("reading", done, count),
     )
     sizes: list[int] = []
     labels = [np.zeros(len(names), np.int64) for names in (known.annotators, known.classes)]
@@ -110,10 +110,10 @@ def code_files(
         sizes.append(size.items)
         labels[0] += size.annotator
         labels[1] += size.label
-        tell("sorting", done, n_shards)
+        progress("sorting", done, n_shards)
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     return Coded(
-        engine.place(shards, starts[:-1]),
+        engine.position(shards, starts[:-1]),
         known.annotators,
         known.classes,
         labels[0],

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._files import replacing_folder
+from .._files import atomic_folder
 from ..aggregation._base import machine_memory
 from ..engine import Local
 from ..engine.disk import Disk
@@ -29,7 +29,7 @@ _LARGEST = 8_000_000  # rows of a shard: more win no time
 _CHUNK = 2**21
 _SMALL = 150_000  # rows that are not worth a second shard
 
-Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
 
 class Labelled(NamedTuple):
@@ -42,9 +42,9 @@ class Labelled(NamedTuple):
         """Write what was learned to a folder: annotators as Parquet, parameters, and the trace."""
         one = self.outcome
         told = {"method": one.method, "trace": one.trace, "converged": one.converged}
-        told |= {"n_items": one.said.n_items, "n_labels": len(one.said)}
-        told |= {"classes": one.said.classes.tolist()}
-        with replacing_folder(folder) as target:
+        told |= {"n_items": one.annotations.n_items, "n_labels": len(one.annotations)}
+        told |= {"classes": one.annotations.classes.tolist()}
+        with atomic_folder(folder) as target:
             write_columns(self.annotators, target / "annotators.parquet")
             np.savez(target / "params.npz", **pack_params(one.params))
             (target / "result.json").write_text(json.dumps(told), encoding="utf-8")
@@ -71,8 +71,8 @@ def aggregate_files(
     work: str | None = None,
     resume: bool = False,
     seed: int = 0,
-    tell: Tell = lambda *_: None,
-    progress: Callable[[int, float], None] = lambda *_: None,
+    progress: Progress = lambda *_: None,
+    on_round: Callable[[int, float], None] = lambda *_: None,
 ) -> Labelled:
     """Write the labels of all items in Parquet files, and return what was learned.
 
@@ -110,22 +110,26 @@ def aggregate_files(
     chunk = min(most, max(-(-total // cores), 2**9))
     rows = chunks_of(files, columns, rows=chunk, missing=missing)
     asked |= {"shards": n_shards if engine is None else 0}  # a cluster makes them anew
-    with working(work or work_folder(output), fingerprint(files, **asked), resume=resume) as place:
-        folder = place[0]
+    with working(
+        work or work_folder(output), fingerprint(files, **asked), resume=resume
+    ) as position:
+        folder = position[0]
         here = engine or Disk(threads=threads, folder=str(folder))
         with room(folder):
-            said = code_files(rows, here, n_shards=n_shards, classes=classes, gold=gold, tell=tell)
+            annotations = code_files(
+                rows, here, n_shards=n_shards, classes=classes, gold=gold, progress=progress
+            )
             outcome = fit_shards(
-                said,
+                annotations,
                 method,
                 here,
                 seed=seed,
                 kept=Rounds(folder),
                 memory=memory,
-                progress=progress,
+                progress=on_round,
             )
         with room(output or folder), gathering(output, folder) as pieces:
-            table = outcome.write(pieces, lambda done: tell("labelling", done, n_shards))
+            table = outcome.write(pieces, lambda done: progress("labelling", done, n_shards))
     return Labelled(outcome, table)
 
 

@@ -37,36 +37,38 @@ class Outcome:
     ----------
     method
         The method with its settings, as the registry writes it.
-    said
+    annotations
         The annotations it speaks of.
     params, trace, converged
         As in `Aggregation`.
     """
 
     method: str
-    said: Coded
+    annotations: Coded
     params: Any
     trace: tuple[float, ...]
     converged: bool
     engine: Engine
     seed: int = 0
 
-    def write(self, folder: str | Path, tell: Callable[[int], None] = lambda _done: None) -> Table:
+    def write(
+        self, folder: str | Path, progress: Callable[[int], None] = lambda _done: None
+    ) -> Table:
         """Write the labels as one Parquet file for every shard; return the annotators' table.
 
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
         method = aggregators.create(self.method)
         work = partial(_write_piece, folder=str(folder), judging=judging_of(self))
-        believed = np.zeros(self.said.n_annotators)
-        for done, part in enumerate(self.engine.each(work, self.said.shards), 1):
+        believed = np.zeros(self.annotations.n_annotators)
+        for done, part in enumerate(self.engine.each(work, self.annotations.shards), 1):
             believed += part
-            tell(done)
+            progress(done)
         with np.errstate(invalid="ignore"):
-            agreement = believed / self.said.labels_per_annotator
+            agreement = believed / self.annotations.labels_per_annotator
         table = {
-            "annotator": self.said.annotators,
-            "n_labels": self.said.labels_per_annotator,
+            "annotator": self.annotations.annotators,
+            "n_labels": self.annotations.labels_per_annotator,
             "quality": method.quality(self.params, agreement),
             "agreement": agreement,
         }
@@ -77,7 +79,7 @@ class Outcome:
 
 
 def fit_shards(
-    said: Coded,
+    annotations: Coded,
     method: str | Aggregator,
     engine: Engine,
     *,
@@ -89,17 +91,17 @@ def fit_shards(
     """Return what a method learns from shards."""
     chosen = additive(method)
     name = aggregators.describe(chosen)
-    if chosen.most_classes is not None and said.n_classes > chosen.most_classes:
+    if chosen.most_classes is not None and annotations.n_classes > chosen.most_classes:
         raise MethodError(
-            f"{name} chooses between {chosen.most_classes} classes, and there are {said.n_classes}"
+            f"{name} chooses between {chosen.most_classes} classes, and there are {annotations.n_classes}"
         )
-    if said.n_classes == 0:
+    if annotations.n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
-    _check_room(chosen, said, memory)
+    _check_room(chosen, annotations, memory)
     fit = Fit(
-        cast(Annotations, said),  # additive methods ask it for sizes and sums alone
-        said.shards,
-        np.empty(0, dtype=np.int64) if said.has_gold else None,
+        cast(Annotations, annotations),  # additive methods ask it for sizes and sums alone
+        annotations.shards,
+        np.empty(0, dtype=np.int64) if annotations.has_gold else None,
         engine,
         seed,
         None,
@@ -107,7 +109,7 @@ def fit_shards(
         kept=kept,
     )
     found: Found = chosen.find(fit)
-    return Outcome(name, said, found.params, found.trace, found.converged, engine, seed)
+    return Outcome(name, annotations, found.params, found.trace, found.converged, engine, seed)
 
 
 def additive(method: str | Aggregator) -> Aggregator:
@@ -130,8 +132,8 @@ class _Sizes(NamedTuple):
     n_classes: int
 
 
-def _check_room(method: Aggregator, said: Coded, memory: int | None) -> None:
-    sizes = _Sizes(2 * said.most_items, said.n_annotators, said.n_classes)
+def _check_room(method: Aggregator, annotations: Coded, memory: int | None) -> None:
+    sizes = _Sizes(2 * annotations.most_items, annotations.n_annotators, annotations.n_classes)
     check_memory(method, cast(Annotations, sizes), memory)
 
 
@@ -159,7 +161,7 @@ def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
         shard.n_classes,
         shard.gold,
     )
-    said = Annotations(
+    annotations = Annotations(
         index=shard.index,
         annotator=shard.annotator,
         label=shard.label,
@@ -168,7 +170,7 @@ def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
         classes=judging.classes,
     )
     fit = Fit(
-        said,
+        annotations,
         [part],
         shard.gold,
         Local(1),
@@ -183,13 +185,15 @@ def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
 
 def judging_of(outcome: Outcome) -> Judging:
     """Return what is needed to label shards as an outcome does."""
-    said, method = outcome.said, aggregators.create(outcome.method)
-    return Judging(method, outcome.params, said.labels_per_class, said.classes, outcome.seed)
+    annotations, method = outcome.annotations, aggregators.create(outcome.method)
+    return Judging(
+        method, outcome.params, annotations.labels_per_class, annotations.classes, outcome.seed
+    )
 
 
 def told_by(shard: Part, judging: Judging) -> Floats:
     """Return the belief in what every annotator said, added up: (annotator)."""
-    return shard.by_annotator(shard.belief(judge(shard, judging)[0]))
+    return shard.by_annotator(shard.given_posterior(judge(shard, judging)[0]))
 
 
 def _write_piece(shard: Shard, folder: str, judging: Judging) -> Floats:
@@ -197,4 +201,4 @@ def _write_piece(shard: Shard, folder: str, judging: Judging) -> Floats:
     posterior, label = judge(shard, judging)
     if shard.stop > shard.start:
         write_piece(folder, shard.start, shard.names, label, posterior, judging.classes)
-    return shard.by_annotator(shard.belief(posterior))
+    return shard.by_annotator(shard.given_posterior(posterior))

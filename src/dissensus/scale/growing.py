@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._names import Names, as_names, code, numbered, smallest, text
+from .._names import Names, as_names, code, numbered, smallest_dtype, text
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations, Part
 
@@ -47,7 +47,7 @@ class Growing:
     def add(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> bool:
         """Add annotations; return whether there are new classes, or more annotators than room."""
         labels = [text(name) for name in label]
-        known = {name: place for place, name in enumerate(self.classes.tolist())}
+        known = {name: position for position, name in enumerate(self.classes.tolist())}
         wider = not known.keys() >= set(labels)
         if wider:
             known = self._more_classes(labels)
@@ -60,12 +60,12 @@ class Growing:
 
     def part(self, items: Integers) -> Part:
         """Return some items, by code, as the methods see them."""
-        here, place = self._last[items], np.arange(len(items))
-        rows = [(place[:0], here[:0])]
-        while len(place):
+        here, position = self._last[items], np.arange(len(items))
+        rows = [(position[:0], here[:0])]
+        while len(position):
             found = here >= 0
-            place, here = place[found], here[found]
-            rows.append((place, here))
+            position, here = position[found], here[found]
+            rows.append((position, here))
             here = self._columns["before"][here]
         whose, row = (np.concatenate(one) for one in zip(*rows, strict=True))
         annotator, label = (self._columns[name][row] for name in ("annotator", "label"))
@@ -74,9 +74,9 @@ class Growing:
 
     def whole(self) -> Part:
         """Return all items."""
-        return self.said().part(0, self.n_items)
+        return self.annotations().part(0, self.n_items)
 
-    def said(self, *, named: bool = False) -> Annotations:
+    def annotations(self, *, named: bool = False) -> Annotations:
         """Return all annotations; codes are those here, and names only if asked for."""
         return Annotations.from_codes(
             self.column("item"),
@@ -98,8 +98,8 @@ class Growing:
         """Return what was kept."""
         made = cls(kept["classes"])
         made.room = kept["room"]
-        made.items = {name: place for place, name in enumerate(kept["items"])}
-        made.annotators = {name: place for place, name in enumerate(kept["annotators"])}
+        made.items = {name: position for position, name in enumerate(kept["items"])}
+        made.annotators = {name: position for position, name in enumerate(kept["annotators"])}
         made._append(*(np.asarray(kept[name], dtype=np.int64) for name in _COLUMNS[:3]))
         return made
 
@@ -109,8 +109,8 @@ class Growing:
             0,
             len(sizes),
             index,
-            annotator.astype(smallest(self.room)),
-            label.astype(smallest(len(self.classes))),
+            annotator.astype(smallest_dtype(self.room)),
+            label.astype(smallest_dtype(len(self.classes))),
             np.ones(len(label)),
             self.room,
             len(self.classes),
@@ -120,7 +120,7 @@ class Growing:
         """Take new classes among the others, in natural order."""
         old = self.classes
         self.classes = code([*old.tolist(), *labels])[1]
-        known = {name: place for place, name in enumerate(self.classes.tolist())}
+        known = {name: position for position, name in enumerate(self.classes.tolist())}
         if self.size:
             moved = np.array([known[name] for name in old.tolist()])
             self.column("label")[:] = moved[self.column("label")]
@@ -158,6 +158,6 @@ def _longer(values: Any, size: int, fill: float) -> Any:
     return longer
 
 
-def widened(belief: Floats, n_items: int) -> Floats:
+def widened(posterior: Floats, n_items: int) -> Floats:
     """Return beliefs with room for more items."""
-    return _longer(belief, n_items, 0.0)
+    return _longer(posterior, n_items, 0.0)

@@ -70,8 +70,8 @@ class _Drawn:
     engine: Engine
     stream: tuple[int, ...]
 
-    def cut(self, said: Annotations) -> list[tuple[int, int]]:
-        return self.engine.cut(said)
+    def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
+        return self.engine.cut(annotations)
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:
         return self.engine.each(partial(_on_drawn, work=work, stream=self.stream), parts)
@@ -105,13 +105,13 @@ def draw(part: Part, stream: tuple[int, ...]) -> Part:
 
 
 def _quality(outcome: Outcome, seed: int, number: int) -> Floats:
-    method, said = additive(outcome.method), outcome.said
+    method, annotations = additive(outcome.method), outcome.annotations
     engine = _Drawn(outcome.engine, (seed, number))
-    labels = engine.add_up(_labels, said.shards)
+    labels = engine.add_up(_labels, annotations.shards)
     fit = Fit(
-        cast(Annotations, said),
-        said.shards,
-        np.empty(0, dtype=np.int64) if said.has_gold else None,
+        cast(Annotations, annotations),
+        annotations.shards,
+        np.empty(0, dtype=np.int64) if annotations.has_gold else None,
         engine,
         outcome.seed,
         None,
@@ -119,9 +119,9 @@ def _quality(outcome: Outcome, seed: int, number: int) -> Floats:
         kept=_Begun(outcome.params) if outcome.params is not None else None,
     )
     params = method.find(fit).params
-    agreement = np.zeros(said.n_annotators)
+    agreement = np.zeros(annotations.n_annotators)
     if params is None:  # a vote, whose quality is how often somebody is with it
-        told = engine.add_up(partial(told_by, judging=judging_of(outcome)), said.shards)
+        told = engine.add_up(partial(told_by, judging=judging_of(outcome)), annotations.shards)
         agreement = told / np.maximum(labels, 1)
     return np.where(labels > 0, method.quality(params, agreement), np.nan)
 

@@ -82,7 +82,7 @@ class Running:
         if refit < 0 or refresh < 0:
             raise OptionError("refit and refresh must be at least 0")
         self.method, self.refit, self.refresh, self.seed = chosen, refit, refresh, seed
-        self.said = Growing(classes)
+        self.annotations = Growing(classes)
         self.ids: set[str] = set()
         self.params: Any = None
         self.fitted = 0  # annotations at the last fit
@@ -91,7 +91,7 @@ class Running:
         self.turn = 0  # where the next items are that are looked at anew
 
     def __len__(self) -> int:
-        return len(self.said)
+        return len(self.annotations)
 
     def add(
         self,
@@ -118,37 +118,37 @@ class Running:
         """Return labels, beliefs and qualities under what is known now."""
         if not len(self):
             raise DataError("there are no annotations yet")
-        n_annotators = len(self.said.annotators)
-        params = self.params.seat(np.arange(n_annotators), self.said.n_items)
+        n_annotators = len(self.annotations.annotators)
+        params = self.params.reindex(np.arange(n_annotators), self.annotations.n_items)
         known = Aggregation(
             aggregators.describe(self.method),
-            self.said.said(named=True),
+            self.annotations.annotations(named=True),
             np.zeros(0, dtype=np.int64),
             np.zeros((0, 0)),
             np.zeros(0),
             np.zeros(0),
             params,
         )
-        return self.method.predict(known, known.said)
+        return self.method.predict(known, known.annotations)
 
     def fit(self) -> None:
         """Fit the method to all annotations so far, from the votes."""
-        said = self.said.said()
-        self.params = self.method.fit(said, seed=self.seed).params
-        whole = said.part(0, said.n_items)
+        annotations = self.annotations.annotations()
+        self.params = self.method.fit(annotations, seed=self.seed).params
+        whole = annotations.part(0, annotations.n_items)
         self._belief = self._believe(whole, self.params)
         self._counts = self.method.counts(whole, self._belief)
         self.fitted = len(self)
 
-    def recount(self, belief: Floats) -> None:
+    def recount(self, posterior: Floats) -> None:
         """Count anew from beliefs that were kept."""
-        self._belief = belief
-        self._counts = self.method.counts(self.said.whole(), belief)
+        self._belief = posterior
+        self._counts = self.method.counts(self.annotations.whole(), posterior)
 
     @property
-    def belief(self) -> Floats:
+    def posterior(self) -> Floats:
         """What the counts rest on: (item, state)."""
-        return self._belief[: self.said.n_items]
+        return self._belief[: self.annotations.n_items]
 
     def _new(self, *columns: Sequence[Any]) -> list[list[Any]]:
         """Return the annotations whose ids did not come before."""
@@ -163,18 +163,18 @@ class Running:
     def _take(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> None:
         size = len(self) + len(item)
         if size <= _SMALL or size > (1 + self.refit) * self.fitted or self.params is None:
-            self.said.add(item, annotator, label)
+            self.annotations.add(item, annotator, label)
             self.fit()
             return
         old = self._touched(item)
-        told = self.method.counts(self.said.part(old), self._belief[old])
-        before, known = self.said.n_items, len(self.said.annotators)
-        if self.said.add(item, annotator, label):
+        told = self.method.counts(self.annotations.part(old), self._belief[old])
+        before, known = self.annotations.n_items, len(self.annotations.annotators)
+        if self.annotations.add(item, annotator, label):
             self.fit()  # other classes, or no room for so many annotators
             return
-        self._belief = widened(self._belief, self.said.n_items)
-        now = np.union1d(old, np.arange(before, self.said.n_items))
-        part = self.said.part(now)
+        self._belief = widened(self._belief, self.annotations.n_items)
+        now = np.union1d(old, np.arange(before, self.annotations.n_items))
+        part = self.annotations.part(now)
         self._belief[now] = self._believe(part, self._seated(known))
         more = self.method.counts(part, self._belief[now])
         self._counts = _minus(_minus(self._counts, told), more, -1.0)
@@ -182,7 +182,11 @@ class Running:
 
     def _touched(self, item: Sequence[Any]) -> Integers:
         """Return the items of a batch that are known, and some others whose turn it is."""
-        names, known, n_items = set(map(text, item)), self.said.items, self.said.n_items
+        names, known, n_items = (
+            set(map(text, item)),
+            self.annotations.items,
+            self.annotations.n_items,
+        )
         mine = {known[name] for name in names if name in known}
         count = min(self.refresh * len(names), n_items)
         others = (self.turn + np.arange(count)) % n_items
@@ -191,9 +195,13 @@ class Running:
 
     def _seated(self, known: int) -> Any:
         """Return the parameters, in which those who were not known count as average."""
-        seats = np.arange(self.said.room)
-        seats[known:] = -1
-        return self.params.seat(seats, 0) if known < len(self.said.annotators) else self.params
+        indices = np.arange(self.annotations.room)
+        indices[known:] = -1
+        return (
+            self.params.reindex(indices, 0)
+            if known < len(self.annotations.annotators)
+            else self.params
+        )
 
     def _believe(self, part: Part, params: Any) -> Floats:
         return self.method.weigh(self.method.log_joint(part, params), part.allowed)[1]

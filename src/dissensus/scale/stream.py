@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import atomic_file
 from .._names import text
 from ..errors import DataError, OptionError
 from ..registry import aggregators
@@ -106,7 +106,7 @@ class Stream:
     def _save(self) -> None:
         """Write the state, then let go of the batches that it holds."""
         running = self.running
-        kept = running.said.kept()
+        kept = running.annotations.kept()
         texts = {name: kept.pop(name) for name in ("items", "annotators", "classes")}
         texts |= {"ids": sorted(running.ids), "seen": self.seen}
         numbers: dict[str, Any] = {
@@ -115,11 +115,11 @@ class Stream:
             "turn": running.turn,
         }
         learned = {f"params.{name}": v for name, v in pack_params(running.params).items()}
-        with replacing(self.folder / "state.npz") as draft, draft.open("wb") as file:
+        with atomic_file(self.folder / "state.npz") as draft, draft.open("wb") as file:
             np.savez(
                 file,
                 texts=np.frombuffer(json.dumps(texts).encode(), dtype=np.uint8),
-                belief=running.belief,
+                posterior=running.posterior,
                 **kept,
                 **numbers,
                 **learned,
@@ -138,7 +138,9 @@ class Stream:
                 texts = json.loads(arrays["texts"].tobytes())
                 names = {name: texts[name] for name in ("items", "annotators", "classes")}
                 columns = {name: arrays[name] for name in ("item", "annotator", "label")}
-                running.said = Growing.restored({**names, **columns, "room": int(arrays["room"])})
+                running.annotations = Growing.restored(
+                    {**names, **columns, "room": int(arrays["room"])}
+                )
                 running.ids, self.seen = set(texts["ids"]), texts["seen"]
                 learned = {
                     name.removeprefix("params."): value
@@ -161,7 +163,7 @@ def _agree(folder: Path, told: dict[str, Any]) -> None:
     try:
         before = json.loads(note.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        with replacing(note) as draft:
+        with atomic_file(note) as draft:
             draft.write_text(json.dumps(told), encoding="utf-8")
         return
     except ValueError:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import atomic_file
 from ..aggregation._base import Found
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
@@ -49,7 +49,7 @@ class Rounds:
     def save(self, found: Found, attempt: int) -> None:
         """Keep what was found so far; what was kept before stands until this is whole."""
         learned = {f"params.{name}": value for name, value in pack_params(found.params).items()}
-        with replacing(self._path(attempt)) as draft, draft.open("wb") as file:
+        with atomic_file(self._path(attempt)) as draft, draft.open("wb") as file:
             np.savez(file, trace=found.trace, converged=found.converged, **learned)
 
     def _path(self, attempt: int) -> Path:
@@ -91,7 +91,7 @@ def working(
             )
         if not resume or earlier is None:
             _empty(path)
-            with replacing(note) as draft:
+            with atomic_file(note) as draft:
                 draft.write_text(json.dumps(what), encoding="utf-8")
         try:
             yield path, resume and earlier is not None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from .._files import replacing
+from .._files import atomic_file
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.sources import open_source
@@ -40,7 +40,7 @@ def write_batch(path: Path, batch: Batch) -> None:
     body = io.BytesIO()
     frame = pl.DataFrame({name: list(values) for name, values in columns.items()})
     frame.cast(pl.String).write_ipc_stream(body, compression="lz4")
-    with replacing(path) as draft, draft.open("wb") as file:
+    with atomic_file(path) as draft, draft.open("wb") as file:
         file.write(json.dumps(batch.notes).encode() + b"\n")
         file.write(body.getbuffer())
 

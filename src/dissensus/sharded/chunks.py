@@ -91,11 +91,11 @@ def _named(
     rows = raw.select(_as_name(raw[role], whole) for role, _, whole in columns)
     gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
     if gaps.any() and missing != "drop":
-        place = int(gaps.arg_true()[0])
-        role = next(name for name in rows.columns if rows[name][place] is None)
+        position = int(gaps.arg_true()[0])
+        role = next(name for name in rows.columns if rows[name][position] is None)
         more = f"; {int(gaps.sum()) - 1} more rows like this near it" if gaps.sum() > 1 else ""
         raise DataError(
-            f"{source}: row {start + place + 1}: no {role}{more}; "
+            f"{source}: row {start + position + 1}: no {role}{more}; "
             "--missing drop leaves such rows out"
         )
     return rows.filter(~gaps).select(role for role in rows.columns if role in roles)

@@ -11,7 +11,7 @@ from shutil import move, rmtree
 import numpy as np
 import polars as pl
 
-from .._files import replacing, replacing_folder
+from .._files import atomic_file, atomic_folder
 from .._names import Names
 from .._relation import Array, Floats, Integers
 from ..errors import OptionError
@@ -65,16 +65,16 @@ def gathering(output: str | None, work: Path) -> Iterator[str]:
     yield str(pieces)
     files = sorted(pieces.glob("part-*.parquet"))
     if kind is not None and output is not None:
-        with replacing(output) as draft:
+        with atomic_file(output) as draft:
             _SINKS[kind](pl.scan_parquet(files), draft)
         return
     if output is not None and output != "-":
-        with replacing_folder(output) as draft:
+        with atomic_folder(output) as draft:
             for file in files:
                 move(file, draft / file.name)
         return
-    for place, file in enumerate(files):
-        pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not place)
+    for position, file in enumerate(files):
+        pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not position)
     sys.stdout.buffer.flush()
 
 
@@ -102,7 +102,7 @@ def write_piece(
     if is_address(path):
         frame.write_parquet(path, compression="zstd")
         return
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         frame.write_parquet(draft, compression="zstd")
 
 

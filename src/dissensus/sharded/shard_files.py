@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from .._files import replacing
+from .._files import atomic_file
 from ..errors import DataError
 from .sharding import Shard, ones
 
@@ -91,10 +91,10 @@ def blocks(path: Path) -> Iterator[pl.DataFrame]:
             yield pl.read_ipc_stream(io.BytesIO(file.read(*_LENGTH.unpack(head))))
 
 
-def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], place: int) -> Stored:
+def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], position: int) -> Stored:
     """Return a shard in files, made from its rows unless it was made before."""
-    stem, spilled = folder / f"{place:05}", folder / "spill" / f"{place:05}"
-    note = folder / f"{place:05}.made"
+    stem, spilled = folder / f"{position:05}", folder / "spill" / f"{position:05}"
+    note = folder / f"{position:05}.made"
     if not note.exists():
         shard = join(list(blocks(spilled)))
         wide = np.int32 if len(shard.label) < 2**31 else np.int64
@@ -106,7 +106,7 @@ def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], place: i
         assert not isinstance(shard.items, str)
         shard.items.to_frame("item").write_ipc(f"{stem}.items")
         sizes = (shard.stop - shard.start, shard.n_annotators, shard.n_classes)
-        with replacing(note) as draft:
+        with atomic_file(note) as draft:
             draft.write_text(" ".join(map(str, sizes)), encoding="ascii")
         spilled.unlink(missing_ok=True)
     return Stored(str(stem), *map(int, note.read_text(encoding="ascii").split()))

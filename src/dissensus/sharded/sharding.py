@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .._names import Codes, Names, as_names, code, smallest
+from .._names import Codes, Names, as_names, code, smallest_dtype
 from .._relation import Floats, Integers, sort
 from ..annotations import Part
 from ..errors import DataError
@@ -61,14 +61,14 @@ class Dictionary:
     def codes(self, rows: pl.DataFrame, role: str) -> Codes:
         """Return the codes of annotators or labels."""
         names = self.annotators if role == "annotator" else self.classes
-        kind = smallest(len(names))
+        kind = smallest_dtype(len(names))
         if not self.whole[role]:
             return rows[role].cast(self._texts[role]).to_physical().to_numpy().astype(kind)
-        numbers, place = self._numbers[role]
+        numbers, position = self._numbers[role]
         values = rows[role].to_numpy()
         if len(numbers) and numbers[-1] - numbers[0] < _DENSE:
-            return place[values - numbers[0]].astype(kind)
-        return place[np.searchsorted(numbers, values)].astype(kind)
+            return position[values - numbers[0]].astype(kind)
+        return position[np.searchsorted(numbers, values)].astype(kind)
 
     @cached_property
     def _texts(self) -> dict[str, pl.Enum]:
@@ -85,15 +85,15 @@ class Dictionary:
         made = {}
         for role, names in (("annotator", self.annotators), ("label", self.classes)):
             if self.whole[role]:
-                place = np.flatnonzero(np.strings.isdecimal(np.strings.lstrip(names, "-")))
-                values = names[place].astype(np.int64)
+                position = np.flatnonzero(np.strings.isdecimal(np.strings.lstrip(names, "-")))
+                values = names[position].astype(np.int64)
                 order = np.argsort(values)
-                values, place = values[order], place[order]
+                values, position = values[order], position[order]
                 if len(values) and values[-1] - values[0] < _DENSE:
                     dense = np.zeros(values[-1] - values[0] + 1, dtype=np.int64)
-                    dense[values - values[0]] = place
-                    place = dense
-                made[role] = (values, place)
+                    dense[values - values[0]] = position
+                    position = dense
+                made[role] = (values, position)
         return made
 
     def __getstate__(self) -> dict[str, Any]:
@@ -117,17 +117,17 @@ def dictionary_of(
     """Return the codes for what was found, with classes as declared and gold coded."""
     annotators, labels = (_names(values) for values in (found.annotators, found.labels))
     names = labels if classes is None else as_names(classes)
-    places = {name: place for place, name in enumerate(names.tolist())}
+    positions = {name: position for position, name in enumerate(names.tolist())}
     for label in labels.tolist():
-        if label not in places:
-            raise DataError(f"{source}: label {label!r} is not among the classes {_few(places)}")
+        if label not in positions:
+            raise DataError(f"{source}: label {label!r} is not among the classes {_few(positions)}")
     for item, label in (gold or {}).items():
-        if label not in places:
+        if label not in positions:
             raise DataError(
                 f"gold says {label!r} for item {item!r}, which is not among the classes "
-                f"{_few(places)}; declare it with --classes"
+                f"{_few(positions)}; declare it with --classes"
             )
-    known = {item: places[label] for item, label in (gold or {}).items()}
+    known = {item: positions[label] for item, label in (gold or {}).items()}
     return Dictionary(annotators, names, dict(whole), known)
 
 
@@ -138,7 +138,7 @@ def _names(values: pl.Series) -> Names:
 def split(chunk: Chunk, dictionary: Dictionary, n_shards: int) -> list[pl.DataFrame]:
     """Return the rows of a chunk, coded, as one table for every shard."""
     rows = chunk.read()
-    shard = (rows["item"].hash(_ITEM_SEED) % n_shards).to_numpy().astype(smallest(n_shards))
+    shard = (rows["item"].hash(_ITEM_SEED) % n_shards).to_numpy().astype(smallest_dtype(n_shards))
     order = np.argsort(shard, kind="stable")  # a radix sort, as there are few shards
     bounds = np.searchsorted(shard[order], np.arange(n_shards + 1)).tolist()
     coded = pl.DataFrame(
@@ -149,7 +149,8 @@ def split(chunk: Chunk, dictionary: Dictionary, n_shards: int) -> list[pl.DataFr
         }
     )[order]
     return [
-        coded.slice(bounds[place], bounds[place + 1] - bounds[place]) for place in range(n_shards)
+        coded.slice(bounds[position], bounds[position + 1] - bounds[position])
+        for position in range(n_shards)
     ]
 
 
@@ -160,11 +161,11 @@ class Shard(Part):
     items: pl.Series | str = ""  # (item): numbers or texts
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"ones": None, "said": None}  # both are quickly made again
+        return vars(self) | {"ones": None, "labels": None}  # both are quickly made again
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         made = state | {"ones": ones(len(state["label"]))}
-        vars(self).update({name: value for name, value in made.items() if name != "said"})
+        vars(self).update({name: value for name, value in made.items() if name != "labels"})
 
     @property
     def names(self) -> pl.Series:
@@ -221,14 +222,18 @@ def _keys(items: pl.Series) -> tuple[Codes, int, Callable[[Codes], pl.Series]]:
     if size < 2**40:  # so that a key and two codes are one number, and quickly sorted
         away = (values - least).astype(np.uint64)
         return away, size, lambda key: pl.Series("item", key.astype(np.int64) + least)
-    known, place = np.unique(values, return_inverse=True)
-    return place.astype(smallest(len(known))), len(known), lambda key: pl.Series("item", known[key])
+    known, position = np.unique(values, return_inverse=True)
+    return (
+        position.astype(smallest_dtype(len(known))),
+        len(known),
+        lambda key: pl.Series("item", known[key]),
+    )
 
 
 def _nothing(dictionary: Dictionary) -> pl.DataFrame:
     kinds: dict[str, Any] = {"item": pl.Int64 if dictionary.whole["item"] else pl.String}
     for role, names in (("annotator", dictionary.annotators), ("label", dictionary.classes)):
-        kinds[role] = pl.Series(np.empty(0, dtype=smallest(len(names)))).dtype
+        kinds[role] = pl.Series(np.empty(0, dtype=smallest_dtype(len(names)))).dtype
     return pl.DataFrame(schema=kinds)
 
 

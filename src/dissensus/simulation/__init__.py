@@ -27,7 +27,7 @@ __all__ = ["Crowd", "Simulation", "Strategy", "simulate"]
 class Simulation:
     """What a simulated crowd said, and the truth about it."""
 
-    said: Annotations | Numbers
+    annotations: Annotations | Numbers
     truth: Array  # (item): a class, or a number
     crowd: Crowd
     options: dict[str, Any]  # every argument, ready for JSON
@@ -36,9 +36,9 @@ class Simulation:
     def truths(self) -> dict[str, str] | dict[str, float]:
         """The truth by name: `{item: class}`, or `{item: number}`."""
         values = self.truth
-        if isinstance(self.said, Annotations):
-            values = self.said.classes[self.truth]
-        return dict(zip(self.said.items.tolist(), values.tolist(), strict=True))
+        if isinstance(self.annotations, Annotations):
+            values = self.annotations.classes[self.truth]
+        return dict(zip(self.annotations.items.tolist(), values.tolist(), strict=True))
 
     @property
     def extras(self) -> dict[str, Array]:
@@ -93,7 +93,7 @@ def simulate(
     --------
     >>> drawn = simulate("independent-confusion", n_items=200, n_annotators=30, n_classes=5,
     ...                  feedback=10)
-    >>> drawn.said
+    >>> drawn.annotations
     <Annotations: 2000 labels by 30 annotators on 200 items; classes 0, 1, 2, 3, 4>
     >>> drawn.truth[:8].tolist()
     [4, 3, 2, 1, 1, 0, 0, 0]
@@ -115,14 +115,14 @@ def simulate(
         fast=fast,
         matrices=matrices,
     )
-    tell = progress or (lambda _done, _total: None)
+    progress = progress or (lambda _done, _total: None)
     rng = np.random.default_rng(seed)
     truth = chosen.truth(plan, rng)
     crowd = chosen.crowd(plan, rng)
     if fast:
-        starts, annotator, answer = all_at_once(chosen, plan, crowd, truth, tell)
+        starts, annotator, answer = all_at_once(chosen, plan, crowd, truth, progress)
     else:
-        starts, annotator, answer = one_by_one(chosen, plan, crowd, truth, rng, tell)
+        starts, annotator, answer = one_by_one(chosen, plan, crowd, truth, rng, progress)
     # The rows are in order already, which `from_codes` would need memory to find out.
     columns: dict[str, Any] = {
         "index": starts,
@@ -130,10 +130,12 @@ def simulate(
         "items": numbered(n_items),
         "annotators": numbered(n_annotators),
     }
-    said: Annotations | Numbers
+    annotations: Annotations | Numbers
     if chosen.numeric:
-        said = Numbers(value=answer, **columns)
+        annotations = Numbers(value=answer, **columns)
     else:
-        said = Annotations(label=answer, classes=numbered(n_classes), **columns)
+        annotations = Annotations(label=answer, classes=numbered(n_classes), **columns)
     options = {name: getattr(plan, name) for name in vars(plan) if name != "matrices"}
-    return Simulation(said, truth, crowd, {"strategy": spec, "settings": asdict(chosen), **options})
+    return Simulation(
+        annotations, truth, crowd, {"strategy": spec, "settings": asdict(chosen), **options}
+    )

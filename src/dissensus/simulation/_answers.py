@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._names import smallest
+from .._names import smallest_dtype
 from .._relation import Array
 from ..errors import OptionError
 from ._crowd import Answers, Crowd, Plan, Strategy
@@ -51,9 +51,9 @@ def one_by_one(
         annotators.append(annotator[order])
         answers.append(answer[order])
         progress(item + 1, plan.n_items)
-    kind = np.dtype(np.float64) if strategy.numeric else smallest(plan.n_classes)
+    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(plan.n_classes)
     return Answers(
         starts,
-        np.concatenate(annotators).astype(smallest(plan.n_annotators)),
+        np.concatenate(annotators).astype(smallest_dtype(plan.n_annotators)),
         np.concatenate(answers).astype(kind),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._names import Codes, smallest
+from .._names import Codes, smallest_dtype
 from .._relation import Integers
 
 __all__ = ["dealt", "drawn", "loads"]
@@ -28,7 +28,7 @@ def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) 
     """
     if 2 * most > n_annotators:
         return others(drawn(n_items, n_annotators - most, n_annotators, rng), n_annotators)
-    dtype: Any = smallest(n_annotators)
+    dtype: Any = smallest_dtype(n_annotators)
     rows = rng.integers(n_annotators, size=(n_items, most), dtype=dtype)
     rows.sort(axis=1)
     again = np.flatnonzero(repeated(rows).any(axis=1))
@@ -63,7 +63,7 @@ def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
     most = int(load.sum()) // n_items
     if 2 * most > n_annotators:
         return others(dealt(n_items, n_items - load, rng), n_annotators)
-    slots = np.repeat(np.arange(n_annotators, dtype=smallest(n_annotators)), load)
+    slots = np.repeat(np.arange(n_annotators, dtype=smallest_dtype(n_annotators)), load)
     rng.shuffle(slots)
     rows = slots.reshape(n_items, most)
     rows.sort(axis=1)
@@ -71,16 +71,16 @@ def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
     owner = np.empty(n_items, dtype=np.int64)
     while len(again):
         turn = np.arange(len(again))
-        place = repeated(rows[again]).argmax(axis=1)
+        position = repeated(rows[again]).argmax(axis=1)
         other, spot = rng.integers(n_items, size=len(again)), rng.integers(most, size=len(again))
         owner[again] = turn
         owner[other] = turn
         mine, theirs = rows[again], rows[other]  # (pair, place)
-        give, take = mine[turn, place][:, None], theirs[turn, spot][:, None]
+        give, take = mine[turn, position][:, None], theirs[turn, spot][:, None]
         fits = (owner[again] == turn) & (owner[other] == turn)  # no row in two changes
         fits &= ~(theirs == give).any(axis=1)
         fits &= ~(mine == take).any(axis=1) | ((theirs == take).sum(axis=1) > 1)
-        rows[again[fits], place[fits]] = take[fits, 0]
+        rows[again[fits], position[fits]] = take[fits, 0]
         rows[other[fits], spot[fits]] = give[fits, 0]
         touched = np.concatenate([again, other[fits]])
         rows[touched] = np.sort(rows[touched], axis=1)
@@ -97,7 +97,7 @@ def others(absent: Codes, n_annotators: int) -> Codes:
     """
     present = np.ones((len(absent), n_annotators), dtype=bool)
     np.put_along_axis(present, absent, False, axis=1)
-    codes = np.nonzero(present)[1].astype(smallest(n_annotators))
+    codes = np.nonzero(present)[1].astype(smallest_dtype(n_annotators))
     return codes.reshape(len(absent), n_annotators - absent.shape[1])
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .._names import smallest
+from .._names import smallest_dtype
 from .._relation import Array
 from ..errors import OptionError
 from ._assign import dealt, drawn, loads
@@ -50,8 +50,8 @@ def all_at_once(
     assigned = None
     if plan.cap < n_items:
         assigned = dealt(n_items, loads(n_items * most, plan.cap, plan.n_annotators, rng), rng)
-    annotators = np.empty(starts[-1], dtype=smallest(plan.n_annotators))
-    kind = np.dtype(np.float64) if strategy.numeric else smallest(plan.n_classes)
+    annotators = np.empty(starts[-1], dtype=smallest_dtype(plan.n_annotators))
+    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(plan.n_classes)
     answers = np.empty(starts[-1], dtype=kind)
 
     def work(first: int, seed: np.random.SeedSequence) -> int:

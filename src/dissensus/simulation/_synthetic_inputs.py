@@ -71,10 +71,10 @@ def written(classes: Integers, rng: np.random.Generator) -> tuple[tuple[str, ...
     for row in classes.tolist():
         words: list[str] = []
         span: list[int] = []
-        for place, each in enumerate(row):
+        for position, each in enumerate(row):
             for found, number in (
                 (rng.choice(fillers, int(rng.integers(1, 5))), -1),
-                (rng.choice(lists[each], _SPAN, replace=False), place),
+                (rng.choice(lists[each], _SPAN, replace=False), position),
             ):
                 words += found.tolist()
                 span += [number] * len(found)

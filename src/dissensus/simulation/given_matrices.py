@@ -38,7 +38,7 @@ class GivenMatrices(Strategy):
     >>> from dissensus import simulate
     >>> contrary = [[[0, 1], [1, 0]]]
     >>> drawn = simulate("given-matrices", matrices=contrary, n_items=4)
-    >>> drawn.truth.tolist(), drawn.said.label.tolist()
+    >>> drawn.truth.tolist(), drawn.annotations.label.tolist()
     ([1, 1, 1, 0], [0, 0, 0, 1])
     """
 

@@ -40,7 +40,7 @@ class Numeric(Strategy):
     Examples
     --------
     >>> from dissensus import simulate
-    >>> simulate("numeric", n_items=3, n_annotators=2).said
+    >>> simulate("numeric", n_items=3, n_annotators=2).annotations
     <Numbers: 6 answers by 2 annotators on 3 items; -2.87... to 6.20...>
     """
 

@@ -76,9 +76,9 @@ class StudentTeacher(Strategy):
         by_key = key.argsort(kind="stable")
         taught = np.flatnonzero(learned[annotator] >= 0)
         wanted = key[taught] - annotator[taught] + learned[annotator[taught]]
-        place = by_key[np.searchsorted(key, wanted, sorter=by_key)]  # nobody is past the end
-        together = key[place] == wanted
-        taught, place = taught[together], place[together]
+        position = by_key[np.searchsorted(key, wanted, sorter=by_key)]  # nobody is past the end
+        together = key[position] == wanted
+        taught, position = taught[together], position[together]
         copied = rng.random(len(taught)) < self.copy_prob
-        label[taught[copied]] = label[place[copied]]
+        label[taught[copied]] = label[position[copied]]
         return label

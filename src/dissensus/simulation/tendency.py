@@ -48,7 +48,7 @@ class Tendencies(Settings):
         How many.
     groups
         How many regions there are; annotators take them in turn.
-    places
+    positions
         Patches, a square number for images; or frames.
     features
         Numbers that make up the content of a place.
@@ -80,7 +80,7 @@ class Tendencies(Settings):
     n_annotators: Count = 6
     n_classes: Annotated[int, Ge(2)] = 3
     groups: Count = 3
-    places: Count = 9
+    positions: Count = 9
     features: Count = 6
     sharpness: NonNegative = 4.0
     by_place: Probability = 0.5
@@ -95,12 +95,14 @@ class Tendencies(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        side = round(self.places**0.5)
-        if self.kind == "images" and side**2 != self.places:
-            raise OptionError(f"places = {self.places}, but an image has a square number of them")
+        side = round(self.positions**0.5)
+        if self.kind == "images" and side**2 != self.positions:
+            raise OptionError(
+                f"places = {self.positions}, but an image has a square number of them"
+            )
         if self.kind == "text" and self.profile not in ("groups", "same"):
             raise OptionError(f"profile = {self.profile}, but a text takes groups or same")
-        most = self.n_classes if self.kind == "text" else self.places
+        most = self.n_classes if self.kind == "text" else self.positions
         if self.groups > most:
             raise OptionError(f"groups = {self.groups}, but there is room for {most}")
         if isinstance(self.kept, tuple) and len(self.kept) != self.n_annotators:
@@ -114,7 +116,7 @@ class TendencySimulation:
     """Items, what annotators said of them, and why."""
 
     inputs: Any  # arrays (item, …), or texts
-    said: Annotations
+    annotations: Annotations
     attention: Floats  # (item, annotator, place): where they look; rows sum to one
     chances: Floats  # (item, annotator, class): how probable every label is
     labels: Integers  # (item, annotator): what they would say, also where they were not asked
@@ -149,7 +151,7 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
     >>> drawn = simulate_tendency(n_items=50, kind="images")
     >>> drawn.inputs.shape, drawn.attention.shape
     ((50, 3, 24, 24), (50, 6, 9))
-    >>> drawn.said
+    >>> drawn.annotations
     <Annotations: 300 labels by 6 annotators on 50 items; classes 0, 1, 2>
     """
     told = Tendencies(**more) if settings is None else settings
@@ -161,7 +163,7 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
     labels = (upto[:, :, :-1] <= level).sum(axis=2)
     share = np.broadcast_to(np.asarray(told.kept, dtype=float), told.n_annotators)
     item, annotator = np.nonzero(rng.random(labels.shape) < share)
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         item,
         annotator,
         labels[item, annotator],
@@ -169,26 +171,26 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
         annotators=told.n_annotators,
         classes=told.n_classes,
     )
-    return TendencySimulation(inputs, said, attention, chances, labels, group)
+    return TendencySimulation(inputs, annotations, attention, chances, labels, group)
 
 
-def thinned(said: Annotations, share: float, seed: int = 0) -> Annotations:
+def thinned(annotations: Annotations, share: float, seed: int = 0) -> Annotations:
     """Return annotations without a share of them, drawn at random.
 
-    >>> thinned(simulate_tendency(n_items=50).said, 0.4)
+    >>> thinned(simulate_tendency(n_items=50).annotations, 0.4)
     <Annotations: 180 labels by 6 annotators on 50 items; classes 0, 1, 2>
     """
-    order = np.random.default_rng([seed, 0xDE1]).permutation(len(said))
-    kept = np.ones(len(said), dtype=bool)
-    kept[order[: round(share * len(said))]] = False
-    return said.keep(kept)
+    order = np.random.default_rng([seed, 0xDE1]).permutation(len(annotations))
+    kept = np.ones(len(annotations), dtype=bool)
+    kept[order[: round(share * len(annotations))]] = False
+    return annotations.keep(kept)
 
 
 def _scenes(
     told: Tendencies, group: Integers, rng: np.random.Generator
 ) -> tuple[Any, Floats, Floats]:
     """Return what is painted, where annotators look, and what they will say."""
-    content = rng.standard_normal((told.n_items, told.places, told.features))
+    content = rng.standard_normal((told.n_items, told.positions, told.features))
     attention = _attention(told, group, content, rng)
     seen = np.einsum("irp,ipd->ird", attention, content)
     reading = rng.standard_normal((told.n_classes, told.features))  # shared
@@ -203,20 +205,20 @@ def _attention(
     told: Tendencies, group: Integers, content: Floats, rng: np.random.Generator
 ) -> Floats:
     """Return where annotators look: (item, annotator, place)."""
-    regions = np.array_split(np.arange(told.places), told.groups)
+    regions = np.array_split(np.arange(told.positions), told.groups)
     if told.profile in ("groups", "same"):
-        place = np.zeros((told.groups, told.places))  # (group, place)
+        position = np.zeros((told.groups, told.positions))  # (group, place)
         for at, region in enumerate(regions):
-            place[at, region] = 1 / len(region)
+            position[at, region] = 1 / len(region)
     else:
         where = _where(told)  # (place, axis)
         middle = np.array([where[region].mean(axis=0) for region in regions])
         apart = np.square(where - middle[:, None]).sum(axis=2)  # (group, place)
-        place = softmax(-told.sharpness * apart, axis=1)
+        position = softmax(-told.sharpness * apart, axis=1)
     share = {"content": 0.0, "mix": told.by_place}.get(told.profile, 1.0)
     wanted = rng.standard_normal((told.groups, told.features))
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
-    by_place = np.broadcast_to(place[group], (told.n_items, len(group), told.places))
+    by_place = np.broadcast_to(position[group], (told.n_items, len(group), told.positions))
     if share == 1:
         return by_place
     found = softmax(told.sharpness * np.einsum("ipd,rd->irp", content, wanted[group]), axis=2)
@@ -225,10 +227,10 @@ def _attention(
 
 def _where(told: Tendencies) -> Floats:
     """Return where places lie: on a grid, or in a row."""
-    side = round(told.places**0.5)
-    if told.kind == "video" or side**2 != told.places:
-        return np.arange(told.places, dtype=float)[:, None]
-    return np.stack(np.divmod(np.arange(told.places), side), axis=1).astype(float)
+    side = round(told.positions**0.5)
+    if told.kind == "video" or side**2 != told.positions:
+        return np.arange(told.positions, dtype=float)[:, None]
+    return np.stack(np.divmod(np.arange(told.positions), side), axis=1).astype(float)
 
 
 def _texts(

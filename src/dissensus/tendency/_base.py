@@ -37,15 +37,15 @@ __all__ = [
     "How",
     "Layout",
     "Places",
+    "Progress",
     "Seen",
     "State",
-    "Tell",
     "Tendency",
     "TendencyMethod",
     "Views",
 ]
 
-Tell = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
+Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 _CELLS = 2**22  # probabilities that are worked on together
 
 
@@ -88,7 +88,7 @@ class Tendency(ABC):
     n_classes: int
 
     @abstractmethod
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         """Return log-probabilities of what annotators say of items, pair by pair: (pair, class).
 
         Items are places among the views, annotators are codes.
@@ -104,7 +104,9 @@ class Tendency(ABC):
         step = max(_CELLS // max(len(codes) * self.n_classes, 1), 1)
         for at in range(0, len(views), step):
             item = np.arange(at, min(at + step, len(views)))
-            pairs = self.log_chance(views, np.repeat(item, len(codes)), np.tile(codes, len(item)))
+            pairs = self.log_probability(
+                views, np.repeat(item, len(codes)), np.tile(codes, len(item))
+            )
             out[item] = pairs.reshape(len(item), len(codes), self.n_classes)
         return out
 
@@ -144,7 +146,7 @@ class How:
 
     metadata: Floats | None = None  # (annotator, feature): what is known of the annotators
     seed: int = 0
-    progress: Tell = field(default=lambda *_: None)
+    progress: Progress = field(default=lambda *_: None)
     folder: Path | None = None  # where networks keep checkpoints
     resume: bool = False
 
@@ -162,11 +164,11 @@ class TendencyMethod(Settings, ABC):
     def fit(
         self,
         views: Views,
-        said: Annotations,
+        annotations: Annotations,
         *,
         metadata: Floats | None = None,
         seed: int = 0,
-        progress: Tell | None = None,
+        progress: Progress | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
     ) -> Tendency:
@@ -175,8 +177,8 @@ class TendencyMethod(Settings, ABC):
         Parameters
         ----------
         views
-            The items, in the order of `said`.
-        said
+            The items, in the order of `annotations`.
+        annotations
             Who said what; items without a label and annotators without one may exist.
         metadata
             What is known of the annotators: (annotator, feature).
@@ -187,13 +189,13 @@ class TendencyMethod(Settings, ABC):
         folder, resume
             Where networks keep checkpoints, and whether to go on from them.
         """
-        if len(views) != said.n_items:
-            raise DataError(f"{len(views)} inputs, but annotations on {said.n_items} items")
-        if not len(said):
+        if len(views) != annotations.n_items:
+            raise DataError(f"{len(views)} inputs, but annotations on {annotations.n_items} items")
+        if not len(annotations):
             raise DataError("no annotations to learn from")
-        if metadata is not None and len(metadata) != said.n_annotators:
+        if metadata is not None and len(metadata) != annotations.n_annotators:
             raise DataError(
-                f"metadata of {len(metadata)} annotators, but {said.n_annotators} speak"
+                f"metadata of {len(metadata)} annotators, but {annotations.n_annotators} speak"
             )
         how = How(
             metadata=metadata,
@@ -202,14 +204,14 @@ class TendencyMethod(Settings, ABC):
             folder=None if folder is None else Path(folder),
             resume=resume,
         )
-        return self.learn(views, said, how)
+        return self.learn(views, annotations, how)
 
-    def looks_at_tokens(self, said: Annotations) -> bool:
+    def looks_at_tokens(self, annotations: Annotations) -> bool:
         """Return whether places of the items are of use for these annotations."""
         return self.wants_tokens
 
     @abstractmethod
-    def learn(self, views: Views, said: Annotations, how: How) -> Tendency:
+    def learn(self, views: Views, annotations: Annotations, how: How) -> Tendency:
         """Return the fitted model; `fit` has looked at the data."""
 
     @abstractmethod

@@ -74,22 +74,22 @@ class FrameEntrance(nn.Module):
         self, layout: Layout, shape: Shape, scale: str, positions: bool, n_queries: int
     ) -> None:
         super().__init__()
-        n_frames, n_places = layout.places
+        n_frames, n_places = layout.positions
         self.width = shape.width
-        self.places = Entrance(layout.token_features, n_places, scale, positions)
+        self.positions = Entrance(layout.token_features, n_places, scale, positions)
         self.queries = nn.Parameter(_START * torch.randn(1, n_queries, shape.width))
         self.asks = QFormer(shape, layout.token_features)
         self.times = nn.Parameter(_APART * torch.randn(n_frames, 1, shape.width))
 
     def fit(self, tokens: Tensor) -> None:
         """Scale by these tokens: (token, feature)."""
-        self.places.fit(tokens)
+        self.positions.fit(tokens)
 
     def forward(self, seen: Seen) -> tuple[Tensor, Tensor]:
         """Return tokens (item, frame and query, width), and where there are any."""
         shape = seen.mask.shape[:2]  # item, frame
         flat = Seen(seen.vector, seen.values.flatten(0, 1), seen.mask.flatten(0, 1))
-        tokens, mask = self.places(flat)
+        tokens, mask = self.positions(flat)
         there = mask.any(dim=1)
         # A frame of which nothing is there is looked at all the same, and then hidden.
         found = self.asks(self.queries, tokens, mask | ~there[:, None]).values

@@ -77,8 +77,8 @@ class OwnHeads(Heads):
         sizes = [width, hidden, out] if hidden else [width, out]
         self.weights = nn.ModuleList()
         self.biases = nn.ModuleList()
-        for place, (wide, narrow) in enumerate(pairwise(sizes)):
-            limit = 0.0 if zero and place == len(sizes) - 2 else 1 / sqrt(wide)
+        for position, (wide, narrow) in enumerate(pairwise(sizes)):
+            limit = 0.0 if zero and position == len(sizes) - 2 else 1 / sqrt(wide)
             start = torch.empty(n_annotators, wide + 1, narrow).uniform_(-limit, limit)
             self.weights.append(Table(start[:, :-1]))  # (annotator, from, to)
             self.biases.append(Table(start[:, -1]))  # (annotator, to)
@@ -86,8 +86,8 @@ class OwnHeads(Heads):
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
         laid = slots(annotator)
         x = laid.lay(x)  # (row, slot, from)
-        for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = functional.gelu(x) if place else x
+        for position, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = functional.gelu(x) if position else x
             x = torch.baddbmm(bias(laid.owner)[:, None], x, weight(laid.owner))
         return laid.pick(x)
 

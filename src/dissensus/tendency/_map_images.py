@@ -43,7 +43,7 @@ class Shown(NamedTuple):
     maps: Floats  # (annotator, place)
     shape: tuple[int, ...]
     foreseen: list[tuple[str, float]]  # by annotator: the label, and how probable it is
-    said: list[str]  # by annotator: what they said, or nothing
+    annotations: list[str]  # by annotator: what they said, or nothing
 
 
 def heat(values: Floats, highest: float) -> Pixels:
@@ -81,7 +81,7 @@ def pair_picture(shown: Shown, annotator: int) -> Any:
 def sheet(items: Sequence[Shown], annotators: Sequence[str]) -> Any:
     """Return all annotators side by side, an item per row."""
     image, draw, font = _pillow()
-    rows = [[pair_picture(one, place) for place in range(len(one.maps))] for one in items]
+    rows = [[pair_picture(one, position) for position in range(len(one.maps))] for one in items]
     rows = [row[:_MOST_COLUMNS] for row in rows]
     plain = [_plain(one) for one in items]
     down = items[0].kind in ("words", "frames")  # too wide to stand side by side
@@ -98,8 +98,8 @@ def sheet(items: Sequence[Shown], annotators: Sequence[str]) -> Any:
         down_by = _GAP + line * (_TEXT + 4)
         pen.text((_GAP, down_by), _cut(words, wide - 2 * _GAP, font), fill=_DIM, font=font)
     if not down:
-        for place, name in enumerate(["item", *annotators[:_MOST_COLUMNS]]):
-            at = _GAP + place * (_SIDE + _GAP)
+        for position, name in enumerate(["item", *annotators[:_MOST_COLUMNS]]):
+            at = _GAP + position * (_SIDE + _GAP)
             pen.text((at, top - _TEXT - 7), _cut(name, _SIDE, font), fill=_INK, font=font)
     at = top
     for block in blocks:
@@ -114,10 +114,10 @@ def _beside(picture: Any, one: Shown, row: Sequence[Any]) -> Any:
     every = [picture, *row]
     out = image.new("RGB", (len(every) * (_SIDE + _GAP) - _GAP, _SIDE + 2 * _TEXT + 12), _PAPER)
     pen = draw.Draw(out)
-    for place, each in enumerate(every):
-        at = place * (_SIDE + _GAP)
+    for position, each in enumerate(every):
+        at = position * (_SIDE + _GAP)
         out.paste(each, (at, 0))
-        first, second = (one.name, "") if place == 0 else _told(one, place - 1)
+        first, second = (one.name, "") if position == 0 else _told(one, position - 1)
         pen.text((at, _SIDE + 3), _cut(first, _SIDE, font), fill=_INK, font=font)
         pen.text((at, _SIDE + _TEXT + 6), _cut(second, _SIDE, font), fill=_DIM, font=font)
     return out
@@ -134,10 +134,10 @@ def _below(picture: Any, one: Shown, row: Sequence[Any], names: Sequence[str], g
     pen = draw.Draw(out)
     pen.text((0, 0), _cut(one.name, 600, font), fill=_INK, font=font)
     at = _TEXT + 8
-    for place, each in enumerate(every, start=len(row) - len(every)):
-        if place >= 0:
-            first, second = _told(one, place)
-            pen.text((0, at), _cut(names[place], left - 8, font), fill=_INK, font=font)
+    for position, each in enumerate(every, start=len(row) - len(every)):
+        if position >= 0:
+            first, second = _told(one, position)
+            pen.text((0, at), _cut(names[position], left - 8, font), fill=_INK, font=font)
             told = f"{first} {second}".strip()
             pen.text((0, at + _TEXT + 2), _cut(told, left - 8, font), fill=_DIM, font=font)
         out.paste(each, (left, at))
@@ -147,8 +147,8 @@ def _below(picture: Any, one: Shown, row: Sequence[Any], names: Sequence[str], g
 
 def _told(one: Shown, annotator: int) -> tuple[str, str]:
     label, chance = one.foreseen[annotator]
-    said = one.said[annotator]
-    return f"{label} ({chance:.0%})", f"said {said}" if said else ""
+    annotations = one.annotations[annotator]
+    return f"{label} ({chance:.0%})", f"said {annotations}" if annotations else ""
 
 
 def _plain(one: Shown) -> Any:
@@ -176,8 +176,8 @@ def _patches(shown: Shown, values: Floats, highest: float) -> Any:
 def _strip(frames: Sequence[Any]) -> Any:
     image, _, _ = _pillow()
     out = image.new("RGB", (len(frames) * (_FRAME + 2), _FRAME), _PAPER)
-    for place, frame in enumerate(frames):
-        out.paste(frame.resize((_FRAME, _FRAME)), (place * (_FRAME + 2), 0))
+    for position, frame in enumerate(frames):
+        out.paste(frame.resize((_FRAME, _FRAME)), (position * (_FRAME + 2), 0))
     return out
 
 
@@ -189,9 +189,9 @@ def _curve(values: Floats, highest: float) -> Any:
     pen = draw.Draw(out)
     colours = heat(values, highest)
     points = []
-    for place, value in enumerate(values):
-        left, share = place * (_FRAME + 2), value / max(highest, 1e-12)
-        colour = tuple(int(each) for each in colours[place, :3])
+    for position, value in enumerate(values):
+        left, share = position * (_FRAME + 2), value / max(highest, 1e-12)
+        colour = tuple(int(each) for each in colours[position, :3])
         top = height - round(share * (height - 4))
         pen.rectangle((left, top, left + _FRAME, height), fill=colour)
         points.append((left + _FRAME // 2, top))
@@ -204,16 +204,16 @@ def _words(words: Sequence[str], values: Floats, highest: float) -> Any:
     """Return words, each on a ground as strong as it is looked at."""
     image, draw, font = _pillow()
     wide, space, line = 640, 5, _TEXT + 9
-    places, x, y = [], 0, 0
+    positions, x, y = [], 0, 0
     for word in words:
         length = min(round(font.getlength(word)), wide)
         if x and x + length > wide:
             x, y = 0, y + line
-        places.append((x, y, length))
+        positions.append((x, y, length))
         x += length + space
     out = image.new("RGB", (wide, y + line), _PAPER)
     pen = draw.Draw(out, "RGBA")
-    for (x, y, length), word, colour in zip(places, words, heat(values, highest), strict=True):
+    for (x, y, length), word, colour in zip(positions, words, heat(values, highest), strict=True):
         told = tuple(int(each) for each in colour)
         pen.rectangle((x - 1, y, x + length + 1, y + line - 4), fill=told)
         dark = colour[3] > 150 and colour[:3].sum() < 420

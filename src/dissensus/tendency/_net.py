@@ -67,8 +67,8 @@ class Sizes:
     @classmethod
     def of(cls, notes: dict[str, Any]) -> Self:
         """Return it from JSON."""
-        features, places, token_features = notes["layout"]
-        layout = Layout(features, tuple(places), token_features)
+        features, positions, token_features = notes["layout"]
+        layout = Layout(features, tuple(positions), token_features)
         return cls(**(notes | {"layout": layout, "shape": Shape(**notes["shape"])}))
 
 
@@ -122,7 +122,7 @@ class QueryNet(Learner):
         if not method.qformer:
             self.scaling = Scaling(layout.features)
             width = layout.features
-        elif len(layout.places) == 2:
+        elif len(layout.positions) == 2:
             self.entrance = FrameEntrance(
                 layout,
                 replace(shape, self_attention=True),
@@ -133,8 +133,8 @@ class QueryNet(Learner):
             video = replace(shape, layers=method.video_layers, cross_every=1)
             self.asks = QFormer(video, shape.width)
         else:
-            n_places = layout.places[0] if layout.places else 1
-            features = layout.token_features if layout.places else layout.features
+            n_places = layout.positions[0] if layout.positions else 1
+            features = layout.token_features if layout.positions else layout.features
             self.entrance = Entrance(features, n_places, method.scale, sizes.positions)
             self.asks = QFormer(shape, features)
         if self.asks is not None:
@@ -148,7 +148,7 @@ class QueryNet(Learner):
     def start(
         self,
         views: Views,
-        said: Annotations,
+        annotations: Annotations,
         metadata: Floats | None,
         seed: int,
         folder: str | None,
@@ -166,10 +166,12 @@ class QueryNet(Learner):
             self.queries.known.copy_(torch.as_tensor(metadata))
             self.queries.scaling.fit(self.queries.known)
         if isinstance(self.heads, BiasHeads) and not self.sizes.corrects:
-            habit = torch.from_numpy(np.log(habits(said, 2.0))).float()
+            habit = torch.from_numpy(np.log(habits(annotations, 2.0))).float()
             self.heads.bias.weight.data.copy_(habit - habit.mean(dim=1, keepdim=True))
         if isinstance(self.heads, OrdinalHeads):
-            counts = torch.from_numpy(np.bincount(said.label, minlength=said.n_classes)).float()
+            counts = torch.from_numpy(
+                np.bincount(annotations.label, minlength=annotations.n_classes)
+            ).float()
             self.heads.gaps.data.copy_(gaps_of(counts))
 
     def _load(self, folder: str) -> None:
@@ -187,14 +189,14 @@ class QueryNet(Learner):
         if len(mine) > queries.shape[1]:  # no two begin alike
             mine.add_(_START * queries.std() * torch.randn_like(mine))
 
-    def offset_by(self, said: Annotations, offset: Floats) -> None:
-        """Be added to logits: (annotation, class), in the order of `said`."""
-        if np.shape(offset) != (len(said), said.n_classes):
+    def offset_by(self, annotations: Annotations, offset: Floats) -> None:
+        """Be added to logits: (annotation, class), in the order of `annotations`."""
+        if np.shape(offset) != (len(annotations), annotations.n_classes):
             raise DataError(
-                f"offsets with the axes {np.shape(offset)}, but there are {len(said)} annotations "
-                f"of {said.n_classes} classes"
+                f"offsets with the axes {np.shape(offset)}, but there are {len(annotations)} annotations "
+                f"of {annotations.n_classes} classes"
             )
-        key = said.item.astype(np.int64) * said.n_annotators + said.annotator
+        key = annotations.item.astype(np.int64) * annotations.n_annotators + annotations.annotator
         order = np.argsort(key, kind="stable")
         self.offset_key = torch.from_numpy(key[order])
         self.offset_value = torch.as_tensor(np.asarray(offset)[order], dtype=torch.float32)
@@ -240,9 +242,9 @@ class QueryNet(Learner):
         late = annotator >= n_core
         if not bool(late.any()):
             return core, annotator, 0
-        guests, place = torch.unique(annotator[late], return_inverse=True)
+        guests, position = torch.unique(annotator[late], return_inverse=True)
         column = annotator.clone()
-        column[late] = n_core + place
+        column[late] = n_core + position
         return torch.cat([core, self.queries(guests)]), column, len(guests)
 
     def _together(self, seen: Seen) -> Tensor:
@@ -277,7 +279,7 @@ class QueryNet(Learner):
     def loss(self, batch: Batch) -> Tensor:
         return self.times * functional.nll_loss(self._log_batch(batch), batch.label)
 
-    def log_chance(self, batch: Batch) -> Tensor:
+    def log_probability(self, batch: Batch) -> Tensor:
         return self._log_batch(batch).gather(1, batch.label[:, None])[:, 0]
 
     def foreseen(self, batch: Batch) -> Tensor:

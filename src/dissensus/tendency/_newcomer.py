@@ -57,7 +57,7 @@ def joined(
         made.queries.known = torch.cat([known, known[[0 if like is None else like]]])
     if not len(label):
         return made.eval()
-    said = Annotations.from_codes(
+    annotations = Annotations.from_codes(
         np.arange(len(label)),
         np.full(len(label), new),
         np.asarray(label),
@@ -80,7 +80,7 @@ def joined(
         held_out=0.2 if len(label) >= _ENOUGH else 0.0,
         seed=seed >> 32,
     )
-    train(made, Examples(views.rows, said), settings)
+    train(made, Examples(views.rows, annotations), settings)
     made.frozen_core = False
     return made.requires_grad_(True).cpu().eval()
 
@@ -112,8 +112,8 @@ def _likest(net: QueryNet, views: Views, label: Integers) -> int:
         items = np.arange(at, min(at + 64, len(label)))
         row = torch.arange(len(items)).repeat_interleave(n_core)
         log = net.log_given(net.seen(views.rows[items]), row, who.repeat(len(items)))
-        said = torch.from_numpy(np.asarray(label)[items].astype(np.int64))[row]
-        good += log.gather(1, said[:, None]).reshape(len(items), n_core).double().sum(dim=0)
+        annotations = torch.from_numpy(np.asarray(label)[items].astype(np.int64))[row]
+        good += log.gather(1, annotations[:, None]).reshape(len(items), n_core).double().sum(dim=0)
     return int(good.argmax())
 
 

@@ -16,13 +16,13 @@ __all__ = ["pool", "pool_weights"]
 _ROUNDS = 500
 
 
-def pool(log_chance: Floats, weight: Floats) -> Floats:
+def pool(log_probability: Floats, weight: Floats) -> Floats:
     """Return the log of the weighted mean: (annotation, class) from (model, annotation, class)."""
     with np.errstate(divide="ignore"):
-        return logsumexp(log_chance + np.log(weight)[:, None, None], axis=0)
+        return logsumexp(log_probability + np.log(weight)[:, None, None], axis=0)
 
 
-def pool_weights(log_chance: Floats, label: Integers, least: float = 0.0) -> Floats:
+def pool_weights(log_probability: Floats, label: Integers, least: float = 0.0) -> Floats:
     """Return how much models count, from what they foresaw: (model, annotation, class).
 
     >>> good, bad = np.log([[0.9, 0.1]] * 50), np.log([[0.1, 0.9]] * 50)
@@ -31,7 +31,7 @@ def pool_weights(log_chance: Floats, label: Integers, least: float = 0.0) -> Flo
 
     Those below `least` get nothing; the one that counts most stays.
     """
-    given = log_chance[:, np.arange(len(label)), label]  # (model, annotation)
+    given = log_probability[:, np.arange(len(label)), label]  # (model, annotation)
     chance = np.exp(given - given.max(axis=0))
     kept = np.ones(len(chance), dtype=bool)
     while True:

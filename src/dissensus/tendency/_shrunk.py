@@ -104,7 +104,9 @@ class _Block(NamedTuple):
     """Annotators with about as many labels, side by side."""
 
     annotator: Integers  # (annotator of the block)
-    place: Integers  # (annotator of the block, label): annotations, or their number where none is
+    position: (
+        Integers  # (annotator of the block, label): annotations, or their number where none is
+    )
     x: Floats  # (annotator of the block, label, component): zero where none is
 
 
@@ -124,7 +126,7 @@ class Pairs:
     def of(
         cls,
         x: Floats,
-        said: Annotations,
+        annotations: Annotations,
         *,
         known: Floats | None = None,
         ordinal: bool = False,
@@ -133,11 +135,11 @@ class Pairs:
         """Return annotations on items with these components."""
         return cls(
             x,
-            said.item.astype(np.int64),
-            said.annotator.astype(np.int64),
-            np.eye(said.n_classes)[said.label],
-            np.zeros((said.n_annotators, 0)) if known is None else known,
-            class_basis(said.n_classes, ordinal),
+            annotations.item.astype(np.int64),
+            annotations.annotator.astype(np.int64),
+            np.eye(annotations.n_classes)[annotations.label],
+            np.zeros((annotations.n_annotators, 0)) if known is None else known,
+            class_basis(annotations.n_classes, ordinal),
             weight,
         )
 
@@ -169,9 +171,9 @@ class Pairs:
         for each in np.unique(size[count > 0]):
             who = np.flatnonzero((size == each) & (count > 0))
             label = np.arange(count[who].max())
-            place = order[np.minimum(first[who, None] + label, len(order) - 1)]
-            place = np.where(label < count[who, None], place, len(order))
-            found.append(_Block(who, place, padded[place]))
+            position = order[np.minimum(first[who, None] + label, len(order) - 1)]
+            position = np.where(label < count[who, None], position, len(order))
+            found.append(_Block(who, position, padded[position]))
         return found
 
 
@@ -188,8 +190,8 @@ def class_basis(n_classes: int, ordinal: bool) -> Floats:
     """
     if not ordinal:
         return helmert(n_classes) if n_classes > 1 else np.zeros((1, 1))
-    place = np.arange(n_classes, dtype=np.float64)
-    return (place - place.mean())[None]
+    position = np.arange(n_classes, dtype=np.float64)
+    return (position - position.mean())[None]
 
 
 def _adder(code: Integers, size: int) -> Any:
@@ -285,17 +287,17 @@ class _Model:
             pull = self.pull(self.heads(self.parts(flat)))  # (annotator, direction, component)
             flat_pull = pull.reshape(n, -1)
             axes = np.linalg.eigh(flat_pull.T @ flat_pull)[1][:, ::-1][:, :rank]
-            place, found = flat_pull @ axes, axes.shape[1]
-            size = np.maximum(np.sqrt((place**2).mean(axis=0)), 1e-12)
-            parts["embedding"][:, :found] = place / size
+            position, found = flat_pull @ axes, axes.shape[1]
+            size = np.maximum(np.sqrt((position**2).mean(axis=0)), 1e-12)
+            parts["embedding"][:, :found] = position / size
             parts["factor"][:found, :, : pull.shape[2]] = axes.T.reshape(found, *pull.shape[1:])
         return flat
 
     def pull(self, heads: ShrunkLinear) -> Floats:
         """Return where heads of their own would go at first: (annotator, direction, component)."""
         pairs = self.pairs
-        log_chance = log_softmax(heads.logits(pairs.x, pairs.item, pairs.annotator), axis=1)
-        back = (pairs.target - np.exp(log_chance)) @ heads.basis.T
+        log_probability = log_softmax(heads.logits(pairs.x, pairs.item, pairs.annotator), axis=1)
+        back = (pairs.target - np.exp(log_probability)) @ heads.basis.T
         if pairs.weight is not None:
             back = back * pairs.weight[:, None]
         out = np.zeros((pairs.n_annotators, back.shape[1], min(pairs.x.shape[1], OWN)))
@@ -305,7 +307,7 @@ class _Model:
         """Add up annotations' numbers times their components, by annotator, into `out`."""
         padded = np.concatenate([back, np.zeros((1, back.shape[1]))])
         for block in self.pairs.blocks:
-            out[block.annotator] = padded[block.place].swapaxes(1, 2) @ block.x
+            out[block.annotator] = padded[block.position].swapaxes(1, 2) @ block.x
         return out
 
     def parts(self, flat: Floats) -> dict[str, Floats]:
@@ -339,7 +341,7 @@ class _Model:
         if len(heads.own):
             mine = np.empty((len(item) + 1, told.shape[1]))
             for block in pairs.blocks:
-                mine[block.place] = block.x @ heads.own[block.annotator].swapaxes(1, 2)
+                mine[block.position] = block.x @ heads.own[block.annotator].swapaxes(1, 2)
             told += mine[:-1]
         if len(heads.factor):
             n_factors, n_directions, d = heads.factor.shape
@@ -347,8 +349,8 @@ class _Model:
             seen = seen.reshape(-1, n_factors, n_directions)[item]
             told += np.einsum("nr,nrq->nq", heads.embedding[annotator], seen)
         logits = told @ heads.basis + heads.level + heads.bias[annotator]
-        log_chance = log_softmax(logits, axis=1)
-        loss, residual = -pairs.target * log_chance, np.exp(log_chance) - pairs.target
+        log_probability = log_softmax(logits, axis=1)
+        loss, residual = -pairs.target * log_probability, np.exp(log_probability) - pairs.target
         if pairs.weight is not None:
             loss, residual = loss * pairs.weight[:, None], residual * pairs.weight[:, None]
 

@@ -20,17 +20,17 @@ class Slots(NamedTuple):
     """Where pairs lie."""
 
     owner: Tensor  # (row)
-    place: Tensor  # (pair): row × size + slot
+    position: Tensor  # (pair): row × size + slot
     size: int  # slots of a row
 
     def lay(self, x: Tensor) -> Tensor:
         """Return pairs (pair, …) in rows, zeros where there is none: (row, slot, …)."""
         out = x.new_zeros(len(self.owner) * self.size, *x.shape[1:])
-        return out.index_copy(0, self.place, x).reshape(len(self.owner), self.size, *x.shape[1:])
+        return out.index_copy(0, self.position, x).reshape(len(self.owner), self.size, *x.shape[1:])
 
     def pick(self, x: Tensor) -> Tensor:
         """Return what lies in rows (row, slot, …), pair by pair: (pair, …)."""
-        return x.flatten(0, 1)[self.place]
+        return x.flatten(0, 1)[self.position]
 
 
 def slots(owner: Tensor) -> Slots:

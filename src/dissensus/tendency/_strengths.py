@@ -19,7 +19,7 @@ from scipy.special import log_softmax
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ._base import Tell
+from ._base import Progress
 from ._components import Space, find_components
 from ._shrunk import Pairs, Spreads, fit_shrunk
 from ._views import Views
@@ -41,17 +41,19 @@ class Trial(NamedTuple):
         return Trial(self.space, self.spreads._replace(**changed))
 
 
-def deal(said: Annotations, folds: int, seed: int) -> Integers:
+def deal(annotations: Annotations, folds: int, seed: int) -> Integers:
     """Return the fold of every item, at random; as many as there are labelled items at most."""
     random = np.random.default_rng([seed, 0xF01D])
-    folds = max(min(folds, int(np.count_nonzero(said.labels_per_item))), 2)
-    rank = np.argsort(np.argsort(random.random(said.n_items) - 2.0 * (said.labels_per_item > 0)))
+    folds = max(min(folds, int(np.count_nonzero(annotations.labels_per_item))), 2)
+    rank = np.argsort(
+        np.argsort(random.random(annotations.n_items) - 2.0 * (annotations.labels_per_item > 0))
+    )
     return rank % folds
 
 
-def log_loss(said: Annotations, log_chance: Floats) -> float:
+def log_loss(annotations: Annotations, log_probability: Floats) -> float:
     """Return the mean of −log of the chance of what was said."""
-    return -float(log_chance[np.arange(len(said)), said.label].mean())
+    return -float(log_probability[np.arange(len(annotations)), annotations.label].mean())
 
 
 class _Fold(NamedTuple):
@@ -68,7 +70,7 @@ class CrossFit:
     """
 
     views: Views
-    said: Annotations
+    annotations: Annotations
     known: Floats | None
     ordinal: bool
     most: int  # components
@@ -83,12 +85,12 @@ class CrossFit:
         """Return log-probabilities out of fold: (annotation, class)."""
         if trial in self._kept:
             return self._kept[trial]
-        out = np.empty((len(self.said), self.said.n_classes))
-        for place, (pairs, held, x) in enumerate(self._cut(trial.space)):
-            key = (trial.space, place)
+        out = np.empty((len(self.annotations), self.annotations.n_classes))
+        for position, (pairs, held, x) in enumerate(self._cut(trial.space)):
+            key = (trial.space, position)
             fit = fit_shrunk(pairs, trial.spreads, start=self._last.get(key))
             self._last[key] = fit.parts
-            item, annotator = self.said.item[held], self.said.annotator[held]
+            item, annotator = self.annotations.item[held], self.annotations.annotator[held]
             out[held] = log_softmax(fit.heads.logits(x, item, annotator), axis=1)
         return out
 
@@ -96,7 +98,7 @@ class CrossFit:
         """Return the mean log-loss out of fold."""
         if trial not in self._losses:
             self._kept[trial] = self.foreseen(trial)
-            self._losses[trial] = log_loss(self.said, self._kept[trial])
+            self._losses[trial] = log_loss(self.annotations, self._kept[trial])
         return self._losses[trial]
 
     def best(self, trials: Sequence[Trial]) -> Trial:
@@ -108,20 +110,22 @@ class CrossFit:
 
     def _cut(self, space: Space) -> list[_Fold]:
         if space not in self._folds:
-            fold = deal(self.said, self.folds, self.seed)
+            fold = deal(self.annotations, self.folds, self.seed)
             self._folds[space] = [self._without(fold == each, space) for each in np.unique(fold)]
         return self._folds[space]
 
     def _without(self, left_out: Any, space: Space) -> _Fold:
-        held = left_out[self.said.item]
+        held = left_out[self.annotations.item]
         seen = np.flatnonzero(~left_out)
         found = find_components(self.views.vectors[seen], self.most, space, self.seed)
         x = found.of(self.views)
-        pairs = Pairs.of(x, self.said.keep(~held), known=self.known, ordinal=self.ordinal)
+        pairs = Pairs.of(x, self.annotations.keep(~held), known=self.known, ordinal=self.ordinal)
         return _Fold(pairs, held, x)
 
 
-def search(cross: CrossFit, start: Trial, grid: dict[str, Sequence[Any]], tell: Tell) -> Trial:
+def search(
+    cross: CrossFit, start: Trial, grid: dict[str, Sequence[Any]], progress: Progress
+) -> Trial:
     """Return the best trial, going through the grid part by part.
 
     Parameters
@@ -132,7 +136,7 @@ def search(cross: CrossFit, start: Trial, grid: dict[str, Sequence[Any]], tell: 
         Where to begin.
     grid
         What to try of every part, in order; of `space` all spaces.
-    tell
+    progress
         Called after every part.
     """
     now = start
@@ -146,5 +150,5 @@ def search(cross: CrossFit, start: Trial, grid: dict[str, Sequence[Any]], tell: 
                 if getattr(more.spreads, part) > _MOST or cross.best([now, more]) == now:
                     break
                 now = more
-        tell(done + 1, len(grid), f"{part}, held-out log-loss {cross.loss(now):.4f}")
+        progress(done + 1, len(grid), f"{part}, held-out log-loss {cross.loss(now):.4f}")
     return now

@@ -66,7 +66,7 @@ class VectorNet(Learner):
             The annotator of every pair.
         """
 
-    def start(self, said: Annotations) -> None:
+    def start(self, annotations: Annotations) -> None:
         """Begin with what labels tell before anything is learned."""
 
     def scaled(self, x: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class VectorNet(Learner):
     def loss(self, batch: Batch) -> Tensor:
         return -self.log_batch(batch).gather(1, batch.label[:, None]).mean()
 
-    def log_chance(self, batch: Batch) -> Tensor:
+    def log_probability(self, batch: Batch) -> Tensor:
         return self.log_batch(batch).gather(1, batch.label[:, None])[:, 0]
 
 
@@ -99,7 +99,7 @@ class NetworkTendency(Tendency):
         self.n_annotators, self.n_classes = net.sizes.n_annotators, net.sizes.n_classes
 
     @torch.inference_mode()
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         if views.vectors.shape[1] != self.net.sizes.features:
             raise DataError(
                 f"vectors of {views.vectors.shape[1]} features, but the model has learned from "
@@ -160,18 +160,20 @@ class NetworkMethod(TendencyMethod):
     def build(self, sizes: Sizes) -> VectorNet:
         """Return the network to train."""
 
-    def learn(self, views: Views, said: Annotations, how: How) -> NetworkTendency:
-        examples = Examples(torch.from_numpy(views.vectors), said)
+    def learn(self, views: Views, annotations: Annotations, how: How) -> NetworkTendency:
+        examples = Examples(torch.from_numpy(views.vectors), annotations)
         held: Examples | None = None
         if self.held_out and examples.n_labelled > 1:
             examples, held = hold_out(examples, self.held_out, how.seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(how.seed)
-            net = self.build(Sizes(views.vectors.shape[1], said.n_annotators, said.n_classes))
+            net = self.build(
+                Sizes(views.vectors.shape[1], annotations.n_annotators, annotations.n_classes)
+            )
             mean, scale = standardised(views.vectors)
             net.mean.copy_(torch.from_numpy(mean))
             net.scale.copy_(torch.from_numpy(scale))
-            net.start(examples.said)
+            net.start(examples.annotations)
             train(
                 net,
                 examples,
@@ -181,7 +183,7 @@ class NetworkMethod(TendencyMethod):
                 resume=how.resume,
                 progress=how.progress,
             )
-        net.start(said)
+        net.start(annotations)
         return NetworkTendency(net, how.seed)
 
     def training(self, seed: int) -> Training:

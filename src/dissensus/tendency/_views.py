@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Layout", "Places", "Rows", "Seen", "Views"]
 
 _PIECE = 256  # items whose places are looked at together
-Tell = Callable[[int, int], None]  # items done, items in all
+Progress = Callable[[int, int], None]  # items done, items in all
 
 
 class Seen(NamedTuple):
@@ -45,13 +45,15 @@ class Layout(NamedTuple):
     """What the numbers of a row are: the vector, then the places, each with its mask at the end."""
 
     features: int  # of the vector
-    places: tuple[int, ...] = ()  # (place) or (frame, place); empty where there are none
+    positions: tuple[int, ...] = ()  # (place) or (frame, place); empty where there are none
     token_features: int = 0  # of a place
 
     @property
     def width(self) -> int:
         """How many numbers a row has."""
-        return self.features + (prod(self.places) * (self.token_features + 1) if self.places else 0)
+        return self.features + (
+            prod(self.positions) * (self.token_features + 1) if self.positions else 0
+        )
 
     def split(self, x: Tensor) -> Seen:
         """Return rows taken apart; without places the vector is the only one.
@@ -59,11 +61,11 @@ class Layout(NamedTuple):
         Rows may have more or fewer words or frames than the layout: it is their width that tells.
         """
         vector = x[:, : self.features]
-        if not self.places:
+        if not self.positions:
             return Seen(vector, vector[:, None], vector.new_ones(len(x), 1).bool())
-        place = *self.places[1:], self.token_features + 1
+        position = *self.positions[1:], self.token_features + 1
         rest = x[:, self.features :]
-        rest = rest.reshape(len(x), rest.shape[1] // prod(place), *place)
+        rest = rest.reshape(len(x), rest.shape[1] // prod(position), *position)
         return Seen(vector, rest[..., :-1], rest[..., -1] > 0)
 
 
@@ -199,7 +201,7 @@ class Views:
         encoder: str = "auto",
         *,
         tokens: bool = False,
-        progress: Tell | None = None,
+        progress: Progress | None = None,
     ) -> Views:
         """Return the views of whatever a user has.
 
@@ -237,7 +239,7 @@ class Views:
                 "name an encoder that does (minilm, efficientnet-lite0, hf:…)"
             )
         if tokens:
-            found = cached_features(made, inputs, places=True, progress=progress)
+            found = cached_features(made, inputs, positions=True, progress=progress)
             return cls.of_tokens(found.values, found.mask)
         return cls(cached_features(made, inputs, progress=progress).all().numpy())
 

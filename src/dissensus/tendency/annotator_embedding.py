@@ -54,10 +54,10 @@ class AnnotatorEmbeddingNet(VectorNet):
         )  # fmt: skip
         self.register_buffer("count", torch.zeros(sizes.n_annotators, sizes.n_classes))
 
-    def start(self, said: Annotations) -> None:
-        cells = said.annotator.astype(np.int64) * said.n_classes + said.label
-        counts = np.bincount(cells, minlength=said.n_annotators * said.n_classes)
-        self.count.copy_(torch.from_numpy(counts.reshape(-1, said.n_classes)))
+    def start(self, annotations: Annotations) -> None:
+        cells = annotations.annotator.astype(np.int64) * annotations.n_classes + annotations.label
+        counts = np.bincount(cells, minlength=annotations.n_annotators * annotations.n_classes)
+        self.count.copy_(torch.from_numpy(counts.reshape(-1, annotations.n_classes)))
 
     def log_given(
         self, x: Tensor, row: Tensor, annotator: Tensor, without: Tensor | None = None

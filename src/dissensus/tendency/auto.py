@@ -50,8 +50,8 @@ class AutoTendency(Tendency):
         first = members[0][1]
         self.n_annotators, self.n_classes = first.n_annotators, first.n_classes
 
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        found = [model.log_chance(views, item, annotator) for _, model in self.members]
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+        found = [model.log_probability(views, item, annotator) for _, model in self.members]
         return pool(np.stack(found), self.weight)
 
     def with_annotator(
@@ -95,38 +95,42 @@ class Auto(TendencyMethod):
     components: Count = 256
     folds: Annotated[int, Ge(2)] = 3
 
-    def learn(self, views: Views, said: Annotations, how: How) -> AutoTendency:
+    def learn(self, views: Views, annotations: Annotations, how: How) -> AutoTendency:
         plain = Views(views.vectors)
         linear = self._linear(self.ordinal or False)
-        cross = linear.cross(plain, said, how)
+        cross = linear.cross(plain, annotations, how)
         best = linear.choose(cross, how)
         trials = {"linear": (linear, cross, best)} | {
             name: (linear, cross, trial) for name, trial in _variants(cross, best).items()
         }
-        if self.ordinal is None and _in_order(said):
+        if self.ordinal is None and _in_order(annotations):
             ordered = self._linear(True)
-            crossed = ordered.cross(plain, said, how)
+            crossed = ordered.cross(plain, annotations, how)
             trial = crossed.best(
                 [Trial(best.space, best.spreads._replace(shared=each)) for each in (0.25, 0.5, 1.0)]
             )
             trials["ordinal"] = ordered, crossed, trial
         names = list(trials)
         foreseen = np.stack([crossed.foreseen(trial) for _, crossed, trial in trials.values()])
-        label = said.label.astype(np.int64)
+        label = annotations.label.astype(np.int64)
         weight = pool_weights(foreseen, label, _LEAST)
-        kept = [place for place in np.argsort(-weight) if weight[place] > 0]
+        kept = [position for position in np.argsort(-weight) if weight[position] > 0]
         members: list[tuple[str, Tendency]] = [
             (
-                names[place],
-                trials[names[place]][0].fitted(plain, said, trials[names[place]][2], how),
+                names[position],
+                trials[names[position]][0].fitted(
+                    plain, annotations, trials[names[position]][2], how
+                ),
             )
-            for place in kept
+            for position in kept
         ]
         shares = weight[kept]
-        if self.looks_at_tokens(said) and (views.tokens is not None or self.queries == "always"):
-            share = self._query_weight(views, said, pool(foreseen, weight), how)
+        if self.looks_at_tokens(annotations) and (
+            views.tokens is not None or self.queries == "always"
+        ):
+            share = self._query_weight(views, annotations, pool(foreseen, weight), how)
             if share >= _LEAST:
-                asked = self._query(self.fits).learn(views, said, how.inside("queries"))
+                asked = self._query(self.fits).learn(views, annotations, how.inside("queries"))
                 members.append(("queries", asked))
                 shares = np.append((1 - share) * shares, share)
         return AutoTendency(members, shares)
@@ -139,20 +143,22 @@ class Auto(TendencyMethod):
 
         return Query(fits=fits, epochs=_EPOCHS, patience=_PATIENCE)
 
-    def looks_at_tokens(self, said: Annotations) -> bool:
+    def looks_at_tokens(self, annotations: Annotations) -> bool:
         """Return whether a query model is to be tried."""
         if self.queries != "auto":
             return self.queries == "always"
-        enough = float(np.median(said.labels_per_annotator)) >= _ENOUGH
-        return said.n_annotators <= _FEW and enough
+        enough = float(np.median(annotations.labels_per_annotator)) >= _ENOUGH
+        return annotations.n_annotators <= _FEW and enough
 
-    def _query_weight(self, views: Views, said: Annotations, rest: Floats, how: How) -> float:
+    def _query_weight(
+        self, views: Views, annotations: Annotations, rest: Floats, how: How
+    ) -> float:
         """Return what a query model counts beside the rest, by annotations on one fold."""
-        held = (deal(said, self.folds, how.seed) == 0)[said.item]
-        asked = self._query(1).learn(views, said.keep(~held), how.inside("trial"))
-        there = said.keep(held)
+        held = (deal(annotations, self.folds, how.seed) == 0)[annotations.item]
+        asked = self._query(1).learn(views, annotations.keep(~held), how.inside("trial"))
+        there = annotations.keep(held)
         item, annotator = there.item.astype(np.int64), there.annotator.astype(np.int64)
-        foreseen = np.stack([rest[held], asked.log_chance(views, item, annotator)])
+        foreseen = np.stack([rest[held], asked.log_probability(views, item, annotator)])
         return float(pool_weights(foreseen, there.label.astype(np.int64))[1])
 
     def restore(self, state: State) -> AutoTendency:
@@ -180,7 +186,7 @@ def _variants(cross: CrossFit, best: Trial) -> dict[str, Trial]:
     }
 
 
-def _in_order(said: Annotations) -> bool:
+def _in_order(annotations: Annotations) -> bool:
     """Return whether classes look like a scale: at least four, and all of them numbers."""
-    names = said.classes.tolist()
+    names = annotations.classes.tolist()
     return len(names) >= 4 and all(re.match(NUMBER, name) for name in names)

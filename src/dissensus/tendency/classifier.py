@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from .._files import replacing_folder
+from .._files import atomic_folder
 from .._names import as_names, text
-from .._relation import Array, Floats, Integers, places
+from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations
 from ..errors import DataError
 from ..registry import tendencies
-from ._base import State, Tell, Tendency, Views
+from ._base import Progress, State, Tendency, Views
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import habits
@@ -55,8 +55,8 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
     --------
     >>> random = np.random.default_rng(0)
     >>> x = random.normal(size=(200, 2))
-    >>> said = np.stack([x[:, 0] > 0, x[:, 1] > 0], axis=1).astype(int)  # (item, annotator)
-    >>> made = TendencyClassifier("linear").fit(x, said)
+    >>> annotations = np.stack([x[:, 0] > 0, x[:, 1] > 0], axis=1).astype(int)  # (item, annotator)
+    >>> made = TendencyClassifier("linear").fit(x, annotations)
     >>> made.predict_annotators([[2.0, -2.0], [-2.0, 2.0]]).tolist()
     [['1', '0'], ['0', '1']]
     """
@@ -82,7 +82,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         *,
         folder: str | Path | None = None,
         resume: bool = False,
-        progress: Tell | None = None,
+        progress: Progress | None = None,
         encoding: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Learn from inputs and what annotators said of them.
@@ -101,29 +101,29 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             Told how the fit goes, and how the encoder does before it.
         """
         method = tendencies.create(self.method)
-        said = self._said(annotations)
-        self.tokens_ = method.looks_at_tokens(said)
+        annotations = self._as_annotations(annotations)
+        self.tokens_ = method.looks_at_tokens(annotations)
         views = self._views(X, encoding)
         self.metadata_ = None if metadata is None else Metadata.learn(metadata)
         self.known_: Table = {} if metadata is None else metadata
         known = None
         if self.metadata_ is not None and metadata is not None:
-            known = self.metadata_.features(metadata, said.annotators.tolist())
+            known = self.metadata_.features(metadata, annotations.annotators.tolist())
         self.tendency_: Tendency = method.fit(
             views,
-            said,
+            annotations,
             metadata=known,
             seed=self.seed,
             progress=progress,
             folder=folder,
             resume=resume,
         )
-        self.classes_, self.annotators_ = said.classes, said.annotators
+        self.classes_, self.annotators_ = annotations.classes, annotations.annotators
         self.n_features_ = views.vectors.shape[1]
-        self.habits_ = habits(said, 2.0)  # (annotator, class)
+        self.habits_ = habits(annotations, 2.0)  # (annotator, class)
         return self
 
-    def _said(self, annotations: Annotations | ArrayLike) -> Annotations:
+    def _as_annotations(self, annotations: Annotations | ArrayLike) -> Annotations:
         if isinstance(annotations, Annotations):
             return annotations if self.classes is None else annotations.recode(self.classes)
         return Annotations.from_matrix(annotations, classes=self.classes)
@@ -137,7 +137,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         if annotators is None:
             return np.arange(len(self.annotators_))
         names = as_names(np.atleast_1d(np.asarray(annotators)))
-        codes = places(names, self.annotators_)
+        codes = indices_of(names, self.annotators_)
         if (codes < 0).any():
             unknown = names[codes < 0][0]
             raise DataError(
@@ -224,13 +224,13 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
 
         Annotators that the model does not know are left out; options are those of `score`.
         """
-        said, log_chance = self.foreseen(X, annotations)
-        return score(said, log_chance, **{"seed": self.seed, **options})
+        annotations, log_probability = self.foreseen(X, annotations)
+        return score(annotations, log_probability, **{"seed": self.seed, **options})
 
     def score(self, X: Any, annotations: Annotations | ArrayLike) -> float:  # noqa: N803
         """Return the mean log-likelihood of annotations."""
-        said, log_chance = self.foreseen(X, annotations)
-        return float(log_chance[np.arange(len(said)), said.label].mean())
+        annotations, log_probability = self.foreseen(X, annotations)
+        return float(log_probability[np.arange(len(annotations)), annotations.label].mean())
 
     def foreseen(
         self,
@@ -246,24 +246,24 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             annotations = Annotations.from_matrix(
                 annotations, classes=self.classes_, annotators=self.annotators_
             )
-        said = annotations.recode(self.classes_)
-        known = places(said.annotators, self.annotators_)
-        kept = known[said.annotator] >= 0
+        annotations = annotations.recode(self.classes_)
+        known = indices_of(annotations.annotators, self.annotators_)
+        kept = known[annotations.annotator] >= 0
         if not kept.any():
             raise DataError("none of these annotators gave labels to learn from")
-        said = Annotations.from_codes(
-            said.item[kept],
-            known[said.annotator[kept]],
-            said.label[kept],
-            items=said.items,
+        annotations = Annotations.from_codes(
+            annotations.item[kept],
+            known[annotations.annotator[kept]],
+            annotations.label[kept],
+            items=annotations.items,
             annotators=self.annotators_,
             classes=self.classes_,
         )
         views = self._views(X)
-        if len(views) != said.n_items:
-            raise DataError(f"{len(views)} inputs, but annotations on {said.n_items} items")
-        item, annotator = said.item.astype(np.int64), said.annotator.astype(np.int64)
-        return said, self.tendency_.log_chance(views, item, annotator)
+        if len(views) != annotations.n_items:
+            raise DataError(f"{len(views)} inputs, but annotations on {annotations.n_items} items")
+        item, annotator = annotations.item.astype(np.int64), annotations.annotator.astype(np.int64)
+        return annotations, self.tendency_.log_probability(views, item, annotator)
 
     def add_annotator(
         self,
@@ -289,7 +289,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         if text(name) in set(self.annotators_.tolist()):
             raise DataError(f"annotator {name!r} is known already; fit again with their labels")
         given = as_names(np.atleast_1d(np.asarray(labels))) if np.size(labels) else as_names([])
-        codes = places(given, self.classes_)
+        codes = indices_of(given, self.classes_)
         if (codes < 0).any():
             raise DataError(f"label {given[codes < 0][0]!r} is not among the classes")
         views = self._views(X) if len(codes) else self._no_views()
@@ -335,7 +335,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             "notes": state.notes,
         }
         arrays = {name: np.ascontiguousarray(value) for name, value in state.arrays.items()}
-        with replacing_folder(folder) as draft:
+        with atomic_folder(folder) as draft:
             save_file(arrays, draft / "arrays.safetensors")
             (draft / "tendency.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
 

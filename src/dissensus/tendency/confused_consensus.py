@@ -30,21 +30,25 @@ class ConfusedTendency(Tendency):
         self.opinion, self.confusion = opinion, confusion  # (annotator, true, given)
         self.n_annotators, self.n_classes = confusion.shape[:2]
 
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         asked, row = np.unique(np.asarray(item), return_inverse=True)
-        belief = np.exp(self.opinion.log_belief(views.take(asked)))
-        return np.log(np.einsum("nt,ntl->nl", belief[row], self.confusion[np.asarray(annotator)]))
+        posterior = np.exp(self.opinion.log_belief(views.take(asked)))
+        return np.log(
+            np.einsum("nt,ntl->nl", posterior[row], self.confusion[np.asarray(annotator)])
+        )
 
     def state(self) -> State:
         own = State({}, {"confusion": self.confusion})
         return State.of(opinion=self.opinion.state(), own=own)
 
 
-def count_confusion(said: Annotations, belief: Floats, pooled: float) -> Floats:
+def count_confusion(annotations: Annotations, posterior: Floats, pooled: float) -> Floats:
     """Return confusion matrices by counting under a belief: (annotator, true, given)."""
-    given_true: Floats = said.part(0, said.n_items).said.T @ belief  # annotator and given; true
-    counts = given_true.reshape(said.n_annotators, said.n_classes, -1).swapaxes(1, 2)
-    everyone = counts.sum(axis=0) + np.eye(said.n_classes) + 0.01
+    given_true: Floats = (
+        annotations.part(0, annotations.n_items).labels.T @ posterior
+    )  # annotator and given; true
+    counts = given_true.reshape(annotations.n_annotators, annotations.n_classes, -1).swapaxes(1, 2)
+    everyone = counts.sum(axis=0) + np.eye(annotations.n_classes) + 0.01
     found = counts + (pooled + 0.01) * everyone / everyone.sum(axis=1, keepdims=True)
     return found / found.sum(axis=2, keepdims=True)
 
@@ -64,11 +68,11 @@ class ConfusedConsensus(Consensus):
     labels: str = "dawid-skene"
     pooled: NonNegative = 5.0
 
-    def learn(self, views: Views, said: Annotations, how: How) -> Tendency:
-        belief = np.array(aggregators.create(self.labels).fit(said).posterior)
-        belief[said.labels_per_item == 0] = 0
-        confusion = count_confusion(said, belief, self.pooled)
-        return ConfusedTendency(self.opinion(views, belief, how), confusion)
+    def learn(self, views: Views, annotations: Annotations, how: How) -> Tendency:
+        posterior = np.array(aggregators.create(self.labels).fit(annotations).posterior)
+        posterior[annotations.labels_per_item == 0] = 0
+        confusion = count_confusion(annotations, posterior, self.pooled)
+        return ConfusedTendency(self.opinion(views, posterior, how), confusion)
 
     def restore(self, state: State) -> Tendency:
         opinion = Opinion.from_state(state.inner("opinion"))

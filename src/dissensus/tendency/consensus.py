@@ -52,11 +52,11 @@ class Opinion:
 
     @classmethod
     def learn(
-        cls, views: Views, belief: Floats, spaces: list[Space], most: int, folds: int, seed: int
+        cls, views: Views, posterior: Floats, spaces: list[Space], most: int, folds: int, seed: int
     ) -> Opinion:
         """Learn beliefs (item, class); items whose row is zero are left out."""
-        known = np.flatnonzero(belief.sum(axis=1) > 0)
-        views, belief = views.take(known), belief[known]
+        known = np.flatnonzero(posterior.sum(axis=1) > 0)
+        views, posterior = views.take(known), posterior[known]
         folds = min(folds, len(known))
         fold = np.random.default_rng([seed, 0xF01D]).permutation(len(known)) % folds
         parts = [(fold == each) for each in range(folds)] if folds > 1 else []
@@ -67,19 +67,19 @@ class Opinion:
             for held in parts:
                 found = find_components(views.vectors[~held], most, space, seed)
                 x, start = found.of(views), None
-                for place, shared in enumerate(spreads):
+                for position, shared in enumerate(spreads):
                     heads, start = fit_shrunk(
-                        _pairs(x[~held], belief[~held]), Spreads(shared), start=start
+                        _pairs(x[~held], posterior[~held]), Spreads(shared), start=start
                     )
                     log = log_softmax(x[held] @ _weight(heads).T + heads.level, axis=1)
-                    out[place] -= float((belief[held] * log).sum())
+                    out[position] -= float((posterior[held] * log).sum())
             return out
 
         space = min(spaces, key=lambda each: float(losses(each, [_USUAL])[0]))
         shared = _SHARED[int(losses(space, _SHARED).argmin())]
         found = find_components(views.vectors, most, space, seed)
         heads = fit_shrunk(
-            _pairs(found.of(views), belief), Spreads(shared), tol=1e-8, max_iter=600
+            _pairs(found.of(views), posterior), Spreads(shared), tol=1e-8, max_iter=600
         ).heads
         return cls(found, _weight(heads), heads.level)
 
@@ -89,17 +89,17 @@ def _weight(heads: ShrunkLinear) -> Floats:
     return heads.basis.T @ heads.weight
 
 
-def _pairs(x: Floats, belief: Floats) -> Pairs:
+def _pairs(x: Floats, posterior: Floats) -> Pairs:
     """Return items as if one annotator had spoken of them."""
-    item, n_classes = np.arange(len(x)), belief.shape[1]
+    item, n_classes = np.arange(len(x)), posterior.shape[1]
     nobody = np.zeros(len(x), dtype=np.int64)
     basis = class_basis(n_classes, ordinal=False)
-    return Pairs(x, item, nobody, belief, np.zeros((1, 0)), basis)
+    return Pairs(x, item, nobody, posterior, np.zeros((1, 0)), basis)
 
 
-def believed(said: Annotations) -> Floats:
+def believed(annotations: Annotations) -> Floats:
     """Return the majority label of every item, shared where several tie: (item, class)."""
-    votes = said.votes()
+    votes = annotations.votes()
     most = votes.max(axis=1, keepdims=True)
     ahead = ((votes == most) & (most > 0)).astype(np.float64)
     return ahead / np.maximum(ahead.sum(axis=1, keepdims=True), 1)
@@ -112,7 +112,7 @@ class ConsensusTendency(Tendency):
         self.opinion, self.n_annotators = opinion, n_annotators
         self.n_classes = len(opinion.level)
 
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         asked, row = np.unique(np.asarray(item), return_inverse=True)
         return self.opinion.log_belief(views.take(asked))[row]
 
@@ -144,13 +144,15 @@ class Consensus(TendencyMethod):
     components: Count = 256
     folds: Annotated[int, Ge(2)] = 3
 
-    def opinion(self, views: Views, belief: Floats, how: How) -> Opinion:
+    def opinion(self, views: Views, posterior: Floats, how: How) -> Opinion:
         """Return a classifier of beliefs."""
         spaces = list(SPACES.values()) if self.space == "auto" else [SPACES[self.space]]
-        return Opinion.learn(views, belief, spaces, self.components, self.folds, how.seed)
+        return Opinion.learn(views, posterior, spaces, self.components, self.folds, how.seed)
 
-    def learn(self, views: Views, said: Annotations, how: How) -> Tendency:
-        return ConsensusTendency(self.opinion(views, believed(said), how), said.n_annotators)
+    def learn(self, views: Views, annotations: Annotations, how: How) -> Tendency:
+        return ConsensusTendency(
+            self.opinion(views, believed(annotations), how), annotations.n_annotators
+        )
 
     def restore(self, state: State) -> Tendency:
         opinion = Opinion.from_state(state.inner("opinion"))

@@ -41,7 +41,7 @@ class CrowdTendency(Tendency):
         self.n_annotators, self.n_classes = model.n_annotators, model.n_classes
 
     @torch.inference_mode()
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         item, who = np.asarray(item), torch.from_numpy(np.asarray(annotator, dtype=np.int64))
         out = np.empty((len(item), self.n_classes))
         for at in range(0, len(item), _PAIRS):
@@ -92,16 +92,16 @@ class Crowd(TendencyMethod):
     patience: Annotated[int, Ge(0)] = 10
     held_out: Probability = 0.1
 
-    def learn(self, views: Views, said: Annotations, how: How) -> CrowdTendency:
+    def learn(self, views: Views, annotations: Annotations, how: How) -> CrowdTendency:
         x = torch.from_numpy(views.vectors)
-        examples = Examples(x, said)
+        examples = Examples(x, annotations)
         held: Examples | None = None
         if self.held_out and examples.n_labelled > 1:
             examples, held = hold_out(examples, self.held_out, how.seed)
         known = None if how.metadata is None else torch.tensor(how.metadata, dtype=torch.float32)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(how.seed)
-            model = self._model(examples.said, x, known)
+            model = self._model(examples.annotations, x, known)
             train(
                 model,
                 examples,
@@ -120,22 +120,24 @@ class Crowd(TendencyMethod):
             )
         return CrowdTendency(model)
 
-    def _model(self, said: Annotations, x: Tensor, known: Tensor | None) -> learning.CrowdModel:
+    def _model(
+        self, annotations: Annotations, x: Tensor, known: Tensor | None
+    ) -> learning.CrowdModel:
         def classifier() -> Classifier:
-            sizes = x.shape[1], said.n_classes, self.hidden
+            sizes = x.shape[1], annotations.n_classes, self.hidden
             made = Classifier(nn.Flatten(), *sizes, *_DROPOUT)
             made.fit_scale(x)
             return made
 
-        return learners.create(self.learner).build(learning.Crowd(said, classifier, known))
+        return learners.create(self.learner).build(learning.Crowd(annotations, classifier, known))
 
     def restore(self, state: State) -> CrowdTendency:
         n_annotators, n_classes, width = state.notes["sizes"]
         nothing = np.zeros(0, dtype=np.int64)
-        said = Annotations.from_codes(
+        annotations = Annotations.from_codes(
             nothing, nothing, nothing, items=0, annotators=n_annotators, classes=n_classes
         )
         tensors: dict[str, Any] = {name: torch.tensor(each) for name, each in state.arrays.items()}
-        model = self._model(said, torch.zeros(1, width), tensors.get("features"))
+        model = self._model(annotations, torch.zeros(1, width), tensors.get("features"))
         model.load_state_dict(tensors, strict=False)
         return CrowdTendency(model)

@@ -29,17 +29,19 @@ from .own_majority import habits
 __all__ = ["DLema", "DLemaNet", "groups"]
 
 
-def groups(said: Annotations, bases: int) -> Integers:
+def groups(annotations: Annotations, bases: int) -> Integers:
     """Return the group of every annotator: their own, or one with others of similar habits."""
-    if said.n_annotators <= bases:
-        return np.arange(said.n_annotators)
-    habit = np.log(habits(said, 2.0))
+    if annotations.n_annotators <= bases:
+        return np.arange(annotations.n_annotators)
+    habit = np.log(habits(annotations, 2.0))
     habit = habit - habit.mean(axis=0)
     axis = np.linalg.svd(habit, full_matrices=False)[2][0]
     order = np.argsort(habit @ axis, kind="stable")
-    before = np.cumsum(said.labels_per_annotator[order]) - said.labels_per_annotator[order]
-    out = np.empty(said.n_annotators, dtype=np.int64)
-    out[order] = np.minimum(before * bases // max(len(said), 1), bases - 1)
+    before = (
+        np.cumsum(annotations.labels_per_annotator[order]) - annotations.labels_per_annotator[order]
+    )
+    out = np.empty(annotations.n_annotators, dtype=np.int64)
+    out[order] = np.minimum(before * bases // max(len(annotations), 1), bases - 1)
     return out
 
 
@@ -57,16 +59,16 @@ class DLemaNet(VectorNet):
         self.first, self.last = Table(first), Table(last)
         self.register_buffer("group", torch.zeros(sizes.n_annotators, dtype=torch.int64))
 
-    def start(self, said: Annotations) -> None:
+    def start(self, annotations: Annotations) -> None:
         if not bool(self.group.any()):
-            self.group.copy_(torch.from_numpy(groups(said, self.bases)))
+            self.group.copy_(torch.from_numpy(groups(annotations, self.bases)))
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        asked, place = torch.unique(self.group[annotator], return_inverse=True)
+        asked, position = torch.unique(self.group[annotator], return_inverse=True)
         first, last = self.first(asked), self.last(asked)
         draws = 1 if self.training else self.samples
-        log_chance = [self._drawn(x, first, last)[row, place] for _ in range(draws)]
-        return torch.stack(log_chance).logsumexp(dim=0) - log(draws)
+        log_probability = [self._drawn(x, first, last)[row, position] for _ in range(draws)]
+        return torch.stack(log_probability).logsumexp(dim=0) - log(draws)
 
     def _drawn(self, x: Tensor, first: Tensor, last: Tensor) -> Tensor:
         """Return what every network says of every item, with some of it left out."""

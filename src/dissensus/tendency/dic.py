@@ -34,7 +34,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..metrics import Score
 
-__all__ = ["Dic", "Measure", "Scope", "dic", "dic_interval", "redrawn", "said_as", "split_half"]
+__all__ = ["Dic", "Measure", "Scope", "dic", "dic_interval", "redrawn", "split_half", "with_labels"]
 
 Measure = Literal["cohen", "scott", "alpha", "percent"]
 Scope = Literal["matched", "all"]
@@ -71,7 +71,7 @@ class Dic(NamedTuple):
 
 
 def dic(
-    said: Annotations,
+    annotations: Annotations,
     predicted: Annotations,
     *,
     scope: Scope = "matched",
@@ -83,7 +83,7 @@ def dic(
 
     Parameters
     ----------
-    said
+    annotations
         What annotators said, of items that no model has learned from.
     predicted
         What they are predicted to say, of these items at least.
@@ -98,18 +98,18 @@ def dic(
 
     Examples
     --------
-    >>> said = Annotations.from_matrix([[0, 1], [1, 1], [0, 0], [1, 0]])
+    >>> annotations = Annotations.from_matrix([[0, 1], [1, 1], [0, 0], [1, 0]])
     >>> everybody_the_same = Annotations.from_matrix([[0, 0], [1, 1], [0, 0], [1, 1]])
-    >>> dic(said, everybody_the_same, min_overlap=1).dic  # √2 (1 − 0)
+    >>> dic(annotations, everybody_the_same, min_overlap=1).dic  # √2 (1 − 0)
     1.414...
-    >>> dic(said, said, min_overlap=1).dic
+    >>> dic(annotations, annotations, min_overlap=1).dic
     0.0
     """
-    return _Compared(said, predicted, scope, min_overlap, measure, weights).found()
+    return _Compared(annotations, predicted, scope, min_overlap, measure, weights).found()
 
 
 def dic_interval(
-    said: Annotations,
+    annotations: Annotations,
     predicted: Annotations,
     *,
     resamples: int = 200,
@@ -123,9 +123,9 @@ def dic_interval(
     """
     if options.get("scope", "matched") != "matched":
         raise OptionError("items are drawn for scope matched; for all of them take dic itself")
-    compared = _Compared(said, predicted, **options)
+    compared = _Compared(annotations, predicted, **options)
     whole = compared.found()
-    times = np.ones(compared.said.n_items, dtype=np.int64)
+    times = np.ones(compared.annotations.n_items, dtype=np.int64)
     drawn = [compared.found(weight) for piece in draws(times, resamples, seed) for weight in piece]
     edges = [50 * (1 - confidence), 50 * (1 + confidence)]
     out = {}
@@ -137,7 +137,7 @@ def dic_interval(
 
 
 def split_half(
-    said: Annotations, *, repeats: int = 20, seed: int = 0, **options: Any
+    annotations: Annotations, *, repeats: int = 20, seed: int = 0, **options: Any
 ) -> tuple[float, float]:
     """Return the DIC, and its rms, that chance alone gives: the noise of the labels themselves.
 
@@ -146,8 +146,8 @@ def split_half(
     """
     found = []
     for repeat in range(repeats):
-        order = np.random.default_rng([seed, repeat, 0x4A1F]).permutation(said.n_items)
-        halves = [said.take(np.sort(half)) for half in np.array_split(order, 2)]
+        order = np.random.default_rng([seed, repeat, 0x4A1F]).permutation(annotations.n_items)
+        halves = [annotations.take(np.sort(half)) for half in np.array_split(order, 2)]
         one, other = (_agreement(half, **options) for half in halves)
         both, left, right = np.intersect1d(one.key, other.key, return_indices=True)
         if len(both):
@@ -156,39 +156,46 @@ def split_half(
 
 
 def redrawn(
-    said: Annotations, log_chance: Floats, *, repeats: int = 20, seed: int = 0, **options: Any
+    annotations: Annotations,
+    log_probability: Floats,
+    *,
+    repeats: int = 20,
+    seed: int = 0,
+    **options: Any,
 ) -> tuple[float, float]:
     """Return the DIC, and its rms, between two draws of all labels from the same law.
 
     Parameters
     ----------
-    said
+    annotations
         Who labelled what; the labels themselves are not looked at.
-    log_chance
+    log_probability
         The law of every label: (annotation, class). Where it is known, as in a simulation, this
         is the DIC of a model that knows everything and draws rather than decides.
     """
     found = []
-    cumulated = np.exp(log_chance).cumsum(axis=1)
+    cumulated = np.exp(log_probability).cumsum(axis=1)
     for repeat in range(repeats):
         random = np.random.default_rng([seed, repeat, 0xD4A3])
-        labels = [(random.random((len(said), 1)) > cumulated[:, :-1]).sum(axis=1) for _ in range(2)]
-        one, other = (_agreement(said_as(said, label), **options) for label in labels)
+        labels = [
+            (random.random((len(annotations), 1)) > cumulated[:, :-1]).sum(axis=1) for _ in range(2)
+        ]
+        one, other = (_agreement(with_labels(annotations, label), **options) for label in labels)
         both, left, right = np.intersect1d(one.key, other.key, return_indices=True)
         if len(both):
             found.append((one.value[left] - other.value[right]) ** 2)
     return _pooled(found)
 
 
-def said_as(said: Annotations, label: Integers) -> Annotations:
+def with_labels(annotations: Annotations, label: Integers) -> Annotations:
     """Return the same annotations with other labels: (annotation)."""
     return Annotations.from_codes(
-        said.item,
-        said.annotator,
+        annotations.item,
+        annotations.annotator,
         label,
-        items=said.items,
-        annotators=said.annotators,
-        classes=said.classes,
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )
 
 
@@ -207,14 +214,16 @@ class _Panel:
     measure: Measure
 
     @classmethod
-    def of(cls, said: Annotations, measure: Measure, weights: Wish) -> _Panel:
+    def of(cls, annotations: Annotations, measure: Measure, weights: Wish) -> _Panel:
         if measure not in _MEASURES:
             raise OptionError(f"no measure {measure!r}; there are {', '.join(_MEASURES)}")
-        return cls(Meetings(said, weights_to_difference(weights, said.classes)), measure)
+        return cls(
+            Meetings(annotations, weights_to_difference(weights, annotations.classes)), measure
+        )
 
     @property
     def key(self) -> Integers:
-        return self.meetings.one * self.meetings.said.n_annotators + self.meetings.other
+        return self.meetings.one * self.meetings.annotations.n_annotators + self.meetings.other
 
     def values(self, times: Floats | None = None) -> Floats:
         """Return the agreement of every pair: (pair)."""
@@ -225,12 +234,12 @@ class _Panel:
 
 
 def _agreement(
-    said: Annotations,
+    annotations: Annotations,
     min_overlap: int = 10,
     measure: Measure = "cohen",
     weights: Wish = "identity",
 ) -> _Agreement:
-    panel = _Panel.of(said, measure, weights)
+    panel = _Panel.of(annotations, measure, weights)
     value = panel.values()
     kept = (panel.meetings.overlap >= min_overlap) & ~np.isnan(value)
     return _Agreement(panel.key[kept], value[kept])
@@ -241,7 +250,7 @@ class _Compared:
 
     def __init__(
         self,
-        said: Annotations,
+        annotations: Annotations,
         predicted: Annotations,
         scope: Scope = "matched",
         min_overlap: int = 10,
@@ -250,11 +259,11 @@ class _Compared:
     ) -> None:
         if scope not in ("matched", "all"):
             raise OptionError(f"no scope {scope!r}; there are matched and all")
-        predicted = _alike(said, predicted)
-        self.said = said
-        true = _Panel.of(said, measure, weights)
+        predicted = _alike(annotations, predicted)
+        self.annotations = annotations
+        true = _Panel.of(annotations, measure, weights)
         other = _Panel.of(
-            _matched(said, predicted) if scope == "matched" else predicted, measure, weights
+            _matched(annotations, predicted) if scope == "matched" else predicted, measure, weights
         )
         enough = true.meetings.overlap >= min_overlap
         _, here, there = np.intersect1d(true.key[enough], other.key, return_indices=True)
@@ -281,12 +290,12 @@ class _Compared:
         )
 
 
-def _alike(said: Annotations, predicted: Annotations) -> Annotations:
+def _alike(annotations: Annotations, predicted: Annotations) -> Annotations:
     """Return predictions with the codes of the annotations: for the same names, the same."""
     same = ("items", "annotators", "classes")
-    if all(np.array_equal(getattr(said, name), getattr(predicted, name)) for name in same):
+    if all(np.array_equal(getattr(annotations, name), getattr(predicted, name)) for name in same):
         return predicted
-    names = said.annotators.tolist()
+    names = annotations.annotators.tolist()
     known = np.isin(predicted.annotators.tolist(), names)
     if not known.any():
         raise DataError(
@@ -298,36 +307,42 @@ def _alike(said: Annotations, predicted: Annotations) -> Annotations:
         kept.items[kept.item],
         kept.annotators[kept.annotator],
         kept.classes[kept.label],
-        annotators=said.annotators,
-        items=[*said.items.tolist(), *sorted(set(kept.items.tolist()) - set(said.items.tolist()))],
+        annotators=annotations.annotators,
+        items=[
+            *annotations.items.tolist(),
+            *sorted(set(kept.items.tolist()) - set(annotations.items.tolist())),
+        ],
         classes=[
-            *said.classes.tolist(),
-            *sorted(set(kept.classes.tolist()) - set(said.classes.tolist())),
+            *annotations.classes.tolist(),
+            *sorted(set(kept.classes.tolist()) - set(annotations.classes.tolist())),
         ],
     )
 
 
-def _matched(said: Annotations, predicted: Annotations) -> Annotations:
+def _matched(annotations: Annotations, predicted: Annotations) -> Annotations:
     """Return the prediction of every annotation; there has to be one."""
-    key, place = (
-        each.item.astype(np.int64) * said.n_annotators + each.annotator
-        for each in (said, predicted)
+    key, position = (
+        each.item.astype(np.int64) * annotations.n_annotators + each.annotator
+        for each in (annotations, predicted)
     )
-    at = np.searchsorted(place, key)
-    found = (at < len(place)) & (place[np.minimum(at, max(len(place) - 1, 0))] == key)
+    at = np.searchsorted(position, key)
+    found = (at < len(position)) & (position[np.minimum(at, max(len(position) - 1, 0))] == key)
     if not found.all():
         row = int(np.flatnonzero(~found)[0])
-        item, annotator = said.items[said.item[row]], said.annotators[said.annotator[row]]
+        item, annotator = (
+            annotations.items[annotations.item[row]],
+            annotations.annotators[annotations.annotator[row]],
+        )
         raise DataError(
             f"no prediction of what annotator {annotator!r} says of item {item!r}; "
             f"{int((~found).sum()) - 1} more like this"
         )
     return Annotations.from_codes(
-        said.item,
-        said.annotator,
+        annotations.item,
+        annotations.annotator,
         predicted.label[at],
-        items=said.items,
-        annotators=said.annotators,
+        items=annotations.items,
+        annotators=annotations.annotators,
         classes=predicted.classes,
     )
 

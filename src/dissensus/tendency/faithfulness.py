@@ -126,7 +126,7 @@ def deletion(
     ranked = np.where(there, -maps.reshape(-1, n_places), np.inf)
     rank = ranked.argsort(axis=1).argsort(axis=1)  # (pair, place): 0 is hidden first
     count = there.sum(axis=1, keepdims=True)
-    label = np.exp(tendency.log_chance(views, item, who)).argmax(axis=1)
+    label = np.exp(tendency.log_probability(views, item, who)).argmax(axis=1)
     pairs = np.arange(len(item))
     found: list[list[float]] = [[], []]
     for step in range(1, _STEPS + 1):
@@ -134,7 +134,7 @@ def deletion(
         for kept, seen in zip((~first, first), found, strict=True):
             shown = (flat & kept[:, :, None]).reshape(mask.shape)
             cut = Views(views.vectors[item], Places(values, shown))
-            chance = np.exp(tendency.log_chance(cut, pairs, who))
+            chance = np.exp(tendency.log_probability(cut, pairs, who))
             seen.append(float(chance[pairs, label].mean()))
     return _mean(found[0]), _mean(found[1])
 
@@ -179,14 +179,14 @@ def _token_maps(
 def _randomised(model: QueryTendency, views: Views, codes: Integers, seed: int) -> float:
     """Return how far maps move when annotators get queries at random."""
     moved = []
-    for place, net in enumerate(model.nets):
-        before = _token_maps(model, views, codes, [place])
+    for position, net in enumerate(model.nets):
+        before = _token_maps(model, views, codes, [position])
         weight = net.queries.own.weight.data
         kept = weight.clone()
         drawn = torch.randn(kept.shape, generator=torch.Generator().manual_seed(seed))
         try:
             weight.copy_(kept.mean(dim=0) + drawn * kept.std())
-            moved.append(_distance(before, _token_maps(model, views, codes, [place])))
+            moved.append(_distance(before, _token_maps(model, views, codes, [position])))
         finally:
             weight.copy_(kept)
     return _mean(moved)

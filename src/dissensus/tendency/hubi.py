@@ -76,8 +76,8 @@ class FormulaNet(_Net):
         super().__init__(sizes, method, method.hidden + sizes.n_classes)
         self.register_buffer("habit", torch.zeros(sizes.n_annotators, sizes.n_classes))
 
-    def start(self, said: Annotations) -> None:
-        habit = torch.from_numpy(habits(said, 2.0))
+    def start(self, annotations: Annotations) -> None:
+        habit = torch.from_numpy(habits(annotations, 2.0))
         spread = habit.std(dim=0, unbiased=False).clamp(min=1e-6)
         self.habit.copy_((habit - habit.mean(dim=0)) / spread)
 

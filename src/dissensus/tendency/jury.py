@@ -19,7 +19,7 @@ from .._relation import Floats, Integers, frozen
 from ..errors import DataError, OptionError
 from ._base import Tendency, Views
 
-__all__ = ["Verdict", "jury", "seats"]
+__all__ = ["Verdict", "indices", "jury"]
 
 _CELLS = 2**22
 
@@ -35,10 +35,10 @@ class Verdict:
     share: Floats  # (item, class): juries whose mean is highest there
 
 
-def seats(quota: Mapping[str, float], n_seats: int) -> dict[str, int]:
+def indices(quota: Mapping[str, float], n_seats: int) -> dict[str, int]:
     """Return seats of every group, in proportion; the largest remainders get what is left.
 
-    >>> seats({"x": 2, "y": 1}, 4)
+    >>> indices({"x": 2, "y": 1}, 4)
     {'x': 3, 'y': 1}
     """
     total = sum(quota.values())
@@ -86,7 +86,7 @@ def jury(
             f"groups of {len(groups)} annotators, but the model knows {model.n_annotators}"
         )
     random = np.random.default_rng([seed, 0x7041])
-    wanted = {name: count for name, count in seats(quota, n_seats).items() if count}
+    wanted = {name: count for name, count in indices(quota, n_seats).items() if count}
     members = {name: np.flatnonzero([each == name for each in groups]) for name in wanted}
     for name, found in members.items():
         if not len(found):
@@ -102,9 +102,9 @@ def jury(
             for _ in range(juries)
         ]
     )  # (jury, seat)
-    asked, place = np.unique(drawn, return_inverse=True)
+    asked, position = np.unique(drawn, return_inverse=True)
     sits = np.zeros((juries, len(asked)))
-    np.add.at(sits, (np.arange(juries)[:, None], place.reshape(drawn.shape)), 1 / drawn.shape[1])
+    np.add.at(sits, (np.arange(juries)[:, None], position.reshape(drawn.shape)), 1 / drawn.shape[1])
     out = np.empty((4, len(views), model.n_classes))
     step = max(_CELLS // (max(len(asked), juries) * model.n_classes), 1)
     for at in range(0, len(views), step):

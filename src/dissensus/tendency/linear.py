@@ -50,7 +50,7 @@ class LinearTendency(Tendency):
         self.components, self.heads, self.spreads = components, heads, spreads
         self.n_annotators, self.n_classes = heads.bias.shape
 
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         return log_softmax(self.logits(views, item, annotator), axis=1)
 
     def logits(self, views: Views, item: Integers, annotator: Integers) -> Floats:
@@ -173,14 +173,16 @@ class Linear(TendencyMethod):
     ordinal: bool = False
     folds: Annotated[int, Ge(2)] = 3
 
-    def learn(self, views: Views, said: Annotations, how: How) -> LinearTendency:
-        trial = self.choose(self.cross(views, said, how), how)
-        return self.fitted(views, said, trial, how)
+    def learn(self, views: Views, annotations: Annotations, how: How) -> LinearTendency:
+        trial = self.choose(self.cross(views, annotations, how), how)
+        return self.fitted(views, annotations, trial, how)
 
-    def cross(self, views: Views, said: Annotations, how: How) -> CrossFit:
+    def cross(self, views: Views, annotations: Annotations, how: How) -> CrossFit:
         """Return what trials foresee of annotations on items held out."""
         known = _scaled(how.metadata)
-        return CrossFit(views, said, known, self.ordinal, self.components, self.folds, how.seed)
+        return CrossFit(
+            views, annotations, known, self.ordinal, self.components, self.folds, how.seed
+        )
 
     def choose(self, cross: CrossFit, how: How) -> Trial:
         """Return the trial that foresees best."""
@@ -208,11 +210,13 @@ class Linear(TendencyMethod):
             part: values for part, values in every.items() if values and getattr(self, part) is None
         }
 
-    def fitted(self, views: Views, said: Annotations, trial: Trial, how: How) -> LinearTendency:
+    def fitted(
+        self, views: Views, annotations: Annotations, trial: Trial, how: How
+    ) -> LinearTendency:
         """Return the model of a trial, fitted to everything."""
         components = find_components(views.vectors, self.components, trial.space, how.seed)
         known = _scaled(how.metadata)
-        pairs = Pairs.of(components.of(views), said, known=known, ordinal=self.ordinal)
+        pairs = Pairs.of(components.of(views), annotations, known=known, ordinal=self.ordinal)
         start = None
         if trial.spreads.rank:  # factors begin where the rest leaves off
             start = fit_shrunk(pairs, trial.spreads._replace(rank=0), max_iter=_MOST).parts

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import replacing_folder
+from .._files import atomic_folder
 from .._names import Names
 from .._relation import Floats, Integers
 from ..annotations import Annotations
@@ -59,7 +59,7 @@ class MapReport:
         empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
         if not empty and not (folder / "maps.csv").is_file():
             raise OptionError(f"{folder}: is there and holds no maps; name a new folder")
-        with replacing_folder(folder) as draft:
+        with atomic_folder(folder) as draft:
             (draft / "pictures").mkdir()
             for item, one in enumerate(self.shown, 1):
                 for annotator in range(len(self.annotators)):
@@ -80,10 +80,10 @@ class MapReport:
     def rows(self) -> list[tuple[str, str, str, float]]:
         """Return every weight: item, annotator, place, weight."""
         return [
-            (one.name, name, place, round(float(weight), 6))
+            (one.name, name, position, round(float(weight), 6))
             for one in self.shown
             for name, row in zip(self.annotators.tolist(), one.maps, strict=True)
-            for place, weight in zip(_places(one), row, strict=True)
+            for position, weight in zip(_places(one), row, strict=True)
         ]
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,11 +97,15 @@ class MapReport:
                         "annotator": name,
                         "label": label,
                         "chance": chance,
-                        "said": said or None,
+                        "said": annotations or None,
                         "map": row.round(6).tolist(),
                     }
-                    for name, (label, chance), said, row in zip(
-                        self.annotators.tolist(), one.foreseen, one.said, one.maps, strict=True
+                    for name, (label, chance), annotations, row in zip(
+                        self.annotators.tolist(),
+                        one.foreseen,
+                        one.annotations,
+                        one.maps,
+                        strict=True,
                     )
                 ],
             }
@@ -141,7 +145,7 @@ def map_report(
     annotators: Names,
     classes: Names,
     chosen: Integers | None = None,
-    said: Annotations | None = None,
+    annotations: Annotations | None = None,
     encoder: Encoder | None = None,
     over: Over = "mean",
     raw: bool = False,
@@ -161,7 +165,7 @@ def map_report(
         Names of all items given, of all annotators of the model, and of classes.
     chosen
         Codes of the annotators to show; all if not given.
-    said
+    annotations
         What annotators said of these items, where that is known, with the same names.
     encoder
         Of texts: the one that has made the views.
@@ -173,7 +177,7 @@ def map_report(
     codes = np.arange(len(annotators)) if chosen is None else np.asarray(chosen)
     maps = look(tendency, views, codes, over=over, raw=raw, whole=isinstance(inputs, Texts))
     log = tendency.log_proba(views, codes)  # (item, annotator, class)
-    known = {} if said is None else said.to_dict()
+    known = {} if annotations is None else annotations.to_dict()
     by_words: list[Floats] = []
     if isinstance(inputs, Texts):
         tokenizer: Any = getattr(encoder, "tokenizer", None)
@@ -235,18 +239,18 @@ def _words(inputs: Inputs, item: int) -> list[str]:
     return [text[begin:end] for begin, end in word_spans(text)]
 
 
-def _as_text(said: Any) -> str:
-    return ", ".join(said) if isinstance(said, list) else str(said)
+def _as_text(annotations: Any) -> str:
+    return ", ".join(annotations) if isinstance(annotations, list) else str(annotations)
 
 
 def _places(one: Shown) -> list[str]:
     """Return names of the places of an item."""
     if one.kind == "words":
-        return [f"{place}: {word}" for place, word in enumerate(one.words, 1)]
+        return [f"{position}: {word}" for position, word in enumerate(one.words, 1)]
     if len(one.shape) == 2:
         return [f"row {r + 1}, column {c + 1}" for r, c in np.ndindex(*one.shape)]
     what = "frame" if one.kind == "frames" else "place"
-    return [f"{what} {place}" for place in range(1, one.maps.shape[1] + 1)]
+    return [f"{what} {position}" for position in range(1, one.maps.shape[1] + 1)]
 
 
 _PLACES = {"patches": "patches", "frames": "frames", "words": "words", "places": "places"}
@@ -264,8 +268,8 @@ def _item(one: Shown, annotators: Names) -> MapItem:
     highest = float(one.maps.max())
     furthest = float(np.abs(one.maps - everybody).max())
     cards = [
-        _card(one, place, name, everybody, highest, furthest)
-        for place, name in enumerate(annotators.tolist())
+        _card(one, position, name, everybody, highest, furthest)
+        for position, name in enumerate(annotators.tolist())
     ]
     video = one.kind == "frames"
     addresses = [as_address(picture, "JPEG") for picture in one.pictures]
@@ -274,23 +278,23 @@ def _item(one: Shown, annotators: Names) -> MapItem:
 
 
 def _card(
-    one: Shown, place: int, name: str, everybody: Floats, highest: float, furthest: float
+    one: Shown, position: int, name: str, everybody: Floats, highest: float, furthest: float
 ) -> MapCard:
     from ..reporting.maps_page import MapCard
 
-    values, change = one.maps[place], one.maps[place] - everybody
+    values, change = one.maps[position], one.maps[position] - everybody
     over = difference = ""
     if one.kind in ("patches", "places"):
         shape = one.shape if len(one.shape) == 2 else (1, len(values))
         smooth = bool(one.pictures)
         over = _heat(heat(values.reshape(shape), highest), smooth)
         difference = _heat(_contrast(change.reshape(shape), furthest), smooth)
-    label, chance = one.foreseen[place]
+    label, chance = one.foreseen[position]
     return MapCard(
         name,
         label,
         chance,
-        one.said[place],
+        one.annotations[position],
         over,
         difference,
         (values / max(highest, 1e-12)).tolist(),
@@ -395,5 +399,6 @@ def _save_raw(path: Path, raw: list[Floats]) -> None:
     from safetensors.numpy import save_file
 
     save_file(
-        {f"fit {place}": np.ascontiguousarray(each) for place, each in enumerate(raw, 1)}, path
+        {f"fit {position}": np.ascontiguousarray(each) for position, each in enumerate(raw, 1)},
+        path,
     )

@@ -204,9 +204,9 @@ def word_maps(maps: Maps, texts: Sequence[str], tokenizer: Any, length: int) -> 
         words = word_spans(text)
         begins = [begin for begin, _ in words]
         out = np.zeros((maps.values.shape[1], len(words)))
-        for place, (begin, end) in enumerate(told["offset_mapping"]):
+        for position, (begin, end) in enumerate(told["offset_mapping"]):
             if end > begin:
                 word = int(np.searchsorted(begins, begin, side="right")) - 1
-                out[:, word] += maps.values[item, :, place]
+                out[:, word] += maps.values[item, :, position]
         found.append(out / np.maximum(out.sum(axis=1, keepdims=True), 1e-12))
     return found

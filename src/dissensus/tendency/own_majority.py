@@ -19,16 +19,18 @@ from ._base import How, State, Tendency, TendencyMethod, Views
 __all__ = ["OwnMajority", "OwnMajorityTendency", "habits"]
 
 
-def habits(said: Annotations, pooled: float) -> Floats:
+def habits(annotations: Annotations, pooled: float) -> Floats:
     """Return how often annotators say every class: (annotator, class).
 
-    >>> said = Annotations.from_matrix([[0, 1], [0, 1], [0, -1]])
-    >>> habits(said, 1.0)[0].round(2).tolist()
+    >>> annotations = Annotations.from_matrix([[0, 1], [0, 1], [0, -1]])
+    >>> habits(annotations, 1.0)[0].round(2).tolist()
     [0.9, 0.1]
     """
-    n_classes = said.n_classes
-    cells = said.annotator.astype(np.int64) * n_classes + said.label
-    counts = np.bincount(cells, minlength=said.n_annotators * n_classes).reshape(-1, n_classes)
+    n_classes = annotations.n_classes
+    cells = annotations.annotator.astype(np.int64) * n_classes + annotations.label
+    counts = np.bincount(cells, minlength=annotations.n_annotators * n_classes).reshape(
+        -1, n_classes
+    )
     everyone = counts.sum(axis=0) + 1 / n_classes
     found = counts + pooled * everyone / everyone.sum()
     return found / found.sum(axis=1, keepdims=True)
@@ -41,7 +43,7 @@ class OwnMajorityTendency(Tendency):
         self.log_habit, self.pooled = log_habit, pooled  # (annotator, class)
         self.n_annotators, self.n_classes = log_habit.shape
 
-    def log_chance(self, views: Views, item: Integers, annotator: Integers) -> Floats:
+    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
         return self.log_habit[annotator]
 
     def state(self) -> State:
@@ -60,8 +62,8 @@ class OwnMajority(TendencyMethod):
 
     pooled: Positive = 2.0
 
-    def learn(self, views: Views, said: Annotations, how: How) -> OwnMajorityTendency:
-        return OwnMajorityTendency(np.log(habits(said, self.pooled)), self.pooled)
+    def learn(self, views: Views, annotations: Annotations, how: How) -> OwnMajorityTendency:
+        return OwnMajorityTendency(np.log(habits(annotations, self.pooled)), self.pooled)
 
     def restore(self, state: State) -> OwnMajorityTendency:
         return OwnMajorityTendency(state.arrays["log_habit"], state.notes["pooled"])

@@ -99,8 +99,8 @@ class QFormer(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=_TINY)
         self.dropout = nn.Dropout(shape.dropout)
         self.layers = nn.ModuleList(
-            _Layer(shape, key_width if place % shape.cross_every == 0 else None)
-            for place in range(shape.layers)
+            _Layer(shape, key_width if position % shape.cross_every == 0 else None)
+            for position in range(shape.layers)
         )
         self.apply(_start)
 

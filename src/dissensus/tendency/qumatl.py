@@ -59,7 +59,7 @@ class QueryTendency(Tendency):
         sizes = nets[0].sizes
         self.n_annotators, self.n_classes = sizes.n_core + sizes.n_guests, sizes.n_classes
 
-    def log_chance(
+    def log_probability(
         self,
         views: Views,
         item: Integers,
@@ -81,11 +81,11 @@ class QueryTendency(Tendency):
         """
         self._check(views, offset)
         if self.method.votes == "after":
-            items, place = np.unique(item, return_inverse=True)
-            return self._voted(views.take(items))[place]
-        return self._log_chance(views, item, annotator, offset)
+            items, position = np.unique(item, return_inverse=True)
+            return self._voted(views.take(items))[position]
+        return self._log_probability(views, item, annotator, offset)
 
-    def _log_chance(
+    def _log_probability(
         self, views: Views, item: Integers, annotator: Integers, offset: Floats | None = None
     ) -> Floats:
         out = np.empty((len(item), self.n_classes))
@@ -110,7 +110,7 @@ class QueryTendency(Tendency):
         """Return the shares of annotators who are foreseen to say every class: (item, class)."""
         n_items, everyone = len(views), np.arange(self.n_annotators)
         item = np.repeat(np.arange(n_items), self.n_annotators)
-        log = self._log_chance(views, item, np.tile(everyone, n_items))
+        log = self._log_probability(views, item, np.tile(everyone, n_items))
         chance = np.exp(log).reshape(n_items, self.n_annotators, self.n_classes)
         return np.log(voted(chance))
 
@@ -126,8 +126,8 @@ class QueryTendency(Tendency):
 
     def state(self) -> State:
         arrays = {
-            f"{place}.{name}": value.cpu().numpy()
-            for place, net in enumerate(self.nets)
+            f"{position}.{name}": value.cpu().numpy()
+            for position, net in enumerate(self.nets)
             for name, value in net.state_dict().items()
         }
         return State({"sizes": self.nets[0].sizes.notes(), "nets": len(self.nets)}, arrays)
@@ -143,8 +143,8 @@ class QueryTendency(Tendency):
         from ._newcomer import joined
 
         nets = [
-            joined(net, views, label, features, mixed(seed, place))
-            for place, net in enumerate(self.nets)
+            joined(net, views, label, features, mixed(seed, position))
+            for position, net in enumerate(self.nets)
         ]
         return QueryTendency(nets, self.method)
 
@@ -152,12 +152,12 @@ class QueryTendency(Tendency):
         sizes = self.nets[0].sizes
         mine, given = sizes.layout, views.layout
         same = mine.features == given.features and mine.token_features == given.token_features
-        if not same or len(mine.places) != len(given.places):
+        if not same or len(mine.positions) != len(given.positions):
             raise DataError(f"items are {_told(given)}, but the model has learned {_told(mine)}")
-        frames = len(mine.places) == 2 and given.places[0] > mine.places[0]
-        if frames or (sizes.positions and mine.places != given.places):
+        frames = len(mine.positions) == 2 and given.positions[0] > mine.positions[0]
+        if frames or (sizes.positions and mine.positions != given.positions):
             raise DataError(
-                f"items have {given.places} places, but the model has learned {mine.places}"
+                f"items have {given.positions} places, but the model has learned {mine.positions}"
             )
         if not maps and sizes.corrects != (offset is not None):
             wanted = "asks for" if sizes.corrects else "was fitted without"
@@ -275,64 +275,65 @@ class Qumatl(TendencyMethod):
             self._shape(1)  # sizes that do not go together are found here
 
     def learn(
-        self, views: Views, said: Annotations, how: How, offset: Floats | None = None
+        self, views: Views, annotations: Annotations, how: How, offset: Floats | None = None
     ) -> QueryTendency:
         """Return the fitted model.
 
         Parameters
         ----------
-        views, said, how
+        views, annotations, how
             What to learn from.
         offset
-            Logits (annotation, class) in the order of `said`: the networks begin at zero and are
+            Logits (annotation, class) in the order of `annotations`: the networks begin at zero and are
             added to them.
         """
         if offset is not None and (self.ordinal or self.votes == "before"):
             raise MethodError("offsets go with labels without an order, and without votes before")
         sizes = Sizes(
             views.layout,
-            self._shape(said.n_annotators),
-            said.n_annotators,
-            said.n_classes,
+            self._shape(annotations.n_annotators),
+            annotations.n_annotators,
+            annotations.n_classes,
             n_metadata=0 if how.metadata is None else np.shape(how.metadata)[1],
             positions=self.positions and _alike(views),
             corrects=offset is not None,
         )
-        labels = _majority(said, how.seed) if self.votes == "before" else said
+        labels = _majority(annotations, how.seed) if self.votes == "before" else annotations
         found = [
-            self._fit(views, said, labels, how, offset, sizes, place) for place in range(self.fits)
+            self._fit(views, annotations, labels, how, offset, sizes, position)
+            for position in range(self.fits)
         ]
         return QueryTendency([net for net, _ in found], self, [history for _, history in found])
 
     def _fit(
         self,
         views: Views,
-        said: Annotations,
+        annotations: Annotations,
         labels: Annotations,
         how: How,
         offset: Floats | None,
         sizes: Sizes,
-        place: int,
+        position: int,
     ) -> tuple[QueryNet, History]:
         """Fit one of the networks."""
-        seed = mixed(how.seed, place) >> 32
+        seed = mixed(how.seed, position) >> 32
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             net = QueryNet(sizes, self)
-            net.start(views, said, how.metadata, seed, self.pretrained)
+            net.start(views, annotations, how.metadata, seed, self.pretrained)
         if offset is not None:
             net.offset_by(labels, offset)
 
-        def tell(done: int, total: int, words: str) -> None:
-            how.progress(done + place * total, self.fits * total, words)
+        def progress(done: int, total: int, words: str) -> None:
+            how.progress(done + position * total, self.fits * total, words)
 
         history = train(
             net,
             Examples(views.rows, labels),
             self.training(seed),
-            folder=how.inside(f"fit-{place + 1}").folder,
+            folder=how.inside(f"fit-{position + 1}").folder,
             resume=how.resume,
-            progress=tell,
+            progress=progress,
         )
         net.offset_key, net.offset_value = net.offset_key[:0], net.offset_value[:0]
         return net.cpu().eval(), history
@@ -340,9 +341,9 @@ class Qumatl(TendencyMethod):
     def restore(self, state: State) -> QueryTendency:
         sizes = Sizes.of(state.notes["sizes"])
         nets = []
-        for place in range(state.notes["nets"]):
+        for position in range(state.notes["nets"]):
             net = QueryNet(sizes, self)
-            start = f"{place}."
+            start = f"{position}."
             weights = {
                 name.removeprefix(start): torch.from_numpy(np.array(value))
                 for name, value in state.arrays.items()
@@ -389,10 +390,10 @@ def _pieces(item: Integers) -> list[slice]:
     starts = np.flatnonzero(np.diff(item, prepend=-1))
     ends = np.append(starts[1:], len(item))
     pieces, at, since = [], 0, 0
-    for place, end in enumerate(ends.tolist(), 1):
-        if place - since >= _ITEMS or end - at >= _PAIRS or place == len(ends):
+    for position, end in enumerate(ends.tolist(), 1):
+        if position - since >= _ITEMS or end - at >= _PAIRS or position == len(ends):
             pieces.append(slice(at, end))
-            at, since = end, place
+            at, since = end, position
     return pieces
 
 
@@ -404,24 +405,24 @@ def _alike(views: Views) -> bool:
     return bool(np.asarray(mask).all())
 
 
-def _majority(said: Annotations, seed: int) -> Annotations:
+def _majority(annotations: Annotations, seed: int) -> Annotations:
     """Return the label that most gave to every item, as of one annotator; ties by lot."""
-    votes = said.votes()
+    votes = annotations.votes()
     lot = np.random.default_rng([seed, 0x71E]).random(votes.shape)
-    item = np.flatnonzero(said.labels_per_item)
+    item = np.flatnonzero(annotations.labels_per_item)
     label = (votes + lot / 2)[item].argmax(axis=1)
     return Annotations.from_codes(
         item,
         np.zeros(len(item), np.int64),
         label,
-        items=said.items,
+        items=annotations.items,
         annotators=["majority"],
-        classes=said.classes,
+        classes=annotations.classes,
     )
 
 
 def _told(layout: Any) -> str:
-    places = " × ".join(map(str, layout.places))
-    if not layout.places:
+    positions = " × ".join(map(str, layout.positions))
+    if not layout.positions:
         return f"vectors of {layout.features}"
-    return f"{places} tokens of {layout.token_features}"
+    return f"{positions} tokens of {layout.token_features}"

@@ -25,7 +25,7 @@ from .._relation import Floats, Integers, frozen
 from ..aggregation._base import TIE
 from ..annotations import Annotations
 from ..errors import DataError
-from .dic import Dic, dic, said_as, split_half
+from .dic import Dic, dic, split_half, with_labels
 
 __all__ = ["TendencyScores", "most_likely", "score", "vote"]
 
@@ -90,8 +90,8 @@ class TendencyScores:
 
 
 def score(
-    said: Annotations,
-    log_chance: Floats,
+    annotations: Annotations,
+    log_probability: Floats,
     *,
     min_labels: int = 10,
     seed: int = 0,
@@ -102,10 +102,10 @@ def score(
 
     Parameters
     ----------
-    said
+    annotations
         What annotators said, of items that no model has learned from.
-    log_chance
-        What each was expected to say there: (annotation, class), in the order of `said`.
+    log_probability
+        What each was expected to say there: (annotation, class), in the order of `annotations`.
     min_labels
         Labels below which nothing is told of an annotator.
     seed
@@ -117,24 +117,24 @@ def score(
 
     Examples
     --------
-    >>> said = Annotations.from_matrix([[0, 1], [1, 1]])
+    >>> annotations = Annotations.from_matrix([[0, 1], [1, 1]])
     >>> sure = np.log([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]])
-    >>> score(said, sure, min_labels=1).accuracy.tolist()
+    >>> score(annotations, sure, min_labels=1).accuracy.tolist()
     [1.0, 1.0]
     """
-    if log_chance.shape != (len(said), said.n_classes):
+    if log_probability.shape != (len(annotations), annotations.n_classes):
         raise DataError(
-            f"chances of {log_chance.shape} for {len(said)} labels of {said.n_classes} classes"
+            f"chances of {log_probability.shape} for {len(annotations)} labels of {annotations.n_classes} classes"
         )
-    annotator, label = said.annotator.astype(np.int64), said.label.astype(np.int64)
-    size, here = said.n_annotators, np.arange(len(said))
-    best = log_chance.max(axis=1)
-    tied = log_chance >= best[:, None] - TIE
+    annotator, label = annotations.annotator.astype(np.int64), annotations.label.astype(np.int64)
+    size, here = annotations.n_annotators, np.arange(len(annotations))
+    best = log_probability.max(axis=1)
+    tied = log_probability >= best[:, None] - TIE
     right = tied[here, label] / tied.sum(axis=1)
-    loss = -np.maximum(log_chance[here, label], math.log(_LEAST))
+    loss = -np.maximum(log_probability[here, label], math.log(_LEAST))
     count = np.bincount(annotator, minlength=size)
-    predicted = most_likely(log_chance)
-    pairs = dic(said, said_as(said, predicted), **options)
+    predicted = most_likely(log_probability)
+    pairs = dic(annotations, with_labels(annotations, predicted), **options)
     overall = {
         "log_loss": _mean(loss),
         "ece": _ece(np.exp(best), right),
@@ -142,26 +142,30 @@ def score(
         "dic_rms": pairs.dic_rms,
         "kappa_correlation": pairs.correlation,
         "n_pairs_used": float(pairs.n_pairs_used),
-        "consensus_accuracy": _consensus(said, predicted, seed),
+        "consensus_accuracy": _consensus(annotations, predicted, seed),
     }
     if floor:
-        overall["dic_floor"], overall["dic_rms_floor"] = split_half(said, seed=seed, **options)
+        overall["dic_floor"], overall["dic_rms_floor"] = split_half(
+            annotations, seed=seed, **options
+        )
     return TendencyScores(
-        said.annotators,
+        annotations.annotators,
         min_labels,
         frozen(count),
         frozen(_by(annotator, right, count)),
         frozen(_by(annotator, loss, count)),
-        frozen(_f1(annotator, label, predicted, said.n_annotators, said.n_classes, count)),
-        frozen(_habit_error(said, np.exp(log_chance), count)),
+        frozen(
+            _f1(annotator, label, predicted, annotations.n_annotators, annotations.n_classes, count)
+        ),
+        frozen(_habit_error(annotations, np.exp(log_probability), count)),
         overall,
         pairs,
     )
 
 
-def most_likely(log_chance: Floats) -> Integers:
+def most_likely(log_probability: Floats) -> Integers:
     """Return the class of highest chance, the first of several: (…)."""
-    return log_chance.argmax(axis=-1)
+    return log_probability.argmax(axis=-1)
 
 
 def vote(votes: Floats, seed: int = 0) -> Integers:
@@ -175,9 +179,9 @@ def vote(votes: Floats, seed: int = 0) -> Integers:
     return np.where(votes.max(axis=1) > 0, np.where(tied, random, -1.0).argmax(axis=1), -1)
 
 
-def _consensus(said: Annotations, predicted: Integers, seed: int) -> float:
+def _consensus(annotations: Annotations, predicted: Integers, seed: int) -> float:
     """Return how often the vote of predictions is that of labels, where that one is decided."""
-    true, guessed = said.votes(), said_as(said, predicted).votes()
+    true, guessed = annotations.votes(), with_labels(annotations, predicted).votes()
     most = true.max(axis=1, keepdims=True)
     decided = ((true >= most - TIE).sum(axis=1) == 1) & (most[:, 0] > 0)
     return _mean((vote(guessed, seed) == true.argmax(axis=1))[decided].astype(float))
@@ -211,10 +215,10 @@ def _f1(
     return np.where(count > 0, mean, np.nan)
 
 
-def _habit_error(said: Annotations, chance: Floats, count: Integers) -> Floats:
+def _habit_error(annotations: Annotations, chance: Floats, count: Integers) -> Floats:
     """Return half the sum of differences between mean chances and shares: (annotator)."""
-    annotator = said.annotator.astype(np.int64)
-    gap = chance - np.eye(said.n_classes)[said.label]
+    annotator = annotations.annotator.astype(np.int64)
+    gap = chance - np.eye(annotations.n_classes)[annotations.label]
     mean = np.stack([_by(annotator, column, count) for column in gap.T], axis=1)
     return np.abs(mean).sum(axis=1) / 2
 

@@ -59,35 +59,37 @@ class SimLabel(Linear):
     alike: Count = 8
     imputed: Probability = 1.0
 
-    def learn(self, views: Views, said: Annotations, how: How) -> LinearTendency:
-        cross = self.cross(views, said, how)
+    def learn(self, views: Views, annotations: Annotations, how: How) -> LinearTendency:
+        cross = self.cross(views, annotations, how)
         trial = self.choose(cross, how)
         components = find_components(views.vectors, self.components, trial.space, how.seed)
-        given = Pairs.of(components.of(views), said, known=cross.known, ordinal=self.ordinal)
+        given = Pairs.of(components.of(views), annotations, known=cross.known, ordinal=self.ordinal)
         fit = fit_shrunk(given, trial.spreads)
         random = np.random.default_rng([how.seed, 0x51B1])
-        filled = said
+        filled = annotations
         for turn in range(self.rounds):
             model = LinearTendency(components, fit.heads, trial.spreads)
-            item, annotator = unseen(said, round(self.share * len(said)), random)
-            belief = self._belief(model, views, filled, item, annotator)
-            n_classes = max(said.n_classes, 2)
-            entropy = -(belief * np.log(np.maximum(belief, 1e-300))).sum(axis=1) / np.log(n_classes)
-            kept = (belief.max(axis=1) + 1 - entropy) / 2 > self.sure
-            item, annotator, belief = item[kept], annotator[kept], belief[kept]
+            item, annotator = unseen(annotations, round(self.share * len(annotations)), random)
+            posterior = self._belief(model, views, filled, item, annotator)
+            n_classes = max(annotations.n_classes, 2)
+            entropy = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum(axis=1) / np.log(
+                n_classes
+            )
+            kept = (posterior.max(axis=1) + 1 - entropy) / 2 > self.sure
+            item, annotator, posterior = item[kept], annotator[kept], posterior[kept]
             weight = self.imputed * (turn + 1) / self.rounds
             fit = fit_shrunk(
                 replace(
                     given,
                     item=np.concatenate([given.item, item]),
                     annotator=np.concatenate([given.annotator, annotator]),
-                    target=np.concatenate([given.target, belief]),
-                    weight=np.repeat([1.0, weight], [len(said), len(item)]),
+                    target=np.concatenate([given.target, posterior]),
+                    weight=np.repeat([1.0, weight], [len(annotations), len(item)]),
                 ),
                 trial.spreads,
                 start=fit.parts,
             )
-            filled = _with(said, item, annotator, belief.argmax(axis=1))
+            filled = _with(annotations, item, annotator, posterior.argmax(axis=1))
         return LinearTendency(components, fit.heads, trial.spreads)
 
     def _belief(
@@ -102,48 +104,52 @@ class SimLabel(Linear):
         who, much = likest(filled, self.alike)
         asked, row = who[annotator], much[annotator]  # (pair, neighbour)
         out = np.zeros((len(item), model.n_classes))
-        for place in range(asked.shape[1]):
-            heard = np.flatnonzero(row[:, place] > 0)
-            chance = np.exp(model.log_chance(views, item[heard], asked[heard, place]))
-            out[heard] += row[heard, place, None] * chance
+        for position in range(asked.shape[1]):
+            heard = np.flatnonzero(row[:, position] > 0)
+            chance = np.exp(model.log_probability(views, item[heard], asked[heard, position]))
+            out[heard] += row[heard, position, None] * chance
         total = out.sum(axis=1, keepdims=True)
         return np.where(total > 0, out / np.maximum(total, 1e-300), 1 / model.n_classes)
 
 
-def likest(said: Annotations, count: int) -> tuple[Integers, Floats]:
+def likest(annotations: Annotations, count: int) -> tuple[Integers, Floats]:
     """Return who is most like every annotator, and how much: (annotator, neighbour)."""
-    found = pairwise(said, min_overlap=1, shrinkage=_SHRINKAGE)
+    found = pairwise(annotations, min_overlap=1, shrinkage=_SHRINKAGE)
     one = np.concatenate([found.one, found.other])
     other = np.concatenate([found.other, found.one])
     much = np.maximum(np.nan_to_num(np.concatenate([found.value, found.value])), 0)
     order = np.lexsort((-much, one))
     one, other, much = one[order], other[order], much[order]
-    first = np.searchsorted(one, np.arange(said.n_annotators))
+    first = np.searchsorted(one, np.arange(annotations.n_annotators))
     rank = np.arange(len(one)) - first[one]
     kept = rank < count
-    who = np.zeros((said.n_annotators, count), dtype=np.int64)
-    size = np.zeros((said.n_annotators, count))
+    who = np.zeros((annotations.n_annotators, count), dtype=np.int64)
+    size = np.zeros((annotations.n_annotators, count))
     who[one[kept], rank[kept]], size[one[kept], rank[kept]] = other[kept], much[kept]
     return who, size
 
 
-def unseen(said: Annotations, count: int, random: np.random.Generator) -> tuple[Integers, Integers]:
+def unseen(
+    annotations: Annotations, count: int, random: np.random.Generator
+) -> tuple[Integers, Integers]:
     """Return pairs of item and annotator that never met, about `count` of them, all different."""
-    items = np.flatnonzero(said.labels_per_item)
-    annotators = np.flatnonzero(said.labels_per_annotator)
-    key = random.choice(items, count) * said.n_annotators + random.choice(annotators, count)
-    met = said.item.astype(np.int64) * said.n_annotators + said.annotator
-    item, annotator = np.divmod(np.setdiff1d(key, met), max(said.n_annotators, 1))
+    items = np.flatnonzero(annotations.labels_per_item)
+    annotators = np.flatnonzero(annotations.labels_per_annotator)
+    key = random.choice(items, count) * annotations.n_annotators + random.choice(annotators, count)
+    met = annotations.item.astype(np.int64) * annotations.n_annotators + annotations.annotator
+    item, annotator = np.divmod(np.setdiff1d(key, met), max(annotations.n_annotators, 1))
     return item, annotator
 
 
-def _with(said: Annotations, item: Integers, annotator: Integers, label: Integers) -> Annotations:
+def _with(
+    annotations: Annotations, item: Integers, annotator: Integers, label: Integers
+) -> Annotations:
     """Return the annotations, and those that were filled in."""
     return Annotations.from_codes(
-        np.concatenate([said.item, item]),
-        np.concatenate([said.annotator, annotator]),
-        np.concatenate([said.label, label]),
-        items=said.items,
-        annotators=said.annotators,
-        classes=said.classes,
+        np.concatenate([annotations.item, item]),
+        np.concatenate([annotations.annotator, annotator]),
+        np.concatenate([annotations.label, label]),
+        items=annotations.items,
+        annotators=annotations.annotators,
+        classes=annotations.classes,
     )

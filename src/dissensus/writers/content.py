@@ -50,9 +50,9 @@ class Content:
     kind: Kind = "single"
 
     @property
-    def said(self) -> Annotations | Numbers:
+    def annotations(self) -> Annotations | Numbers:
         """The annotations or numbers that it speaks of."""
-        return self.what if isinstance(self.what, (Annotations, Numbers)) else self.what.said
+        return self.what if isinstance(self.what, (Annotations, Numbers)) else self.what.annotations
 
     @property
     def is_result(self) -> bool:
@@ -67,44 +67,50 @@ class Content:
     @cached_property
     def answers(self) -> list[Any]:
         """Every answer by name, or as a number: (annotation)."""
-        if isinstance(self.said, Annotations):
-            return gather(self.said.classes, self.said.label).to_list()
-        return self.said.value.tolist()
+        if isinstance(self.annotations, Annotations):
+            return gather(self.annotations.classes, self.annotations.label).to_list()
+        return self.annotations.value.tolist()
 
     @cached_property
     def annotators(self) -> list[str]:
         """Who gave every answer: (annotation)."""
-        return gather(self.said.annotators, self.said.annotator).to_list()
+        return gather(self.annotations.annotators, self.annotations.annotator).to_list()
 
     def items(self) -> Iterator[tuple[str, range]]:
         """Yield every item with the places of its answers."""
-        index = self.said.index.tolist()
-        for place, item in enumerate(self.said.items.tolist()):
-            yield item, range(index[place], index[place + 1])
+        index = self.annotations.index.tolist()
+        for position, item in enumerate(self.annotations.items.tolist()):
+            yield item, range(index[position], index[position + 1])
 
     def verdicts(self) -> Iterator[tuple[str, Any, float | None]]:
         """Yield every item with its label in a result, and how sure it is; `None` if undecided."""
         what = self.what
         if isinstance(what, Aggregation):
             yield from zip(
-                what.said.items.tolist(),
+                what.annotations.items.tolist(),
                 what.labels.tolist(),
                 what.confidence.tolist(),
                 strict=True,
             )
         elif isinstance(what, Estimation):
-            for item, value in zip(what.said.items.tolist(), what.value.tolist(), strict=True):
+            for item, value in zip(
+                what.annotations.items.tolist(), what.value.tolist(), strict=True
+            ):
                 yield item, None if math.isnan(value) else value, None
 
     def column(self, name: str) -> list[Any] | None:
         """Return a carried column; nothing where there is none."""
-        values = self.said.columns.get(name)
+        values = self.annotations.columns.get(name)
         return None if values is None else column(values).to_list()
 
     def by_model(self) -> list[bool]:
         """Return whether a model gave the answer, where that is known: (annotation)."""
         source = self.column("source")
-        return [False] * len(self.said) if source is None else [one == "model" for one in source]
+        return (
+            [False] * len(self.annotations)
+            if source is None
+            else [one == "model" for one in source]
+        )
 
 
 def content_of(
@@ -116,7 +122,7 @@ def content_of(
     """Return what is to be written, with what a reading found beside it."""
     if isinstance(what, Reading):
         return Content(
-            what.said,
+            what.annotations,
             gold if gold is not None else what.gold,
             _texts(texts if texts is not None else what.texts),
             what.question or "label",
@@ -153,16 +159,20 @@ _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
 def table_of(what: What) -> pl.DataFrame:
     """Return annotations, numbers or a result as a long dataframe."""
     if isinstance(what, Estimation):
-        table = {"item": what.said.items, "label": what.value, "deviation": what.deviation}
+        table = {"item": what.annotations.items, "label": what.value, "deviation": what.deviation}
         frame = pl.DataFrame({name: column(values) for name, values in table.items()})
         return frame.with_columns(pl.col("label", "deviation").fill_nan(None))
     if isinstance(what, Aggregation):
-        table = {"item": what.said.items, "label": what.labels, "confidence": what.confidence}
-        beliefs = {
-            f"p:{name}": what.posterior[:, place]
-            for place, name in enumerate(what.classes.tolist())
+        table = {
+            "item": what.annotations.items,
+            "label": what.labels,
+            "confidence": what.confidence,
         }
-        return pl.DataFrame({name: column(values) for name, values in (table | beliefs).items()})
+        posteriors = {
+            f"p:{name}": what.posterior[:, position]
+            for position, name in enumerate(what.classes.tolist())
+        }
+        return pl.DataFrame({name: column(values) for name, values in (table | posteriors).items()})
     answers = (
         gather(what.classes, what.label) if isinstance(what, Annotations) else pl.Series(what.value)
     )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import atomic_file
 from .._names import Names, as_names
 from .._relation import Floats, Integers
 from .score_tables import write_columns
@@ -47,9 +47,9 @@ def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] 
     if not files:
         return Samples(np.arange(len(items)), items)
     order = sorted({*files, *others}, key=lambda file: (file.parent.name, file.name))
-    place = {file: number for number, file in enumerate(order)}
+    position = {file: number for number, file in enumerate(order)}
     return Samples(
-        np.array([place[file] for file in files]), as_names([file.name for file in files])
+        np.array([position[file] for file in files]), as_names([file.name for file in files])
     )
 
 
@@ -75,7 +75,7 @@ def write_aum(folder: Path, found: AumScores, samples: Samples) -> None:
 
 def write_waum(folder: Path, found: WaumScores, samples: Samples) -> None:
     """Write scores of items, and areas and weights of their labels."""
-    labelled = np.flatnonzero(found.said.labels_per_item > 0)
+    labelled = np.flatnonzero(found.annotations.labels_per_item > 0)
     table = {
         "index": samples.index[labelled],
         "task": samples.task[labelled],
@@ -83,8 +83,10 @@ def write_waum(folder: Path, found: WaumScores, samples: Samples) -> None:
     }
     write_columns(table, folder / "waum.csv")
     for name, values in {"aum_per_worker": found.aum, "score_per_worker": found.weight}.items():
-        with replacing(folder / f"{name}.json") as draft:
-            told = json.dumps(_by_pair(found.said, values, samples), indent=3, ensure_ascii=False)
+        with atomic_file(folder / f"{name}.json") as draft:
+            told = json.dumps(
+                _by_pair(found.annotations, values, samples), indent=3, ensure_ascii=False
+            )
             draft.write_text(told, encoding="utf-8")
 
 
@@ -92,16 +94,20 @@ def write_too_hard(path: Path, index: Integers, items: Names) -> None:
     """Write the items that are left out, a line each: index and name."""
     names = [" ".join(name.replace("\t", "\n").splitlines()) for name in items.tolist()]
     told = zip(index.tolist(), names, strict=True)
-    with replacing(path) as draft:
-        draft.write_text("".join(f"{place}\t{name}\n" for place, name in told), encoding="utf-8")
+    with atomic_file(path) as draft:
+        draft.write_text(
+            "".join(f"{position}\t{name}\n" for position, name in told), encoding="utf-8"
+        )
 
 
-def _by_pair(said: Annotations, values: Floats, samples: Samples) -> dict[str, dict[str, Any]]:
+def _by_pair(
+    annotations: Annotations, values: Floats, samples: Samples
+) -> dict[str, dict[str, Any]]:
     """Return {index: {annotator: value}}; several values of one who spoke several times."""
     out: dict[str, dict[str, Any]] = {}
     rows = zip(
-        samples.index[said.item].tolist(),
-        said.annotators[said.annotator].tolist(),
+        samples.index[annotations.item].tolist(),
+        annotations.annotators[annotations.annotator].tolist(),
         values.tolist(),
         strict=True,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from .._files import replacing
+from .._files import atomic_file
 from .._relation import Array
 from ..readers.sources import format_for
 from ..readers.tables import write_frame
@@ -36,5 +36,5 @@ def write_columns(columns: Mapping[str, Array], path: str | Path) -> None:
         sys.stdout.buffer.flush()
         return
     kind, compression = format_for(path)
-    with replacing(path) as draft, draft.open("wb") as file:
+    with atomic_file(path) as draft, draft.open("wb") as file:
         write_frame(frame, file, kind, compression)

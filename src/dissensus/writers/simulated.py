@@ -22,12 +22,12 @@ def write_simulation(made: Simulation, folder: str | Path, kind: str = "peeranno
     if made.crowd.confusion is not None:
         arrays["matrices"] = made.crowd.confusion
     if kind == "peerannot":
-        if not isinstance(made.said, Annotations):
+        if not isinstance(made.annotations, Annotations):
             raise OptionError("peerannot's layout holds no numbers; use --format table")
         arrays["ground_truth"] = made.truth
-        write_folder(target, made.said, notes=made.options, arrays=arrays)
+        write_folder(target, made.annotations, notes=made.options, arrays=arrays)
         return
-    write(made.said, target / f"answers.{kind}")
+    write(made.annotations, target / f"answers.{kind}")
     write_truth(made.truths, target / f"truth.{kind}")
     write_notes(target / "metadata.json", {"name": target.resolve().name, **made.options})
     for name, array in arrays.items():

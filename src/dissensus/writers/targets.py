@@ -172,49 +172,49 @@ def losses(
 ) -> list[str]:
     """Return, one sentence each, what the target cannot hold."""
     content = content_of(what)
-    place = place_of(content.what, path, format)
-    target = TARGETS[place.target]
-    told = list(_beside(content, target, place))
+    position = place_of(content.what, path, format)
+    target = TARGETS[position.target]
+    told = list(_beside(content, target, position))
     if not content.is_result:
-        told = [*_answers(content, target, place), *told]
-    elif place.target in ("label-studio", "argilla"):
+        told = [*_answers(content, target, position), *told]
+    elif position.target in ("label-studio", "argilla"):
         told.append("only the belief in the label itself is written, not in other classes")
     if hasattr(target.module, "clashes"):
         told += target.module.clashes(content)
     return told
 
 
-def _answers(content: Content, target: Target, place: Place) -> Iterator[str]:
-    said = content.said
-    silent = int((said.labels_per_item == 0).sum())
+def _answers(content: Content, target: Target, position: Place) -> Iterator[str]:
+    annotations = content.annotations
+    silent = int((annotations.labels_per_item == 0).sum())
     if silent and "silent" not in target.holds:
         yield f"{silent} items without labels are left out: a table has no row for them"
-    if isinstance(said, Annotations) and "unused" not in target.holds:
-        unused = said.n_classes - len(np.unique(said.label))
-        named = place.kind if place.target in ("long", "nested") else place.target
+    if isinstance(annotations, Annotations) and "unused" not in target.holds:
+        unused = annotations.n_classes - len(np.unique(annotations.label))
+        named = position.kind if position.target in ("long", "nested") else position.target
         if unused:
             yield (
                 f"{unused} classes that nobody used are not written: "
                 f"{named} does not declare classes"
             )
-    lost = [name for name in said.columns if not _has_room(content, target, name)]
+    lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
         yield f"columns left out: {', '.join(lost)}"
-    if place.kind == "folder" and _repeats(said):
+    if position.kind == "folder" and _repeats(annotations):
         yield "repeated labels are written as lists, which peerannot itself does not read"
 
 
-def _beside(content: Content, target: Target, place: Place) -> Iterator[str]:
+def _beside(content: Content, target: Target, position: Place) -> Iterator[str]:
     for name, values in (("gold", content.gold), ("texts", content.texts)):
         if values and name not in target.holds:
             word = "gold" if name == "gold" else "the texts"
-            yield f"{word} of {len(values)} items left out: {place.target} has no place for it"
+            yield f"{word} of {len(values)} items left out: {position.target} has no place for it"
 
 
 def _has_room(content: Content, target: Target, name: str) -> bool:
     if target.columns is None:
         return True
-    values = content.said.columns[name]
+    values = content.annotations.columns[name]
     if name == "time" and values.dtype.kind != "M":
         return False
     if name == "confidence" and "source" in target.columns:  # models say how sure they are
@@ -223,6 +223,6 @@ def _has_room(content: Content, target: Target, name: str) -> bool:
     return name in target.columns
 
 
-def _repeats(said: Annotations | Numbers) -> bool:
-    same_item = np.diff(said.item.astype(np.int64)) == 0
-    return bool(np.any(same_item & (np.diff(said.annotator.astype(np.int64)) == 0)))
+def _repeats(annotations: Annotations | Numbers) -> bool:
+    same_item = np.diff(annotations.item.astype(np.int64)) == 0
+    return bool(np.any(same_item & (np.diff(annotations.annotator.astype(np.int64)) == 0)))

@@ -19,14 +19,14 @@ __all__ = ["answers", "clashes", "results"]
 def answers(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a record for every item, with a response for every label."""
     confidence, by_model = content.column("confidence"), content.by_model()
-    for item, places in content.items():
+    for item, positions in content.items():
         responses, suggestion = [], None
-        for place in places:
-            value, who = _value(content, content.answers[place]), content.annotators[place]
-            if not by_model[place]:
+        for position in positions:
+            value, who = _value(content, content.answers[position]), content.annotators[position]
+            if not by_model[position]:
                 responses.append({"value": value, "user_id": who})
             elif suggestion is None:
-                score = None if confidence is None else confidence[place]
+                score = None if confidence is None else confidence[position]
                 suggestion = {"value": value, "score": score, "agent": who.removeprefix(MODEL)}
         yield _record(content, item, responses, suggestion)
 
@@ -47,7 +47,9 @@ def clashes(content: Content) -> list[str]:
     told, by_model = [], content.by_model()
     models = {who for who, made in zip(content.annotators, by_model, strict=True) if made}
     strange = [
-        who for who in content.said.annotators.tolist() if who not in models and not _is_uuid(who)
+        who
+        for who in content.annotations.annotators.tolist()
+        if who not in models and not _is_uuid(who)
     ]
     if strange:
         told.append(
@@ -55,7 +57,8 @@ def clashes(content: Content) -> list[str]:
             f"{strange[0]!r}: Argilla takes responses only of users it knows"
         )
     more = sum(
-        max(sum(by_model[place] for place in places) - 1, 0) for _, places in content.items()
+        max(sum(by_model[position] for position in positions) - 1, 0)
+        for _, positions in content.items()
     )
     if models and more:
         told.append(f"{more} labels of models are left out: a record has one suggestion")

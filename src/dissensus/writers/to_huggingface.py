@@ -17,14 +17,14 @@ __all__ = ["answers", "results"]
 
 def answers(content: Content) -> pl.DataFrame:
     """Return item, text where it is known, labels and annotators, and gold where it is known."""
-    said = content.said
+    annotations = content.annotations
     lists = (
-        table_of(said)
+        table_of(annotations)
         .rename({"label": "labels", "annotator": "annotators"})
         .group_by("item", maintain_order=True)
         .all()
     )
-    names = said.items.tolist()
+    names = annotations.items.tolist()
     frame = pl.DataFrame({"item": names}, schema={"item": pl.String})
     for name, values in (("text", content.texts), ("gold", content.gold)):
         if values:
@@ -42,11 +42,11 @@ def results(content: Content) -> pl.DataFrame:
         return frame.with_columns(value, pl.Series("deviation", what.deviation).fill_nan(None))
     if not isinstance(what, Aggregation):
         raise TypeError(what)
-    beliefs = pl.DataFrame(
-        {name: what.posterior[:, place] for place, name in enumerate(what.classes.tolist())}
+    posteriors = pl.DataFrame(
+        {name: what.posterior[:, position] for position, name in enumerate(what.classes.tolist())}
     )
     return frame.with_columns(
         column(what.labels).alias("label"),
         pl.Series("confidence", what.confidence),
-        beliefs.to_struct("soft_label"),
+        posteriors.to_struct("soft_label"),
     )

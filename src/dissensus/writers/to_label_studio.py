@@ -24,15 +24,15 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a task for every item, with an annotation for every label."""
     durations, times = content.column("duration"), content.column("time")
     confidence, by_model = content.column("confidence"), content.by_model()
-    for item, places in content.items():
+    for item, positions in content.items():
         known = content.gold.get(item)
         annotations: list[dict[str, Any]] = []
         predictions: list[dict[str, Any]] = []
-        for place in places:
-            answer, who = content.answers[place], content.annotators[place]
+        for position in positions:
+            answer, who = content.answers[position], content.annotators[position]
             result = _result(content, answer)
-            if by_model[place]:
-                score = None if confidence is None else confidence[place]
+            if by_model[position]:
+                score = None if confidence is None else confidence[position]
                 predictions.append(_prediction(who.removeprefix(MODEL), score, result))
                 continue
             one = {
@@ -43,10 +43,10 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
             }
             if answer == known:
                 known = None  # one annotation is enough to say so
-            if durations is not None and _is_number(durations[place]):
-                one["lead_time"] = durations[place]
-            if times is not None and isinstance(times[place], datetime):
-                one["created_at"] = times[place].isoformat() + "Z"
+            if durations is not None and _is_number(durations[position]):
+                one["lead_time"] = durations[position]
+            if times is not None and isinstance(times[position], datetime):
+                one["created_at"] = times[position].isoformat() + "Z"
             annotations.append(one)
         yield _task(content, item, annotations, predictions)
 
@@ -64,10 +64,12 @@ def clashes(content: Content) -> list[str]:
     """Say whom Label Studio will not know, and which gold nobody gave."""
     if content.is_result:
         return []
-    told, said = [], content.said
+    told, annotations = [], content.annotations
     models = {who for who, made in zip(content.annotators, content.by_model(), strict=True) if made}
     strange = [
-        who for who in said.annotators.tolist() if not (_is_id(who) or "@" in who or who in models)
+        who
+        for who in annotations.annotators.tolist()
+        if not (_is_id(who) or "@" in who or who in models)
     ]
     if strange:
         told.append(
@@ -75,7 +77,11 @@ def clashes(content: Content) -> list[str]:
             f"{strange[0]!r}: Label Studio takes labels only of members it knows"
         )
     given: set[tuple[str, Any]] = (
-        {(item, content.answers[place]) for item, places in content.items() for place in places}
+        {
+            (item, content.answers[position])
+            for item, positions in content.items()
+            for position in positions
+        }
         if content.gold
         else set()
     )

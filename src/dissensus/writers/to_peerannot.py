@@ -18,14 +18,18 @@ __all__ = ["clashes", "save"]
 
 def save(content: Content, folder: str | Path) -> None:
     """Write the folder; a result also leaves its label file there."""
-    said = content.said
-    if not isinstance(said, Annotations):
+    annotations = content.annotations
+    if not isinstance(annotations, Annotations):
         raise OptionError("peerannot's layout holds no numbers; write a table")
     arrays = {}
-    known = gold_codes(said, content.gold) if _plain(said) and not clashes(content) else None
+    known = (
+        gold_codes(annotations, content.gold)
+        if _plain(annotations) and not clashes(content)
+        else None
+    )
     if known is not None:
         arrays["ground_truth"] = known
-    write_folder(folder, said, arrays=arrays)
+    write_folder(folder, annotations, arrays=arrays)
     if isinstance(content.what, Aggregation):
         method = content.what.method
         write_labels(folder, content.what, method, hard=False, suffix=False)
@@ -33,16 +37,16 @@ def save(content: Content, folder: str | Path) -> None:
 
 def clashes(content: Content) -> list[str]:
     """Say what the folder cannot tell."""
-    said = content.said
-    if content.gold and isinstance(said, Annotations):
-        unknown = set(content.gold.values()) - set(said.classes.tolist())
-        if not _plain(said):
+    annotations = content.annotations
+    if content.gold and isinstance(annotations, Annotations):
+        unknown = set(content.gold.values()) - set(annotations.classes.tolist())
+        if not _plain(annotations):
             return ["gold is left out: the folder's truth is for items and classes with numbers"]
-        if unknown or not set(content.gold) & set(said.items.tolist()):
+        if unknown or not set(content.gold) & set(annotations.items.tolist()):
             return ["gold is left out: it is about other items or classes"]
     return []
 
 
-def _plain(said: Annotations) -> bool:
-    names = (said.items, said.classes)
+def _plain(annotations: Annotations) -> bool:
+    names = (annotations.items, annotations.classes)
     return all(np.array_equal(given, numbered(len(given))) for given in names)

@@ -20,19 +20,19 @@ _LIKE_MISSING = {"-1", "na", "n/a", "nan", "none", "null"}
 
 def answers(content: Content) -> pl.DataFrame:
     """Return a row for every item, nothing where an annotator did not label it."""
-    said = content.said
-    cells = said.n_items * said.n_annotators
+    annotations = content.annotations
+    cells = annotations.n_items * annotations.n_annotators
     if cells > _MOST_CELLS:
         raise OptionError(
-            f"a wide table of {said.n_items} items and {said.n_annotators} annotators has "
+            f"a wide table of {annotations.n_items} items and {annotations.n_annotators} annotators has "
             f"{cells:.1g} cells, nearly all of them empty; write a long one"
         )
-    annotators = said.annotators.tolist()
-    usual = chain(("item", "item_id", "task"), (f"item {place}" for place in count(2)))
+    annotators = annotations.annotators.tolist()
+    usual = chain(("item", "item_id", "task"), (f"item {position}" for position in count(2)))
     key = next(name for name in usual if name not in annotators)
     long = table_of(content.what).select(pl.col("item").alias(key), "annotator", "label")
     cells_of = long.pivot(on="annotator", index=key, values="label", aggregate_function="first")
-    wide = pl.DataFrame({key: said.items.tolist()}, schema={key: pl.String}).join(
+    wide = pl.DataFrame({key: annotations.items.tolist()}, schema={key: pl.String}).join(
         cells_of, on=key, how="left", maintain_order="left"
     )
     silent = [
@@ -45,18 +45,18 @@ def answers(content: Content) -> pl.DataFrame:
 
 def clashes(content: Content) -> list[str]:
     """Say which labels have no cell of their own, and which look like an empty one."""
-    said, told = content.said, []
-    same = (np.diff(said.item.astype(np.int64)) == 0) & (
-        np.diff(said.annotator.astype(np.int64)) == 0
+    annotations, told = content.annotations, []
+    same = (np.diff(annotations.item.astype(np.int64)) == 0) & (
+        np.diff(annotations.annotator.astype(np.int64)) == 0
     )
     if same.any():
         told.append(
             f"{int(same.sum())} labels are left out: an annotator has one cell for an item, "
             "and the label that sorts first is kept"
         )
-    if isinstance(said, Annotations):
-        odd = [name for name in said.classes.tolist() if name.lower() in _LIKE_MISSING]
+    if isinstance(annotations, Annotations):
+        odd = [name for name in annotations.classes.tolist() if name.lower() in _LIKE_MISSING]
         told += [f"the label {name!r} may be read as an empty cell" for name in odd]
-    known = [name for name in said.annotators.tolist() if is_known(name)]
+    known = [name for name in annotations.annotators.tolist() if is_known(name)]
     told += [f"the annotator {name!r} may be taken for a column of that name" for name in known]
     return told

@@ -12,7 +12,7 @@ from typing import IO, Any
 import msgspec
 import polars as pl
 
-from .._files import replacing
+from .._files import atomic_file
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
 from ..readers.sources import format_for
@@ -50,26 +50,26 @@ def write(
         For a result, the reading that it was made from: its question, gold and texts go along.
     """
     content = content_of(what, gold, texts, beside)
-    place = place_of(content.what, path, format)
-    if place.kind == "folder":
-        TARGETS[place.target].module.save(content, path)
+    position = place_of(content.what, path, format)
+    if position.kind == "folder":
+        TARGETS[position.target].module.save(content, path)
         return
-    made = _made(content, place.target)
+    made = _made(content, position.target)
     if str(path) == "-":
         body = io.BytesIO()
-        _save(made, body, place)
+        _save(made, body, position)
         sys.stdout.buffer.write(body.getvalue())
         sys.stdout.buffer.flush()
         return
-    with replacing(path) as draft, draft.open("wb") as file:
-        _save(made, file, place)
+    with atomic_file(path) as draft, draft.open("wb") as file:
+        _save(made, file, position)
 
 
 def write_truth(truth: Mapping[str, Any], path: str | Path) -> None:
     """Write known labels as a table of item and label."""
     kind, compression = format_for(path)
     frame = pl.DataFrame({"item": list(truth), "label": list(truth.values())})
-    with replacing(path) as draft, draft.open("wb") as file:
+    with atomic_file(path) as draft, draft.open("wb") as file:
         write_frame(frame, file, kind, compression)
 
 
@@ -84,19 +84,19 @@ def _made(content: Content, name: str) -> Any:
     return module.results(content)
 
 
-def _save(made: Any, file: IO[bytes], place: Place) -> None:
-    if isinstance(made, pl.DataFrame) and place.kind != "json":
-        write_frame(made, file, place.kind, place.compression)
+def _save(made: Any, file: IO[bytes], position: Place) -> None:
+    if isinstance(made, pl.DataFrame) and position.kind != "json":
+        write_frame(made, file, position.kind, position.compression)
         return
-    if place.compression == "zstd":
+    if position.compression == "zstd":
         raise DataError("JSON is written plain or as .gz, not as .zst")
     if isinstance(made, pl.DataFrame):
         made = made.iter_rows(named=True)
-    if place.compression == "gzip":
+    if position.compression == "gzip":
         with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-            _save_json(made, packed, place.kind)
+            _save_json(made, packed, position.kind)
     else:
-        _save_json(made, file, place.kind)
+        _save_json(made, file, position.kind)
 
 
 def _save_json(made: Any, file: IO[bytes] | gzip.GzipFile, kind: str) -> None:
@@ -108,8 +108,8 @@ def _save_json(made: Any, file: IO[bytes] | gzip.GzipFile, kind: str) -> None:
     records: Iterable[Any] = made
     before, between, after = (b"", b"\n", b"\n") if kind == "jsonl" else (b"[", b",\n", b"]\n")
     file.write(before)
-    for place, record in enumerate(records):
-        if place:
+    for position, record in enumerate(records):
+        if position:
             file.write(between)
         file.write(encode(record))
     file.write(after)

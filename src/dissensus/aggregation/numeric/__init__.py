@@ -36,19 +36,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for place in (*estimators.table.values(), f"{__name__}._base:Estimator"):
-        module, _, method = place.partition(":")
+    for position in (*estimators.table.values(), f"{__name__}._base:Estimator"):
+        module, _, method = position.partition(":")
         if method == name:
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def estimate(said: Numbers, method: str | Estimator = "mean", **given: Any) -> Estimation:
+def estimate(annotations: Numbers, method: str | Estimator = "mean", **given: Any) -> Estimation:
     """Infer the value of every item.
 
     Parameters
     ----------
-    said
+    annotations
         The numbers.
     method
         A method, or `name[setting=value,…]`. Where annotators answer too high or too low by habit
@@ -59,9 +59,9 @@ def estimate(said: Numbers, method: str | Estimator = "mean", **given: Any) -> E
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
-    >>> estimate(said, "median").value.tolist()
+    >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 9, 4, 5, 6])
+    >>> estimate(annotations, "median").value.tolist()
     [2.0, 5.0]
     """
     chosen = estimators.create(method) if isinstance(method, str) else method
-    return chosen.fit(said, **given)
+    return chosen.fit(annotations, **given)

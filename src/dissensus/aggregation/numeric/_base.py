@@ -28,7 +28,7 @@ Progress = Callable[[int, float], None]  # called with the round and the objecti
 class Fit:
     """All that an estimator is given besides its settings."""
 
-    said: Numbers
+    annotations: Numbers
     gold: Floats  # (item): the known value, or NaN
     seed: int
     progress: Progress
@@ -36,52 +36,52 @@ class Fit:
     @cached_property
     def item(self) -> Integers:
         """The item of every answer."""
-        return self.said.item.astype(np.int64)
+        return self.annotations.item.astype(np.int64)
 
     @cached_property
     def variance(self) -> float:
         """The variance of all answers, the unit of small numbers; 1 where all are the same."""
-        return float(self.said.value.var()) or 1.0
+        return float(self.annotations.value.var()) or 1.0
 
     @cached_property
     def within(self) -> float:
         """The variance of answers within items; at least a small share of that of all."""
-        off = self.off(self.mean(np.ones(len(self.said))))
-        spare = len(off) - int((self.said.labels_per_item > 0).sum())
+        off = self.off(self.mean(np.ones(len(self.annotations))))
+        spare = len(off) - int((self.annotations.labels_per_item > 0).sum())
         return max(float(off @ off) / max(spare, 1), 1e-6 * self.variance)
 
     @cached_property
     def ranked(self) -> Integers:
         """The answers of every item in the order of their values, as places in the relation."""
-        return np.lexsort((self.said.value, self.item))
+        return np.lexsort((self.annotations.value, self.item))
 
     def by_item(self, value: Floats) -> Floats:
         """Return values of answers, added up for every item."""
-        return np.bincount(self.item, value, minlength=self.said.n_items).astype(float)
+        return np.bincount(self.item, value, minlength=self.annotations.n_items).astype(float)
 
     def by_annotator(self, value: Floats) -> Floats:
         """Return values of answers, added up for every annotator."""
-        n_annotators = self.said.n_annotators
-        return np.bincount(self.said.annotator, value, minlength=n_annotators).astype(float)
+        n_annotators = self.annotations.n_annotators
+        return np.bincount(self.annotations.annotator, value, minlength=n_annotators).astype(float)
 
     def mean(self, weight: Floats) -> Floats:
         """Return the mean of every item under weights of answers; NaN where there is none."""
-        return ratio(self.by_item(weight * self.said.value), self.by_item(weight))
+        return ratio(self.by_item(weight * self.annotations.value), self.by_item(weight))
 
     def median(self, weight: Floats) -> Floats:
         """Return the median of every item under weights of answers; NaN where there is none.
 
         Half of the weight lies on either side. Where that leaves a gap, it is its middle.
         """
-        value, index = self.said.value[self.ranked], self.said.index
+        value, index = self.annotations.value[self.ranked], self.annotations.index
         part = ratio(weight, self.by_item(weight)[self.item])[self.ranked]
         upto = np.concatenate([[0.0], np.cumsum(part)])  # weight before every answer
         half = upto[index[:-1]] + 0.5
         first, last = index[:-1], np.maximum(index[1:] - 1, 0)
         lower = np.clip(np.searchsorted(upto[1:], half - _HALF), first, last)
         upper = np.clip(np.searchsorted(upto[1:], half + _HALF), first, last)
-        found = np.full(self.said.n_items, np.nan)
-        some = self.said.labels_per_item > 0
+        found = np.full(self.annotations.n_items, np.nan)
+        some = self.annotations.labels_per_item > 0
         found[some] = value[lower[some]] / 2 + value[upper[some]] / 2
         return found
 
@@ -91,7 +91,7 @@ class Fit:
 
     def off(self, value: Floats) -> Floats:
         """Return by how much every answer misses the value of its item."""
-        return self.said.value - value[self.item]
+        return self.annotations.value - value[self.item]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class Estimator(Settings, ABC):
 
     def fit(
         self,
-        said: Numbers,
+        annotations: Numbers,
         *,
         gold: Mapping[Any, Any] | None = None,
         seed: int = 0,
@@ -110,7 +110,7 @@ class Estimator(Settings, ABC):
 
         Parameters
         ----------
-        said
+        annotations
             The numbers.
         gold
             Known values, `{item: number}`; they are kept, and methods that learn learn from them.
@@ -119,10 +119,10 @@ class Estimator(Settings, ABC):
         progress
             Called after every round with its number and the objective.
         """
-        if len(said) == 0:
+        if len(annotations) == 0:
             raise DataError("there is no answer to estimate from")
-        tell = progress or (lambda _round, _objective: None)
-        return self.infer(Fit(said, gold_values(said, gold), seed, tell))
+        progress = progress or (lambda _round, _objective: None)
+        return self.infer(Fit(annotations, gold_values(annotations, gold), seed, progress))
 
     @abstractmethod
     def infer(self, fit: Fit) -> Estimation:
@@ -145,18 +145,18 @@ class Estimator(Settings, ABC):
         What a method does not learn about annotators is measured: the mean of what they miss by,
         and how far that scatters.
         """
-        known, size = ~np.isnan(fit.gold), fit.said.labels_per_annotator
-        value = fit.keep_gold(np.where(fit.said.labels_per_item > 0, value, np.nan))
+        known, size = ~np.isnan(fit.gold), fit.annotations.labels_per_annotator
+        value = fit.keep_gold(np.where(fit.annotations.labels_per_item > 0, value, np.nan))
         deviation = np.where(known, 0.0, np.where(np.isnan(value), np.nan, deviation))
         off = fit.off(value)
         weight = np.ones(len(size)) if weight is None else weight
         bias = ratio(fit.by_annotator(off), size) if bias is None else bias
         if noise is None:
-            squares = fit.by_annotator((off - bias[fit.said.annotator]) ** 2)
+            squares = fit.by_annotator((off - bias[fit.annotations.annotator]) ** 2)
             noise = np.sqrt(ratio(squares, np.maximum(size - 1, 0)))
         return Estimation(
             estimators.describe(self),
-            fit.said,
+            fit.annotations,
             value,
             deviation,
             np.where(size > 0, weight, np.nan),
@@ -179,17 +179,17 @@ def ratio(part: Floats, whole: Floats | Integers) -> Floats:
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole != 0)
 
 
-def gold_values(said: Numbers, gold: Mapping[Any, Any] | None) -> Floats:
+def gold_values(annotations: Numbers, gold: Mapping[Any, Any] | None) -> Floats:
     """Return the known value of every item, NaN where it is not known.
 
     Gold about items that nobody was asked about is of no use here and left aside.
     """
-    values = np.full(said.n_items, np.nan)
+    values = np.full(annotations.n_items, np.nan)
     if not gold:
         return values
-    place = {name: place for place, name in enumerate(said.items.tolist())}
+    position = {name: position for position, name in enumerate(annotations.items.tolist())}
     for item, given in gold.items():
-        if text(item) not in place:
+        if text(item) not in position:
             continue
         try:
             number = float(given)
@@ -197,7 +197,7 @@ def gold_values(said: Numbers, gold: Mapping[Any, Any] | None) -> Floats:
             number = math.nan
         if not math.isfinite(number):
             raise DataError(f"gold says {given!r} for item {text(item)!r}, which is not a number")
-        values[place[text(item)]] = number
+        values[position[text(item)]] = number
     if np.isnan(values).all():
         raise DataError("gold is given, but for none of the annotated items")
     return values

@@ -64,16 +64,16 @@ class WeightedMean(Estimator):
 
     def start(self, fit: Fit) -> Floats:
         """Return the values to begin with."""
-        return fit.mean(np.ones(len(fit.said)))
+        return fit.mean(np.ones(len(fit.annotations)))
 
     def errors(self, fit: Fit, value: Floats, weight: Floats) -> Floats:
         """Return standard errors of weighted means, if annotators miss as they missed here."""
-        size = fit.said.labels_per_annotator
-        variance = ratio(fit.by_annotator(fit.off(value) ** 2), size)[fit.said.annotator]
+        size = fit.annotations.labels_per_annotator
+        variance = ratio(fit.by_annotator(fit.off(value) ** 2), size)[fit.annotations.annotator]
         return ratio(np.sqrt(fit.by_item(weight**2 * variance)), fit.by_item(weight))
 
     def infer(self, fit: Fit) -> Estimation:
-        annotator, scored = fit.said.annotator, fit.said.labels_per_item > 0
+        annotator, scored = fit.annotations.annotator, fit.annotations.labels_per_item > 0
 
         def advance(last: Reached) -> Reached:
             loss = fit.by_annotator(self.losses(fit, last.value))

@@ -31,19 +31,19 @@ class Catd(ByConfidence, WeightedMean):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> Catd().fit(said).value.round(1).tolist()
+    >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
+    >>> Catd().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
     """
 
     def start(self, fit: Fit) -> Floats:
-        return fit.median(np.ones(len(fit.said)))
+        return fit.median(np.ones(len(fit.annotations)))
 
     def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        return self.quantile(fit.said.labels_per_annotator) / (loss + _LEAST * fit.variance)
+        return self.quantile(fit.annotations.labels_per_annotator) / (loss + _LEAST * fit.variance)
 
     def objective(self, fit: Fit, loss: Floats) -> float:
-        quantile = self.quantile(fit.said.labels_per_annotator)
+        quantile = self.quantile(fit.annotations.labels_per_annotator)
         return -float(quantile @ np.log(loss + _LEAST * fit.variance))
 
 

@@ -40,23 +40,23 @@ class Crh(ByShare, WeightedMean):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> Crh(loss="absolute").fit(said).value.tolist()
+    >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
+    >>> Crh(loss="absolute").fit(annotations).value.tolist()
     [1.0, 2.0, 5.1]
     """
 
     loss: Literal["squared", "absolute"] = "squared"
 
     def losses(self, fit: Fit, value: Floats) -> Floats:
-        size = fit.said.labels_per_item
-        off = fit.off(fit.mean(np.ones(len(fit.said))))
+        size = fit.annotations.labels_per_item
+        off = fit.off(fit.mean(np.ones(len(fit.annotations))))
         spread = np.sqrt(ratio(fit.by_item(off**2), size))
         spread[spread == 0] = np.sqrt(fit.variance)
         distance = abs(fit.off(value))
         return (distance**2 if self.loss == "squared" else distance) / spread[fit.item]
 
     def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        loss = self.comparable(loss, fit.said.labels_per_annotator)
+        loss = self.comparable(loss, fit.annotations.labels_per_annotator)
         return self.by_share(loss, _LEAST)
 
     def locate(self, fit: Fit, weight: Floats) -> Floats:

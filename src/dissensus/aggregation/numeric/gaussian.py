@@ -56,7 +56,7 @@ class Reached(NamedTuple):
     """Where a round has come."""
 
     crowd: Crowd
-    belief: Belief | None = None  # before the first round there is none
+    posterior: Belief | None = None  # before the first round there is none
     objective: float = np.nan
 
 
@@ -83,8 +83,8 @@ class Gaussian(Estimator):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 4, 5, 5.1, 7])
-    >>> Gaussian().fit(said).bias.round(1).tolist()
+    >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 4, 5, 5.1, 7])
+    >>> Gaussian().fit(annotations).bias.round(1).tolist()
     [-0.7, -0.6, 1.3]
     """
 
@@ -97,22 +97,22 @@ class Gaussian(Estimator):
 
     def infer(self, fit: Fit) -> Estimation:
         def advance(last: Reached) -> Reached:
-            crowd, weight = last.crowd, np.ones(len(fit.said))
-            if last.belief is not None:
-                crowd, weight = self._learn(fit, last.belief, crowd), last.belief.weight
-            belief = self._believe(fit, crowd, weight)
-            return Reached(crowd, belief, self._objective(fit, belief, crowd))
+            crowd, weight = last.crowd, np.ones(len(fit.annotations))
+            if last.posterior is not None:
+                crowd, weight = self._learn(fit, last.posterior, crowd), last.posterior.weight
+            posterior = self._believe(fit, crowd, weight)
+            return Reached(crowd, posterior, self._objective(fit, posterior, crowd))
 
         def settled(trace: list[float], _now: Reached, _before: Reached) -> bool:
             return still(trace, self.tol)
 
         ended = rounds(Reached(self._begin(fit)), advance, settled, self.max_iter, fit.progress)
-        crowd, belief, _ = ended.last
-        assert belief is not None  # after a round there is one
+        crowd, posterior, _ = ended.last
+        assert posterior is not None  # after a round there is one
         return self.conclude(
             fit,
-            belief.value,
-            np.sqrt(belief.variance),
+            posterior.value,
+            np.sqrt(posterior.variance),
             weight=crowd.precision,
             bias=crowd.bias,
             noise=1 / np.sqrt(crowd.precision),
@@ -121,16 +121,16 @@ class Gaussian(Estimator):
         )
 
     def _begin(self, fit: Fit) -> Crowd:
-        value = fit.keep_gold(fit.mean(np.ones(len(fit.said))))
+        value = fit.keep_gold(fit.mean(np.ones(len(fit.annotations))))
         value = value[~np.isnan(value)]
-        size = fit.said.n_annotators
+        size = fit.annotations.n_annotators
         spread = max(float(value.var()), _LEAST * fit.variance)
         return Crowd(float(value.mean()), spread, np.zeros(size), np.full(size, 1 / fit.variance))
 
     def _believe(self, fit: Fit, crowd: Crowd, weight: Floats) -> Belief:
         """Return the values under the parameters; gold is known for certain."""
-        annotator = fit.said.annotator
-        unbiased = fit.said.value - crowd.bias[annotator]
+        annotator = fit.annotations.annotator
+        unbiased = fit.annotations.value - crowd.bias[annotator]
         counts = weight * crowd.precision[annotator]
         precision = 1 / crowd.spread + fit.by_item(counts)
         pull = fit.by_item(counts * (unbiased - crowd.mean))
@@ -141,27 +141,27 @@ class Gaussian(Estimator):
             weight = (self.freedom + 1) / (self.freedom + crowd.precision[annotator] * error)
         return Belief(value, variance, error, weight)
 
-    def _learn(self, fit: Fit, belief: Belief, last: Crowd) -> Crowd:
-        annotator, weight = fit.said.annotator, belief.weight
-        off = fit.off(belief.value)
+    def _learn(self, fit: Fit, posterior: Belief, last: Crowd) -> Crowd:
+        annotator, weight = fit.annotations.annotator, posterior.weight
+        off = fit.off(posterior.value)
         pull = last.precision * fit.by_annotator(weight * off)
         bias = pull / (self.firmness + last.precision * fit.by_annotator(weight))
-        error = (off - bias[annotator]) ** 2 + belief.variance[fit.item]
-        freedom = fit.said.labels_per_annotator + 2 * (self.shape - 1)
+        error = (off - bias[annotator]) ** 2 + posterior.variance[fit.item]
+        freedom = fit.annotations.labels_per_annotator + 2 * (self.shape - 1)
         squares = fit.by_annotator(weight * error)
         precision = np.maximum(freedom, _LEAST) / (squares + 2 * self._rate(fit))
         told = _told(fit)
-        value, variance = belief.value[told], belief.variance[told]
+        value, variance = posterior.value[told], posterior.variance[told]
         mean = float(value.mean())
         spread = float(((value - mean) ** 2 + variance).mean())
         return Crowd(mean, max(spread, _LEAST * fit.variance), bias, precision)
 
-    def _objective(self, fit: Fit, belief: Belief, crowd: Crowd) -> float:
+    def _objective(self, fit: Fit, posterior: Belief, crowd: Crowd) -> float:
         """Return how probable answers and gold are, times the priors of the parameters."""
-        precision = crowd.precision[fit.said.annotator]
-        answers = np.log(precision / (2 * np.pi)) / 2 + self._log_error(precision * belief.error)
+        precision = crowd.precision[fit.annotations.annotator]
+        answers = np.log(precision / (2 * np.pi)) / 2 + self._log_error(precision * posterior.error)
         told = _told(fit)
-        value, variance = belief.value[told], belief.variance[told]
+        value, variance = posterior.value[told], posterior.variance[told]
         open_ = variance > 0  # what is certain has no entropy
         entropy = np.log(2 * np.pi * np.e * variance[open_]).sum() / 2
         values = (
@@ -190,4 +190,4 @@ _LEAST = 1e-9  # least variance of the values, as a share of that of all answers
 
 def _told(fit: Fit) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return the items about which something is known."""
-    return (fit.said.labels_per_item > 0) | ~np.isnan(fit.gold)
+    return (fit.annotations.labels_per_item > 0) | ~np.isnan(fit.gold)

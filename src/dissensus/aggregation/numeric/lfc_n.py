@@ -35,8 +35,8 @@ class LfcN(WeightedMean):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> LfcN().fit(said).value.round(1).tolist()
+    >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
+    >>> LfcN().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
     """
 
@@ -46,9 +46,9 @@ class LfcN(WeightedMean):
         return 1 / self._variance(fit, loss)
 
     def objective(self, fit: Fit, loss: Floats) -> float:
-        size, variance = fit.said.labels_per_annotator, self._variance(fit, loss)
+        size, variance = fit.annotations.labels_per_annotator, self._variance(fit, loss)
         return -0.5 * float((size * np.log(2 * np.pi * variance) + loss / variance).sum())
 
     def _variance(self, fit: Fit, loss: Floats) -> Floats:
-        size = np.maximum(fit.said.labels_per_annotator, 1)
+        size = np.maximum(fit.annotations.labels_per_annotator, 1)
         return np.maximum(loss / size, self.floor * fit.variance)

@@ -22,14 +22,14 @@ class Mean(Estimator):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaab", "xyzx", [1, 2, 6, 4])
-    >>> Mean().fit(said).value.tolist()
+    >>> annotations = Numbers.from_columns("aaab", "xyzx", [1, 2, 6, 4])
+    >>> Mean().fit(annotations).value.tolist()
     [3.0, 4.0]
     """
 
     def infer(self, fit: Fit) -> Estimation:
-        size = fit.said.labels_per_item
-        value = fit.mean(np.ones(len(fit.said)))
+        size = fit.annotations.labels_per_item
+        value = fit.mean(np.ones(len(fit.annotations)))
         squares = fit.by_item(fit.off(value) ** 2)
         deviation = np.sqrt(ratio(squares, size * np.maximum(size - 1, 0)))
         return self.conclude(fit, value, deviation)

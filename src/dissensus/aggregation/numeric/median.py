@@ -19,11 +19,11 @@ class Median(Estimator):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabb", "xyzxy", [1, 2, 60, 4, 5])
-    >>> Median().fit(said).value.tolist()
+    >>> annotations = Numbers.from_columns("aaabb", "xyzxy", [1, 2, 60, 4, 5])
+    >>> Median().fit(annotations).value.tolist()
     [2.0, 4.5]
     """
 
     def infer(self, fit: Fit) -> Estimation:
-        value = fit.median(np.ones(len(fit.said)))
+        value = fit.median(np.ones(len(fit.annotations)))
         return self.conclude(fit, value, np.full(len(value), np.nan))

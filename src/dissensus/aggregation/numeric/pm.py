@@ -30,8 +30,8 @@ class Pm(Crh):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
-    >>> Pm().fit(said).value.round(1).tolist()
+    >>> annotations = Numbers.from_columns("aaabbbccc", "xyzxyzxyz", [1, 1, 3, 2, 2, 0, 5, 5.1, 9])
+    >>> Pm().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
     """
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._relation import Floats, frozen
-from ..._serialization import relation_of, restoring, store
+from ..._serialization import loading_state, relation_of, save_state
 from ...answers.numbers import Numbers
 from ...result import Table
 
@@ -27,7 +27,7 @@ class Estimation:
     ----------
     method
         The method with its settings, as the registry writes it.
-    said
+    annotations
         The numbers it speaks of.
     value
         The value of every item; NaN where nobody answered and nothing is known.
@@ -47,7 +47,7 @@ class Estimation:
     """
 
     method: str
-    said: Numbers
+    annotations: Numbers
     value: Floats  # (item)
     deviation: Floats  # (item)
     weight: Floats  # (annotator)
@@ -63,7 +63,7 @@ class Estimation:
     def __repr__(self) -> str:
         rounds = f", {len(self.trace)} rounds" if self.trace else ""
         ended = "" if self.converged else ", not converged"
-        return f"<Estimation by {self.method}: {self.said.n_items} items{rounds}{ended}>"
+        return f"<Estimation by {self.method}: {self.annotations.n_items} items{rounds}{ended}>"
 
     @property
     def precision(self) -> Floats:
@@ -75,18 +75,18 @@ class Estimation:
     def items(self) -> Table:
         """Every item: its value, how sure it is, how many answers it got."""
         return {
-            "item": self.said.items,
+            "item": self.annotations.items,
             "value": self.value,
             "deviation": self.deviation,
-            "n_labels": self.said.labels_per_item,
+            "n_labels": self.annotations.labels_per_item,
         }
 
     @property
     def annotators(self) -> Table:
         """Every annotator: how many answers, how much they count, how they err."""
         return {
-            "annotator": self.said.annotators,
-            "n_labels": self.said.labels_per_annotator,
+            "annotator": self.annotations.annotators,
+            "n_labels": self.annotations.labels_per_annotator,
             "weight": self.weight,
             "bias": self.bias,
             "noise": self.noise,
@@ -96,12 +96,12 @@ class Estimation:
         """Write the result with its numbers to a folder, all of it or nothing."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         notes = {name: getattr(self, name) for name in ("method", "trace", "converged")}
-        store(folder, "estimation", self.said, notes, arrays)
+        save_state(folder, "estimation", self.annotations, notes, arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Estimation:
         """Read a result that `save` wrote."""
-        with restoring(folder, "estimation") as stored:
+        with loading_state(folder, "estimation") as stored:
             notes, arrays = stored
             return cls(
                 notes["method"],

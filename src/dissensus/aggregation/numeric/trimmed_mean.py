@@ -33,23 +33,23 @@ class TrimmedMean(Estimator):
     Examples
     --------
     >>> from dissensus import Numbers
-    >>> said = Numbers.from_columns("aaaaa", "vwxyz", [1, 2, 3, 4, 90])
-    >>> TrimmedMean(trim=0.2).fit(said).value.tolist()
+    >>> annotations = Numbers.from_columns("aaaaa", "vwxyz", [1, 2, 3, 4, 90])
+    >>> TrimmedMean(trim=0.2).fit(annotations).value.tolist()
     [3.0]
     """
 
     trim: Annotated[float, Interval(ge=0, lt=0.5)] = 0.1
 
     def infer(self, fit: Fit) -> Estimation:
-        said, item = fit.said, fit.item
-        size = said.labels_per_item
+        annotations, item = fit.annotations, fit.item
+        size = annotations.labels_per_item
         cut = np.floor(self.trim * size + 1e-9).astype(np.int64)  # (item): left out at either end
-        first, last = said.index[:-1] + cut, said.index[1:] - 1 - cut
-        place = np.arange(len(said))
-        ranked = said.value[fit.ranked]  # the items stand in the same order
-        inside = (place >= first[item]) & (place <= last[item])
+        first, last = annotations.index[:-1] + cut, annotations.index[1:] - 1 - cut
+        position = np.arange(len(annotations))
+        ranked = annotations.value[fit.ranked]  # the items stand in the same order
+        inside = (position >= first[item]) & (position <= last[item])
         value = ratio(fit.by_item(ranked * inside), size - 2 * cut)
-        pulled = ranked[np.clip(place, first[item], last[item])]
+        pulled = ranked[np.clip(position, first[item], last[item])]
         centre = ratio(fit.by_item(pulled), size)
         squares = fit.by_item((pulled - centre[item]) ** 2)
         kept = ratio(size - 2.0 * cut, size)

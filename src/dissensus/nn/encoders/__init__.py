@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ...errors import OptionError
-from ...params import describe_fields, spoken
+from ...params import describe_fields, format_value
 from ...registry import Registry
 from ..inputs import Arrays, Inputs
 from ._base import Encoder, ImageEncoder, Tokens
@@ -110,7 +110,7 @@ def encoder_spec(
         raise OptionError(f"{known} takes images of one size alone; do not give another")
     if pretrained and "weights" in has:
         settings = {"weights": "imagenet"} | settings
-    told = ",".join(f"{key}={spoken(value)}" for key, value in sorted(settings.items()))
+    told = ",".join(f"{key}={format_value(value)}" for key, value in sorted(settings.items()))
     return f"{known}[{told}]" if told else known
 
 

@@ -67,14 +67,14 @@ class ResNet(ImageEncoder):
         self.bn1 = nn.BatchNorm2d(64)
         self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, 2, 1)
         width = 64
-        for place, count in enumerate(_BLOCKS[depth]):
-            inner = 64 * 2**place
+        for position, count in enumerate(_BLOCKS[depth]):
+            inner = 64 * 2**position
             layers = []
             for number in range(count):
-                stride = 2 if place and not number else 1
+                stride = 2 if position and not number else 1
                 layers.append(block(width, inner, stride))
                 width = inner * block.wider
-            setattr(self, f"layer{place + 1}", nn.Sequential(*layers))
+            setattr(self, f"layer{position + 1}", nn.Sequential(*layers))
         self.width = width
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
@@ -83,8 +83,8 @@ class ResNet(ImageEncoder):
     def patches(self, x: Tensor) -> Tensor:
         """Return the map of the last layer: (item, feature, row, column)."""
         x = self.maxpool(self.bn1(self.conv1(x)).relu())
-        for place in range(1, 5):
-            x = getattr(self, f"layer{place}")(x)
+        for position in range(1, 5):
+            x = getattr(self, f"layer{position}")(x)
         return x
 
 

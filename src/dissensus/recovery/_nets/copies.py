@@ -55,14 +55,14 @@ class Copy(Learner):
 
 
 def copies(
-    settings: SeedBert, raw: Raw, said: Annotations, shown: Shown
+    settings: SeedBert, raw: Raw, annotations: Annotations, shown: Shown
 ) -> list[dict[str, Tensor]]:
     """Return the weights that every member has learned."""
     body, x = _ground(settings, raw)
-    examples = Examples(x, said, sizes=getattr(x, "sizes", None))
+    examples = Examples(x, annotations, sizes=getattr(x, "sizes", None))
     learned = []
     for member in range(settings.n):
-        copy = copy_of(body, said.n_classes, settings, shown.seed, member)
+        copy = copy_of(body, annotations.n_classes, settings, shown.seed, member)
         seed = shown.seed + (7919 * member if settings.mode == "ensemble" else 0)
         made = Training(
             epochs=settings.epochs, batch=settings.batch, lr=settings.lr, seed=seed, held_out=0.0,
@@ -127,11 +127,11 @@ def _learning(body: Encoder, embeddings: bool) -> Encoder:
 
 def _told(shown: Shown, settings: SeedBert, member: int) -> Any:
     """Return what a training tells, so that all members are one."""
-    if shown.tell is None:
+    if shown.progress is None:
         return None
-    tell = shown.tell
+    progress = shown.progress
 
     def told(done: int, total: int, words: str) -> None:
-        tell(member * total + done, settings.n * total, f"member {member + 1}, {words}")
+        progress(member * total + done, settings.n * total, f"member {member + 1}, {words}")
 
     return told

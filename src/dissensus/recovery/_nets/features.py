@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._relation import Array, Integers
 from ...nn.encoders import Encoder
-from ...nn.features import Tell, cached_features
+from ...nn.features import Progress, cached_features
 from ...nn.inputs import Arrays, Inputs
 from .._base import Places, Views
 
@@ -32,7 +32,7 @@ class Raw:
 
 
 def views_of(
-    encoder: Encoder, inputs: Inputs, wanted: Collection[str], progress: Tell | None = None
+    encoder: Encoder, inputs: Inputs, wanted: Collection[str], progress: Progress | None = None
 ) -> Views:
     """Return views of inputs; vectors come from those of places where both are wanted.
 
@@ -41,24 +41,24 @@ def views_of(
     raw = Raw(encoder, inputs) if "raw" in wanted else None
     if encoder.name == "identity" and isinstance(inputs, Arrays):
         return Views(inputs.values.numpy().reshape(len(inputs), -1), None, raw)
-    places = None
+    positions = None
     if "places" in wanted:
-        found = cached_features(encoder, inputs, places=True, progress=progress)
-        places = Places(found.values, np.asarray(found.mask))
+        found = cached_features(encoder, inputs, positions=True, progress=progress)
+        positions = Places(found.values, np.asarray(found.mask))
     if "vectors" not in wanted:
-        return Views(None, places, raw)
-    if places is not None and type(encoder).forward is Encoder.forward:
-        return Views(_means(places), places, raw)
+        return Views(None, positions, raw)
+    if positions is not None and type(encoder).forward is Encoder.forward:
+        return Views(_means(positions), positions, raw)
     vectors = cached_features(encoder, inputs, progress=progress)
-    return Views(np.asarray(vectors.values), places, raw)
+    return Views(np.asarray(vectors.values), positions, raw)
 
 
-def _means(places: Places) -> Array:
+def _means(positions: Places) -> Array:
     """Return the mean of every item's places, as encoders do: (item, feature)."""
-    found = np.empty((len(places.values), places.values.shape[2]), dtype=np.float32)
+    found = np.empty((len(positions.values), positions.values.shape[2]), dtype=np.float32)
     for at in range(0, len(found), 256):
         here = slice(at, at + 256)
-        weight = places.mask[here].astype(np.float32)[:, :, None]
-        total = (np.asarray(places.values[here]) * weight).sum(axis=1)
+        weight = positions.mask[here].astype(np.float32)[:, :, None]
+        total = (np.asarray(positions.values[here]) * weight).sum(axis=1)
         found[here] = total / np.maximum(weight.sum(axis=1), 1)
     return found

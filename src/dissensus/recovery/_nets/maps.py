@@ -51,12 +51,12 @@ def word_maps(
             words, is_split_into_words=True, truncation=True, return_tensors="pt",
             max_length=getattr(encoder, "length", 128),
         )  # fmt: skip
-        place = np.array([-1 if word is None else word for word in coded.word_ids()])
+        position = np.array([-1 if word is None else word for word in coded.word_ids()])
         if kind == "gradient":
             told = _gradient(body, coded, head)
         else:
             told = _attention(body, coded, rolled=kind == "rollout")
-        found.append(_filled(told, place, len(words)))
+        found.append(_filled(told, position, len(words)))
     return found
 
 
@@ -82,7 +82,7 @@ def _gradient(body: Any, coded: Any, head: nn.Module | None) -> Floats:
     return (inputs.grad * inputs).sum(dim=-1)[0].abs().detach().double().numpy()
 
 
-def _filled(told: Floats, place: Integers, n_words: int) -> Floats:
+def _filled(told: Floats, position: Integers, n_words: int) -> Floats:
     """Return attention to all words; those beyond what was read have none."""
-    words = to_words(told, place)
+    words = to_words(told, position)
     return np.concatenate([words, np.zeros(n_words - len(words))])

@@ -25,7 +25,7 @@ from ...annotations import Annotations
 from ...nn.batches import Batch, Examples, Source
 from ...nn.settings import Training
 from ...nn.training import Learner, train
-from .._base import Tell, Views
+from .._base import Progress, Views
 
 __all__ = ["Members", "dropped", "scaling", "start", "taught"]
 
@@ -189,22 +189,22 @@ def dropped(x: Tensor, share: float, *, together: bool, training: bool) -> Tenso
 def taught(
     members: Members,
     x: Tensor | Source,
-    said: Annotations,
+    annotations: Annotations,
     share: Tensor,
     *,
     seed: int,
     smoothing: float = 0.0,
     patience: int = 0,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> Members:
     """Train members, and leave each with the weights of its best epoch."""
-    count = torch.from_numpy(said.labels_per_item).clamp(min=1).to(members.mean)
+    count = torch.from_numpy(annotations.labels_per_item).clamp(min=1).to(members.mean)
     members.fit_scale(x)
     members.patience = patience
     members.ready(share.to(members.mean), count, smoothing)
-    examples = Examples(x, said)
+    examples = Examples(x, annotations)
     made = Training(held_out=0.0, seed=seed, **settings)
-    history = train(members, examples, made, progress=tell)
+    history = train(members, examples, made, progress=progress)
     members.finish(examples, len(history.rows))
     return members

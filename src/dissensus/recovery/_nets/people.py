@@ -42,7 +42,7 @@ class Bent(Heads):
         self,
         features: Floats,
         marginal: Floats | None,
-        said: Annotations | None,
+        annotations: Annotations | None,
         settings: PeopleMembers,
     ) -> None:
         """Take what is known of people."""
@@ -50,8 +50,8 @@ class Bent(Heads):
         self.wanted = None if marginal is None else torch.from_numpy(marginal).to(self.mean)
         self.settings = settings
         self.own = None
-        if said is not None and len(said):
-            self.own = Examples(torch.zeros(said.n_items, 0), said)
+        if annotations is not None and len(annotations):
+            self.own = Examples(torch.zeros(annotations.n_items, 0), annotations)
 
     def groups(self) -> list[dict[str, Any]]:
         apart = [self.bend, self.lean]

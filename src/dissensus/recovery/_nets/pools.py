@@ -29,17 +29,17 @@ _LOOK = 2048  # items by which places are scaled
 class PlacesSource:
     """Vectors of places with the mask as one more feature: (item, place, feature + 1)."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, positions: Places) -> None:
+        self.positions = positions
 
     def __len__(self) -> int:
-        return len(self.places.values)
+        return len(self.positions.values)
 
     def __getitem__(self, items: Any, /) -> Tensor:
         rows = np.asarray(items)
-        mask = np.asarray(self.places.mask[rows])
+        mask = np.asarray(self.positions.mask[rows])
         last = int(np.flatnonzero(mask.any(axis=0)).max(initial=0)) + 1
-        values = np.asarray(self.places.values[rows, :last], dtype=np.float32)
+        values = np.asarray(self.positions.values[rows, :last], dtype=np.float32)
         both = np.concatenate([values, mask[:, :last, None].astype(np.float32)], axis=2)
         return torch.from_numpy(both).to(torch.get_default_dtype())
 
@@ -83,8 +83,8 @@ class Pools(Members):
         self.bias = nn.Parameter(torch.zeros(n, 1, n_classes))
 
     def see(self, views: Views) -> PlacesSource:
-        assert views.places is not None
-        return PlacesSource(views.places)
+        assert views.positions is not None
+        return PlacesSource(views.positions)
 
     def fit_scale(self, x: Tensor | Source) -> None:
         some = x[torch.arange(min(len(x), _LOOK))]
@@ -118,7 +118,7 @@ class Pools(Members):
     def attention(self, views: Views) -> Floats:
         """Return what every member looks at: (member, item, place)."""
         source = self.see(views)
-        n_places = source.places.mask.shape[1]
+        n_places = source.positions.mask.shape[1]
         found = []
         for at in range(0, len(source), 256):
             looked = self.attend(source[torch.arange(at, min(at + 256, len(source)))])

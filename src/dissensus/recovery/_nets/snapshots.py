@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["caught"]
 
 
-def caught(settings: Snapshot, views: Views, said: Annotations, shown: Shown) -> Heads:
+def caught(settings: Snapshot, views: Views, annotations: Annotations, shown: Shown) -> Heads:
     """Return the snapshots as members of one network."""
     assert views.vectors is not None
     sizes = {"hidden": settings.hidden, "dropout": settings.dropout}
@@ -30,8 +30,8 @@ def caught(settings: Snapshot, views: Views, said: Annotations, shown: Shown) ->
     x, nothing_held = one.see(views), alike(1, len(views), 0.0, 0)
     for fall in range(settings.n):
         taught(
-            one, x, said, nothing_held, seed=shown.seed + fall, scheduler="cosine",
-            tell=shown.tell, **settings.training(len(views) * settings.n),
+            one, x, annotations, nothing_held, seed=shown.seed + fall, scheduler="cosine",
+            progress=shown.progress, **settings.training(len(views) * settings.n),
         )  # fmt: skip
         with torch.no_grad():
             for mine, theirs in zip(one.parameters(), all_of.parameters(), strict=True):

@@ -87,7 +87,7 @@ class Lower:
         some = [self.values[item] for item in np.asarray(items).tolist()]
         longest = max((len(one) for one in some), default=1)
         found = torch.zeros(len(some), longest, self.width + 1)
-        for place, one in enumerate(some):
-            found[place, : len(one), :-1] = one
-            found[place, : len(one), -1] = 1
+        for position, one in enumerate(some):
+            found[position, : len(one), :-1] = one
+            found[position, : len(one), -1] = 1
         return found

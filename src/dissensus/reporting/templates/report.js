@@ -170,10 +170,10 @@
     }
     parts.push(make("table", { class: "plain" }, make("caption", {}, "Belief in every class"), beliefs));
     const said = make("tbody");
-    for (const [who, label] of one.said) {
+    for (const [who, label] of one.annotations) {
       said.append(make("tr", {}, make("th", { scope: "row" }, link("annotator", data.names[who])), make("td", { dir: "auto" }, data.classes[label])));
     }
-    const more = one.n > one.said.length ? ` (${one.said.length} of ${one.n} shown)` : "";
+    const more = one.n > one.annotations.length ? ` (${one.annotations.length} of ${one.n} shown)` : "";
     parts.push(make("table", { class: "plain" }, make("caption", {}, `Who said what${more}`), said));
     open(one.name, ...parts);
   };

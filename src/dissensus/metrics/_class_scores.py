@@ -48,22 +48,22 @@ def true_classes(given: Predictions, truth: Mapping[str, str]) -> tuple[Integers
 
 def class_scores(
     given: Predictions,
-    place: Integers,
+    position: Integers,
     true: Integers,
     n_classes: int,
     resamples: int,
     random: np.random.Generator,
 ) -> dict[str, Floats]:
     """Return every score of the items as they are, and behind it those of bootstrap samples."""
-    sums = _sums(given, place, true, n_classes, resamples, random)
-    found = _scores(sums, n_classes, len(place))
+    sums = _sums(given, position, true, n_classes, resamples, random)
+    found = _scores(sums, n_classes, len(position))
     known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
     return {name: found[name] for name in known}
 
 
 def _sums(
     given: Predictions,
-    place: Integers,
+    position: Integers,
     true: Integers,
     n_classes: int,
     resamples: int,
@@ -73,14 +73,14 @@ def _sums(
 
     The result is (sample, number), the items as they are first.
     """
-    left = np.full(resamples, len(place))  # draws that the items to come will share
+    left = np.full(resamples, len(position))  # draws that the items to come will share
     step = max(_CELLS // max(resamples, n_classes), 1)
     sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
-    for start in range(0, len(place), step):
+    for start in range(0, len(position), step):
         chunk = slice(start, start + step)
-        numbers = _numbers(given, place[chunk], true[chunk], n_classes)
+        numbers = _numbers(given, position[chunk], true[chunk], n_classes)
         size = numbers.shape[0]
-        drawn = random.binomial(left, size / (len(place) - start))
+        drawn = random.binomial(left, size / (len(position) - start))
         left -= drawn
         cell = random.integers(size, size=drawn.sum())
         cell += np.repeat(np.arange(resamples) * size, drawn)
@@ -91,14 +91,14 @@ def _sums(
 
 
 def _numbers(
-    given: Predictions, place: Integers, true: Integers, n_classes: int
+    given: Predictions, position: Integers, true: Integers, n_classes: int
 ) -> sparse.csr_array[Any, Any]:
     """Return what every item adds to the sums: (item, number), mostly zero.
 
     The columns are one for each mean, two for each class (twice the hits; the occurrences in
     truth and labels), and one for each bin of confidence (rightness minus confidence).
     """
-    item, label = np.arange(len(place)), given.label[place]
+    item, label = np.arange(len(position)), given.label[position]
     hit, told = label == true, label >= 0
     n_means, occurs = len(_MEANS), len(_MEANS) + n_classes
     entries: list[tuple[Array, Array, Array]] = [  # item, column, number
@@ -110,14 +110,14 @@ def _numbers(
     if given.posterior is None:
         entries.append((item, np.zeros(len(item), np.int64), hit))
     else:
-        belief = np.zeros((len(item), n_classes))  # no belief in classes only the truth knows
-        belief[:, : len(given.classes)] = given.posterior[place]
-        best, in_truth = belief.max(axis=1), belief[item, true]
-        tied = belief >= best[:, None] - TIE
+        posterior = np.zeros((len(item), n_classes))  # no belief in classes only the truth knows
+        posterior[:, : len(given.classes)] = given.posterior[position]
+        best, in_truth = posterior.max(axis=1), posterior[item, true]
+        tied = posterior >= best[:, None] - TIE
         right = tied[item, true] / tied.sum(axis=1)
         log_loss = -np.log(np.maximum(in_truth, _LEAST_BELIEF))
-        belief[item, true] -= 1
-        brier = np.einsum("ik,ik->i", belief, belief)
+        posterior[item, true] -= 1
+        brier = np.einsum("ik,ik->i", posterior, posterior)
         # Bins are closed above; the small number keeps 0.6 × 15 in its bin whatever its last bit.
         which = np.clip(np.ceil(best * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
         for where, mean in ((0, right), (2, log_loss), (3, brier)):
