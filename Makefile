@@ -21,6 +21,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # Pages are tested in Debian's Chromium; no browser is ever downloaded.
 browser:

@@ -203,8 +203,8 @@ def speed(sizes: list[str], repeats: int, limit: float) -> list[Table]:
             ours = median(one["seconds"] for one in found[OURS, "rows"])
             for (library, form), each in found.items():
                 rows.append([measure, library, form, *_told(each, ours)])
-        told = SIZES[size]
-        title = f"{told.answers:,} labels: {told.items:,} items, {told.annotators:,} annotators"
+        summary = SIZES[size]
+        title = f"{summary.answers:,} labels: {summary.items:,} items, {summary.annotators:,} annotators"
         columns = ["measure", "library", "form", "seconds", "times ours", "by the clock"]
         columns += ["value", "peak GiB"]
         out.append(Table(title, columns, rows))
@@ -290,13 +290,13 @@ def coverage(runs: int, resamples: int) -> Table:
 
 def main() -> None:
     """Measure and write the sections."""
-    told = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    told.add_argument("--sizes", default="S,SM,M")
-    told.add_argument("--repeats", type=int, default=3)
-    told.add_argument("--limit", type=float, default=60, help="seconds for a peer")
-    told.add_argument("--runs", type=int, default=200)
-    told.add_argument("--only", choices=["speed", "coverage"])
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    summary.add_argument("--sizes", default="S,SM,M")
+    summary.add_argument("--repeats", type=int, default=3)
+    summary.add_argument("--limit", type=float, default=60, help="seconds for a peer")
+    summary.add_argument("--runs", type=int, default=200)
+    summary.add_argument("--only", choices=["speed", "coverage"])
+    given = summary.parse_args()
     sizes = given.sizes.split(",")
     os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     if given.only != "coverage":

@@ -60,5 +60,7 @@ if __name__ == "__main__":
     parser.add_argument("number", type=float)
     parser.add_argument("--annotators", type=float, default=1e5)
     parser.add_argument("--text", action="store_true")
-    told = parser.parse_args()
-    write_answers(told.folder, int(told.number), annotators=int(told.annotators), text=told.text)
+    summary = parser.parse_args()
+    write_answers(
+        summary.folder, int(summary.number), annotators=int(summary.annotators), text=summary.text
+    )

@@ -61,9 +61,9 @@ def covered(crowd: str, n_items: int, runs: int, level: float, **sizes: int) -> 
 
 def main() -> None:
     """Measure and write the section."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--runs", type=int, default=200)
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--runs", type=int, default=200)
+    given = summary.parse_args()
     rows = [
         [crowd, n_items, *(f"{value:.3f}" for value in found)]
         for crowd in CROWDS

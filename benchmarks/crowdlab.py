@@ -102,24 +102,24 @@ def rows_of(job: str, size: str, repeats: int, limit: float) -> list[list[Any]]:
     failed = next((one["failed"] for one in mine if "failed" in one), None)
     if failed:
         raise SystemExit(f"{job} {size}: {failed}")
-    told = [median(one[name] for one in mine) for name in ("seconds", "cpu", "peak")]
+    summary = [median(one[name] for one in mine) for name in ("seconds", "cpu", "peak")]
     start = [job, size, SIZES[size].answers]
     if "failed" in peer:
-        return [[*start, _OURS, *told, None, None], [*start, _PEER, peer["failed"], *[None] * 4]]
-    times, apart = peer["cpu"] / told[1], difference(files[_OURS], files[_PEER])
+        return [[*start, _OURS, *summary, None, None], [*start, _PEER, peer["failed"], *[None] * 4]]
+    times, apart = peer["cpu"] / summary[1], difference(files[_OURS], files[_PEER])
     their = [peer[name] for name in ("seconds", "cpu", "peak")]
-    return [[*start, _OURS, *told, times, apart], [*start, _PEER, *their, None, None]]
+    return [[*start, _OURS, *summary, times, apart], [*start, _PEER, *their, None, None]]
 
 
 def main() -> None:
     """Measure and write the page."""
     from pages import Section, Table
 
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--sizes", default="S,SM,M", help="S, SM, M: 1e4, 1e5, 1e6 answers")
-    told.add_argument("--repeats", type=int, default=2, help="runs of ours before and after")
-    told.add_argument("--limit", type=float, default=3000, help="seconds that cleanlab gets")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--sizes", default="S,SM,M", help="S, SM, M: 1e4, 1e5, 1e6 answers")
+    summary.add_argument("--repeats", type=int, default=2, help="runs of ours before and after")
+    summary.add_argument("--limit", type=float, default=3000, help="seconds that cleanlab gets")
+    given = summary.parse_args()
     if version_of(_PEER) is None:
         raise SystemExit("cleanlab is not installed; pip install -e '.[bench]'")
     section = Section("crowdlab", "CROWDLAB.md")

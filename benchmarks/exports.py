@@ -142,10 +142,10 @@ def main() -> None:
     """Measure and write the page."""
     from pages import Section, Table
 
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--tasks", type=int, default=200_000)
-    told.add_argument("--repeats", type=int, default=3)
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--tasks", type=int, default=200_000)
+    summary.add_argument("--repeats", type=int, default=3)
+    given = summary.parse_args()
     path = OUT / f"label-studio-{given.tasks}.json"
     if not path.exists():
         fresh("exports:write_export", path=str(path), tasks=given.tasks)

@@ -122,8 +122,8 @@ def taught(name: str, condition: str = "independent") -> dict[str, Any]:
         rows = []
         for (shots, annotators, ratio), some in cells(every.test, condition, 20 if maml else 100):
             found = score(adapter, [some], embedding.eval())
-            told = {"shots": shots, "annotators": annotators, "ratio": ratio}
-            rows.append({**told, "accuracy": np.round(found.accuracy, 4).tolist()})
+            summary = {"shots": shots, "annotators": annotators, "ratio": ratio}
+            rows.append({**summary, "accuracy": np.round(found.accuracy, 4).tolist()})
         return {"rows": rows, "seconds": seconds}
 
     return kept("meta", f"taught {name} {condition}", measure)

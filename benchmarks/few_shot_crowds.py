@@ -120,9 +120,9 @@ def _fitted(name: str, data: Crowded, spec: str, real: bool) -> list[Adapter]:
     tasks, _ = _tasks(data, data.splits[0])
     if spec.startswith("protonet"):
         return [_blank(tasks, spec).eval() for _ in data.splits]
-    told = kept("meta", f"{name} {spec} fitted to {'real' if real else 'pseudo'}", measure)
+    summary = kept("meta", f"{name} {spec} fitted to {'real' if real else 'pseudo'}", measure)
     found = []
-    for state in told["states"]:
+    for state in summary["states"]:
         adapter = _blank(tasks, spec)
         adapter.load_state_dict({key: torch.tensor(value) for key, value in state.items()})
         found.append(adapter.eval())
@@ -167,8 +167,8 @@ def episodes(
 
 
 @torch.no_grad()
-def _right(adapter: Any, told: Any, mode: str) -> float:
-    u, label, spare, query, truth, clean = told
+def _right(adapter: Any, summary: Any, mode: str) -> float:
+    u, label, spare, query, truth, clean = summary
     n_classes = int(truth.max()) + 1
     if mode == "clean":
         label = torch.from_numpy(clean)[None, :, None]
@@ -195,7 +195,7 @@ def measured(name: str, spec: str, mode: str, n: int = 25) -> dict[str, Any]:
             _, x = _tasks(data, source)
             for shots in data.shots:
                 some = episodes(data, x, source, shots, n, [number, shots])
-                found[str(shots)].append([_right(adapter, told, mode) for told in some])
+                found[str(shots)].append([_right(adapter, summary, mode) for summary in some])
         return found
 
     return kept("meta", f"{name} {spec} {mode}", measure)

@@ -120,11 +120,11 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
     """Return accuracies by method and number of items: (draw) each, kept; and balanced ones."""
 
     def measure() -> dict[str, Any]:
-        told = texts_of(target)
-        classes = sorted(set(told.label))
-        truth = np.array([classes.index(label) for label in told.label])
-        x = np.asarray(features_of(told.text))
-        crowd = None if pseudo else _crowd_of(target, told.item)
+        summary = texts_of(target)
+        classes = sorted(set(summary.label))
+        truth = np.array([classes.index(label) for label in summary.label])
+        x = np.asarray(features_of(summary.text))
+        crowd = None if pseudo else _crowd_of(target, summary.item)
         if crowd is not None:
             crowd = crowd.recode(classes)
         able = np.ones(len(x), bool) if crowd is None else crowd.labels_per_item >= _PER_ITEM

@@ -244,18 +244,18 @@ def try_one(number: int, path: Path) -> tuple[str, str]:
     try:
         annotations = examine(path, **options)
     except DataError as problem:
-        told = str(problem)
-        if "several questions" in told and "question" not in options:
-            names = told.split("several questions, ")[1].split(" (")[0]
+        summary = str(problem)
+        if "several questions" in summary and "question" not in options:
+            names = summary.split("several questions, ")[1].split(" (")[0]
             options["question"] = names
             try:
                 annotations = examine(path, **options)
             except DataError as again:
-                told = str(again)
+                summary = str(again)
             else:
                 return "annotations", str(annotations.format)
-        good = "\n" not in told and len(told) < LONGEST and told.startswith(str(path))
-        return ("refused", "") if good else ("bug", f"message {told[:300]!r}")
+        good = "\n" not in summary and len(summary) < LONGEST and summary.startswith(str(path))
+        return ("refused", "") if good else ("bug", f"message {summary[:300]!r}")
     except Exception:
         return "bug", traceback.format_exc(limit=-6)
     return "annotations", str(annotations.format)
@@ -278,12 +278,12 @@ def child(first: int, seconds: float) -> None:
         while time.monotonic() < stop:
             print(json.dumps({"number": number}), flush=True)
             signal.alarm(PATIENCE)
-            ended, told = try_one(number, Path(folder) / "damaged.dat")
+            ended, summary = try_one(number, Path(folder) / "damaged.dat")
             signal.alarm(0)
             grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
             if grown > MEMORY:
-                ended, told = "bug", f"grew by {grown / 2**20:.0f} MiB"
-            print(json.dumps({"number": number, "ended": ended, "told": told}), flush=True)
+                ended, summary = "bug", f"grew by {grown / 2**20:.0f} MiB"
+            print(json.dumps({"number": number, "ended": ended, "told": summary}), flush=True)
             number += 1
             if grown > MEMORY:
                 return
@@ -297,19 +297,19 @@ def main() -> int:
     )
     options.add_argument("--again", type=int, help="make one file again, and show what happens")
     options.add_argument("--child", type=int, help=argparse.SUPPRESS)
-    told = options.parse_args()
-    if told.child is not None:
-        child(told.child, told.seconds)
+    summary = options.parse_args()
+    if summary.child is not None:
+        child(summary.child, summary.seconds)
         return 0
-    if told.again is not None:
-        what, body = make(told.again)
+    if summary.again is not None:
+        what, body = make(summary.again)
         Path("damaged.dat").write_bytes(body)
         print(f"{what}: damaged.dat, {len(body)} bytes")
-        print(*try_one(told.again, Path("damaged.dat")), sep="\n")
+        print(*try_one(summary.again, Path("damaged.dat")), sep="\n")
         return 0
     counts: Counter[str] = Counter()
     bugs: dict[str, int] = {}
-    number, stop = told.seed * 10**6, time.monotonic() + told.seconds
+    number, stop = summary.seed * 10**6, time.monotonic() + summary.seconds
     while time.monotonic() < stop:
         left = stop - time.monotonic()
         command = [sys.executable, __file__, "--child", str(number), "--seconds", str(left)]

@@ -254,8 +254,8 @@ def tables(name: str, runs: list[dict[str, Any]]) -> list[Table]:
     for way in runs[0]["accuracy"]:
         values = [run["accuracy"][way] for run in runs]
         change = spread([one - other for one, other in zip(values, base, strict=True)])
-        told = [None, None] if way == "all items" else list(change)
-        rows.append([way, spread(values)[0], *told])
+        summary = [None, None] if way == "all items" else list(change)
+        rows.append([way, spread(values)[0], *summary])
     words = (
         f"Labels by `wds`, then ten epochs of ordinary training; {RETRAINED} networks and {N_TEST} "
         "test items a seed, none of them noise. Changes are paired by seed."
@@ -266,10 +266,10 @@ def tables(name: str, runs: list[dict[str, Any]]) -> list[Table]:
 
 def main() -> None:
     """Measure, and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--data", default="images,gaussian")
-    told.add_argument("--seeds", type=int, default=5)
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--data", default="images,gaussian")
+    summary.add_argument("--seeds", type=int, default=5)
+    given = summary.parse_args()
     import torch
 
     torch.set_num_threads(1)

@@ -115,9 +115,9 @@ def train_on_two_hosts(folder: Path) -> dict[str, Any]:
             command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
             command += ["--node-rank", str(position), "--nproc-per-node", "1"]
             command += ["--master-addr", hosts.addresses[0], "--master-port", port]
-            told = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[position]}
+            summary = {**environment, "GLOO_SOCKET_IFNAME": hosts.links[position]}
             command += [*script, "--out", str(folder / "two.json")]
-            running.append(hosts.start(position, command, env=told, stderr=subprocess.PIPE))
+            running.append(hosts.start(position, command, env=summary, stderr=subprocess.PIPE))
         left = _wait(running)
         ended = [one.communicate()[1] for one in running]
     wrong = any(one.returncode for one in running if one not in left) or len(left) == 2

@@ -66,8 +66,8 @@ def _ranked(n_classes: int, ratio: float, labels: int, seeds: int) -> list[float
         plain = spam_score(aggregate(annotations, "dawid-skene").params.confusion)
         values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement, plain)
         bad = scores.code < 3
-        told = [np.mean(scores.verdict[~good] == "spammer"), np.mean(bad[good])]
-        found.append([*(auc(value, good) for value in values), *told])
+        summary = [np.mean(scores.verdict[~good] == "spammer"), np.mean(bad[good])]
+        found.append([*(auc(value, good) for value in values), *summary])
     return np.mean(found, axis=0).tolist()
 
 
@@ -237,10 +237,10 @@ def speed(sizes: list[str]) -> Table:
 
 def main() -> None:
     """Measure and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--seeds", type=int, default=10)
-    told.add_argument("--sizes", default="SM,M")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--seeds", type=int, default=10)
+    summary.add_argument("--sizes", default="SM,M")
+    given = summary.parse_args()
     section = Section("identification", "IDENTIFICATION.md")
     section.add(spammers(given.seeds))
     section.add(students(given.seeds))

@@ -124,7 +124,7 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
     from dissensus.learning.choice import choose
     from dissensus.learning.classifier import CrowdClassifier
 
-    annotations, told = data.annotations, {}
+    annotations, summary = data.annotations, {}
     if spec == CEILING:
         annotations = Annotations.from_columns(
             annotations.items,
@@ -138,14 +138,14 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
     if spec == CHOSEN:
         specs = [f"raykar[volume={volume}]" for volume in VOLUMES]
         found = choose(specs, data.x, annotations, seed=seed, **settings)
-        told = {"volume": VOLUMES[specs.index(found.spec)], "candidates": found.candidates}
-        spec = f"raykar[folds=5,volume={told['volume']}]"
+        summary = {"volume": VOLUMES[specs.index(found.spec)], "candidates": found.candidates}
+        spec = f"raykar[folds=5,volume={summary['volume']}]"
     made = CrowdClassifier("two-stage" if spec == CEILING else spec, seed=seed, **settings)
     made.fit(data.x, annotations)
     taken = process_time() - began
-    told |= scores(data, made.predict_proba(data.x_test))
+    summary |= scores(data, made.predict_proba(data.x_test))
     best = made.history_.rows[made.history_.best - 1]
-    return {**told, "held": best.score or float("nan"), "epoch": best.epoch, "seconds": taken}
+    return {**summary, "held": best.score or float("nan"), "epoch": best.epoch, "seconds": taken}
 
 
 def scores(data: Data, posterior: Any) -> dict[str, float]:
@@ -170,17 +170,18 @@ def row_of(name: str, data: Data, spec: str, seeds: int, epochs: int | None) -> 
         )
         for seed in range(seeds)
     ]
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         key: float(np.mean([run[key] for run in runs])) for key in _KEYS if key in runs[0]
     }
     accuracy = [run["accuracy"] for run in runs]
     spread = float(np.std(accuracy, ddof=1)) if seeds > 1 else float("nan")
-    told |= {"spec": spec, "half": STUDENT.get(seeds, 2) * spread / seeds**0.5, "seeds": seeds}
-    told["volumes"] = [run["volume"] for run in runs if "volume" in run]
+    summary |= {"spec": spec, "half": STUDENT.get(seeds, 2) * spread / seeds**0.5, "seeds": seeds}
+    summary["volumes"] = [run["volume"] for run in runs if "volume" in run]
     print(
-        f"{spec:42s} {told['accuracy']:.3f} ± {told['half']:.3f}  ECE {told['ece']:.3f}", flush=True
+        f"{spec:42s} {summary['accuracy']:.3f} ± {summary['half']:.3f}  ECE {summary['ece']:.3f}",
+        flush=True,
     )
-    return told
+    return summary
 
 
 def verdicts(rows: list[dict[str, Any]]) -> str:
@@ -205,12 +206,12 @@ def verdicts(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Train, and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--data", default="labelme,music,sentiment")
-    told.add_argument("--seeds", type=int, default=5)
-    told.add_argument("--epochs", type=int, help="instead of the default")
-    told.add_argument("--methods", help="specifications, with semicolons between; default: all")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--data", default="labelme,music,sentiment")
+    summary.add_argument("--seeds", type=int, default=5)
+    summary.add_argument("--epochs", type=int, help="instead of the default")
+    summary.add_argument("--methods", help="specifications, with semicolons between; default: all")
+    given = summary.parse_args()
     specs = given.methods.split(";") if given.methods else SPECS
     import torch
 

@@ -98,8 +98,8 @@ def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
 
     torch.manual_seed(seed)
     model = of_kit(kind, **settings).build(Crowd(examples.annotations, classifier))
-    told = Training(epochs=_EPOCHS, batch=_BATCH, lr=_LR, held_out=0, seed=seed)
-    train(model, examples, told, valid=held)
+    summary = Training(epochs=_EPOCHS, batch=_BATCH, lr=_LR, held_out=0, seed=seed)
+    train(model, examples, summary, valid=held)
     with torch.no_grad():
         return model.log_truth(x_test).double().exp().numpy()
 
@@ -327,11 +327,11 @@ def step_table(rounds: int) -> Table:
 
 def main() -> None:
     """Train beside each other, and write the page."""
-    told = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    told.add_argument("--data", default="labelme,music")
-    told.add_argument("--seeds", type=int, default=5)
-    told.add_argument("--rounds", type=int, default=3)
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    summary.add_argument("--data", default="labelme,music")
+    summary.add_argument("--seeds", type=int, default=5)
+    summary.add_argument("--rounds", type=int, default=3)
+    given = summary.parse_args()
     torch.set_num_threads(1)
     section = Section("learning beside peers", "LEARNING.md")
     for name in given.data.split(","):

@@ -43,9 +43,9 @@ def main() -> None:
     from dissensus import aggregators
     from pages import Section, Table
 
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--limit", type=float, default=120, help="seconds that a fit gets")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--limit", type=float, default=120, help="seconds that a fit gets")
+    given = summary.parse_args()
     rows: list[list[Any]] = []
     for crowd in _CROWDS:
         for method in (name for name in _METHODS if name in aggregators.table):

@@ -34,8 +34,8 @@ def fresh(job: str, *, limit: float | None = None, **given: Any) -> Found:
             return json.loads(line.removeprefix(_MARK))
     if done.returncode < 0:
         return {"failed": f"ended by signal {-done.returncode}"}
-    told = [line for line in done.stderr.splitlines() if line.strip()]
-    return {"failed": told[-1][:120] if told else f"exit {done.returncode}"}
+    summary = [line for line in done.stderr.splitlines() if line.strip()]
+    return {"failed": summary[-1][:120] if summary else f"exit {done.returncode}"}
 
 
 def _spare_the_machine() -> None:

@@ -65,9 +65,9 @@ def fitted(name: str, spec: str, valid: Tasks, crowd: PseudoCrowd = CROWD) -> Ad
         state = {key: value.tolist() for key, value in adapter.state_dict().items()}
         return {"state": state, "accuracy": one.mean, "half": one.half}
 
-    told = kept(STUDY, f"fit {name} {spec} {crowd.accuracy} {crowd.flippers}", measure)
-    adapter.load_state_dict({key: torch.tensor(value) for key, value in told["state"].items()})
-    adapter.valid = told["accuracy"]  # type: ignore[assignment]
+    summary = kept(STUDY, f"fit {name} {spec} {crowd.accuracy} {crowd.flippers}", measure)
+    adapter.load_state_dict({key: torch.tensor(value) for key, value in summary["state"].items()})
+    adapter.valid = summary["accuracy"]  # type: ignore[assignment]
     return adapter.eval()
 
 
@@ -99,8 +99,8 @@ def on_grid(
 class Cells:
     """The test grid of one method: means and intervals of any part of it."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.rows = told["rows"]
+    def __init__(self, summary: dict[str, Any]) -> None:
+        self.rows = summary["rows"]
 
     def of(self, **wanted: Any) -> Any:
         """Return accuracies of the cells wanted: (cell, episode)."""
@@ -256,8 +256,8 @@ def against_clean(chosen: dict[str, str], positions: dict[str, Any]) -> Table:
             for name in [name for name in chosen if name != "clean"]:
                 one, other = (grid_of(n, spec, condition, positions) for n in (name, "clean"))
                 gaps = [one.minus(other), *(one.minus(other, ratio=ratio) for ratio in RATIOS)]
-                told = [f"{gap:+.3f} ± {half:.3f}" for gap, half in gaps]
-                rows.append([condition, spec, f"{name} − clean", *told])
+                summary = [f"{gap:+.3f} ± {half:.3f}" for gap, half in gaps]
+                rows.append([condition, spec, f"{name} − clean", *summary])
     columns = ["spammers", "adapter", "networks", "mean", *(f"ratio {ratio}" for ratio in RATIOS)]
     note = (
         "Paired differences in accuracy. The interval holds the chance of episodes, not that of "
@@ -353,9 +353,9 @@ def curves() -> None:
         condition = "independent" if count == 7 else f"{count} labels"
         for spec in specs:
             one = grid_of("clean", spec, condition, positions)
-            told = {"method": spec, "labels per item, of seven annotators": count}
+            summary = {"method": spec, "labels per item, of seven annotators": count}
             rows.append(
-                {**told, "accuracy": one.mean(annotators=7), "half": one.half(annotators=7)}
+                {**summary, "accuracy": one.mean(annotators=7), "half": one.half(annotators=7)}
             )
     panels.append(accuracy_chart(rows, "labels per item, of seven annotators", "By labels"))
     few = [[row["method"], *list(row.values())[1:]] for row in rows]
@@ -366,8 +366,8 @@ def curves() -> None:
             spec = family.format(steps)
             one = grid_of("clean", spec, "independent", positions)
             label = family.replace("steps={}", "…")
-            told = {"method": label, "M steps": steps}
-            rows.append({**told, "accuracy": one.mean(), "half": one.half()})
+            summary = {"method": label, "M steps": steps}
+            rows.append({**summary, "accuracy": one.mean(), "half": one.half()})
     panels.append(accuracy_chart(rows, "M steps", "By M steps", log=True))
     spec = {**panels[0], "width": 340}
     del spec["data"], spec["layer"], spec["height"], spec["title"], spec["width"]
@@ -402,9 +402,9 @@ def crowds() -> None:
         found = {run: measured(name, *run) for run in dict.fromkeys(runs)}
         floor = found["protonet-mv", "pseudo"]
         rows = []
-        for (spec, mode), told in found.items():
-            cells_ = [_level(told[each]) for each in shots]
-            gaps = [_paired(told[each], floor[each]) for each in shots]
+        for (spec, mode), summary in found.items():
+            cells_ = [_level(summary[each]) for each in shots]
+            gaps = [_paired(summary[each], floor[each]) for each in shots]
             star = " *" if (spec, mode) == (best, "real") else ""
             rows.append([spec + star, mode, *cells_, *gaps])
         columns = ["adapter", "fitted to", *(f"{each} per class" for each in shots)]
@@ -452,16 +452,16 @@ def transfer(targets: Sequence[str] = ()) -> None:
         for pseudo in (True, False):
             if target == "politeness" and not pseudo:
                 continue
-            told = curve(target, pseudo)
+            summary = curve(target, pseudo)
             who = "five pseudo-annotators" if pseudo else "five labels per item of its own crowd"
             note = (
                 f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing else'}. Labels: "
-                f"{who}. 100 draws. Largest class {told['share']:.3f}. Adapters chosen on the "
-                f"source: {told['chosen']}. {KEPT}"
+                f"{who}. 100 draws. Largest class {summary['share']:.3f}. Adapters chosen on the "
+                f"source: {summary['chosen']}. {KEPT}"
             )
             for what, key in (("accuracy", "found"), ("balanced accuracy", "balanced")):
                 title = f"{target}, {'pseudo' if pseudo else 'crowd'}: {what}"
-                section.add(Table(title, *_against_ours(told[key], ITEMS), note))
+                section.add(Table(title, *_against_ours(summary[key], ITEMS), note))
     section.write()
 
 
@@ -486,9 +486,9 @@ def active_part() -> None:
         shown = [*["–"] * (len(SHARES) - 1), f"{full.mean():.3f}"]
         rows.append([spammers, "em-full, all labels", *shown, "–", "–"])
         for policy in POLICIES:
-            told = np.array(active(best, adapter, test, policy, ratio)["accuracy"])
-            reach = [_reached(told, told[-1], SHARES), _reached(told, full, SHARES)]
-            rows.append([spammers, policy, *(f"{m:.3f}" for m in told.mean(axis=1)), *reach])
+            summary = np.array(active(best, adapter, test, policy, ratio)["accuracy"])
+            reach = [_reached(summary, summary[-1], SHARES), _reached(summary, full, SHARES)]
+            rows.append([spammers, policy, *(f"{m:.3f}" for m in summary.mean(axis=1)), *reach])
     columns = ["spammers of five", "policy", *(f"{share:.0%}" for share in SHARES)]
     columns += ["as with all labels at", "as em-full with all at"]
     note = (
@@ -501,9 +501,9 @@ def active_part() -> None:
     section.write()
 
 
-def _reached(told: Any, full: Any, shares: Sequence[float]) -> str:
+def _reached(summary: Any, full: Any, shares: Sequence[float]) -> str:
     """Return the least share at which accuracies are not surely below those with all labels."""
-    for share, values in zip(shares, told, strict=True):
+    for share, values in zip(shares, summary, strict=True):
         gap = values - full
         if gap.mean() + 1.96 * gap.std(ddof=1) / len(gap) ** 0.5 >= 0:
             return f"{share:.0%}"
@@ -519,8 +519,8 @@ def sources() -> None:
     rows = []
     for loss in LOSSES:
         found = [noisy_source(loss, rate) for rate in rates]
-        told = [f"{one['accuracy']:.3f} ± {one['half']:.3f}" for one in found]
-        rows.append([loss, *told, *(f"{one['clean']:.3f}" for one in found)])
+        summary = [f"{one['accuracy']:.3f} ± {one['half']:.3f}" for one in found]
+        rows.append([loss, *summary, *(f"{one['clean']:.3f}" for one in found)])
     columns = ["loss on queries", *(f"{rate:.0%} wrong" for rate in rates)]
     columns += [f"clean support, {rate:.0%}" for rate in rates]
     note = (
@@ -554,11 +554,11 @@ PARTS: dict[str, Callable[..., None]] = {
 
 def main() -> None:
     """Measure, and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--part", default=",".join(PARTS), help=f"with commas: {', '.join(PARTS)}")
-    told.add_argument("--nets", default=",".join(NETS), help="of omniglot")
-    told.add_argument("--targets", help="of transfer; all, if not told")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--part", default=",".join(PARTS), help=f"with commas: {', '.join(PARTS)}")
+    summary.add_argument("--nets", default=",".join(NETS), help="of omniglot")
+    summary.add_argument("--targets", help="of transfer; all, if not told")
+    given = summary.parse_args()
     torch.set_num_threads(1)
     some = {"omniglot": given.nets, "transfer": given.targets}
     for part in given.part.split(","):

@@ -128,9 +128,11 @@ def _undecided(found: dict[str, dict[str, Found]], names: list[str]) -> Table:
     """Return how much those decide that may leave items open, and how often they are right then."""
     rows = []
     for method, row in found.items():
-        told = [row[name] for name in names if "decided" in row[name]]
-        if told:
-            decided, right = (np.array([one[key] for one in told]) for key in ("decided", "right"))
+        summary = [row[name] for name in names if "decided" in row[name]]
+        if summary:
+            decided, right = (
+                np.array([one[key] for one in summary]) for key in ("decided", "right")
+            )
             some = decided > 0
             means = (decided.mean(), (right[some] / decided[some]).mean(), right.mean())
             rows.append([method, *(f"{100 * number:.2f}" for number in means)])

@@ -278,7 +278,7 @@ def speed_table() -> Table:
     return Table("A plan for 100 000 items and 1000 annotators, three labels each", columns, rows)
 
 
-def told(value: float) -> str:
+def summary(value: float) -> str:
     return f"{value:.2f}" if np.isfinite(value) else "never"
 
 
@@ -341,7 +341,7 @@ def main() -> None:
             ours = on_grid(some, grid)
             ends = resampled(ours, theirs, grid)
             cells = [
-                f"{told(value)} ({told(low)}–{told(high)})"
+                f"{summary(value)} ({summary(low)}–{summary(high)})"
                 for value, (low, high) in zip(shares(ours, theirs, grid), ends, strict=True)
             ]
             rows.append([name, policy, *cells])
@@ -351,7 +351,7 @@ def main() -> None:
                     for value, p in zip(shares(ours, theirs, grid), PARTS, strict=True)
                     if p in JUDGED
                 )
-                verdicts.append([name, told(worst), "yes" if worst <= BAR else "no"])
+                verdicts.append([name, summary(worst), "yes" if worst <= BAR else "no"])
         tables.append(curves_table(name, runs, n_items))
         print(f"{name}: {perf_counter() - began:.0f} s")
     heads = [f"{part:.0%} of the gain" for part in PARTS]

@@ -71,8 +71,8 @@ def cells(
     tasks: Tasks, condition: str, episodes: int, seed: int = 0, queries: int = 10
 ) -> Iterator[tuple[tuple[int, int, float], Episodes]]:
     """Yield every cell of the test grid: (shots, annotators, ratio), and its episodes."""
-    told = dict(CONDITIONS[condition])
-    half = told.pop("half", False)
+    summary = dict(CONDITIONS[condition])
+    half = summary.pop("half", False)
     number = 0
     for shots in SHOTS:
         for annotators in ANNOTATORS:
@@ -85,8 +85,8 @@ def cells(
                     pool_items=20,
                 )
                 if half:
-                    told["per_item"] = annotators / 2
-                crowd = PseudoCrowd(spammers=(ratio, ratio), **told)
+                    summary["per_item"] = annotators / 2
+                crowd = PseudoCrowd(spammers=(ratio, ratio), **summary)
                 source = EpisodeSource(tasks, sizes, crowd, episodes)
                 rng = np.random.default_rng([seed, number])
                 yield (shots, annotators, ratio), source.draw(rng, episodes)

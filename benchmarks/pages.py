@@ -114,7 +114,7 @@ def _made() -> dict[str, Any]:
 
 
 def _told(made: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {told}" for name, told in made["versions"].items())
+    versions = ", ".join(f"{name} {summary}" for name, summary in made["versions"].items())
     changed = "\n**The source changed while this was measured.**" if made["changed"] else ""
     return (
         f"Made by `{made['command']}` on {made['date']}, {made['cores']} cores "
@@ -146,10 +146,10 @@ def _versions() -> dict[str, str]:
 
 def _processor() -> str:
     try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        summary = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    name = re.search(r"model name\s*:\s*(.+)", told)
+    name = re.search(r"model name\s*:\s*(.+)", summary)
     return name[1].strip() if name else platform.machine()
 
 

@@ -141,8 +141,10 @@ def _peerannot(entry: Entry, annotations: Annotations) -> Prepared:
         return model.get_probas()
 
     def read(found: Any) -> Answer:
-        told = np.asarray(found)
-        return Answer(told, None) if told.ndim == 1 else Answer(told.argmax(axis=1), told)
+        summary = np.asarray(found)
+        return (
+            Answer(summary, None) if summary.ndim == 1 else Answer(summary.argmax(axis=1), summary)
+        )
 
     return Prepared(fit, read)
 

@@ -129,9 +129,9 @@ def commands(repeats: int) -> list[list[Any]]:
         ["aggregate", _stored(10_000), "-s", "majority", "-o", labels],
     ):
         run(arguments)
-        told = " ".join(Path(word).name if word.startswith("/") else word for word in arguments)
+        summary = " ".join(Path(word).name if word.startswith("/") else word for word in arguments)
         times = [run(arguments)["seconds"] for _ in range(repeats)]
-        rows.append([f"dissensus {told}", median(times), min(times)])
+        rows.append([f"dissensus {summary}", median(times), min(times)])
     return rows
 
 
@@ -139,11 +139,11 @@ def main() -> None:
     """Measure and write the section."""
     from pages import Section, Table
 
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--rows", type=int, default=10_000_000)
-    told.add_argument("--repeats", type=int, default=3)
-    told.add_argument("--simulate", default="M", help="sizes to draw: S, SM, M, L, XL (1e8)")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--rows", type=int, default=10_000_000)
+    summary.add_argument("--repeats", type=int, default=3)
+    summary.add_argument("--simulate", default="M", help="sizes to draw: S, SM, M, L, XL (1e8)")
+    given = summary.parse_args()
     section = Section("reading", "PERFORMANCE.md")
     section.add(
         Table(

@@ -51,17 +51,17 @@ def sets(splits: int) -> None:
             seconds = []
             for split in range(splits):
                 found = measured(name, split, spec)
-                told = soft_scores(found[what], votes_of(name, split))
-                scores.setdefault(shown, {})[name, split] = told
+                summary = soft_scores(found[what], votes_of(name, split))
+                scores.setdefault(shown, {})[name, split] = summary
                 seconds.append(float(found["seconds"]))
             mine = [scores[shown][name, split] for split in range(splits)]
             cells = [interval([one[key] for one in mine]) for key in (*SHOWN, *HARD)]
             rows.append([shown, *cells, float(np.mean(seconds))])
         again = []
         for split in range(splits):
-            told = people_again(votes_of(name, split), random=np.random.default_rng(split))
-            scores.setdefault(PEOPLE, {})[name, split] = told
-            again.append(told)
+            summary = people_again(votes_of(name, split), random=np.random.default_rng(split))
+            scores.setdefault(PEOPLE, {})[name, split] = summary
+            again.append(summary)
         cells = [interval([one[key] for one in again]) for key in (*SHOWN, *HARD)]
         rows.append([PEOPLE, *cells, None])
         note = (
@@ -159,11 +159,11 @@ def bars_table(scores: dict[str, Any]) -> Table:
 
 def main() -> None:
     """Measure, and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--parts", default="sets," + ",".join(PARTS))
-    told.add_argument("--splits", type=int, default=SPLITS)
-    told.add_argument("--only", help="measure these sets, the main methods first; write no page")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--parts", default="sets," + ",".join(PARTS))
+    summary.add_argument("--splits", type=int, default=SPLITS)
+    summary.add_argument("--only", help="measure these sets, the main methods first; write no page")
+    given = summary.parse_args()
     import torch
 
     torch.set_num_threads(1)

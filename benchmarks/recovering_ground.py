@@ -104,8 +104,8 @@ def fitted(
     p = found.proba(there)
     slope = vote_slope(annotations.labels_per_item[train])
     plain = flattened(p, 1 / slope**method.flatten)  # as if the vote count were not known
-    told = {"proba": p, "votes": found.votes(there), "plain": plain, "seconds": seconds}
-    return told | {"half": flattened(plain, slope**0.5), "chosen": found.chosen(there)}
+    summary = {"proba": p, "votes": found.votes(there), "plain": plain, "seconds": seconds}
+    return summary | {"half": flattened(plain, slope**0.5), "chosen": found.chosen(there)}
 
 
 def measured(name: str, split: int, spec: str) -> dict[str, Any]:

@@ -61,8 +61,8 @@ def tuning() -> None:
         rows = []
         for shown, spec, what in [*few, *TUNED]:
             every = [measured(name, split, spec) for split in range(splits)]
-            told = [soft_scores(one[what], votes_of(name, k)) for k, one in enumerate(every)]
-            cells = [float(np.mean([one[key] for one in told])) for key in (*SHOWN, *HARD)]
+            summary = [soft_scores(one[what], votes_of(name, k)) for k, one in enumerate(every)]
+            cells = [float(np.mean([one[key] for one in summary])) for key in (*SHOWN, *HARD)]
             seconds = float(np.mean([float(one["seconds"]) for one in every]))
             rows.append([shown, *(f"{cell:.3f}" for cell in cells), seconds])
         note = (
@@ -178,8 +178,8 @@ def shaken(name: str, split: int, copies: int = 8) -> dict[str, Any]:
     kernel = np.exp(2 * (x @ x.T - 1)) + 4 * np.eye(len(x))
     torn = measures.entropy(measures.shares_of(data.annotations.votes()[train]))
     wanted = np.stack([surprise - surprise.mean(), torn - torn.mean()], axis=1)
-    told = np.exp(2 * (new @ x.T - 1)) @ np.linalg.solve(kernel, wanted)
-    return {"proba": p, "apart": apart, "surprise": told[:, 0], "oracle": told[:, 1]}
+    summary = np.exp(2 * (new @ x.T - 1)) @ np.linalg.solve(kernel, wanted)
+    return {"proba": p, "apart": apart, "surprise": summary[:, 0], "oracle": summary[:, 1]}
 
 
 def _shake(text: str, random: np.random.Generator) -> str:
@@ -228,15 +228,15 @@ def protocol() -> None:
                         here, annotations, label, t, s, spec, r
                     ),
                 )
-                told = soft_scores(
+                summary = soft_scores(
                     np.eye(annotations.n_classes)[found["chosen"]],
                     np.eye(annotations.n_classes)[label[test]],
                 )
                 shares = soft_scores(
                     found["votes" if "seedbert[n=3" in spec else "proba"], votes[test]
                 )
-                right.append(told["accuracy"])
-                f1.append(told["macro_f1"])
+                right.append(summary["accuracy"])
+                f1.append(summary["macro_f1"])
                 md.append(shares["manhattan"])
                 usq.append(shares["unbiased_squared"])
         print(shown, np.mean(right), np.mean(f1), flush=True)
@@ -279,7 +279,7 @@ def cost() -> None:
         items = np.random.default_rng(0).permutation(len(data.texts))
         train, test = items[:500], items[500:]
         texts = [data.texts[item] for item in train]
-        inputs, told = as_inputs(texts), {}
+        inputs, summary = as_inputs(texts), {}
         others = as_inputs([data.texts[item] for item in test])
         encoder = encoder_for("minilm[length=128]", inputs)
         for name, spec in _COST:
@@ -289,13 +289,13 @@ def cost() -> None:
             del x
             views = _fresh(encoder, inputs, method.needs)
             found = method.fit(views, data.label[train], n_classes=2, seed=0)
-            told[f"{name}|s"] = process_time() - began
+            summary[f"{name}|s"] = process_time() - began
             there = views_of(encoder, others, method.needs)
             for what in ("proba", "votes"):
                 p = getattr(found, what)(there)
                 scores = soft_scores(p, data.annotations.votes()[test])
-                told[f"{name}|{what}"] = [scores[key] for key in (*SHOWN, "accuracy")]
-        return told
+                summary[f"{name}|{what}"] = [scores[key] for key in (*SHOWN, "accuracy")]
+        return summary
 
     found = stored("cost", work)
     base = float(found["seedbert|s"])
@@ -304,8 +304,8 @@ def cost() -> None:
         for what in ("proba", "votes"):
             cells = [f"{value:.3f}" for value in found[f"{name}|{what}"].tolist()]
             seconds = float(found[f"{name}|s"])
-            told = "mean" if what == "proba" else "votes"
-            rows.append([f"{spec}, {told}", seconds, f"{base / seconds:.0f} ×", *cells])
+            summary = "mean" if what == "proba" else "votes"
+            rows.append([f"{spec}, {summary}", seconds, f"{base / seconds:.0f} ×", *cells])
     note = (
         "500 texts of hs_brexit (length at most 128), ten members, one thread; the other 620 texts "
         "test. Seconds hold encoding and training, nothing from a cache. `heads` is SeedBERT's "
@@ -373,12 +373,12 @@ def spans() -> None:
             lambda spec=spec: fitted(views(), annotations, label, train, test, spec, 0),
         )
         p = found[what]
-        told = soft_scores(p, table[test])
+        summary = soft_scores(p, table[test])
         rank = _spearman(p[:, 1], share[test])
         doubt = _spearman(1 - np.abs(2 * p[:, 1] - 1), torn)
         off = float(np.abs(p[:, 1] - share[test]).mean())
         rows.append([shown, f"{rank:.3f}", f"{doubt:.3f}", f"{off:.3f}",
-                     f"{told['unbiased_squared']:.3f}", f"{told['accuracy']:.3f}"])  # fmt: skip
+                     f"{summary['unbiased_squared']:.3f}", f"{summary['accuracy']:.3f}"])  # fmt: skip
     note = (
         "1000 made-up texts, each with praise and blame of some strength; a person reads one of "
         "the two, praise with a probability that grows with the difference of strengths; five "
@@ -480,7 +480,7 @@ def by_party(split: int) -> dict[str, Any]:
     p = measured("gwsd", split, "auto")["proba"]
     tilted = p[None] * (marginal / common)[:, None]
     tilted /= tilted.sum(axis=2, keepdims=True)
-    told = {
+    summary = {
         "one distribution for all (marginal of labels)": loss(
             np.broadcast_to(common, (4, *p.shape))
         ),
@@ -496,8 +496,8 @@ def by_party(split: int) -> dict[str, Any]:
         made = method.fit(
             views.take(train), data.label[train], n_classes=3, people=given, seed=split
         )
-        told[name] = loss(made.members(now))
-    return told
+        summary[name] = loss(made.members(now))
+    return summary
 
 
 def looking() -> None:

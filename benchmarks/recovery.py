@@ -129,8 +129,10 @@ def ceiling(drawn: Simulation) -> float:
         )
         joint = special.logsumexp(cases, axis=0, b=shares[:, None, None])
     posterior = special.softmax(joint, axis=1)
-    told = Predictions(annotations.items, annotations.classes, posterior.argmax(axis=1), posterior)
-    return evaluate(told, drawn.truths, resamples=0).scores["accuracy"].value
+    summary = Predictions(
+        annotations.items, annotations.classes, posterior.argmax(axis=1), posterior
+    )
+    return evaluate(summary, drawn.truths, resamples=0).scores["accuracy"].value
 
 
 def over_seeds(table: str, seeds: int) -> Iterator[list[Any]]:
@@ -157,8 +159,8 @@ def against_print() -> Iterator[list[Any]]:
         for method, value in printed.items():
             score = "accuracy" if method == "MV" else "accuracy_as_labelled"
             found = accuracy(drawn, method, score)
-            told = "not here" if found is None else f"{found:.4f}"
-            yield [table, method, f"{value:.3f}", told]
+            summary = "not here" if found is None else f"{found:.4f}"
+            yield [table, method, f"{value:.3f}", summary]
 
 
 def gold_rows(resamples: int) -> Iterator[list[Any]]:
@@ -201,10 +203,10 @@ def _gold_row(
 
 def main() -> None:
     """Measure and write the section."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--seeds", type=int, default=50)
-    told.add_argument("--resamples", type=int, default=1000)
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--seeds", type=int, default=50)
+    summary.add_argument("--resamples", type=int, default=1000)
+    given = summary.parse_args()
     section = Section("recovery", "RECOVERY.md")
     for table in PUBLISHED:
         section.add(

@@ -337,8 +337,8 @@ def _foreseen(
 ) -> tuple[float, float]:
     workers = machines * cores
     parts = max(workers, 10**10 // 8_000_000)
-    told = {"annotators": annotators, "answers": 1e10, "parts": parts}
-    terms = np.array(_terms("dask", workers, np.inf, told))
+    summary = {"annotators": annotators, "answers": 1e10, "parts": parts}
+    terms = np.array(_terms("dask", workers, np.inf, summary))
     size = annotators * _CLASSES**2 * 8.0
     hops = np.ceil(np.log2(machines)) if machines > 1 else 0.0
     network = fitted[6] * 2 * hops * 8 * size / rate
@@ -390,15 +390,15 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, default=Path(os.environ.get("TMPDIR", "/tmp")) / "scale"
     )
-    told = parser.parse_args()
-    told.work.mkdir(parents=True, exist_ok=True)
-    for part in told.parts:
+    summary = parser.parse_args()
+    summary.work.mkdir(parents=True, exist_ok=True)
+    for part in summary.parts:
         if part == "memory":
-            memory(told.work, int(told.answers))
+            memory(summary.work, int(summary.answers))
         elif part == "stream":
-            stream(told.seeds)
+            stream(summary.seeds)
         else:
-            {"dask": dask, "model": model, "hosts": hosts}[part](told.work)
+            {"dask": dask, "model": model, "hosts": hosts}[part](summary.work)
 
 
 if __name__ == "__main__":

@@ -171,13 +171,13 @@ def main() -> None:
     from dissensus import aggregators
     from pages import Section, Table
 
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--sizes", default="S,M", help=f"of {', '.join(list(SIZES)[:5])}")
-    told.add_argument("--methods", help="names, with commas; all if not given")
-    told.add_argument("--libraries", default=",".join(LIBRARIES), help="peers to run")
-    told.add_argument("--repeats", type=int, default=3)
-    told.add_argument("--limit", type=float, default=120, help="seconds that a peer gets")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--sizes", default="S,M", help=f"of {', '.join(list(SIZES)[:5])}")
+    summary.add_argument("--methods", help="names, with commas; all if not given")
+    summary.add_argument("--libraries", default=",".join(LIBRARIES), help="peers to run")
+    summary.add_argument("--repeats", type=int, default=3)
+    summary.add_argument("--limit", type=float, default=120, help="seconds that a peer gets")
+    given = summary.parse_args()
     section = Section("speed", "PERFORMANCE.md")
     tired: set[str] = set()
     names = given.methods.split(",") if given.methods else list(aggregators)

@@ -231,7 +231,7 @@ def main_table(name: str) -> tuple[Table, list[Any]]:
         for member, weight in run["members"].items():
             members[member].append(weight)
     n = len(rows["auto"])
-    told = ", ".join(f"{m} {sum(w) / n:.2f}" for m, w in members.items())
+    summary = ", ".join(f"{m} {sum(w) / n:.2f}" for m, w in members.items())
     dic = {
         label: float(np.mean([run["dic_rms"] for run in rows[label].values()]))
         for label in ("auto", "consensus")
@@ -245,7 +245,7 @@ def main_table(name: str) -> tuple[Table, list[Any]]:
     note = (
         f"{SETS[name]}; {n} splits; {first['n_annotators']:.0f} annotators have ten test labels "
         f"and {first['n_pairs_used']:.0f} pairs ten common test items on the first split. {noise} "
-        f"`auto` is made of: {told}. Surely better than auto in log loss: "
+        f"`auto` is made of: {summary}. Surely better than auto in log loss: "
         f"{', '.join(low) or 'none'}; in accuracy: {', '.join(poor) or 'none'}."
     )
     verdict = [
@@ -339,13 +339,13 @@ def write_tables() -> None:
 
 def main() -> None:
     """Measure, and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--data", default=",".join(SETS))
-    told.add_argument("--methods", help="with semicolons between")
-    told.add_argument("--seeds", default="0,1,2,3,4")
-    told.add_argument("--deleted", action="store_true", help="also with labels deleted")
-    told.add_argument("--tables", action="store_true", help="only write the page")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--data", default=",".join(SETS))
+    summary.add_argument("--methods", help="with semicolons between")
+    summary.add_argument("--seeds", default="0,1,2,3,4")
+    summary.add_argument("--deleted", action="store_true", help="also with labels deleted")
+    summary.add_argument("--tables", action="store_true", help="only write the page")
+    given = summary.parse_args()
     if not given.tables:
         import torch
 

@@ -188,13 +188,15 @@ class Runs:
                 self._keep(key, work(seed))
                 print(key, {k: round(v, 3) for k, v in self.kept[key].items()}, flush=True)
             runs.append(self.kept[key])
-        told: dict[str, Any] = {}
+        summary: dict[str, Any] = {}
         for column in runs[0]:
             values = [run[column] for run in runs]
             spread = np.std(values, ddof=1) if len(values) > 1 else float("nan")
-            told[column] = float(np.mean(values))
-            told[f"± {column}"] = float(_STUDENT.get(len(values), 2) * spread / len(values) ** 0.5)
-        return told
+            summary[column] = float(np.mean(values))
+            summary[f"± {column}"] = float(
+                _STUDENT.get(len(values), 2) * spread / len(values) ** 0.5
+            )
+        return summary
 
 
 def with_interval(row: dict[str, Any], column: str) -> str:
@@ -449,11 +451,11 @@ def efficiency() -> Table:
 
 def main() -> None:
     """Run what is not kept, and write the page."""
-    told = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    told.add_argument("--seeds", type=int, default=3)
-    told.add_argument("--only", help="parts, with commas between; default: all")
-    told.add_argument("--again", action="store_true", help="forget runs that are kept")
-    given = told.parse_args()
+    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    summary.add_argument("--seeds", type=int, default=3)
+    summary.add_argument("--only", help="parts, with commas between; default: all")
+    summary.add_argument("--again", action="store_true", help="forget runs that are kept")
+    given = summary.parse_args()
     import torch
 
     torch.set_num_threads(1)

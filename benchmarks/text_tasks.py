@@ -124,5 +124,5 @@ if __name__ == "__main__":
         task = texts_of(name)
         x = features_of(task.text)
         classes, counts = np.unique(task.label, return_counts=True)
-        told = dict(zip(classes.tolist(), counts.tolist(), strict=True))
-        print(name, tuple(x.shape), told, flush=True)
+        summary = dict(zip(classes.tolist(), counts.tolist(), strict=True))
+        print(name, tuple(x.shape), summary, flush=True)

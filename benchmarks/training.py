@@ -202,11 +202,11 @@ def kill_table() -> Page:
         ]
         for number, (words, processes, kill) in enumerate(ways):
             folder, out = here / f"run{number}", here / f"run{number}.json"
-            told = kill(folder)
+            summary = kill(folder)
             run(crowd_net(folder, "--out", str(out), processes=processes))
-            told += f"; {len(list(workers(folder)))} workers at its end" if processes > 1 else ""
+            summary += f"; {len(list(workers(folder)))} workers at its end" if processes > 1 else ""
             same = ended(out)["weights"] == ended(here / f"w{processes}.json")["weights"]
-            rows.append((words, processes, told, "equal" if same else "DIFFERENT"))
+            rows.append((words, processes, summary, "equal" if same else "DIFFERENT"))
             print(f"kills: {number + 1} of {len(ways)}", file=sys.stderr)
     return Page(
         "Killed with -9 and taken up again",
@@ -242,18 +242,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=("steps", "kills", "processes"))
-    told = parser.parse_args()
+    summary = parser.parse_args()
     torch.set_num_threads(1)
     made = {
-        "steps": lambda: step_table(told.rounds),
+        "steps": lambda: step_table(summary.rounds),
         "kills": kill_table,
         "processes": processes_table,
     }
     section = Section("training", "TRAINING.md")
     for name, make in made.items():
-        if told.only in (None, name):
+        if summary.only in (None, name):
             section.add(make())
-    if told.only is None:
+    if summary.only is None:
         section.write()
 
 

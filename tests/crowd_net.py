@@ -125,10 +125,10 @@ def together(out):
     for rank in range(2):
         children.append(os.fork())
         if not children[-1]:
-            told = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": 2}
-            told |= {"LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            told |= {"TORCHELASTIC_RUN_ID": "test"}
-            os.environ.update({name: str(value) for name, value in told.items()})
+            summary = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": 2}
+            summary |= {"LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            summary |= {"TORCHELASTIC_RUN_ID": "test"}
+            os.environ.update({name: str(value) for name, value in summary.items()})
             run(f"{out}.folder", out=out, dropout=0.0)
             os._exit(0)
     for child in children:
@@ -143,16 +143,16 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--wait", type=float, default=0)
     parser.add_argument("--dropout", type=float, default=0.3)
-    told = parser.parse_args()
+    summary = parser.parse_args()
     torch.set_num_threads(1)
-    if not told.kill and not told.two:
-        run(told.folder, out=told.out, wait=told.wait, dropout=told.dropout)
-    if told.two:
-        together(told.two)
-    for kill in told.kill or []:  # each in a child, which saves it the imports
+    if not summary.kill and not summary.two:
+        run(summary.folder, out=summary.out, wait=summary.wait, dropout=summary.dropout)
+    if summary.two:
+        together(summary.two)
+    for kill in summary.kill or []:  # each in a child, which saves it the imports
         child = os.fork()
         if not child:
-            run(told.folder, kill=kill)
+            run(summary.folder, kill=kill)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # noqa: T201
 
 

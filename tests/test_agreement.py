@@ -492,12 +492,12 @@ def test_agreement_with_others_counts_every_pair_with_somebody_else(rows):
     found = {
         one.name: one.with_others for one in agree(annotations, by="annotator", resamples=0).parts
     }
-    told = rows_of(annotations)
+    summary = rows_of(annotations)
     for who in annotations.annotators.tolist():
         same = [
             label == other
-            for item, name, label in told
-            for where, whose, other in told
+            for item, name, label in summary
+            for where, whose, other in summary
             if name == who and whose != who and where == item
         ]
         assert found[who] == pytest.approx(np.mean(same) if same else math.nan, nan_ok=True)
@@ -607,8 +607,8 @@ def test_a_matrix_of_weights_or_differences_does_what_its_name_does():
         (np.zeros((5, 5)), "the diagonal says otherwise"),
     ],
 )
-def test_weights_that_cannot_be_are_told(table, told):
-    with pytest.raises(OptionError, match=told):
+def test_weights_that_cannot_be_are_told(table, summary):
+    with pytest.raises(OptionError, match=summary):
         fleiss_kappa(textbook(), weights=table)
 
 
@@ -762,8 +762,8 @@ def test_every_measure_has_its_words_and_no_two_share_a_name():
         ({"by": "item", "multiple": True}, "leave out `by`"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(wish, told):
-    with pytest.raises(OptionError, match=told):
+def test_what_cannot_be_is_told_in_a_line(wish, summary):
+    with pytest.raises(OptionError, match=summary):
         agree(textbook(), **wish)
 
 
@@ -774,9 +774,9 @@ def test_without_labels_there_is_nothing_to_agree_on():
 
 def test_a_result_is_plain_for_json_with_none_for_nan():
     found = agree(relation([[1, 1], [1, 1]]), by="item", resamples=10)
-    told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert told["estimates"][1]["measure"] == "alpha"
-    assert told["estimates"][1]["value"] is None
+    summary = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert summary["estimates"][1]["measure"] == "alpha"
+    assert summary["estimates"][1]["value"] is None
     assert found["krippendorff"].measure == "alpha"
     with pytest.raises(KeyError):
         found["cohen"]
@@ -800,12 +800,12 @@ def answers(tmp_path):
 def test_the_command_says_what_the_library_says(answers):
     done = run("agree", "answers.csv", "--json", "--by", "annotator", "-m", "kappa", "-m", "alpha",
                "--level", "ordinal", "--resamples", 50, "--seed", 2, cwd=answers)  # fmt: skip
-    told = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     annotations = Annotations.from_matrix(crowd(0, n_items=60))
     found = agree(
         annotations, ["cohen", "alpha"], level="ordinal", by="annotator", resamples=50, seed=2
     )
-    assert told == json.loads(json.dumps(found.as_dict()))
+    assert summary == json.loads(json.dumps(found.as_dict()))
 
 
 @pytest.mark.parametrize("more", [[], ["--by", "item"], ["--by", "class"], ["--pairs"]])
@@ -824,9 +824,9 @@ def test_tables_are_written_whole(answers, more):
 def test_the_command_takes_several_options(tmp_path):
     (tmp_path / "a.csv").write_text("item,annotator,label\n1,x,a|b\n1,y,b\n2,x,a\n2,y,a\n")
     done = run("agree", "a.csv", "--multiple", "--json", cwd=tmp_path)
-    told = json.loads(done.stdout)
-    assert [part["name"] for part in told["parts"]] == ["a", "b"]
-    assert told["by"] == "option"
+    summary = json.loads(done.stdout)
+    assert [part["name"] for part in summary["parts"]] == ["a", "b"]
+    assert summary["by"] == "option"
 
 
 @pytest.mark.parametrize(
@@ -875,10 +875,10 @@ def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
         (["--confidence", "2"], "confidence = 2.0"),
     ],
 )
-def test_the_command_ends_in_one_line(answers, arguments, told):
+def test_the_command_ends_in_one_line(answers, arguments, summary):
     done = run("agree", "answers.csv", *arguments, cwd=answers)
     assert done.returncode == 2
-    assert told in done.stderr.decode()
+    assert summary in done.stderr.decode()
     assert len(done.stderr.decode().splitlines()) == 1
     assert sorted(path.name for path in answers.iterdir()) == ["answers.csv"]
 

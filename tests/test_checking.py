@@ -18,9 +18,9 @@ from tests.support import SHARED, annotation_rows, relation, rows_of, run, share
 
 def found(what, code, **options):
     """Return the finding of that name, or nothing."""
-    told = check(what, **options)
-    assert all(one.code in CODES for one in told.findings)
-    return next((one for one in told.findings if one.code == code), None)
+    summary = check(what, **options)
+    assert all(one.code in CODES for one in summary.findings)
+    return next((one for one in summary.findings if one.code == code), None)
 
 
 def crowd(n_items=60, n_annotators=6, n_classes=3, seed=0, accuracy=0.8):
@@ -37,12 +37,12 @@ def crowd(n_items=60, n_annotators=6, n_classes=3, seed=0, accuracy=0.8):
 
 def test_a_good_crowd_has_nothing_against_it():
     annotations, truth = crowd(300, 8)
-    told = check(Annotations.from_matrix(annotations), gold=dict(enumerate(truth.tolist())))
-    assert told.findings == ()
-    assert told.n_labels == 2400
-    assert told.labels_per_item == (8, 8.0, 8.0, 8)
-    assert told.labels_per_annotator == (300, 300.0, 300.0, 300)
-    assert sum(told.classes.values()) == 2400
+    summary = check(Annotations.from_matrix(annotations), gold=dict(enumerate(truth.tolist())))
+    assert summary.findings == ()
+    assert summary.n_labels == 2400
+    assert summary.labels_per_item == (8, 8.0, 8.0, 8)
+    assert summary.labels_per_annotator == (300, 300.0, 300.0, 300)
+    assert sum(summary.classes.values()) == 2400
 
 
 @settings(max_examples=60)
@@ -126,9 +126,9 @@ def test_free_text_is_told_and_stops_what_makes_no_sense_then():
 def test_classes_unused_rare_and_alone_are_told():
     annotations, _ = crowd(100, 4)
     annotations[0, 0] = 4
-    told = Annotations.from_matrix(annotations, classes=[0, 1, 2, 3, 4])
-    assert found(told, "unused-classes").examples == ("3",)
-    assert found(told, "rare-classes").examples == ("4 (1)",)
+    summary = Annotations.from_matrix(annotations, classes=[0, 1, 2, 3, 4])
+    assert found(summary, "unused-classes").examples == ("3",)
+    assert found(summary, "rare-classes").examples == ("4 (1)",)
     assert found(relation([("a", "x", "0"), ("b", "y", "0")]), "one-class").severity == "serious"
 
 
@@ -257,17 +257,17 @@ def test_times_are_seconds_whatever_counts_them():
 
 def test_gold_is_looked_at():
     annotations, truth = crowd(100, 5)
-    told = Annotations.from_matrix(annotations)
+    summary = Annotations.from_matrix(annotations)
     gold = {str(item): str(label) for item, label in enumerate(truth.tolist())}
-    assert check(told, gold=gold).findings == ()
-    assert found(told, "gold-elsewhere", gold={"x": "0"}).severity == "serious"
-    assert found(told, "gold-elsewhere", gold={**gold, "x": "0"}).examples == ("x",)
-    assert found(told, "gold-classes", gold={"0": "cat"}).examples == ("cat",)
+    assert check(summary, gold=gold).findings == ()
+    assert found(summary, "gold-elsewhere", gold={"x": "0"}).severity == "serious"
+    assert found(summary, "gold-elsewhere", gold={**gold, "x": "0"}).examples == ("x",)
+    assert found(summary, "gold-classes", gold={"0": "cat"}).examples == ("cat",)
     moved = {item: str((int(label) + 1) % 3) for item, label in gold.items()}
-    assert found(told, "gold-moved", gold=moved).severity == "serious"
+    assert found(summary, "gold-moved", gold=moved).severity == "serious"
     agreed = next(i for i in range(100) if len(set(annotations[i])) == 1)
     wrong = {**gold, str(agreed): str((annotations[agreed, 0] + 1) % 3)}
-    finding = found(told, "gold-alone", gold=wrong)
+    finding = found(summary, "gold-alone", gold=wrong)
     assert finding.count == 1
     assert "5 of 5 say" in finding.examples[0]
 
@@ -309,11 +309,11 @@ def test_counts_of_votes_are_said_to_have_nobody_behind_them():
 @settings(max_examples=40)
 @given(rows=annotation_rows(most=25))
 def test_any_relation_can_be_checked_and_told_as_json(rows):
-    told = check(relation(rows, classes="0123"), gold={"a": "1", "q": "9"})
-    assert isinstance(told, Check)
-    again = json.loads(json.dumps(told.as_dict(), allow_nan=False))
+    summary = check(relation(rows, classes="0123"), gold={"a": "1", "q": "9"})
+    assert isinstance(summary, Check)
+    again = json.loads(json.dumps(summary.as_dict(), allow_nan=False))
     assert again["n_labels"] == len(rows)
-    for one in told.findings:
+    for one in summary.findings:
         assert one.count > 0
         assert one.severity in ("serious", "worth knowing")
         assert one.sentence.endswith(".")
@@ -338,9 +338,9 @@ def test_the_order_of_rows_and_the_names_do_not_matter():
 def test_every_shared_set_is_checked_without_surprise(name):
     annotations = shared(name)
     gold = shared_truth(name) if (SHARED / name / "truth.csv.gz").exists() else None
-    told = check(annotations, gold=gold)
-    codes = {one.code for one in told.findings}
-    serious = {one.code for one in told.serious}
+    summary = check(annotations, gold=gold)
+    codes = {one.code for one in summary.findings}
+    serious = {one.code for one in summary.serious}
     assert not serious & {"one-class", "no-overlap", "few-annotators", "gold-moved", "gold-alone"}
     # Free texts are free texts; several labels at once are where the README says so.
     assert ("free-text" in codes) == (name in ("crowdwsa", "vldb2021_speech"))
@@ -352,12 +352,12 @@ def test_the_command_tells_what_it_found(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *rows, "0,x,dog\n"]))
     (tmp_path / "gold.csv").write_text("item,label\n0,cat\n9,dog\n")
     done = run("check", "a.csv", "--gold", "gold.csv", cwd=tmp_path)
-    told = done.stdout.decode()
+    summary = done.stdout.decode()
     assert done.returncode == 0
-    assert "10 labels by 3 annotators on 3 items, gold for 2." in " ".join(told.split())
+    assert "10 labels by 3 annotators on 3 items, gold for 2." in " ".join(summary.split())
     for word in ("spellings", "serious", "contradictions", "gold-elsewhere", "→ write them alike"):
-        assert word in told
-    assert max(map(len, told.splitlines())) <= 80
+        assert word in summary
+    assert max(map(len, summary.splitlines())) <= 80
     assert run("check", "a.csv", "--strict", cwd=tmp_path).returncode == 1
     machine = json.loads(run("check", "a.csv", "--json", cwd=tmp_path).stdout)
     assert machine["format"] == "csv"
@@ -376,5 +376,5 @@ def test_the_page_lists_every_finding():
     from tests.test_docs import ROOT
 
     page = (ROOT / "docs" / "commands" / "check.md").read_text("utf-8")
-    for code, told in CODES.items():
-        assert re.search(rf"^\| `{code}` \| {re.escape(told)} \|", page, re.MULTILINE), code
+    for code, summary in CODES.items():
+        assert re.search(rf"^\| `{code}` \| {re.escape(summary)} \|", page, re.MULTILINE), code

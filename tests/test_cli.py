@@ -42,17 +42,17 @@ def test_it_runs_as_a_module():
 
 def test_version_and_help():
     assert out(run("--version")) == f"dissensus, version {__version__}\n"
-    told = out(run("--help"))
-    assert out(run()) == told
+    summary = out(run("--help"))
+    assert out(run()) == summary
     for verb, (_, words) in VERBS.items():
-        assert verb in OTHER_NAMES or (verb in told and words.split()[0] in told)
+        assert verb in OTHER_NAMES or (verb in summary and words.split()[0] in summary)
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself_with_an_example(verb):
-    told = out(run(verb, "--help"))
-    assert "Usage: dissensus " + verb in told
-    example = re.search(rf"Examples?:\n    dissensus {verb}", told)
+    summary = out(run(verb, "--help"))
+    assert "Usage: dissensus " + verb in summary
+    example = re.search(rf"Examples?:\n    dissensus {verb}", summary)
     assert verb in OTHER_NAMES or example
     command = cli.get_command(click.Context(cli), verb)
     for name in command.commands if isinstance(command, click.Group) else [""]:
@@ -91,11 +91,11 @@ def test_aggregate_writes_a_table(answers):
 
 
 def test_aggregate_says_what_it_found_as_json(answers):
-    told = json.loads(
+    summary = json.loads(
         out(run("aggregate", "answers.csv", "--json", "-o", "labels.csv", cwd=answers))
     )
-    assert (told["n_items"], told["n_annotators"], told["n_labels"]) == (6, 4, 19)
-    assert told["method"] == "auto"
+    assert (summary["n_items"], summary["n_annotators"], summary["n_labels"]) == (6, 4, 19)
+    assert summary["method"] == "auto"
     assert (answers / "labels.csv").exists()
 
 
@@ -124,8 +124,8 @@ def test_numbers_are_recognised_and_said_to_be(tmp_path):
     assert out(done).splitlines()[1].startswith("a,2.0,")
     classes = run("aggregate", "n.csv", "--labels", "nominal", "-s", "majority", cwd=tmp_path)
     assert out(classes).startswith("item,label,confidence,p:1.5,p:2.5,p:3")
-    told = json.loads(out(run("aggregate", "n.csv", "-s", "median", "--json", cwd=tmp_path)))
-    assert told["method"] == "median"
+    summary = json.loads(out(run("aggregate", "n.csv", "-s", "median", "--json", cwd=tmp_path)))
+    assert summary["method"] == "median"
     done = run(
         "aggregate",
         "n.csv",
@@ -149,8 +149,10 @@ def test_numbers_are_recognised_and_said_to_be(tmp_path):
 def test_classes_in_order_have_a_method_of_their_own(tmp_path):
     rows = "".join(f"{i},{w},{(i + (w == 'z')) % 5}\n" for i in range(20) for w in "xyz")
     (tmp_path / "o.csv").write_text("task,worker,label\n" + rows)
-    told = json.loads(out(run("aggregate", "o.csv", "--labels", "ordinal", "--json", cwd=tmp_path)))
-    assert told["method"] == "ordinal-distance"
+    summary = json.loads(
+        out(run("aggregate", "o.csv", "--labels", "ordinal", "--json", cwd=tmp_path))
+    )
+    assert summary["method"] == "ordinal-distance"
 
 
 def test_not_converging_is_a_note_not_an_error(answers):
@@ -190,10 +192,10 @@ def test_the_four_published_commands(tmp_path):
         for strategy, accuracy in zip(("NaiveSoft", "DS"), printed[table], strict=True):
             out(run("aggregate", table, "-s", strategy, "--hard", cwd=tmp_path))
             labels = tmp_path / table / "labels" / f"labels_{table}_{strategy.lower()}_hard.npy"
-            told = json.loads(
+            summary = json.loads(
                 out(run("evaluate", labels, "--truth", table, "--json", cwd=tmp_path))
             )
-            assert round(told["scores"]["accuracy"]["value"], 6) == accuracy
+            assert round(summary["scores"]["accuracy"]["value"], 6) == accuracy
 
 
 def test_a_folder_gets_label_files_as_peerannot_names_them(tmp_path):
@@ -257,8 +259,8 @@ def test_simulations_as_tables(mode, tmp_path):
         *mode,
         cwd=tmp_path,
     )
-    told = json.loads(out(done))
-    assert told["n_labels"] == 90
+    summary = json.loads(out(done))
+    assert summary["n_labels"] == 90
     scores = run("evaluate", "labels.csv", "--truth", "simulation/truth.parquet", cwd=tmp_path)
     assert scores.returncode == 2
     out(run("aggregate", "simulation/answers.parquet", "-o", "labels.csv", cwd=tmp_path))
@@ -288,14 +290,14 @@ def test_convert_goes_there_and_back_and_says_what_is_lost(answers):
     assert out(run("convert", "again.jsonl", "-", cwd=answers)).startswith(
         "item,annotator,label\na,w,dog\n"
     )
-    told = json.loads(out(run("convert", "answers.csv", "b.parquet", "--json", cwd=answers)))
-    assert told["labels"] == 19
-    assert told["lost"] == []
+    summary = json.loads(out(run("convert", "answers.csv", "b.parquet", "--json", cwd=answers)))
+    assert summary["labels"] == 19
+    assert summary["lost"] == []
 
 
 def test_methods_are_listed_and_explained():
-    told = json.loads(out(run("methods", "--json")))
-    assert {"majority", "dawid-skene", "hammer-spammer"} <= {entry["name"] for entry in told}
+    summary = json.loads(out(run("methods", "--json")))
+    assert {"majority", "dawid-skene", "hammer-spammer"} <= {entry["name"] for entry in summary}
     one = out(run("methods", "ds"))
     assert "smoothing" in one
     assert "at least 0" in one
@@ -305,14 +307,14 @@ def test_methods_are_listed_and_explained():
 
 
 def test_demo_prints_and_writes(tmp_path):
-    told = out(run("demo", cwd=tmp_path))
+    summary = out(run("demo", cwd=tmp_path))
     for words in (
         "annotators gave",
         "Agreement is",
         "Annotators to trust most",
         "Items to look at again",
     ):
-        assert words in told
+        assert words in summary
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         "answers.csv",
         "labels.csv",
@@ -352,12 +354,12 @@ def test_demo_prints_and_writes(tmp_path):
 )
 def test_errors_are_one_line_and_exit_code_2(arguments, message, answers):
     done = run(*arguments, cwd=answers)
-    told = done.stderr.decode()
+    summary = done.stderr.decode()
     assert done.returncode == 2
     assert done.stdout == b""
-    assert told.startswith("dissensus: ")
-    assert told.count("\n") == 1
-    assert message in told
+    assert summary.startswith("dissensus: ")
+    assert summary.count("\n") == 1
+    assert message in summary
     assert [path.name for path in answers.iterdir()] == ["answers.csv"]
 
 

@@ -194,13 +194,13 @@ def test_the_table_fits_a_terminal_of_80_columns_with_its_intervals(tmp_path, mo
     chosen = ("majority", "dawid-skene-map", "hierarchical[pooled=1,estimate=True]")
     options = [part for name in chosen for part in ("-s", name)]
     given_files = ("demo/answers.csv", "--truth", "demo/truth.csv")
-    told = run("compare", *given_files, *options, cwd=tmp_path).stdout.decode()
-    rows = [line for line in told.splitlines() if line.startswith("│")]
-    assert max(map(len, told.splitlines())) <= 80
-    assert "…" not in told
-    assert len(re.findall(r"\d\d\.\d \(\d\d\.\d–\d\d\.\d\)", told)) == len(chosen)
+    summary = run("compare", *given_files, *options, cwd=tmp_path).stdout.decode()
+    rows = [line for line in summary.splitlines() if line.startswith("│")]
+    assert max(map(len, summary.splitlines())) <= 80
+    assert "…" not in summary
+    assert len(re.findall(r"\d\d\.\d \(\d\d\.\d–\d\d\.\d\)", summary)) == len(chosen)
     assert "hierarchical" in "".join(row.split("│")[1].strip() for row in rows)
-    assert " MB " not in told
+    assert " MB " not in summary
     monkeypatch.setenv("COLUMNS", "100")
     assert " MB " in run("compare", *given_files, *options, cwd=tmp_path).stdout.decode()
 
@@ -222,7 +222,7 @@ def test_the_command_compares(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    told = done.stdout.decode()
+    summary = done.stdout.decode()
     for words in (
         "behind",
         "accuracy",
@@ -230,7 +230,7 @@ def test_the_command_compares(tmp_path):
         "Caution:",
         "Items on which they disagree",
     ):
-        assert words in told
+        assert words in summary
     assert (tmp_path / "chart.svg").read_text().startswith("<svg")
     found = json.loads(run("compare", "demo/answers.csv", "--json", cwd=tmp_path).stdout)
     assert {row["method"] for row in found["methods"]} >= {"majority", "dawid-skene"}

@@ -374,9 +374,9 @@ def test_tables_and_dictionary_speak_names():
     annotations = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
     found = crowdlab(annotations, [[0.9, 0.1], [0.2, 0.8]])
     assert found.items["label"].tolist() == ["cat", "dog"]
-    told = found.as_dict()
-    assert told["annotators"]["worst_class"] == ["cat", "cat"]
-    assert len(told["model_weight"]) == 1
+    summary = found.as_dict()
+    assert summary["annotators"]["worst_class"] == ["cat", "cat"]
+    assert len(summary["model_weight"]) == 1
     assert repr(found) == "<Crowdlab: 2 items, 2 annotators, 1 model>"
 
 

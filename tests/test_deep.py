@@ -170,9 +170,9 @@ def test_a_folder_of_images_is_learned_end_to_end(shapes, tmp_path):
         *("--folder", tmp_path, "--n-epochs", 20, "--batch-size", 10, "--num-workers", 1),
         cwd=tmp_path,
     )
-    told = done.stdout.decode()
-    assert "9 test items of known truth" in told
-    assert "chosen by accuracy on 9 items of known truth" in told
+    summary = done.stdout.decode()
+    assert "9 test items of known truth" in summary
+    assert "chosen by accuracy on 9 items of known truth" in summary
     results = json.loads((tmp_path / "results" / "first.json").read_text())
     assert len(results["train_loss"]) == len(results["val_loss"]) == 20
     assert len(results["val_accuracy"]) == 20
@@ -248,8 +248,8 @@ def test_images_change_while_training_and_pass_a_tuned_encoder(shapes, tmp_path)
     made = CrowdClassifier.load(tmp_path / "best_models" / "changed")
     assert made.encoding_.encoder.size == 32
     images = read_inputs(shapes / "train", read(shapes).items[:4])
-    told = rows_in(tmp_path / "runs" / "changed" / "predictions.csv")[:4]
-    found = [[float(row[f"p:{code}"]) for code in range(3)] for row in told]
+    summary = rows_in(tmp_path / "runs" / "changed" / "predictions.csv")[:4]
+    found = [[float(row[f"p:{code}"]) for code in range(3)] for row in summary]
     np.testing.assert_allclose(made.predict_proba(images), found, atol=1e-5)
 
 
@@ -487,8 +487,8 @@ def test_options_of_peerannot_reach_the_training():
 
 
 def test_published_weights_are_tuned_unless_frozen():
-    told = ([], ["--pretrained"], ["--pretrained", "--freeze"], ["--tune"])
-    assert [asked_network(*words).frozen for words in told] == [None, False, True, False]
+    summary = ([], ["--pretrained"], ["--pretrained", "--freeze"], ["--tune"])
+    assert [asked_network(*words).frozen for words in summary] == [None, False, True, False]
 
 
 def test_an_encoder_is_written_with_size_and_weights():
@@ -525,7 +525,7 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "answers.json").write_text('{"0": {"0": 1}}')
-    told = {
+    summary = {
         ("aggregate-deep", "answers.csv"): "no column of texts or files among",
         ("aggregate-deep", "answers.csv", "-s", "crowd"): "did you mean",
         ("aggregate-deep", "answers.csv", *SMALL, "-o", "a/b"): "cannot name files",
@@ -538,7 +538,7 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
         ("train", "x.npz", "--labels", "no.npy"): "no.npy",
         ("train", shapes, "--labels", "valid.csv"): "name the folders like the classes",
     }
-    for asked, words in told.items():
+    for asked, words in summary.items():
         assert words in refused(*asked, cwd=features), asked
     assert not any((features / name).exists() for name in ("runs", "results", "best_models"))
 
@@ -554,14 +554,14 @@ def test_without_torch_one_line_says_what_is_missing_and_methods_are_still_liste
     for words in (["aggregate-deep", "answers.csv"], ["train", "x.npz", "--labels", "test.csv"]):
         done = without(*words)
         assert done.returncode == 2
-        told = b"dissensus: networks need torch: pip install 'dissensus[deep]'\n"
-        assert done.stderr == told
+        summary = b"dissensus: networks need torch: pip install 'dissensus[deep]'\n"
+        assert done.stderr == summary
     assert b"crowd-layer" in without("methods").stdout
 
 
 def test_encoders_and_learners_are_listed(tmp_path):
-    told = ok("modelinfo", cwd=tmp_path).stdout.decode()
-    assert all(name in told for name in ("efficientnet-lite0", "minilm", "resnet18", "conv4"))
+    summary = ok("modelinfo", cwd=tmp_path).stdout.decode()
+    assert all(name in summary for name in ("efficientnet-lite0", "minilm", "resnet18", "conv4"))
     named = [entry["name"] for entry in json.loads(ok("modelinfo", "--json", cwd=tmp_path).stdout)]
     assert "modellabelme" in named
     assert "dissensus aggregate-deep -s" in ok("methods", cwd=tmp_path).stdout.decode()
@@ -641,8 +641,8 @@ def test_texts_come_from_an_export_or_a_table_beside_it(tmp_path):
 
 
 def _choice(label):
-    told = {"from_name": "mood", "to_name": "text", "type": "choices"}
-    return {**told, "value": {"choices": [label]}}
+    summary = {"from_name": "mood", "to_name": "text", "type": "choices"}
+    return {**summary, "value": {"choices": [label]}}
 
 
 def asked_network(*options):

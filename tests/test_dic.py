@@ -38,8 +38,8 @@ def by_definition(true, predicted, least=1):
         for j in range(n):
             both = (true[:, k] >= 0) & (true[:, j] >= 0)
             if k != j and both.sum() >= least:
-                told = [kappa(t[both, k], t[both, j]) for t in (true, predicted)]
-                out[k, j] = told[0] - told[1]
+                summary = [kappa(t[both, k], t[both, j]) for t in (true, predicted)]
+                out[k, j] = summary[0] - summary[1]
     return np.linalg.norm(out)
 
 
@@ -61,8 +61,8 @@ def test_a_consensus_has_all_kappas_one():
     consensus = np.repeat(labels(9, n_annotators=1), 4, axis=1)
     found = dic(matrix(true), matrix(consensus))
     assert (found.predicted == 1).all()
-    told = found.true
-    assert found.dic == pytest.approx(math.sqrt(2 * ((1 - told) ** 2).sum()))
+    summary = found.true
+    assert found.dic == pytest.approx(math.sqrt(2 * ((1 - summary) ** 2).sum()))
 
 
 def test_independent_predictions_have_kappas_near_zero():
@@ -211,8 +211,8 @@ def test_scores_are_what_a_loop_over_annotators_finds():
         label, best = annotations.label[mine], log_probability[mine].argmax(axis=1)
         assert found.accuracy[code] == pytest.approx(accuracy_score(label, best))
         assert found.macro_f1[code] == pytest.approx(f1_score(label, best, average="macro"))
-        told = log_loss(label, np.exp(log_probability[mine]), labels=range(3))
-        assert found.log_loss[code] == pytest.approx(told)
+        summary = log_loss(label, np.exp(log_probability[mine]), labels=range(3))
+        assert found.log_loss[code] == pytest.approx(summary)
     assert found.summary()["log_loss"] == pytest.approx(
         -log_probability[np.arange(len(annotations)), annotations.label].mean()
     )

@@ -129,10 +129,10 @@ def test_the_objective_never_falls(spec, rows, truth):
 
 @pytest.mark.parametrize("spec", ["lfc-n", "gaussian", "student-t", "catd", "crh"])
 def test_methods_with_an_objective_tell_it(spec):
-    told = []
-    found = estimate(crowd().annotations, spec, progress=lambda *row: told.append(row))
-    assert told == list(enumerate(found.trace, 1))
-    assert len(told) > 2
+    summary = []
+    found = estimate(crowd().annotations, spec, progress=lambda *row: summary.append(row))
+    assert summary == list(enumerate(found.trace, 1))
+    assert len(summary) > 2
     assert found.converged
 
 

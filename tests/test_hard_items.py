@@ -416,12 +416,12 @@ def test_a_training_that_was_interrupted_ends_with_the_same_margins(tmp_path, pe
     how = {"batch": 8, "save_every": 3, "per_annotator": per_annotator, "encoder": "mlp[hidden=8]"}
     whole = waum(x, annotations, epochs=4, **how)
 
-    told, stopped = 0, 3 if per_annotator else 44
+    summary, stopped = 0, 3 if per_annotator else 44
 
     def stop(done, total, words):
-        nonlocal told
-        told += 1
-        if told >= stopped:
+        nonlocal summary
+        summary += 1
+        if summary >= stopped:
             raise InterruptedError
 
     folder = tmp_path / "run"
@@ -594,15 +594,15 @@ def test_texts_become_a_page(tmp_path):
         table.writeheader()
         table.writerows(rows)
     done = run("identify", "answers.csv", "-s", "waum", "--n-epochs", 2, "--json", cwd=tmp_path)
-    told = json.loads(done.stdout)
-    assert set(told["values"]) == {f"i{number}" for number in range(8)}
+    summary = json.loads(done.stdout)
+    assert set(summary["values"]) == {f"i{number}" for number in range(8)}
     position = tmp_path / "identification" / "minilm" / "waum_0.01_yang"
     page = (position / "hardest.html").read_text("utf-8")
     assert "&lt;b&gt;red&lt;/b&gt;" in page
     assert "<b>red" not in page
     assert "a: 3" in page
     lines = (position / "too_hard_0.01.txt").read_text("utf-8").splitlines()
-    assert [line.split("\t")[1] for line in lines] == told["too_hard"]
+    assert [line.split("\t")[1] for line in lines] == summary["too_hard"]
 
 
 def test_features_will_do_and_the_table_can_be_kept(tmp_path):
@@ -664,8 +664,8 @@ def test_the_sheet_shows_every_item(pictures):
     ]
     sheet = Image.open(io.BytesIO(contact_sheet(items, "Seven items")))
     assert sheet.size == (6 * (168 + 14) + 14, 2 * (168 + 3 * 18 + 14) + 3 * 18)
-    assert "no label" in HardItem("i", 0.0, False, (), None).told()
-    assert HardItem("i", 0.0, False, (("a", 2), ("b", 1)), None).told(1) == "a: 2, …"
+    assert "no label" in HardItem("i", 0.0, False, (), None).summary()
+    assert HardItem("i", 0.0, False, (("a", 2), ("b", 1)), None).summary(1) == "a: 2, …"
 
 
 # The documents

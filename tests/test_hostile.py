@@ -31,11 +31,11 @@ def outcome(path, **options):
     try:
         return examine(path, **options).annotations
     except DataError as problem:
-        told = str(problem)
-        assert "\n" not in told
-        assert len(told) < 700
-        assert told.startswith(str(path))
-        return told
+        summary = str(problem)
+        assert "\n" not in summary
+        assert len(summary) < 700
+        assert summary.startswith(str(path))
+        return summary
 
 
 def written(tmp_path, body):

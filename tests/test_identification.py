@@ -441,8 +441,8 @@ def test_whatever_was_said_everybody_gets_a_verdict(rows):
     there, back = (identify(relation(order), models=False) for order in (rows, rows[::-1]))
     assert there.verdict.tolist() == back.verdict.tolist()
     assert len(there.evidence) == there.annotations.n_annotators
-    told = json.loads(json.dumps(there.as_dict(), allow_nan=False))
-    assert {row["annotator"] for row in told["annotators"]} == set(
+    summary = json.loads(json.dumps(there.as_dict(), allow_nan=False))
+    assert {row["annotator"] for row in summary["annotators"]} == set(
         there.annotations.annotators.tolist()
     )
     for name, values in there.table().items():
@@ -705,10 +705,10 @@ def test_the_command_shows_the_worst_first_and_why(table):
 
 
 def test_json_says_the_same_as_the_library(table):
-    told = json.loads(run("identify", table, "--json", "--no-models").stdout)
-    assert told["verdicts"] == {"spammer": 4, "expert": 6}
-    assert told["annotators"][0]["verdict"] == "spammer"
-    assert told["annotators"][0]["ability"] is None
+    summary = json.loads(run("identify", table, "--json", "--no-models").stdout)
+    assert summary["verdicts"] == {"spammer": 4, "expert": 6}
+    assert summary["annotators"][0]["verdict"] == "spammer"
+    assert summary["annotators"][0]["ability"] is None
 
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet", "tsv"])
@@ -731,8 +731,8 @@ def test_items_and_single_scores_go_to_standard_output(table):
     assert "hard ones first" in run("identify", table, "--items").stdout.decode()
     shown = run("identify", table, "-s", "spam_score", "-o", "-").stdout.decode().splitlines()
     assert shown[0] == "annotator,spam_score"
-    told = json.loads(run("identify", table, "-s", "entropy", "--json").stdout)
-    assert len(told["values"]) == 150
+    summary = json.loads(run("identify", table, "-s", "entropy", "--json").stdout)
+    assert len(summary["values"]) == 150
 
 
 def test_dropping_writes_what_is_kept(table, tmp_path):
@@ -743,8 +743,8 @@ def test_dropping_writes_what_is_kept(table, tmp_path):
     assert done.returncode == 0
     assert "all of 4 annotators and 0 items" in done.stdout.decode()
     assert read(out).n_annotators == 6
-    told = json.loads(run("identify", table, "--drop", "spam_score<0.05", "--json").stdout)
-    assert told["labels_kept"] + told["labels_dropped"] == 750
+    summary = json.loads(run("identify", table, "--drop", "spam_score<0.05", "--json").stdout)
+    assert summary["labels_kept"] + summary["labels_dropped"] == 750
 
 
 def test_a_folder_gets_the_files_that_peerannot_names(tmp_path):
@@ -792,14 +792,14 @@ def test_mistakes_end_in_one_line(table, options, message):
 
 def test_the_list_of_scores_is_printed():
     assert b"spam_score" in run("identificationinfo").stdout
-    told = json.loads(run("identificationinfo", "--json").stdout)
-    assert [one["name"] for one in told] == [one.name for one in SCORES]
+    summary = json.loads(run("identificationinfo", "--json").stdout)
+    assert [one["name"] for one in summary] == [one.name for one in SCORES]
     assert b"identificationinfo" not in run("--help").stdout
 
 
 def test_another_consensus_can_be_asked_for(table):
-    told = json.loads(run("identify", table, "--consensus", "one-coin", "--json").stdout)
-    assert told["method"] == "one-coin"
+    summary = json.loads(run("identify", table, "--consensus", "one-coin", "--json").stdout)
+    assert summary["method"] == "one-coin"
     done = run("identify", table, "--consensus", "dawid")
     assert done.returncode == 2
     assert "did you mean dawid-skene?" in done.stderr.decode()

@@ -271,11 +271,11 @@ def test_bad_files_end_in_one_line_that_names_the_file(case, tmp_path):
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(DataError) as problem:
         read(path)
-    told = str(problem.value)
-    assert told.startswith(str(path))
-    assert message in told
-    assert "\n" not in told
-    assert len(told) < 400
+    summary = str(problem.value)
+    assert summary.startswith(str(path))
+    assert message in summary
+    assert "\n" not in summary
+    assert len(summary) < 400
 
 
 def test_rows_that_lack_something_can_be_left_out(tmp_path):

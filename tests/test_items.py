@@ -255,7 +255,7 @@ def test_stories_equal_plain_loops():
     right = rng.uniform(0.4, 0.9, size=annotations.n_annotators)
     prior = np.array([0.5, 0.3, 0.2])
     facts = _stories._facts(annotations, right)
-    told = _stories._expect(facts, right, prior, 0.2)
+    summary = _stories._expect(facts, right, prior, 0.2)
     evidence, named, looked = 0.0, np.full(len(right), 3.2), np.full(len(right), 4.0)
     for item in range(annotations.n_items):
         who = annotations.annotator[annotations.item == item]
@@ -281,9 +281,9 @@ def test_stories_equal_plain_loops():
         )
         total = clear + hard + split
         evidence += math.log(total)
-        assert told.one[0, item].sum() == pytest.approx(clear / total)
-        assert told.one[1:, item].sum() == pytest.approx(hard / total)
-        assert told.two[:, item].sum() == pytest.approx(split / total)
+        assert summary.one[0, item].sum() == pytest.approx(clear / total)
+        assert summary.one[1:, item].sum() == pytest.approx(hard / total)
+        assert summary.two[:, item].sum() == pytest.approx(split / total)
         for a, g in pairs:
             for k in range(3):
                 for d in (0, 1 / 6, 1 / 2, 5 / 6):
@@ -300,8 +300,8 @@ def test_stories_equal_plain_loops():
                 saw_first, saw_second = chances[a]
                 hit = saw_first * (g == s) + saw_second * (g == t)
                 named[a] += weight * hit / (saw_first + saw_second)
-    assert told.evidence == pytest.approx(evidence)
-    np.testing.assert_allclose(_stories._right(facts, right, told), named / looked)
+    assert summary.evidence == pytest.approx(evidence)
+    np.testing.assert_allclose(_stories._right(facts, right, summary), named / looked)
 
 
 @given(annotation_rows())
@@ -321,10 +321,10 @@ def test_a_table_holds_names_and_a_dictionary_no_nan():
     table = scores.table()
     assert list(table)[:3] == ["item", "n_labels", "vote_entropy"]
     assert {len(values) for values in table.values()} == {3}
-    told = scores.as_dict()
-    assert told["item"] == ["a", "b", "c"]
-    assert told["vote_entropy"][1] is None
-    assert told["cause"][1:] == ["one label", "no label"]
+    summary = scores.as_dict()
+    assert summary["item"] == ["a", "b", "c"]
+    assert summary["vote_entropy"][1] is None
+    assert summary["cause"][1:] == ["one label", "no label"]
     assert sum(scores.causes.values()) == 3
     assert list(scores.causes) == list(CAUSES)
     assert repr(scores).startswith("<ItemScores of 3 items: ")

@@ -222,8 +222,8 @@ def _differentiable(model, batch, spec, name):
     if spec != "doctor-net" or name.startswith("mixture"):
         return loss_of(model, batch)
     hidden = model.classifier.body(model.classifier.encode(batch.x))
-    told = picked(model.log_head(hidden[batch.row], batch.annotator), batch.label)
-    return model.penalty(batch.annotator) - told.mean()
+    summary = picked(model.log_head(hidden[batch.row], batch.annotator), batch.label)
+    return model.penalty(batch.annotator) - summary.mean()
 
 
 def test_gradients_of_trace_and_volume_are_the_published_ones():
@@ -425,8 +425,8 @@ def test_divergences_of_max_mig_belong_together():
 
 def test_features_of_annotators_take_the_place_of_their_names():
     crowd, examples = crowd_of()
-    told = Crowd(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
-    model = built("madl", told, examples)
+    summary = Crowd(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
+    model = built("madl", summary, examples)
     confusion = model.confusion()
     torch.testing.assert_close(confusion[3], confusion[6])  # both have only zeros
     assert not torch.allclose(confusion[0], confusion[1])

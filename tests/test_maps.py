@@ -217,8 +217,8 @@ def test_a_report_is_a_folder_of_pictures_a_sheet_a_table_and_a_page(report, tmp
 
 
 def test_a_report_tells_the_same_as_json(report):
-    told = json.loads(json.dumps(report.as_dict(), allow_nan=False))
-    first = told["items"][0]["annotators"][0]
+    summary = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    first = summary["items"][0]["annotators"][0]
     assert first["annotator"] == NAMES[0]
     assert first["label"] in CLASSES
     assert first["said"] in CLASSES
@@ -244,8 +244,11 @@ def test_the_page_works_in_a_browser(report, tmp_path):
         )
         page = started.new_page()
         wrong = []
-        page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
-        page.on("pageerror", lambda told: wrong.append(str(told)))
+        page.on(
+            "console",
+            lambda summary: wrong.append(summary.text) if summary.type == "error" else None,
+        )
+        page.on("pageerror", lambda summary: wrong.append(str(summary)))
         page.goto(f"file://{tmp_path}/index.html")
         assert page.locator(".item").count() == 4
         assert page.locator(".item:visible").count() == 4
@@ -346,9 +349,9 @@ def test_videos_go_from_files_to_maps(tmp_path):
     made.save(tmp_path / "model")
     arguments = [str(tmp_path / "model"), str(folder), "--frames", "6", "--most", "3", "--raw"]
     arguments += ["--answers", str(tmp_path / "answers.csv"), "-o", str(tmp_path / "maps")]
-    told = CliRunner().invoke(map_, arguments, catch_exceptions=False)
-    assert told.exit_code == 0
-    assert "looked at a frame" in told.output
+    summary = CliRunner().invoke(map_, arguments, catch_exceptions=False)
+    assert summary.exit_code == 0
+    assert "looked at a frame" in summary.output
     with (tmp_path / "maps" / "maps.csv").open(encoding="utf-8", newline="") as file:
         weights = list(csv.DictReader(file))
     assert len(weights) == 3 * 2 * 6
@@ -362,6 +365,6 @@ def test_videos_go_from_files_to_maps(tmp_path):
         [*arguments, "--annotators", "bob", "--items", "clip4", "--json"],
         catch_exceptions=False,
     )
-    told = json.loads(some.stdout)
-    assert [one["annotator"] for one in told["items"][0]["annotators"]] == ["bob"]
-    assert told["items"][0]["item"] == "clip4"
+    summary = json.loads(some.stdout)
+    assert [one["annotator"] for one in summary["items"][0]["annotators"]] == ["bob"]
+    assert summary["items"][0]["item"] == "clip4"

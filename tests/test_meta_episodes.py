@@ -145,13 +145,13 @@ def test_sizes_keep_their_limits(wrong):
 def test_whole_tasks_are_held_out_where_there_are_several():
     tasks = tasks_of(n_classes=20, n_tasks=5)
     found = split(tasks, 0.2, Sizes(ways=(2,)), 0)
-    assert found.told == "1 of 5 tasks"
+    assert found.summary == "1 of 5 tasks"
     assert not set(found.learned.task) & set(found.held.task)
 
 
 def test_whole_classes_are_held_out_of_a_single_task():
     found = split(replace(tasks_of(n_classes=30), turns=4), 0.2, Sizes(), 0)
-    assert found.told == "6 of 30 classes"
+    assert found.summary == "6 of 30 classes"
     assert not set(found.learned.x[:, 0].tolist()) & set(found.held.x[:, 0].tolist())
     assert (found.learned.turns, found.held.turns) == (4, 1)
 
@@ -159,7 +159,7 @@ def test_whole_classes_are_held_out_of_a_single_task():
 def test_items_are_held_out_where_classes_are_few():
     tasks = Tasks(torch.arange(60.0)[:, None], np.repeat(np.arange(2), 30))
     found = split(tasks, 0.2, Sizes(ways=(2,)), 0)
-    assert found.told == "12 of 60 items"
+    assert found.summary == "12 of 60 items"
     assert not set(found.learned.x[:, 0].tolist()) & set(found.held.x[:, 0].tolist())
     assert np.bincount(found.held.label).tolist() == [6, 6]
 

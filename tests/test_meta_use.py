@@ -257,8 +257,8 @@ def test_a_broken_training_on_episodes_ends_with_the_same_weights(tmp_path):
         trained(tmp_path / "broken", break_at=6)
     rest = trained(tmp_path / "broken", resume=True)
     assert all(torch.equal(value, rest[name]) for name, value in whole.items())
-    told = json.loads((tmp_path / "whole" / "log.json").read_text())
-    assert told["chosen by"] == "minus the loss of queries in 32 episodes of classes held out"
+    summary = json.loads((tmp_path / "whole" / "log.json").read_text())
+    assert summary["chosen by"] == "minus the loss of queries in 32 episodes of classes held out"
 
 
 def test_tuning_lowers_the_loss_and_finds_the_scale():
@@ -566,8 +566,8 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
         *("meta", "adapt", "--model", "model", "answers.csv", "--inputs", "inputs.npz", "--json"),
         cwd=tmp_path,
     )
-    told = json.loads(done.stdout)
-    assert (told["items"], told["new_items"], told["classes"]) == (6, 14, ["a", "b"])
+    summary = json.loads(done.stdout)
+    assert (summary["items"], summary["new_items"], summary["classes"]) == (6, 14, ["a", "b"])
 
 
 def test_bad_input_to_the_command_ends_in_one_line(tmp_path):

@@ -188,11 +188,11 @@ def test_a_seed_repeats_and_another_differs():
 def test_it_is_ready_for_json():
     annotations = Annotations.from_columns("aabb", "xyxy", "0011")
     result = aggregate(annotations, "majority")
-    told = json.loads(
+    summary = json.loads(
         json.dumps(evaluate(result, {"a": 0}, resamples=0).as_dict(), allow_nan=False)
     )
-    assert told["scores"]["accuracy"] == {"value": 1.0, "low": None, "high": None}
-    assert told["n_without_truth"] == 1
+    assert summary["scores"]["accuracy"] == {"value": 1.0, "low": None, "high": None}
+    assert summary["n_without_truth"] == 1
     bare = Predictions(as_names("a"), numbered(2), np.array([0]))
     assert evaluate(bare, {"a": 0}).as_dict()["scores"]["brier"] is None
 
@@ -228,9 +228,9 @@ def numbers_and_truth(n_items, seed=0, step=None):
 
 
 def number_scores(value, true, resamples=0, **options):
-    told = Values(numbered(len(value)), np.array(value, dtype=float))
+    summary = Values(numbered(len(value)), np.array(value, dtype=float))
     truth = dict(enumerate(true))
-    return evaluate(told, truth, resamples=resamples, **options)
+    return evaluate(summary, truth, resamples=resamples, **options)
 
 
 def plainly_numbers(value, true):
@@ -290,23 +290,23 @@ def test_nothing_correlates_with_a_constant():
     assert math.isnan(found.scores["pearson"].value)
     assert math.isnan(found.scores["spearman"].low)
     assert found.scores["mae"].value == pytest.approx(2 / 3)
-    told = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]
-    assert told["pearson"] == {"value": None, "low": None, "high": None}
+    summary = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]
+    assert summary["pearson"] == {"value": None, "low": None, "high": None}
 
 
 def test_numbers_that_are_missing_are_counted():
-    told = Values(as_names("abc"), np.array([1.0, math.nan, 3.0]))
-    found = evaluate(told, {"a": 2, "b": "5", "d": 1}, resamples=0)
+    summary = Values(as_names("abc"), np.array([1.0, math.nan, 3.0]))
+    found = evaluate(summary, {"a": 2, "b": "5", "d": 1}, resamples=0)
     assert found.scores["mae"].value == 1
     assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (1, 1, 2)
 
 
 def test_a_truth_that_is_no_number_is_told():
-    told = Values(as_names("ab"), np.array([1.0, 2.0]))
+    summary = Values(as_names("ab"), np.array([1.0, 2.0]))
     with pytest.raises(DataError, match="the truth of item 'b' is 'cat', which is not a number"):
-        evaluate(told, {"a": 1, "b": "cat"})
+        evaluate(summary, {"a": 1, "b": "cat"})
     with pytest.raises(DataError, match="nothing to score"):
-        evaluate(told, {"c": 1})
+        evaluate(summary, {"c": 1})
 
 
 def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):

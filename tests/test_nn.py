@@ -99,13 +99,13 @@ def test_an_epoch_holds_every_annotation_once_beside_the_input_of_its_item(rows,
             assert batch.x[:, 0].tolist() == batch.item.tolist()
             item = batch.item[batch.row]
             found += zip(item.tolist(), batch.annotator.tolist(), batch.label.tolist(), strict=True)
-    told = zip(
+    summary = zip(
         annotations.item.tolist(),
         annotations.annotator.tolist(),
         annotations.label.tolist(),
         strict=True,
     )
-    assert sorted(found) == sorted(told)
+    assert sorted(found) == sorted(summary)
 
 
 def test_the_order_of_items_follows_from_seed_and_epoch_alone():
@@ -401,23 +401,23 @@ def test_a_run_that_was_broken_off_ends_with_the_same_weights_and_log(tmp_path, 
     x, annotations, _ = crowd()
     examples = Examples(x, annotations)
     whole = fresh(annotations)
-    told = train(whole, examples, SETTINGS)
+    summary = train(whole, examples, SETTINGS)
     with pytest.raises(StopError):
         train(fresh(annotations), examples, SETTINGS, folder=tmp_path, progress=stopping_at(step))
     again = fresh(annotations)
     history = train(again, examples, SETTINGS, folder=tmp_path, resume=True)
     assert same(whole, again)
-    assert history.best == told.best
-    assert [row[:4] for row in history.rows] == [row[:4] for row in told.rows]
+    assert history.best == summary.best
+    assert [row[:4] for row in history.rows] == [row[:4] for row in summary.rows]
 
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory):
     """Return folders in which processes were killed, one after the other, and trained together."""
     killed, two = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("two") / "out.json"
-    told = [str(killed), "--kill", "at=11", "in-save=2", "--two", str(two)]
+    summary = [str(killed), "--kill", "at=11", "in-save=2", "--two", str(two)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.crowd_net", *told],
+        [sys.executable, "-m", "tests.crowd_net", *summary],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -557,15 +557,15 @@ def test_a_damaged_checkpoint_is_told_in_one_line(tmp_path, damage):
     train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(DataError, match="not a whole checkpoint") as told:
+    with pytest.raises(DataError, match="not a whole checkpoint") as summary:
         train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path, resume=True)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(summary.value)
 
 
 def test_a_checkpoint_of_another_network_is_told_in_one_line(tmp_path):
     x, annotations, _ = crowd()
     train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
-    with pytest.raises(DataError, match="of another network") as told:
+    with pytest.raises(DataError, match="of another network") as summary:
         train(
             CrowdNet(7, annotations),
             Examples(x, annotations),
@@ -573,7 +573,7 @@ def test_a_checkpoint_of_another_network_is_told_in_one_line(tmp_path):
             folder=tmp_path,
             resume=True,
         )
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(summary.value)
 
 
 def test_a_worker_without_its_launcher_ends(monkeypatch):
@@ -848,20 +848,20 @@ def test_features_are_computed_once_and_anew_when_content_or_weights_change(tmp_
     draw(tmp_path / "images" / "b.png", 1)
     images = read_inputs(tmp_path / "images", names("a", "b"))
     encoder = encoder_for("conv4[size=16]", frozen=True)
-    told = []
+    summary = []
     cache = tmp_path / "cache"
     first = features(
-        encoder, images, batch=1, folder=cache, progress=lambda *done: told.append(done)
+        encoder, images, batch=1, folder=cache, progress=lambda *done: summary.append(done)
     )
-    assert told == [(1, 2), (2, 2)]
+    assert summary == [(1, 2), (2, 2)]
     with torch.no_grad():
         torch.testing.assert_close(first, encoder(encoder.prepare(images)[[0, 1]]))
 
     def compute(**changed):
-        told.clear()
+        summary.clear()
         wanted = {"encoder": encoder, "inputs": images, **changed}
-        values = features(**wanted, folder=cache, progress=lambda *done: told.append(done))
-        return values, bool(told)
+        values = features(**wanted, folder=cache, progress=lambda *done: summary.append(done))
+        return values, bool(summary)
 
     (tmp_path / "images").rename(tmp_path / "moved")
     moved = read_inputs(tmp_path / "moved", names("a", "b"))

@@ -51,9 +51,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def photos(folder):
     annotations, truth = demo()
-    told = report(annotations, "dawid-skene", name="photos", truth=truth)
-    told.save(folder / "photos.html")
-    return told, folder / "photos.html"
+    summary = report(annotations, "dawid-skene", name="photos", truth=truth)
+    summary.save(folder / "photos.html")
+    return summary, folder / "photos.html"
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,9 @@ def hostile(folder):
     with (folder / "texts.csv").open("w", encoding="utf-8", newline="") as file:
         rows = [(name, PIXEL if "fox" in name else name) for name in NAMES]
         csv.writer(file).writerows([("item", "text"), *rows])
-    told = report(annotations, "majority", name=NAMES[0], texts=folder / "texts.csv")
-    told.save(folder / "hostile.html")
-    return told, folder / "hostile.html"
+    summary = report(annotations, "majority", name=NAMES[0], texts=folder / "texts.csv")
+    summary.save(folder / "hostile.html")
+    return summary, folder / "hostile.html"
 
 
 class Opened:
@@ -120,10 +120,10 @@ def opened(browser):
 
 
 def test_every_chart_is_drawn_and_nothing_goes_out(photos, opened):
-    told, path = photos
+    summary, path = photos
     page = opened(path).page
-    assert page.locator(".canvas svg").count() == len(told.charts)
-    assert page.locator(".canvas.live").count() == len(told.charts)
+    assert page.locator(".canvas svg").count() == len(summary.charts)
+    assert page.locator(".canvas.live").count() == len(summary.charts)
     wide = page.evaluate(
         "[...document.querySelectorAll('.canvas svg')].filter(s => "
         "s.getBoundingClientRect().right > s.closest('.canvas').getBoundingClientRect().right + 1)"
@@ -133,19 +133,19 @@ def test_every_chart_is_drawn_and_nothing_goes_out(photos, opened):
 
 
 def test_the_top_tells_the_sentences(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path)
-    assert seen.texts(".lead p") == told.sentences
+    assert seen.texts(".lead p") == summary.sentences
     assert seen.texts(".facts strong")[:3] == ["40", "500", "2527"]
 
 
 def test_headings_sort_both_ways_with_unknown_last(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path)
     head = seen.page.locator("#annotator-table thead button", has_text="labels")
     head.click()
     counts = [int(text) for text in seen.texts("#annotator-table tbody td:nth-of-type(1)")]
-    assert counts == sorted(told.annotations.labels_per_annotator.tolist())
+    assert counts == sorted(summary.annotations.labels_per_annotator.tolist())
     head.click()
     again = [int(text) for text in seen.texts("#annotator-table tbody td:nth-of-type(1)")]
     assert again == sorted(counts, reverse=True)
@@ -158,41 +158,42 @@ def test_headings_sort_both_ways_with_unknown_last(photos, opened):
 
 
 def test_search_and_filter_narrow_the_tables(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path)
     seen.page.select_option("[data-filter=annotator-table]", "spammer")
     shown = seen.texts("#annotator-table tbody tr:not([hidden]) th")
-    verdict = told.annotator_scores.verdict
-    assert set(shown) == set(told.annotations.annotators[verdict == "spammer"].tolist())
+    verdict = summary.annotator_scores.verdict
+    assert set(shown) == set(summary.annotations.annotators[verdict == "spammer"].tolist())
     assert seen.texts("[data-count=annotator-table]") == [f"{len(shown)} of 40 shown"]
     seen.page.fill("[data-search=annotator-table]", shown[0].lower())
     assert seen.texts("#annotator-table tbody tr:not([hidden]) th") == shown[:1]
     seen.page.fill("[data-search=item-table]", "meadow")
     items = seen.texts("#item-table tbody tr:not([hidden]) th")
-    assert len(items) == sum("meadow" in name for name in told.annotations.items.tolist())
+    assert len(items) == sum("meadow" in name for name in summary.annotations.items.tolist())
     seen.page.select_option("[data-filter=item-table]", "the known label is another")
     wrong = seen.page.locator("#item-table tbody tr:not([hidden])")
     assert wrong.count() == wrong.locator(".differs").count() > 0
 
 
 def test_one_clicks_from_an_annotator_to_an_item_and_on(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path)
     seen.page.click("#annotator-table tbody tr:nth-child(1) .open-button")
     assert seen.page.locator("#detail").is_visible()
     first = seen.page.locator("#detail-title").text_content()
-    position = told.annotations.annotators.tolist().index(first)
+    position = summary.annotations.annotators.tolist().index(first)
     assert (
-        told.annotator_scores.evidence[position] in seen.page.locator("#detail-body").inner_text()
+        summary.annotator_scores.evidence[position]
+        in seen.page.locator("#detail-body").inner_text()
     )
-    assert seen.page.locator("#detail .matrix tbody tr").count() == told.annotations.n_classes
+    assert seen.page.locator("#detail .matrix tbody tr").count() == summary.annotations.n_classes
     button = seen.page.locator("#detail-body li .open-button").first
     item = button.text_content()
     button.click()
     assert seen.page.locator("#detail-title").text_content() == item
-    code = told.annotations.items.tolist().index(item)
-    span = slice(told.annotations.index[code], told.annotations.index[code + 1])
-    who = told.annotations.annotators[told.annotations.annotator[span]].tolist()
+    code = summary.annotations.items.tolist().index(item)
+    span = slice(summary.annotations.index[code], summary.annotations.index[code + 1])
+    who = summary.annotations.annotators[summary.annotations.annotator[span]].tolist()
     said_by = seen.page.locator("#detail-body table").last
     assert said_by.locator("tbody th").all_text_contents() == who
     other = next(name for name in who if name != first)
@@ -203,12 +204,14 @@ def test_one_clicks_from_an_annotator_to_an_item_and_on(photos, opened):
 
 
 def test_a_dot_of_the_scatter_opens_the_annotator(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path)
     dot = seen.page.locator("[data-chart=annotators] .mark-symbol.role-mark path").first
     dot.scroll_into_view_if_needed()
     dot.click(force=True)
-    assert seen.page.locator("#detail-title").text_content() in told.annotations.annotators.tolist()
+    assert (
+        seen.page.locator("#detail-title").text_content() in summary.annotations.annotators.tolist()
+    )
 
 
 def test_keys_are_enough(photos, opened):
@@ -222,20 +225,20 @@ def test_keys_are_enough(photos, opened):
 
 
 def test_downloads_hold_the_labels_the_list_and_the_plan(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path)
     labels = seen.download("labels")
-    assert [row["item"] for row in labels] == told.annotations.items.tolist()
-    assert [row["label"] for row in labels] == told.result.labels.tolist()
+    assert [row["item"] for row in labels] == summary.annotations.items.tolist()
+    assert [row["label"] for row in labels] == summary.result.labels.tolist()
     posteriors = np.array([float(row["confidence"]) for row in labels])
-    np.testing.assert_allclose(posteriors, told.result.confidence, atol=1e-4)
+    np.testing.assert_allclose(posteriors, summary.result.confidence, atol=1e-4)
     again = [row["item"] for row in seen.download("relabel")]
-    assert again == told.annotations.items[told.doubtful].tolist()
+    assert again == summary.annotations.items[summary.doubtful].tolist()
     assert {row["annotator"] for row in seen.download("annotators")} == set(
-        told.annotations.annotators.tolist()
+        summary.annotations.annotators.tolist()
     )
     asked = seen.download("plan")
-    assert [row["item"] for row in asked] == told.plan.table["item"].tolist()
+    assert [row["item"] for row in asked] == summary.plan.table["item"].tolist()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -286,16 +289,16 @@ def test_print_is_black_on_white_and_whole(photos, opened, clicks):
 
 
 def test_without_scripts_the_page_is_read_all_the_same(photos, opened):
-    told, path = photos
+    summary, path = photos
     seen = opened(path, java_script_enabled=False)
-    assert seen.texts(".lead p") == told.sentences
+    assert seen.texts(".lead p") == summary.sentences
     assert seen.page.locator("#annotator-table tbody tr").count() == 40
     assert not seen.page.locator(".controls").first.is_visible()
     assert not seen.page.locator(".canvas").first.is_visible()
     numbers = seen.page.locator("#chart-confidence details table")
     assert numbers.is_visible()
     counts = [int(text) for text in numbers.locator("td").all_text_contents()]
-    assert sum(counts) == told.annotations.n_items
+    assert sum(counts) == summary.annotations.n_items
 
 
 def test_a_narrow_window_needs_no_sideways_scrolling(photos, opened):
@@ -317,8 +320,8 @@ def test_hostile_names_are_shown_as_text(hostile, opened):
     assert seen.page.locator("#detail-body script").count() == 0
     assert {row["item"] for row in seen.download("labels")} == set(NAMES)
     seen.page.locator("[data-chart=confusion] .mark-text text").first.hover(force=True)
-    told = seen.page.locator("#vg-tooltip-element").text_content(timeout=5000)
-    assert any(name[:20] in told for name in NAMES)
+    summary = seen.page.locator("#vg-tooltip-element").text_content(timeout=5000)
+    assert any(name[:20] in summary for name in NAMES)
 
 
 def test_texts_and_images_of_items_are_shown(hostile, opened):
@@ -342,15 +345,15 @@ def test_rounds_and_numbers_have_pages_that_sort_and_download(folder, opened):
     annotations = Numbers.from_codes(
         item, annotator, rng.normal(item, 3), items=40, annotators=NAMES[:5]
     )
-    told = report_numbers(annotations, name=NAMES[1])
-    told.save(folder / "numbers.html")
+    summary = report_numbers(annotations, name=NAMES[1])
+    summary.save(folder / "numbers.html")
     seen = opened(folder / "numbers.html")
-    assert seen.texts(".lead p") == told.sentences
+    assert seen.texts(".lead p") == summary.sentences
     seen.page.locator("#item-table thead button", has_text="value").click()
     shown = [float(text) for text in seen.texts("#item-table tbody td:nth-of-type(1)")]
     assert shown == sorted(shown)
     values = [float(row["value"]) for row in seen.download("values")]
-    np.testing.assert_allclose(values, told.result.value, rtol=1e-5)
+    np.testing.assert_allclose(values, summary.result.value, rtol=1e-5)
 
 
 def test_a_chart_of_its_own_is_a_page_of_its_own(photos, folder, browser):

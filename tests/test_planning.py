@@ -514,12 +514,12 @@ def test_the_command_tells_machines_all_of_it(tmp_path):
     options = ["--annotators", "who.txt", "--budget", 12, "--target", 0.99, "--json"]
     done = run("next", path, *options, "--gold", "truth.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["labels"] == len(told["plan"]) == 12
-    assert {row["annotator"] for row in told["plan"]} <= {"0", "1", "new"}
-    assert told["gap"]["n_items"] == 60
-    assert told["stop"] is False
-    assert told["curve"][0]["labels"] == 0
+    summary = json.loads(done.stdout)
+    assert summary["labels"] == len(summary["plan"]) == 12
+    assert {row["annotator"] for row in summary["plan"]} <= {"0", "1", "new"}
+    assert summary["gap"]["n_items"] == 60
+    assert summary["stop"] is False
+    assert summary["curve"][0]["labels"] == 0
 
 
 def test_the_command_draws_the_curve(tmp_path):

@@ -78,8 +78,8 @@ class TestQFormer:
         state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
         queries = torch.randn(1, 6, 24)
         save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
-        told = {"qformer_config": config.to_dict()}
-        (tmp_path / "config.json").write_text(json.dumps(told, default=str))
+        summary = {"qformer_config": config.to_dict()}
+        (tmp_path / "config.json").write_text(json.dumps(summary, default=str))
         ours, found = load_qformer(tmp_path, 10)
         assert torch.equal(found, queries)
         values, mask = tokens()
@@ -138,8 +138,8 @@ class TestQFormer:
     def test_a_folder_without_a_qformer_is_refused_in_one_line(self, tmp_path):
         with pytest.raises(DataError, match="not the settings of a Q-Former"):
             load_qformer(tmp_path, 7)
-        told = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3}
-        (tmp_path / "config.json").write_text(json.dumps({**told, "intermediate_size": 40}))
+        summary = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3}
+        (tmp_path / "config.json").write_text(json.dumps({**summary, "intermediate_size": 40}))
         with pytest.raises(DataError, match="no safetensors"):
             load_qformer(tmp_path, 7)
         save_file({"something": torch.zeros(1)}, tmp_path / "model.safetensors")
@@ -484,12 +484,12 @@ class TestLearning:
             got.log_proba(Views.of(np.zeros((3, 5, 16))))
 
     def test_qumatl_is_trained_as_published(self):
-        told = Qumatl().training(3)
+        summary = Qumatl().training(3)
         wanted = Training(
             epochs=200, batch=32, optimizer="adamw", lr=1e-4, decay=0.01, clip=1.0,
             scheduler="warmup-cosine", warmup=0.2, patience=25, seed=3,
         )  # fmt: skip
-        assert told == wanted
+        assert summary == wanted
         shape = Qumatl()._shape(10)
         assert (shape.layers, shape.width, shape.heads, shape.hidden) == (12, 768, 12, 3072)
         net_sizes = QFormer(Shape(), 1408)

@@ -191,8 +191,8 @@ def test_a_flat_export_as_parquet_reads_the_same(tmp_path):
 
 def test_json_min_of_one_annotator_has_controls_by_their_place(tmp_path):
     rest = {"annotator": 1, "annotation_id": 1, "lead_time": 1}
-    told = [("first", 1, "pos"), ("second", 2, "neg")]
-    records = [{"text": text, "id": item, "mood": mood, **rest} for text, item, mood in told]
+    summary = [("first", 1, "pos"), ("second", 2, "neg")]
+    records = [{"text": text, "id": item, "mood": mood, **rest} for text, item, mood in summary]
     found = examine(write_json(tmp_path / "min.json", records))
     assert found.annotations.to_dict() == {"1": {"1": "pos"}, "2": {"1": "neg"}}
 
@@ -483,13 +483,13 @@ def test_joined_options_come_apart_again(chosen):
         (lambda tasks: tasks.append({}), "task 5: neither an id nor any data"),
     ],
 )
-def test_a_wrong_type_is_told_with_its_place(broken, told, tmp_path):
+def test_a_wrong_type_is_told_with_its_place(broken, summary, tmp_path):
     tasks = json.loads((FIXTURES / "label_studio.json").read_text("utf-8"))
     broken(tasks)
     path = write_json(tmp_path / "t.json", tasks)
     with pytest.raises(DataError) as problem:
         examine(path, format="label-studio", question="mood")
-    assert told in str(problem.value)
+    assert summary in str(problem.value)
     assert "\n" not in str(problem.value)
 
 

@@ -393,8 +393,8 @@ def test_tables_without_a_header():
 
 
 def test_columns_may_be_told_by_number(tmp_path):
-    told = {"item": "2", "annotator": "1", "label": "3"}
-    found = read(FIXTURES / "headerless_truth.csv", columns=told)
+    summary = {"item": "2", "annotator": "1", "label": "3"}
+    found = read(FIXTURES / "headerless_truth.csv", columns=summary)
     assert found.items.tolist() == ["3", "4", "5"]
     path = tmp_path / "named.csv"
     path.write_text("photo,who,what\np1,ann,pos\np2,ann,neg\np1,bob,pos\n")
@@ -402,7 +402,7 @@ def test_columns_may_be_told_by_number(tmp_path):
         [("p1", "ann", "pos"), ("p2", "ann", "neg"), ("p1", "bob", "pos")]
     )
     with pytest.raises(DataError, match="no column 7 for label; there are 3"):
-        read(path, columns={**told, "label": "7"})
+        read(path, columns={**summary, "label": "7"})
     with pytest.raises(DataError, match="by number, but not the label; add label=…"):
         read(path, columns={"item": "1", "annotator": "2"})
     done = run(

@@ -133,14 +133,14 @@ def test_one_item_and_no_item_are_fine(name, fitted, crowd):
 
 
 def test_the_default_comes_near_the_law_where_inputs_tell_it(crowd):
-    test, told = np.arange(100, 150), {}
+    test, summary = np.arange(100, 150), {}
     for name in ("auto[n=5,steps=300]", "marginal"):
         _, found = crowd.fit(name, slice(100))
-        told[name[:4]] = soft_scores(found.proba(crowd.views.take(test)), crowd.votes[test])
+        summary[name[:4]] = soft_scores(found.proba(crowd.views.take(test)), crowd.votes[test])
     law = soft_scores(crowd.law[test], crowd.votes[test])
     for score in ("unbiased_squared", "cross_entropy"):
-        gap = told["marg"][score] - law[score]
-        assert told["auto"][score] < told["marg"][score] - 0.8 * gap
+        gap = summary["marg"][score] - law[score]
+        assert summary["auto"][score] < summary["marg"][score] - 0.8 * gap
 
 
 def test_inputs_that_tell_nothing_end_in_a_constant():
@@ -340,8 +340,8 @@ def test_the_second_task_foresees_disagreement(crowd):
     for match in (False, True):
         method = recoverers.create(f"multi-task[match={match},input_dropout=0,dropout=0,steps=300]")
         found = method.fit(views, np.zeros(200, int), n_classes=2, annotations=annotations)
-        told = found.disagreement(views)
-        assert told[np.abs(x[:, 0]) < 0.3].mean() > told[np.abs(x[:, 0]) > 0.7].mean() + 0.2
+        summary = found.disagreement(views)
+        assert summary[np.abs(x[:, 0]) < 0.3].mean() > summary[np.abs(x[:, 0]) > 0.7].mean() + 0.2
     p = found.proba(views)
     assert p[np.abs(x[:, 0]) < 0.3, 1].mean() > p[np.abs(x[:, 0]) > 0.7, 1].mean() + 0.05
 
@@ -590,9 +590,9 @@ def test_what_a_network_looks_at_sums_to_one_over_the_words(tiny):
     head = torch.nn.Linear(16, 2)
     for kind in ("attention", "rollout", "gradient"):
         maps = word_maps(encoder, words, kind=kind, head=head)
-        for told, of in zip(maps, words, strict=True):
-            assert told.shape == (len(of),)
-            assert told.sum() == pytest.approx(1)
+        for summary, of in zip(maps, words, strict=True):
+            assert summary.shape == (len(of),)
+            assert summary.sum() == pytest.approx(1)
     with pytest.raises(OptionError, match="give the head"):
         word_maps(encoder, words, kind="gradient")
 
@@ -645,7 +645,7 @@ def test_the_command_fits_predicts_and_evaluates(tmp_path, crowd, monkeypatch):
     run("recover", "predict", "model", "x.npz", "--votes", "-o", "shares.csv")
     head = Path("shares.csv").read_text().partition("\n")[0]
     assert head == "item,label,confidence,p:a,p:b,p:c,v:a,v:b,v:c"
-    told = json.loads(
+    summary = json.loads(
         run("evaluate", "shares.csv", "--soft", "--annotations", "answers.csv", "--json").output
     )
     mine = json.loads(
@@ -653,7 +653,7 @@ def test_the_command_fits_predicts_and_evaluates(tmp_path, crowd, monkeypatch):
             "--chart", "splits.svg", "--reliability", "reliability.png").stdout
     )  # fmt: skip
     assert mine["scores"]["manhattan"]["value"] == pytest.approx(
-        told["scores"]["manhattan"]["value"]
+        summary["scores"]["manhattan"]["value"]
     )
     assert Path("splits.svg").read_text().startswith("<svg")
     assert Path("reliability.png").read_bytes().startswith(b"\x89PNG")
@@ -680,7 +680,7 @@ def test_the_command_says_what_would_do(tmp_path):
         from io import StringIO
         from unittest.mock import patch
 
-        with patch("sys.stderr", StringIO()) as told, pytest.raises(SystemExit) as ending:
+        with patch("sys.stderr", StringIO()) as summary, pytest.raises(SystemExit) as ending:
             main([str(each) for each in arguments])
         assert ending.value.code == 2
-        assert words in told.getvalue()
+        assert words in summary.getvalue()

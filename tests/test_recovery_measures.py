@@ -160,27 +160,27 @@ def test_scores_are_those_of_scikit_learn_and_scipy_where_these_have_them():
     votes = random.multinomial(7, random.dirichlet([1, 1, 1], 200))
     votes = votes[np.sort(votes, axis=1)[:, -1] > np.sort(votes, axis=1)[:, -2]]  # no ties
     p = random.dirichlet([1, 1, 1], len(votes))
-    told = soft_scores(p, votes)
+    summary = soft_scores(p, votes)
     most, chosen = votes.argmax(axis=1), p.argmax(axis=1)
     one, other = measures.entropy(p), measures.entropy(measures.shares_of(votes))
-    assert told["accuracy"] == pytest.approx(metrics.accuracy_score(most, chosen))
-    assert told["macro_f1"] == pytest.approx(metrics.f1_score(most, chosen, average="macro"))
-    assert told["entropy_pearson"] == pytest.approx(pearsonr(one, other).statistic)
-    assert told["entropy_spearman"] == pytest.approx(spearmanr(one, other).statistic)
+    assert summary["accuracy"] == pytest.approx(metrics.accuracy_score(most, chosen))
+    assert summary["macro_f1"] == pytest.approx(metrics.f1_score(most, chosen, average="macro"))
+    assert summary["entropy_pearson"] == pytest.approx(pearsonr(one, other).statistic)
+    assert summary["entropy_spearman"] == pytest.approx(spearmanr(one, other).statistic)
 
 
 def test_items_with_one_vote_do_not_spoil_the_unbiased_distance():
     p, votes = np.full((3, 2), 0.5), np.array([[1, 0], [2, 2], [4, 0]])
-    told = soft_scores(p, votes)["unbiased_squared"]
-    assert told == pytest.approx(measures.unbiased_squared(p, votes)[1:].mean())
+    summary = soft_scores(p, votes)["unbiased_squared"]
+    assert summary == pytest.approx(measures.unbiased_squared(p, votes)[1:].mean())
     assert np.isnan(soft_scores(p[:1], votes[:1])["unbiased_squared"])
 
 
 def test_people_asked_again_are_at_no_unbiased_distance():
     random = np.random.default_rng(3)
     votes = random.multinomial(9, random.dirichlet([2, 2], 2000))
-    told = people_again(votes.astype(float), random=random)
-    assert told["unbiased_squared"] == pytest.approx(0, abs=0.01)
+    summary = people_again(votes.astype(float), random=random)
+    assert summary["unbiased_squared"] == pytest.approx(0, abs=0.01)
 
 
 def test_predictions_and_annotations_meet_by_name():

@@ -85,11 +85,11 @@ def test_names_of_one_family_do_not_clash():
 
 
 def test_the_catalogue_tells_every_method_and_setting():
-    told = catalogue()
+    summary = catalogue()
     deep = ([*learners, *tendencies], [*adapters]) if find_spec("torch") else ([], [])
     names = [*aggregators, *estimators, *deep[0], *recoverers, *deep[1], *simulators, *policies]
-    assert [entry.name for entry in told] == names
-    for entry in told:
+    assert [entry.name for entry in summary] == names
+    for entry in summary:
         assert entry.summary.endswith(".")
         assert entry.text
         for setting in entry.settings:

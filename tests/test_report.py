@@ -51,8 +51,8 @@ def data_of(page: str) -> dict:
 
 
 def test_the_opening_tells_the_numbers_of_the_verbs(photos):
-    annotations, truth, told = photos
-    sentences = " ".join(told.sentences)
+    annotations, truth, summary = photos
+    sentences = " ".join(summary.sentences)
     assert (
         f"{annotations.n_annotators} annotators gave {len(annotations)} labels to {annotations.n_items} items"
         in (sentences)
@@ -67,52 +67,52 @@ def test_the_opening_tells_the_numbers_of_the_verbs(photos):
 
 
 def test_those_who_do_not_look_are_named(photos):
-    *_, told = photos
-    (random,) = [one for one in told.sentences if "answer at random" in one]
+    *_, summary = photos
+    (random,) = [one for one in summary.sentences if "answer at random" in one]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", random)) == {"Zoe", "Dario", "Tilda", "Rufus"}
-    assert any(one.startswith("Leave out the labels of") for one in advice(told))
+    assert any(one.startswith("Leave out the labels of") for one in advice(summary))
 
 
 def test_doubtful_items_are_those_below_the_limit_the_worst_first(photos):
-    annotations, _, told = photos
-    posterior = told.result.confidence
-    assert set(told.doubtful.tolist()) == set(np.flatnonzero(posterior < 0.8).tolist())
-    assert (np.diff(posterior[told.doubtful]) >= 0).all()
-    assert told.as_dict()["doubtful"][0] == annotations.items[posterior.argmin()]
+    annotations, _, summary = photos
+    posterior = summary.result.confidence
+    assert set(summary.doubtful.tolist()) == set(np.flatnonzero(posterior < 0.8).tolist())
+    assert (np.diff(posterior[summary.doubtful]) >= 0).all()
+    assert summary.as_dict()["doubtful"][0] == annotations.items[posterior.argmin()]
 
 
 def test_charts_hold_the_numbers(photos):
-    annotations, truth, told = photos
-    rows = told.charts["confidence"].spec["data"]["values"]
+    annotations, truth, summary = photos
+    rows = summary.charts["confidence"].spec["data"]["values"]
     assert sum(row["items"] for row in rows) == annotations.n_items
     below = sum(row["items"] for row in rows if row["what"] == "a second look")
-    assert below == len(told.doubtful)
-    shares = told.charts["classes"].spec["data"]["values"]
+    assert below == len(summary.doubtful)
+    shares = summary.charts["classes"].spec["data"]["values"]
     for of in ("labels given", "labels inferred"):
         assert sum(row["share"] for row in shares if row["of"] == of) == pytest.approx(1, abs=1e-5)
-    bins = told.charts["calibration"].spec["data"]["values"]
+    bins = summary.charts["calibration"].spec["data"]["values"]
     assert sum(row["items"] for row in bins) == len(truth)
     right = sum(row["items"] * row["right"] for row in bins)
-    labels = dict(zip(annotations.items.tolist(), told.result.labels.tolist(), strict=True))
+    labels = dict(zip(annotations.items.tolist(), summary.result.labels.tolist(), strict=True))
     assert right == pytest.approx(sum(labels[item] == label for item, label in truth.items()))
 
 
 def test_the_confusion_of_the_crowd_is_a_sum_over_annotations(photos):
-    annotations, _, told = photos
+    annotations, _, summary = photos
     expected = np.zeros((annotations.n_classes, annotations.n_classes))
     for item, label in zip(annotations.item.tolist(), annotations.label.tolist(), strict=True):
-        expected[:, label] += told.result.posterior[item]
+        expected[:, label] += summary.result.posterior[item]
     expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(told.crowd_confusion, expected, atol=1e-9)
+    np.testing.assert_allclose(summary.crowd_confusion, expected, atol=1e-9)
 
 
 def test_every_chart_names_its_axes_and_is_told_in_words(photos):
-    *_, told = photos
-    assert set(told.charts) == {
+    *_, summary = photos
+    assert set(summary.charts) == {
         *("classes", "confidence", "calibration", "annotators", "confusion", "agreement"),
         *("methods", "budget"),
     }
-    for one in told.charts.values():
+    for one in summary.charts.values():
         assert one.title
         assert one.words.endswith(".")
         for layer in one.spec.get("layer", [one.spec]):
@@ -122,17 +122,17 @@ def test_every_chart_names_its_axes_and_is_told_in_words(photos):
 
 
 def test_tables_are_columns_of_one_length(photos):
-    annotations, _, told = photos
-    assert {len(column) for column in told.annotators.values()} == {annotations.n_annotators}
-    assert {len(column) for column in told.items.values()} == {annotations.n_items}
-    assert told.items["label"].tolist() == told.result.labels.tolist()
+    annotations, _, summary = photos
+    assert {len(column) for column in summary.annotators.values()} == {annotations.n_annotators}
+    assert {len(column) for column in summary.items.values()} == {annotations.n_items}
+    assert summary.items["label"].tolist() == summary.result.labels.tolist()
 
 
 def test_the_page_holds_all_labels_and_who_said_what(photos):
-    annotations, _, told = photos
-    data = data_of(told.page())
+    annotations, _, summary = photos
+    data = data_of(summary.page())
     assert data["labels"]["item"] == annotations.items.tolist()
-    assert data["labels"]["label"] == told.result.label.tolist()
+    assert data["labels"]["label"] == summary.result.label.tolist()
     one = data["items"][0]
     position = annotations.items.tolist().index(one["name"])
     span = slice(annotations.index[position], annotations.index[position + 1])
@@ -144,8 +144,8 @@ def test_the_page_holds_all_labels_and_who_said_what(photos):
 
 
 def test_who_stands_alone_is_found_as_a_loop_would(photos):
-    annotations, _, told = photos
-    data = data_of(told.page())
+    annotations, _, summary = photos
+    data = data_of(summary.page())
     alone = {one["name"]: {item for item, *_ in one["alone"]} for one in data["annotators"]}
     expected = {name: [] for name in annotations.annotators.tolist()}
     for item in range(annotations.n_items):
@@ -154,8 +154,8 @@ def test_who_stands_alone_is_found_as_a_loop_would(photos):
         if len(labels) < 3:
             continue
         for who, label in zip(annotations.annotator[span].tolist(), labels, strict=True):
-            if labels.count(label) == 1 and label != told.result.label[item] >= 0:
-                rank = -told.result.confidence[item], item
+            if labels.count(label) == 1 and label != summary.result.label[item] >= 0:
+                rank = -summary.result.confidence[item], item
                 expected[annotations.annotators[who]].append((rank, annotations.items[item]))
     for name, rows in expected.items():
         assert alone[name] == {item for _, item in sorted(rows)[:10]}
@@ -175,20 +175,20 @@ def test_a_report_says_when_beliefs_are_too_high():
 def test_most_spammers_are_blamed_on_the_question():
     rng = np.random.default_rng(1)
     annotations = Annotations.from_matrix(rng.integers(4, size=(150, 6)))
-    told = report(annotations, "majority")
-    assert "Look at the question" in advice(told)[0]
-    assert not any("Leave out" in one for one in advice(told))
+    summary = report(annotations, "majority")
+    assert "Look at the question" in advice(summary)[0]
+    assert not any("Leave out" in one for one in advice(summary))
 
 
 def test_large_data_are_compared_in_a_sample_and_it_is_said(monkeypatch):
     monkeypatch.setattr("dissensus.reporting._steps._LARGE", 500)
     monkeypatch.setattr("dissensus.reporting.report._STACKED", 500)
     made = simulate("hammer-spammer", n_items=300, n_annotators=10, n_classes=3, feedback=4)
-    told = report(made.annotations)
-    assert told.comparison.n_items == 300 * 500 // len(made.annotations)
-    assert told.result.method == told.comparison.methods[0].method
-    assert "Methods were compared on 125 of 300 items" in told.samples[0]
-    assert "which foresaw best, was taken for all" in told.samples[1]
+    summary = report(made.annotations)
+    assert summary.comparison.n_items == 300 * 500 // len(made.annotations)
+    assert summary.result.method == summary.comparison.methods[0].method
+    assert "Methods were compared on 125 of 300 items" in summary.samples[0]
+    assert "which foresaw best, was taken for all" in summary.samples[1]
 
 
 def test_nothing_is_compared_where_nobody_can_disagree():
@@ -199,19 +199,19 @@ def test_nothing_is_compared_where_nobody_can_disagree():
 @settings(max_examples=8, deadline=None)
 @given(rows=annotation_rows(most=20))
 def test_any_annotations_make_a_page(rows):
-    told = report(relation(rows), "majority")
-    assert all(one.endswith(".") for one in told.sentences)
-    json.dumps(told.as_dict(), allow_nan=False)
-    assert data_of(told.page())["classes"] == told.annotations.classes.tolist()
+    summary = report(relation(rows), "majority")
+    assert all(one.endswith(".") for one in summary.sentences)
+    json.dumps(summary.as_dict(), allow_nan=False)
+    assert data_of(summary.page())["classes"] == summary.annotations.classes.tolist()
 
 
 def test_one_annotator_one_class_and_empty_items_make_a_page():
     alone = Annotations.from_columns("abc", "xxx", "011")
     silent = Annotations.from_columns("aab", "xyx", "000", items=["a", "b", "c"])
     for annotations in (alone, silent):
-        told = report(annotations, "majority")
-        assert "Agreement cannot be measured" in told.sentences[1]
-        assert told.page()
+        summary = report(annotations, "majority")
+        assert "Agreement cannot be measured" in summary.sentences[1]
+        assert summary.page()
 
 
 def test_no_labels_and_numbers_are_refused_in_a_line():
@@ -223,9 +223,9 @@ def test_no_labels_and_numbers_are_refused_in_a_line():
 
 def test_several_options_are_told():
     annotations = Annotations.from_columns("aabb", "xyxy", ["p|q", "p", "q", "q"])
-    told = report(Reading(annotations, "label-studio", kind="multiple"), "majority")
-    assert any("every combination counts as a class" in one for one in told.reading.notes)
-    assert "every combination counts as a class" in told.page()
+    summary = report(Reading(annotations, "label-studio", kind="multiple"), "majority")
+    assert any("every combination counts as a class" in one for one in summary.reading.notes)
+    assert "every combination counts as a class" in summary.page()
 
 
 # Words
@@ -246,15 +246,15 @@ def test_words_for_amounts():
 def test_names_cannot_leave_the_data_of_a_page():
     names = ["</script><script>alert(1)</script>", "<!--", "'\"&", "\u2028", "שלום", "🦊"]
     annotations = Annotations.from_columns(names * 2, names[::-1] * 2, names[1:] * 2 + names[:2])
-    told = report(annotations, "majority", name=names[0])
-    page = told.page()
+    summary = report(annotations, "majority", name=names[0])
+    page = summary.page()
     assert "<script>alert" not in page
     assert data_of(page)["classes"] == annotations.classes.tolist()
 
 
 def test_a_page_asks_nobody_for_anything(photos):
-    *_, told = photos
-    page = told.page()
+    *_, summary = photos
+    page = summary.page()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
     assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
     assert "unsafe-eval" not in policy
@@ -281,23 +281,23 @@ def test_the_programme_for_charts_is_kept_and_its_place_may_be_missing(tmp_path,
 
 
 def test_a_report_shows_in_notebooks(photos):
-    *_, told = photos
-    assert told._repr_html_().startswith('<iframe sandbox="allow-scripts')
-    kinds = told.charts["agreement"]._repr_mimebundle_()
+    *_, summary = photos
+    assert summary._repr_html_().startswith('<iframe sandbox="allow-scripts')
+    kinds = summary.charts["agreement"]._repr_mimebundle_()
     assert "application/vnd.vegalite.v6+json" in kinds
 
 
 @pytest.mark.parametrize(("ending", "begin"), [("svg", b"<svg"), ("png", b"\x89PNG")])
 def test_charts_are_saved_as_pictures(photos, tmp_path, ending, begin):
-    *_, told = photos
+    *_, summary = photos
     path = tmp_path / f"c.{ending}"
-    told.charts["classes"].save(path)
+    summary.charts["classes"].save(path)
     assert path.read_bytes().startswith(begin)
 
 
 def test_a_chart_that_fills_a_page_stays_one_there(photos, tmp_path):
-    *_, told = photos
-    save_chart(told.charts["methods"].spec, tmp_path / "c.html")
+    *_, summary = photos
+    save_chart(summary.charts["methods"].spec, tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text("utf-8")
     assert '"width":"container"' in page
     assert "Content-Security-Policy" in page
@@ -313,8 +313,8 @@ def test_texts_come_from_a_table_beside(tmp_path):
         {"item": "a", "text": "Hello"},
         {"item": "b", "text": "World"},
     ]
-    told = report(annotations, "majority", texts=tmp_path / "t.csv")
-    data = data_of(told.page())
+    summary = report(annotations, "majority", texts=tmp_path / "t.csv")
+    data = data_of(summary.page())
     assert {one["name"]: one["text"] for one in data["items"]} == {"a": "Hello", "b": "World"}
     (tmp_path / "u.csv").write_text("task,words\na,Hello\n")
     with pytest.raises(DataError, match="no column for the text"):
@@ -351,18 +351,18 @@ def test_rounds_tell_who_changed_and_which_labels():
     before = crowd([0.9, 0.9, 0.8, 0.5, 0.8])
     after = crowd([0.9, 0.9, 0.8, 0.95, 0.8])
     known = {str(item): str(label) for item, label in enumerate(truth)}
-    told = report_groups(before, after, "majority", names=("before", "after"), truth=known)
-    words = {one.name: one.word for one in told.annotators}
+    summary = report_groups(before, after, "majority", names=("before", "after"), truth=known)
+    words = {one.name: one.word for one in summary.annotators}
     assert words.pop("3") == "better"
     assert set(words.values()) == {"no clear change"}
-    assert told.alpha.low > 0
-    assert told.n_common == 200
+    assert summary.alpha.low > 0
+    assert summary.n_common == 200
     first, second = (aggregate(side, "majority").label for side in (before, after))
-    assert len(told.items) == int((first != second).sum())
-    assert told.same.value == pytest.approx(float((first == second).mean()))
-    assert "Clearly better in after: 3." in told.sentences
-    json.dumps(told.as_dict(), allow_nan=False)
-    assert data_of(told.page())["downloads"]["changed_items"][0][0] == "item"
+    assert len(summary.items) == int((first != second).sum())
+    assert summary.same.value == pytest.approx(float((first == second).mean()))
+    assert "Clearly better in after: 3." in summary.sentences
+    json.dumps(summary.as_dict(), allow_nan=False)
+    assert data_of(summary.page())["downloads"]["changed_items"][0][0] == "item"
 
 
 def test_changed_items_stand_with_the_surest_first():
@@ -382,25 +382,25 @@ def test_kappa_of_rounds_is_that_of_scikit_learn():
         simulate("hammer-spammer", n_items=100, n_annotators=5, n_classes=3, seed=seed).annotations
         for seed in (0, 1)
     )
-    told = report_groups(one, two, "majority")
+    summary = report_groups(one, two, "majority")
     labels = [aggregate(side, "majority").label for side in (one, two)]
-    assert told.kappa == pytest.approx(cohen_kappa_score(*labels))
+    assert summary.kappa == pytest.approx(cohen_kappa_score(*labels))
 
 
 def test_rounds_without_anything_in_common_say_so():
     one = Annotations.from_columns("aabb", "xyxy", "0101")
     two = Annotations.from_columns("ccdd", "uvuv", "0122")
-    told = report_groups(one, two, "majority")
-    assert told.sentences[-2:] == [
+    summary = report_groups(one, two, "majority")
+    assert summary.sentences[-2:] == [
         "No item is in both, so labels cannot be compared.",
         "No annotator is in both.",
     ]
     assert (
-        told.first.annotations.classes.tolist()
-        == told.second.annotations.classes.tolist()
+        summary.first.annotations.classes.tolist()
+        == summary.second.annotations.classes.tolist()
         == ["0", "1", "2"]
     )
-    assert told.page()
+    assert summary.page()
 
 
 def test_groups_are_split_by_a_column_of_two_values():
@@ -426,22 +426,22 @@ def test_numbers_are_reported_with_those_who_answer_too_high():
     value[:, 4] = rng.normal(0, 10, 100)
     item, annotator = np.divmod(np.arange(500), 5)
     annotations = Numbers.from_codes(item, annotator, value.ravel(), items=100, annotators=5)
-    told = report_numbers(annotations, truth={str(k): str(v) for k, v in enumerate(true)})
-    assert told.standing.verdict[3] == "too high"
-    assert told.standing.verdict[4] == "does not follow the others"
+    summary = report_numbers(annotations, truth={str(k): str(v) for k, v in enumerate(true)})
+    assert summary.standing.verdict[3] == "too high"
+    assert summary.standing.verdict[4] == "does not follow the others"
     others = (value.sum(axis=1) - value[:, 3]) / 4
-    assert told.standing.shift[3] == pytest.approx(float((value[:, 3] - others).mean()))
-    assert told.standing.follows[3] == pytest.approx(np.corrcoef(value[:, 3], others)[0, 1])
-    np.testing.assert_allclose(told.scatter, value.std(axis=1, ddof=1))
-    json.dumps(told.as_dict(), allow_nan=False)
-    assert data_of(told.page())["downloads"]["values"][0][:2] == ["item", "value"]
+    assert summary.standing.shift[3] == pytest.approx(float((value[:, 3] - others).mean()))
+    assert summary.standing.follows[3] == pytest.approx(np.corrcoef(value[:, 3], others)[0, 1])
+    np.testing.assert_allclose(summary.scatter, value.std(axis=1, ddof=1))
+    json.dumps(summary.as_dict(), allow_nan=False)
+    assert data_of(summary.page())["downloads"]["values"][0][:2] == ["item", "value"]
 
 
 def test_few_numbers_make_a_page():
     annotations = Numbers.from_columns("ab", "xy", [1.0, 1.0])
-    told = report_numbers(annotations)
-    assert "Agreement cannot be measured" in told.sentences[1]
-    assert told.page()
+    summary = report_numbers(annotations)
+    assert "Agreement cannot be measured" in summary.sentences[1]
+    assert summary.page()
 
 
 # The command
@@ -462,8 +462,10 @@ def test_the_command_writes_the_page_and_tells_the_sentences(tmp_path):
     assert b"6 annotators gave 360 labels to 60 items" in done.stdout
     assert b"What to do:" in done.stdout
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
-    told = json.loads(run("report", "a.csv", "-s", "majority", "--json", cwd=tmp_path).stdout)
-    assert told["sentences"][0] == "6 annotators gave 360 labels to 60 items, 6.0 each on average."
+    summary = json.loads(run("report", "a.csv", "-s", "majority", "--json", cwd=tmp_path).stdout)
+    assert (
+        summary["sentences"][0] == "6 annotators gave 360 labels to 60 items, 6.0 each on average."
+    )
     page = run("report", "a.csv", "-s", "majority", "-o", "-", cwd=tmp_path).stdout
     assert page.startswith(b"<!doctype html>")
     both = run("report", "a.csv", "a.csv", "-s", "majority", "-o", "r.html", cwd=tmp_path)
@@ -499,6 +501,6 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):
 
 def test_labelme_is_told_with_its_truth():
     truth = shared_truth("labelme")
-    told = report(shared("labelme"), "majority", truth=truth)
-    assert "59 annotators gave 2547 labels to 1000 items" in told.sentences[0]
-    assert any("Of the 1000 items whose label is known" in one for one in told.sentences)
+    summary = report(shared("labelme"), "majority", truth=truth)
+    assert "59 annotators gave 2547 labels to 1000 items" in summary.sentences[0]
+    assert any("Of the 1000 items whose label is known" in one for one in summary.sentences)

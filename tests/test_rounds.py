@@ -18,14 +18,18 @@ def halve(last: Halved) -> Halved:
 
 
 def test_it_ends_when_a_round_changes_little():
-    told = []
+    summary = []
     ended = rounds(
-        Halved(8.0), halve, lambda trace, *_: still(trace, 0.3), 100, lambda *row: told.append(row)
+        Halved(8.0),
+        halve,
+        lambda trace, *_: still(trace, 0.3),
+        100,
+        lambda *row: summary.append(row),
     )
     assert ended.trace == (-4.0, -2.0, -1.0, -0.5, -0.25)
     assert ended.converged
     assert ended.last == Halved(0.25, -0.25)
-    assert told == list(enumerate(ended.trace, 1))
+    assert summary == list(enumerate(ended.trace, 1))
 
 
 def test_it_ends_after_the_most_rounds_and_says_so():
@@ -52,10 +56,10 @@ def test_methods_tell_their_rounds_and_stop_when_told(spec):
     annotations = simulate(
         "one-coin", n_items=60, n_annotators=8, n_classes=3, feedback=5
     ).annotations
-    told = []
+    summary = []
     method = aggregators.create(spec)
-    result = aggregate(annotations, method, progress=lambda *row: told.append(row))
-    assert told[-len(result.trace) :] == list(enumerate(result.trace, 1))
+    result = aggregate(annotations, method, progress=lambda *row: summary.append(row))
+    assert summary[-len(result.trace) :] == list(enumerate(result.trace, 1))
     short = aggregate(
         annotations, aggregators.create(f"{spec.partition('[')[0]}[max_iter=2,tol=0]")
     )
@@ -66,8 +70,8 @@ def test_methods_tell_their_rounds_and_stop_when_told(spec):
 @pytest.mark.parametrize("name", ["gaussian", "lfc-n", "catd", "crh", "pm"])
 def test_estimators_tell_their_rounds_and_stop_when_told(name):
     annotations = simulate("numeric", n_items=60, n_annotators=8).annotations
-    told = []
-    found = estimate(annotations, name, progress=lambda *row: told.append(row))
-    assert [number for number, _ in told] == list(range(1, len(told) + 1))
-    assert found.trace in ((), tuple(objective for _, objective in told))
+    summary = []
+    found = estimate(annotations, name, progress=lambda *row: summary.append(row))
+    assert [number for number, _ in summary] == list(range(1, len(summary) + 1))
+    assert found.trace in ((), tuple(objective for _, objective in summary))
     assert not estimate(annotations, estimators.create(f"{name}[max_iter=1]")).converged

@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def crowd(n_items=2000, seed=1, **given):
-    told = {"n_annotators": 40, "n_classes": 4, "feedback": 5} | given
-    return simulate("independent-confusion", n_items=n_items, seed=seed, **told)
+    summary = {"n_annotators": 40, "n_classes": 4, "feedback": 5} | given
+    return simulate("independent-confusion", n_items=n_items, seed=seed, **summary)
 
 
 def shuffled(annotations, seed=0):
@@ -94,10 +94,10 @@ def test_no_step_lowers_the_free_energy(monkeypatch):
     for start in range(0, 500, 50):
         items = np.arange(start, start + 50)
         part = now.annotations.part(items)
-        told = now.method.counts(part, now._belief[items])
+        summary = now.method.counts(part, now._belief[items])
         now._belief[items] = now._believe(part, now.params)
         more = now.method.counts(part, now._belief[items])
-        now._counts = add([running._minus(now._counts, told), more])
+        now._counts = add([running._minus(now._counts, summary), more])
         now.params = now.method.update(now._counts, now.params)
         after = energy()
         assert after >= before - 1e-7
@@ -224,8 +224,8 @@ def test_a_file_that_grows_is_followed(tmp_path):
     assert json.loads(run(*watch).stdout)["new"] == 1
     with file.open("a") as more:
         more.write(",0\n")
-    told = json.loads(run(*watch).stdout)
-    assert (told["new"], told["n_labels"], told["n_items"]) == (1, 5, 3)
+    summary = json.loads(run(*watch).stdout)
+    assert (summary["new"], summary["n_labels"], summary["n_items"]) == (1, 5, 3)
     assert pl.read_csv(output)["item"].sort().to_list() == ["a", "b", "c"]
     file.write_text("task,worker,label\na,x,0\n")
     done = run(*watch)

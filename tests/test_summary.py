@@ -41,37 +41,42 @@ def ranking(quality, n_labels):
 
 
 def test_counts_are_those_of_the_annotations():
-    told = summarise(small(), aggregate(small(), "majority"))
-    assert (told.n_items, told.n_annotators, told.n_labels, told.n_classes) == (5, 3, 9, 3)
-    assert told.labels_per_item == (0, 9 / 5, 3)
-    assert told.items_without_labels == 1
-    assert (told.method, told.rounds, told.converged) == ("majority", 0, True)
-    assert told.evaluation is None
+    summary = summarise(small(), aggregate(small(), "majority"))
+    assert (summary.n_items, summary.n_annotators, summary.n_labels, summary.n_classes) == (
+        5,
+        3,
+        9,
+        3,
+    )
+    assert summary.labels_per_item == (0, 9 / 5, 3)
+    assert summary.items_without_labels == 1
+    assert (summary.method, summary.rounds, summary.converged) == ("majority", 0, True)
+    assert summary.evaluation is None
 
 
 def test_agreement_comes_with_its_word():
     annotations = small()
-    told = summarise(annotations, aggregate(annotations, "majority"))
-    assert told.percent == percent_agreement(annotations) == pytest.approx(1 / 3)
-    assert told.alpha == krippendorff_alpha(annotations)
-    assert told.alpha_word == "poor"
+    summary = summarise(annotations, aggregate(annotations, "majority"))
+    assert summary.percent == percent_agreement(annotations) == pytest.approx(1 / 3)
+    assert summary.alpha == krippendorff_alpha(annotations)
+    assert summary.alpha_word == "poor"
 
 
 def test_shares_of_classes_are_among_labels_and_among_decided_items():
-    told = summarise(small(), aggregate(small(), "majority[ties=first]"))
-    assert [share.name for share in told.classes] == ["cat", "dog", "owl"]
-    assert [share.annotations for share in told.classes] == pytest.approx([5 / 9, 3 / 9, 1 / 9])
-    assert [share.inferred for share in told.classes] == pytest.approx([3 / 4, 1 / 4, 0])
+    summary = summarise(small(), aggregate(small(), "majority[ties=first]"))
+    assert [share.name for share in summary.classes] == ["cat", "dog", "owl"]
+    assert [share.annotations for share in summary.classes] == pytest.approx([5 / 9, 3 / 9, 1 / 9])
+    assert [share.inferred for share in summary.classes] == pytest.approx([3 / 4, 1 / 4, 0])
 
 
 def test_the_most_disputed_items_come_first_and_silence_is_no_dispute():
-    told = summarise(small(), aggregate(small(), "majority[ties=abstain]"))
-    assert [item.name for item in told.disputed] == ["a", "b"]
-    assert told.disputed[0].votes == {"cat": 1, "dog": 1, "owl": 1}
-    assert told.disputed[0].label is None
-    assert told.disputed[0].entropy == pytest.approx(math.log(3))
-    assert told.disputed[1].votes == {"cat": 1, "dog": 1}
-    assert told.disputed[1].confidence == 0.5
+    summary = summarise(small(), aggregate(small(), "majority[ties=abstain]"))
+    assert [item.name for item in summary.disputed] == ["a", "b"]
+    assert summary.disputed[0].votes == {"cat": 1, "dog": 1, "owl": 1}
+    assert summary.disputed[0].label is None
+    assert summary.disputed[0].entropy == pytest.approx(math.log(3))
+    assert summary.disputed[1].votes == {"cat": 1, "dog": 1}
+    assert summary.disputed[1].confidence == 0.5
 
 
 def test_equally_disputed_items_stand_in_the_order_of_names():
@@ -80,39 +85,39 @@ def test_equally_disputed_items_stand_in_the_order_of_names():
     names = [f"{position:02}" for position in range(len(shares))]
     matrix = [np.repeat(np.arange(4), share) for share in shares]  # (item, annotator)
     annotations = Annotations.from_matrix(matrix, items=names)
-    told = summarise(annotations, aggregate(annotations, "majority"), most=10)
-    assert len({item.entropy for item in told.disputed}) > 1
-    assert [item.name for item in told.disputed] == names[:10]
+    summary = summarise(annotations, aggregate(annotations, "majority"), most=10)
+    assert len({item.entropy for item in summary.disputed}) > 1
+    assert [item.name for item in summary.disputed] == names[:10]
 
 
 def test_confidence_counts_every_item():
-    told = summarise(small(), aggregate(small(), "majority"))
-    assert told.mean_confidence == pytest.approx((1 / 3 + 1 / 2 + 1 + 1 + 1 / 3) / 5)
-    assert told.unsure == pytest.approx(3 / 5)
+    summary = summarise(small(), aggregate(small(), "majority"))
+    assert summary.mean_confidence == pytest.approx((1 / 3 + 1 / 2 + 1 + 1 + 1 / 3) / 5)
+    assert summary.unsure == pytest.approx(3 / 5)
 
 
 def test_best_and_worst_are_ranked_from_the_ends_and_never_overlap():
     annotations, result = ranking([0.5, 0.9, 0.1, 0.7, 0.3], [5, 6, 7, 8, 9])
-    told = summarise(annotations, result, most=5)
-    assert [one.name for one in told.best] == ["1", "3", "0"]
-    assert [one.name for one in told.worst] == ["2", "4"]
-    assert told.best[0] == ("1", 6, 0.9, 1.0)
+    summary = summarise(annotations, result, most=5)
+    assert [one.name for one in summary.best] == ["1", "3", "0"]
+    assert [one.name for one in summary.worst] == ["2", "4"]
+    assert summary.best[0] == ("1", 6, 0.9, 1.0)
     few = summarise(annotations, result, most=1)
     assert ([one.name for one in few.best], [one.name for one in few.worst]) == (["1"], ["2"])
 
 
 def test_who_said_little_or_has_no_quality_is_left_out_and_counted():
     annotations, result = ranking([0.5, 0.9, 0.1, np.nan, 0.3], [5, 4, 7, 8, 0])
-    told = summarise(annotations, result)
-    assert [one.name for one in told.best + told.worst] == ["0", "2"]
-    assert told.n_unranked == 3
+    summary = summarise(annotations, result)
+    assert [one.name for one in summary.best + summary.worst] == ["0", "2"]
+    assert summary.n_unranked == 3
 
 
 def test_where_nobody_said_much_all_who_spoke_are_ranked():
     annotations, result = ranking([0.5, 0.9, np.nan, 0.3], [4, 1, 4, 0])
-    told = summarise(annotations, result)
-    assert [one.name for one in told.best + told.worst] == ["1", "0"]
-    assert told.n_unranked == 2
+    summary = summarise(annotations, result)
+    assert [one.name for one in summary.best + summary.worst] == ["1", "0"]
+    assert summary.n_unranked == 2
 
 
 def test_truth_brings_the_scores(photos):
@@ -123,16 +128,20 @@ def test_truth_brings_the_scores(photos):
 
 def test_it_is_ready_for_json_also_where_numbers_are_missing(photos):
     silent = Annotations.from_columns([], [], [], items=["a"], annotators=["x"], classes=["0"])
-    told = summarise(silent, aggregate(silent, "majority")).as_dict()
-    told = json.loads(json.dumps(told, allow_nan=False))
-    assert (told["alpha"], told["percent"], told["alpha_word"]) == (None, None, "undefined")
-    assert told["classes"] == [{"name": "0", "said": None, "inferred": None}]
+    summary = summarise(silent, aggregate(silent, "majority")).as_dict()
+    summary = json.loads(json.dumps(summary, allow_nan=False))
+    assert (summary["alpha"], summary["percent"], summary["alpha_word"]) == (
+        None,
+        None,
+        "undefined",
+    )
+    assert summary["classes"] == [{"name": "0", "said": None, "inferred": None}]
     annotations, truth = photos
-    told = summarise(annotations, aggregate(annotations), truth=truth).as_dict()
-    told = json.loads(json.dumps(told, allow_nan=False))
-    assert told["labels_per_item"]["least"] == 3
-    assert told["best"][0].keys() == {"name", "n_labels", "quality", "agreement"}
-    assert told["evaluation"]["scores"]["accuracy"].keys() == {"value", "low", "high"}
+    summary = summarise(annotations, aggregate(annotations), truth=truth).as_dict()
+    summary = json.loads(json.dumps(summary, allow_nan=False))
+    assert summary["labels_per_item"]["least"] == 3
+    assert summary["best"][0].keys() == {"name", "n_labels", "quality", "agreement"}
+    assert summary["evaluation"]["scores"]["accuracy"].keys() == {"value", "low", "high"}
 
 
 def test_a_result_about_something_else_is_an_error(photos):
@@ -166,8 +175,8 @@ def test_on_the_demo_dawid_skene_beats_the_vote_by_points(photos):
 def test_on_the_demo_those_who_do_not_look_are_the_worst(photos):
     annotations, _ = photos
     result = aggregate(annotations, "dawid-skene")
-    told = summarise(annotations, result, most=4)
-    assert {one.name for one in told.worst} == {"Dario", "Rufus", "Tilda", "Zoe"}
+    summary = summarise(annotations, result, most=4)
+    assert {one.name for one in summary.worst} == {"Dario", "Rufus", "Tilda", "Zoe"}
     badger, boar = 0, 1
     swapper = result.params.confusion[annotations.annotators.tolist().index("Ingo")]
     assert swapper[badger].argmax() == boar

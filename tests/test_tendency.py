@@ -194,10 +194,10 @@ def test_logits_are_the_formula():
     for item, k in ((0, 1), (3, 2)):
         x = pairs.x[item]
         own = heads.own[k] @ x + np.einsum("r,rqd,d->q", heads.embedding[k], heads.factor, x)
-        told = ((1 + heads.slope[k]) * (heads.weight @ x) + own) @ heads.basis
-        told = told + heads.level + heads.bias[k]
+        summary = ((1 + heads.slope[k]) * (heads.weight @ x) + own) @ heads.basis
+        summary = summary + heads.level + heads.bias[k]
         found = heads.logits(pairs.x, np.array([item]), np.array([k]))[0]
-        np.testing.assert_allclose(found, told)
+        np.testing.assert_allclose(found, summary)
 
 
 def test_contrasts_find_what_a_direction_for_every_class_would():
@@ -526,9 +526,9 @@ def test_consensus_is_the_vote_of_predictions():
     made = TendencyClassifier(PLAIN).fit(x, label)
     best = made.predict_annotators(x[:50])
     votes = (best == "1").sum(axis=1)
-    told = made.predict_consensus(x[:50])
-    assert all(told[votes > 3] == "1")
-    assert all(told[votes < 3] == "0")
+    summary = made.predict_consensus(x[:50])
+    assert all(summary[votes > 3] == "1")
+    assert all(summary[votes < 3] == "0")
     chance = made.predict_annotator_proba(x[:50])
     np.testing.assert_allclose(made.predict_consensus_proba(x[:50], "sum"), chance.mean(axis=1))
     np.testing.assert_allclose(made.predict_consensus_proba(x[:50], "confidence").sum(axis=1), 1)
@@ -538,8 +538,8 @@ def test_scores_are_the_mean_log_likelihood():
     x, label, _ = taste()
     made = TendencyClassifier("own-majority").fit(x, label)
     chance = made.predict_annotator_proba(x)
-    told = np.log(np.take_along_axis(chance, label[:, :, None], axis=2)).mean()
-    assert made.score(x, label) == pytest.approx(told)
+    summary = np.log(np.take_along_axis(chance, label[:, :, None], axis=2)).mean()
+    assert made.score(x, label) == pytest.approx(summary)
 
 
 def test_what_is_saved_is_loaded(tmp_path):

@@ -144,9 +144,9 @@ def test_queries_are_scored_on_texts_of_other_lengths(tmp_path):
 def test_the_fit_tells_what_it_learned(position):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", "own-majority",
                "-o", "habits", "--json", cwd=position)  # fmt: skip
-    told = json.loads(done.stdout)
-    assert told["n_labels"] == 480
-    assert told["classes"] == ["no", "yes"]
+    summary = json.loads(done.stdout)
+    assert summary["n_labels"] == 480
+    assert summary["classes"] == ["no", "yes"]
     assert (position / "habits" / "tendency.json").exists()
 
 
@@ -164,10 +164,10 @@ def test_the_fit_tells_what_it_learned(position):
         ),
     ],
 )
-def test_what_cannot_be_ends_in_one_line(position, model, arguments, told):
+def test_what_cannot_be_ends_in_one_line(position, model, arguments, summary):
     done = run("tendency", *arguments, cwd=position)
     assert done.returncode == 2
-    assert told in done.stderr.decode()
+    assert summary in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) == 1
     assert not (position / "m").exists()
 
@@ -221,10 +221,12 @@ def test_foresight_says_so_where_nothing_is_personal():
         one = {"count": 40, "accuracy": 0.7, "log_loss": loss}
         return {"summary": {"log_loss": loss, "accuracy": 0.7}, "annotators": {"<b>": one}}
 
-    told = Foresight({"own-majority": scores(0.5), "consensus": scores(0.5), "auto": scores(0.495)})
-    text = " ".join(told.sentences)
+    summary = Foresight(
+        {"own-majority": scores(0.5), "consensus": scores(0.5), "auto": scores(0.495)}
+    )
+    text = " ".join(summary.sentences)
     assert "One opinion for all foresees annotators as well" in text
     assert "Habits alone" in text
-    figure = foresight_figure(told)
+    figure = foresight_figure(summary)
     assert figure is not None
     assert figure.numbers[1] == ("<b>", "70%", "70%", "40")

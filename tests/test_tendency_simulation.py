@@ -140,8 +140,8 @@ def test_chances_are_those_of_what_annotators_see():
         ({"kept": (0.5,)}, "kept has 1 shares for 6 annotators"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_one_line(settings, told):
-    with pytest.raises(OptionError, match=told):
+def test_what_cannot_be_drawn_is_refused_in_one_line(settings, summary):
+    with pytest.raises(OptionError, match=summary):
         Tendencies(**settings)
 
 

@@ -323,8 +323,8 @@ def test_the_known_part_of_gold_is_laplace_smoothed():
     assert dict(
         zip(by_mean.annotations.annotators, by_mean.params.weight, strict=True)
     ) == pytest.approx({"new": 0.5, "x": 2 / 3, "y": 1 / 3, "z": 0.5})
-    told = GoldMajority(default=0.9).fit(relation(stranger), gold={"a": "0"})
-    assert told.params.weight[told.annotations.annotators.tolist().index("new")] == 0.9
+    summary = GoldMajority(default=0.9).fit(relation(stranger), gold={"a": "0"})
+    assert summary.params.weight[summary.annotations.annotators.tolist().index("new")] == 0.9
 
 
 def test_two_thirds_need_two_labels_and_two_thirds_of_them():
@@ -538,10 +538,10 @@ def plain_mmsr(size, met, n_items, few, rounds=500):
         for own, other in ((right, left), (left, right)):
             fresh = own.copy()
             for j in range(len(size)):
-                told = sorted(size[i, j] / other[i] for i in range(len(size)) if met[i, j])
-                below = sum(value < own[j] for value in told)
-                above = sum(value > own[j] for value in told)
-                rest = told[min(few, below) : len(told) - min(few, above)]
+                summary = sorted(size[i, j] / other[i] for i in range(len(size)) if met[i, j])
+                below = sum(value < own[j] for value in summary)
+                above = sum(value > own[j] for value in summary)
+                rest = summary[min(few, below) : len(summary) - min(few, above)]
                 if rest:
                     fresh[j] = np.mean(rest) or 1 / math.sqrt(n_items)
             own[:] = fresh

@@ -362,15 +362,19 @@ def test_what_cannot_be_held_is_said_for_every_target():
     found = Reading(
         annotations, "csv", gold={"a": "0"}, texts=pl.DataFrame({"item": "a", "text": "t"})
     )
-    told = {name: " ".join(losses(found, f"x.{TARGETS[name].kinds[0]}", name)) for name in TARGETS}
+    summary = {
+        name: " ".join(losses(found, f"x.{TARGETS[name].kinds[0]}", name)) for name in TARGETS
+    }
     for name, target in TARGETS.items():
-        assert ("items without labels" in told[name]) == ("silent" not in target.holds)
-        assert ("nobody used" in told[name]) == ("unused" not in target.holds)
-        assert ("columns left out: trust" in told[name]) == (target.columns is not None)
-        assert ("the texts of 1" in told[name]) == ("texts" not in target.holds)
-        assert ("labels are left out: an annotator has one cell" in told[name]) == (name == "wide")
+        assert ("items without labels" in summary[name]) == ("silent" not in target.holds)
+        assert ("nobody used" in summary[name]) == ("unused" not in target.holds)
+        assert ("columns left out: trust" in summary[name]) == (target.columns is not None)
+        assert ("the texts of 1" in summary[name]) == ("texts" not in target.holds)
+        assert ("labels are left out: an annotator has one cell" in summary[name]) == (
+            name == "wide"
+        )
         if name != "peerannot":  # names in gold are a matter of its own there
-            assert ("gold of 1 items left out" in told[name]) == ("gold" not in target.holds)
+            assert ("gold of 1 items left out" in summary[name]) == ("gold" not in target.holds)
 
 
 def test_the_ending_and_the_target_have_to_fit(tmp_path):
@@ -393,9 +397,9 @@ def test_the_ending_and_the_target_have_to_fit(tmp_path):
 
 
 def test_convert_offers_every_target(tmp_path):
-    told = run("convert", "--help").stdout.decode()
+    summary = run("convert", "--help").stdout.decode()
     for name in TARGETS:
-        assert name in " ".join(told.split())
+        assert name in " ".join(summary.split())
     (tmp_path / "a.csv").write_text("item,annotator,label\n1,2,x\n1,3,y\n")
     (tmp_path / "gold.csv").write_text("item,label\n1,y\n")
     done = run("convert", "a.csv", "-", "--to", "label-studio", "--gold", "gold.csv", cwd=tmp_path)
