@@ -1,7 +1,8 @@
-"""How a network is trained, with limits."""
+"""How a network is trained, and the callback that reports its progress."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,7 +11,9 @@ from annotated_types import Ge
 from ..errors import MethodError
 from ..params import Count, NonNegative, Positive, Probability, Settings
 
-__all__ = ["Training"]
+__all__ = ["Progress", "Training"]
+
+Progress = Callable[[int, int, str], None]  # steps done, steps in all, a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Training(Settings):
     devices
         Processes; more than one have to be started by torchrun.
     seed
-        Decides what is random.
+        Random seed.
     save_every
         Steps between checkpoints, where a folder is given.
     """

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..._relation import Array, Integers
 from ...nn.encoders import Encoder
-from ...nn.features import Progress, cached_features
+from ...nn.feature_cache import cached_features
 from ...nn.inputs import Arrays, Inputs
+from ...nn.settings import Progress
 from .._base import Places, Views
 
 __all__ = ["Raw", "views_of"]
@@ -43,7 +44,7 @@ def views_of(
         return Views(inputs.values.numpy().reshape(len(inputs), -1), None, raw)
     positions = None
     if "places" in wanted:
-        found = cached_features(encoder, inputs, positions=True, progress=progress)
+        found = cached_features(encoder, inputs, tokens=True, progress=progress)
         positions = Places(found.values, np.asarray(found.mask))
     if "vectors" not in wanted:
         return Views(None, positions, raw)
