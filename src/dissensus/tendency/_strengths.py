@@ -10,6 +10,7 @@ it beside others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -50,8 +51,8 @@ def deal(said: Annotations, folds: int, seed: int) -> Integers:
 
 
 def log_loss(said: Annotations, log_chance: Floats) -> float:
-    """Return the mean of −log of the chance of what was said."""
-    return -float(log_chance[np.arange(len(said)), said.label].mean())
+    """Return the mean of −log of the chance of what was said; no order of annotations matters."""
+    return -math.fsum(log_chance[np.arange(len(said)), said.label]) / max(len(said), 1)
 
 
 class _Fold(NamedTuple):
