@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ._identified import give, json_of, print_score
 from ._learned import read_data
-from ._shared import is_first, note, progress_bar, show_json
+from ._shared import is_first, note, show_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -164,7 +165,7 @@ def _trained(wanted: Wanted, asked: Asked, position: Path) -> Hardness:
     if name in ("aum", "aumc"):
         how["keep"] = True
     with ExitStack() as stack:
-        how["progress"] = stack.enter_context(progress_bar("training")) if is_first() else None
+        how["progress"] = stack.enter_context(progress_bar("training"))
         return replace(asked, network=how).hardness(name)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ..errors import DataError, OptionError
-from ._shared import examine_annotations, is_first, note, progress_bar, show_json
+from ._shared import examine_annotations, is_first, note, show_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -190,7 +191,7 @@ def learn(
     if is_first() and not network.resume:
         clear_ended(positions.run)
     with ExitStack() as stack:
-        progress = stack.enter_context(progress_bar("training")) if is_first() else None
+        progress = stack.enter_context(progress_bar("training"))
         try:
             made.fit(
                 data.inputs,

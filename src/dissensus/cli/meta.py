@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ._shared import (
     examine_annotations,
     json_option,
     note,
-    progress_bar,
     reading_options,
     seed_option,
     show_json,

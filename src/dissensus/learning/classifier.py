@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 from torch import Tensor, nn
 
 from .._names import as_names
+from .._progress import Progress
 from .._relation import Array, Floats, Integers, indices_of
 from .._serialization import State
 from ..annotations import Annotations
@@ -34,7 +35,7 @@ from ..nn.batches import Batch, Examples, LabelledInputs, Source
 from ..nn.encoding import Encoding, chunks, encoding_for
 from ..nn.estimator import Estimator
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
-from ..nn.settings import Progress, Training
+from ..nn.settings import Training
 from ..nn.training import History, train
 from ..nn.validation_split import hold_out
 from ..registry import learners
@@ -231,7 +232,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         X: ArrayLike | Inputs,  # noqa: N803
         annotators: ArrayLike | None = None,
     ) -> Floats:
-        """Return the label probabilities of annotators, all by default: (item, annotator, class)."""
+        """Return label probabilities of annotators, all by default: (item, annotator, class)."""
         return self._by_pairs(X, annotators, CrowdModel.annotator_proba)
 
     def annotator_performance(

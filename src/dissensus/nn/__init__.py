@@ -23,7 +23,7 @@ from .features import Features, TokenFeatures, features_of
 from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
 from .reading import folder_truth, read_inputs, read_others
-from .settings import Progress, Training
+from .settings import Training
 from .tables import Table
 from .training import History, train
 from .validation_split import hold_out
@@ -43,7 +43,6 @@ __all__ = [
     "Inputs",
     "LabelledInputs",
     "Learner",
-    "Progress",
     "Source",
     "Table",
     "Texts",

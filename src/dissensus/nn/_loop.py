@@ -11,6 +11,7 @@ from time import monotonic
 import torch
 from torch import Tensor, nn
 
+from .._progress import Progress
 from .._serialization import with_prefix
 from ..errors import DataError, MethodError
 from .batches import Batch, Batches
@@ -27,7 +28,7 @@ from .learner import Learner
 from .optimizers import clip, optimizers_for
 from .runs import Row, Run
 from .schedules import lr_factor
-from .settings import Progress, Training
+from .settings import Training
 from .tables import Table
 
 __all__ = ["History", "Loop"]

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._progress import Progress
 from ..errors import OptionError
 from .batches import Source, inputs_of
 from .encoders import Encoder, encoder_for
 from .features import features_of
 from .inputs import Arrays, Inputs
-from .settings import Progress
 
 __all__ = ["Encoding", "chunks", "encoding_for"]
 

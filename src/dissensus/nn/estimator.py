@@ -49,6 +49,7 @@ from torch import Tensor
 
 from .._files import atomic_folder
 from .._names import as_names, text
+from .._progress import Progress
 from .._relation import Array, Floats, Integers, indices_of
 from .._serialization import State
 from ..annotations import Annotations
@@ -56,7 +57,7 @@ from ..errors import DataError, OptionError
 from ..params import Settings
 from .features import Features, features_of
 from .inputs import Arrays, Inputs, as_inputs
-from .settings import Progress, Training
+from .settings import Training
 
 __all__ = ["Estimator"]
 

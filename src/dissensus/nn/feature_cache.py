@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from .._files import atomic_folder
+from .._progress import Progress
 from .batches import Source, inputs_of
 from .encoders import Encoder
 from .inputs import Arrays, Inputs
-from .settings import Progress
 from .videos import Videos
 
 __all__ = ["CachedFeatures", "cache_folder", "cached_features"]

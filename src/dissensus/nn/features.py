@@ -23,12 +23,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from .._progress import Progress
 from .._relation import Integers
 from ..errors import DataError, OptionError
 from .encoders import Encoder, encoder_for
 from .feature_cache import cached_features
 from .inputs import Arrays, Inputs, as_inputs
-from .settings import Progress
 
 __all__ = [
     "FeatureBatch",

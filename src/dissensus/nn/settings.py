@@ -1,8 +1,7 @@
-"""How a network is trained, and the callback that reports its progress."""
+"""How a network is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,9 +10,7 @@ from annotated_types import Ge
 from ..errors import MethodError
 from ..params import Count, NonNegative, Positive, Probability, Settings
 
-__all__ = ["Progress", "Training"]
-
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, a message
+__all__ = ["Training"]
 
 
 @dataclass(frozen=True, kw_only=True)

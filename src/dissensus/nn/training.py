@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .._progress import Progress
 from ..errors import DataError
 from ._loop import History, Loop
 from .batches import Batches, Examples, LabelledInputs
@@ -20,7 +21,7 @@ from .devices import devices_for, seeded
 from .early_stopping import choice_of
 from .learner import Learner
 from .runs import opened
-from .settings import Progress, Training
+from .settings import Training
 from .validation_split import hold_out
 
 __all__ = ["History", "Learner", "Training", "train"]

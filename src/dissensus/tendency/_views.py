@@ -13,7 +13,6 @@ them. A network takes both as one row of numbers per item, which its `Layout` ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._progress import Progress
 from .._relation import Floats, Integers
 from ..errors import DataError, OptionError
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Layout", "Places", "Rows", "Seen", "Views"]
 
 _PIECE = 256  # items whose places are looked at together
-Progress = Callable[[int, int, str], None]  # items done, items in all, a message
 
 
 class Seen(NamedTuple):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._progress import Progress
 from ..._relation import Array, Integers
 from ...nn.encoders import Encoder
 from ...nn.feature_cache import cached_features
 from ...nn.inputs import Arrays, Inputs
-from ...nn.settings import Progress
 from .._base import Places, Views
 
 __all__ = ["Raw", "views_of"]
