@@ -763,8 +763,12 @@ def test_seeds_decide_weights_and_what_is_frozen_neither_learns_nor_drops():
 def test_weights_come_from_files_with_torchvisions_names(tmp_path):
     from safetensors.torch import save_file
 
+    from dissensus.nn.encoders.resnet import torchvision_name
+
     source = encoder_for("resnet18[size=32]", seed=7)
-    weights = {**source.state_dict(), "fc.weight": torch.zeros(1000, 512)}
+    weights = {torchvision_name(name): value for name, value in source.body.state_dict().items()}
+    assert {"conv1.weight", "layer1.0.conv1.weight", "layer4.0.downsample.1.bias"} <= set(weights)
+    weights["fc.weight"] = torch.zeros(1000, 512)
     save_file(weights, tmp_path / "w.safetensors")
     torch.save(weights, tmp_path / "w.pth")
     for file in ("w.safetensors", "w.pth"):
