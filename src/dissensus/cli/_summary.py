@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..reporting.summary import SURE, RankedAnnotator, Summary
+from ..reporting.summary import CONFIDENT, RankedAnnotator, Summary
 
 __all__ = ["print_summary"]
 
@@ -30,7 +30,7 @@ def print_summary(told: Summary, console: Console | None = None) -> None:
     ended = "" if told.converged else ", not converged"
     console.print(
         f"[bold]{escape(told.method)}[/bold]{rounds}{ended}: labels are {told.mean_confidence:.0%} "
-        f"sure on average; {told.unsure:.0%} of the items are below {SURE:.0%}."
+        f"sure on average; {told.unsure:.0%} of the items are below {CONFIDENT:.0%}."
     )
     _print_truth(told, console)
     console.print(_classes(told))
@@ -67,11 +67,11 @@ def _print_truth(told: Summary, console: Console) -> None:
 
 
 def _classes(told: Summary) -> Table:
-    table = Table("class", "said", "inferred", "", title="Labels", title_justify="left")
+    table = Table("class", "given", "inferred", "", title="Labels", title_justify="left")
     most = max((row.inferred for row in told.classes), default=1.0)
     for row in told.classes:
         bar = Bar(most, 0, row.inferred, width=24)
-        table.add_row(escape(row.name), f"{row.annotations:.1%}", f"{row.inferred:.1%}", bar)
+        table.add_row(escape(row.name), f"{row.given:.1%}", f"{row.inferred:.1%}", bar)
     return table
 
 

@@ -132,7 +132,8 @@ def agree(
         two = agreement.pairwise(annotations, "cohen", weights=wish, min_overlap=min_overlap)
         groups = agreement.cluster(two)
     if chart and two is not None and groups is not None:
-        from ..reporting.charts import pairs_chart, save_chart
+        from ..reporting.agreement_figures import pairs_chart
+        from ..reporting.charts import save_chart
 
         save_chart(pairs_chart(two, groups), chart)
         note(f"drawn to {chart}")

@@ -115,7 +115,7 @@ def next(  # noqa: A001
 
         write_columns(found.table, output)
     if chart:
-        from ..reporting.curve import curve_chart
+        from ..reporting.method_figures import curve_chart
 
         save_chart(curve_chart(found), chart)
     if as_json:

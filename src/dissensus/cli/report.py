@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..annotations import Annotations
     from ..readers import Reading
-    from ..reporting.group_comparison import Rounds
+    from ..reporting.group_comparison import GroupComparison
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
 
@@ -89,7 +89,7 @@ def report(
         given = next((name for name, value in refused.items() if value is not None), None)
         if given:
             raise OptionError(f"{given} does not go with a comparison of two sides; leave it out")
-        told: Report | NumberReport | Rounds = _rounds(
+        told: Report | NumberReport | GroupComparison = _rounds(
             path, second, by, strategy, known, seed, reading
         )
     else:
@@ -198,7 +198,7 @@ def _rounds(
     truth: Mapping[str, str] | None,
     seed: int,
     reading: dict[str, Any],
-) -> Rounds:
+) -> GroupComparison:
     from ..reporting.group_report import report_groups, split_by
 
     sides: dict[str, Annotations]
@@ -227,7 +227,7 @@ def _rounds(
         )
 
 
-def _print(told: Report | NumberReport | Rounds) -> None:
+def _print(told: Report | NumberReport | GroupComparison) -> None:
     from ..reporting.report import Report
     from ..reporting.sentences import advice
 

@@ -14,8 +14,25 @@ from .._files import atomic_file
 from ..errors import OptionError
 from .embedding import fill
 
-__all__ = ["BLUE", "GREY", "ORANGE", "PERCENT", "RED", "SCHEMA", "Figure", "chart", "check_chart"]
-__all__ += ["colour", "diagonal", "dots", "histogram", "number", "save_chart", "share", "share_bars"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "PERCENT",
+    "RED",
+    "SCHEMA",
+    "Figure",
+    "chart",
+    "check_chart",
+    "colour",
+    "diagonal",
+    "dots",
+    "histogram",
+    "number",
+    "save_chart",
+    "share",
+    "share_bars",
+]
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
 PERCENT = {"format": ".0%", "tickCount": 6}
@@ -89,12 +106,19 @@ def diagonal(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
 
 
 def dots(
-    x: dict[str, Any], y: dict[str, Any], tooltip: Mapping[str, str], *, along: str = "y", **mark: Any
+    x: dict[str, Any],
+    y: dict[str, Any],
+    tooltip: Mapping[str, str],
+    *,
+    along: str = "y",
+    **mark: Any,
 ) -> list[dict[str, Any]]:
     """Return layers with dots and their intervals, fields `low` and `high`, along an axis."""
     encoding = {"x": x, "y": y}
     ends = {**encoding, along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
-    shown = [{"field": name, **({"format": form} if form else {})} for name, form in tooltip.items()]
+    shown = [
+        {"field": name, **({"format": form} if form else {})} for name, form in tooltip.items()
+    ]
     return [
         {"mark": {"type": "rule", "opacity": 0.35, **mark}, "encoding": ends},
         {
@@ -104,9 +128,10 @@ def dots(
     ]
 
 
-def histogram(edges: Sequence[float], counts: Sequence[int], title: str, **x: Any) -> dict[str, Any]:
+def histogram(
+    edges: Sequence[float], counts: Sequence[int], title: str, **x: Any
+) -> dict[str, Any]:
     """Return how many items have which value."""
-    step = float(edges[1] - edges[0])
     rows = [
         {"from": float(low), "to": float(high), "items": int(count)}
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
@@ -116,7 +141,7 @@ def histogram(edges: Sequence[float], counts: Sequence[int], title: str, **x: An
         height=200,
         mark={"type": "bar", "tooltip": True, "color": BLUE},
         encoding={
-            "x": number("from", title, bin={"binned": True, "step": step}, **x),
+            "x": number("from", title, bin={"binned": True}, **x),
             "x2": {"field": "to"},
             "y": number("items", "items"),
         },

@@ -11,8 +11,22 @@ from .._relation import Floats
 from ..identification.proportions import proportion
 from ..result import Aggregation, gold_codes
 from .agreement_figures import confusion_figure, pairs_figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, RED, Figure, chart, colour, diagonal, dots
-from .charts import histogram, number, share, share_bars
+from .charts import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PERCENT,
+    RED,
+    Figure,
+    chart,
+    colour,
+    diagonal,
+    dots,
+    histogram,
+    number,
+    share,
+    share_bars,
+)
 from .method_figures import budget_figure, methods_figure
 from .sentences import percent
 from .summary import CONFIDENT
@@ -88,10 +102,10 @@ def classes_figure(
     if len(shown) < len(classes):
         words += f" The {len(shown)} most common are shown."
     names = [classes[k] for k in shown]
-    spec = share_bars(names, {kind: values[shown] for kind, values in shares.items()}, colours)
-    rows = [
-        (classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown
-    ]
+    spec = share_bars(
+        names, {kind: values[shown].tolist() for kind, values in shares.items()}, colours
+    )
+    rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
     return Figure(title, words, spec, (("class", *shares), *rows))
 
 
@@ -125,7 +139,9 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
     known = {item: label for item, label in truth.items() if label in classes and item in items}
     codes = gold_codes(annotations, known)
-    scored = [] if codes is None else np.flatnonzero((codes >= 0) & (result.label >= 0))
+    if codes is None:
+        return None
+    scored = np.flatnonzero((codes >= 0) & (result.label >= 0))
     if not len(scored):
         return None
     confidence, right = result.confidence[scored], (result.label == codes)[scored]

@@ -37,9 +37,8 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
     x = number("value", title, scale={"zero": False}, axis=axis)
     order = [row["method"] for row in rows]
     y = {"field": "method", "type": "nominal", "sort": order, "title": "method"}
-    y |= {"axis": {"labelLimit": 200}}
     tooltip = {"method": "", **dict.fromkeys(_BOUNDS, ".1%" if known else ".4f")}
-    layers = dots(x, y, tooltip, along="x", color=BLUE, opacity=1)
+    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, tooltip, along="x", color=BLUE, opacity=1)
     spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
     words = (
         "Share of items labelled right, with 95% intervals."

@@ -15,8 +15,18 @@ from .._files import atomic_file
 from .charts import Figure
 from .embedding import fill, framed
 
-__all__ = ["Cell", "Download", "Page", "PageReport", "Row", "Section", "SortableTable", "Table"]
-__all__ += ["number_cell", "with_interval"]
+__all__ = [
+    "Cell",
+    "Download",
+    "Page",
+    "PageReport",
+    "Row",
+    "Section",
+    "SortableTable",
+    "Table",
+    "number_cell",
+    "with_interval",
+]
 
 Cell = tuple[str, Any]  # the text, and a number to sort by or a CSS class
 
@@ -42,7 +52,8 @@ class SortableTable(NamedTuple):
     """A table to sort, search and filter.
 
     Columns have a kind: `name` for the first, `text`, `number`, `verdict`, or `plain` and
-    `plain number` if there is no point in sorting. With `details`, the script opens details of `annotator` or `item` rows.
+    `plain number` if there is no point in sorting. With `details`, a click on a name opens the
+    details of an `annotator` or `item`.
     """
 
     name: str
@@ -149,9 +160,7 @@ def number_cell(value: float, form: str | Callable[[float], str] = ".4g") -> Cel
     return form(value) if callable(form) else f"{value:{form}}", float(f"{value:.6g}")
 
 
-def with_interval(
-    estimate: Any, form: str | Callable[[float], str] = ".3f"
-) -> tuple[str, str]:
+def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
     """Return an estimate and its interval as texts; a dash and nothing where there is none."""
     value, low, high = (number_cell(getattr(estimate, name), form)[0] for name in _BOUNDS)
     return value, "" if "–" in (value, low, high) else f"{low} to {high}"
