@@ -35,7 +35,7 @@ class HardItem(NamedTuple):
     labels: tuple[tuple[str, int], ...]  # class and number of labels, the most frequent first
     shown: Any  # the image's file or pixels, the text, or nothing
 
-    def counts(self, most: int | None = None) -> str:
+    def summary(self, most: int | None = None) -> str:
         """Return how often each label was given."""
         words = [f"{name}: {count}" for name, count in self.labels[:most]]
         return ", ".join(words + ["…"] * (len(words) < len(self.labels))) or "no label"
@@ -64,7 +64,7 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
             draw.rectangle((x - 2, y - 2, x + _SIDE + 1, y + _SIDE + 1), outline=_WARN, width=2)
         lines = [
             (f"{position + 1}.  {item.score:.3f}", _WARN if item.too_hard else _INK),
-            (item.counts(_MOST_LABELS), _INK),
+            (item.summary(_MOST_LABELS), _INK),
             (item.name, _DIM),
         ]
         for number, (words, colour) in enumerate(lines):
