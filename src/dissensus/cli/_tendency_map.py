@@ -99,7 +99,7 @@ def map_(
     annotations = read_annotations(answers, **reading) if answers else None
     with progress_bar("reading inputs", len(inputs)) as progress:
         views = Views.of(
-            inputs, made.encoder, tokens=True, progress=lambda done, _total: progress(done)
+            inputs, made.encoder, tokens=True, progress=lambda done, *_: progress(done)
         )
     found = map_report(
         made.tendency_,
