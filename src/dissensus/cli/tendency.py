@@ -165,7 +165,7 @@ def predict(
         chance = made.predict_annotator_proba(
             _inputs(inputs, items, column, frames),
             names,
-            encoding=progress,
+            encoding=lambda done, *_: progress(done),
         )  # (item, annotator, class)
     who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
     columns: dict[str, Any] = {
@@ -296,12 +296,11 @@ def _fitted(
     seed: int,
     checkpoints: str | None = None,
 ) -> TendencyClassifier:
-    from ..nn.progress import training_bar
     from ..tendency.classifier import TendencyClassifier
 
     made = TendencyClassifier(strategy, encoder=encoder, seed=seed)
     with (
-        training_bar(strategy.partition("[")[0]) as progress,
+        progress_bar(strategy.partition("[")[0]) as progress,
         progress_bar("reading inputs") as read,
     ):
         return made.fit(
@@ -311,7 +310,7 @@ def _fitted(
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,
-            encoding=read,
+            encoding=lambda done, *_: read(done),
         )
 
 
