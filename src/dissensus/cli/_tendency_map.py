@@ -98,9 +98,7 @@ def map_(
     inputs = read_inputs(path, names, column=column, frames=frames)
     annotations = read_annotations(answers, **reading) if answers else None
     with progress_bar("reading inputs") as progress:
-        views = Views.of(
-            inputs, made.encoder, tokens=True, progress=lambda done, *_: progress(done)
-        )
+        views = Views.of(inputs, made.encoder, tokens=True, progress=progress)
     found = map_report(
         made.tendency_,
         inputs,

@@ -165,7 +165,7 @@ def predict(
         chance = made.predict_annotator_proba(
             _inputs(inputs, items, column, frames),
             names,
-            encoding=lambda done, *_: progress(done),
+            encoding=progress,
         )  # (item, annotator, class)
     who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
     columns: dict[str, Any] = {
@@ -310,7 +310,7 @@ def _fitted(
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,
-            encoding=lambda done, *_: read(done),
+            encoding=read,
         )
 
 
