@@ -71,7 +71,8 @@ def _print(summary: Summary) -> None:
     ended = "" if summary.converged else ", not converged"
     print_text(
         f"{summary.method}{rounds}{ended}: the mean confidence of labels is "
-        f"{summary.mean_confidence:.0%}; {summary.unsure:.0%} of the items are below {CONFIDENT:.0%}."
+        f"{summary.mean_confidence:.0%}; {summary.unsure:.0%} of the items are below "
+        f"{CONFIDENT:.0%}."
     )
     accuracy = summary.evaluation and summary.evaluation.scores["accuracy"]
     if summary.evaluation and accuracy:
