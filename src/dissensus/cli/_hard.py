@@ -18,8 +18,8 @@ from ._shared import is_first, note, show_json
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..identification.scores import Asked, Score
-    from ..learning._hardness import Hardness
     from ..learning.data_sets import DataSet
+    from ..learning.hardness import Hardness
     from ..nn import Inputs
     from ..readers import Reading
     from ..reporting.hardest import HardItem

@@ -15,7 +15,7 @@ from ._shared import examine_annotations, is_first, note, show_json
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..learning.data_sets import DataSet
-    from ..learning.outcome import Outcome, Places
+    from ..learning.outcome import Outcome, OutputPaths
     from ..readers import Reading
     from ._deep import Network
 
@@ -23,7 +23,7 @@ __all__ = [
     "data_options",
     "examined",
     "learn",
-    "places_of",
+    "output_paths",
     "read_data",
     "show",
     "without_removed",
@@ -119,15 +119,15 @@ def read_data(
     else:
         try:
             if network.inputs is None and found is not None and found.texts is not None:
-                input_index = index_of_texts(path, found.texts.select("item", "text").iter_rows())
+                index = index_of_texts(path, found.texts.select("item", "text").iter_rows())
             else:
-                input_index = read_input_index(
+                index = read_input_index(
                     network.inputs or path, annotations.items, column=network.column
                 )
         except DataError as problem:
             hint = "" if network.inputs else "; --inputs says where inputs are, --column in which"
             raise DataError(f"{problem}{hint}") from None
-        data = open_data_set(annotations, input_index, **known)
+        data = open_data_set(annotations, index, **known)
     for sentence in data.notes:
         note(sentence)
     return data
@@ -145,23 +145,23 @@ def without_removed(annotations: Annotations, file: str | None) -> Annotations:
     )
 
 
-def places_of(path: str, network: Network, name: str, model: str | None = None) -> Places:
+def output_paths(path: str, network: Network, name: str, model: str | None = None) -> OutputPaths:
     """Return where the files go, as peerannot names them and beside it the folder of the run."""
-    from ..learning.outcome import Places
+    from ..learning.outcome import OutputPaths
     from ..readers.folders import is_folder
 
     if not name.strip(". ") or "/" in name or "\\" in name:
         raise OptionError(f"{name!r} cannot name files; give another with -o")
     base = Path(network.folder or (path if is_folder(path) else "."))
     models = base / "best_models" / model if model else base / "best_models"
-    return Places(models / name, base / "results" / f"{name}.json", base / "runs" / name)
+    return OutputPaths(models / name, base / "results" / f"{name}.json", base / "runs" / name)
 
 
 def learn(
     method: str,
     data: DataSet,
     network: Network,
-    positions: Places,
+    paths: OutputPaths,
     *,
     held_out: float,
     seed: int,
@@ -189,7 +189,7 @@ def learn(
     if data.valid is not None:
         valid = data.valid.inputs, data.annotations.classes[data.valid.truth]
     if is_first() and not network.resume:
-        clear_ended(positions.run)
+        clear_ended(paths.run)
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bar("training"))
         try:
@@ -198,27 +198,25 @@ def learn(
                 data.annotations,
                 valid=valid,
                 posterior=posterior,
-                folder=positions.run,
+                folder=paths.run,
                 resume=network.resume,
                 progress=progress,
             )
         except KeyboardInterrupt:
-            if not (positions.run / "checkpoint.safetensors").exists():
+            if not (paths.run / "checkpoint.safetensors").exists():
                 raise
-            note(f"interrupted; the same command with --resume goes on in {positions.run}")
+            note(f"interrupted; the same command with --resume goes on in {paths.run}")
             raise SystemExit(130) from None
     return Outcome(made, data)
 
 
-def show(outcome: Outcome, positions: Places, *, crowd: bool, as_json: bool) -> None:
+def show(outcome: Outcome, paths: OutputPaths, *, crowd: bool, as_json: bool) -> None:
     """Write what came of a training and say it; of several processes the first does."""
     if not is_first():
         return
-    outcome.write(positions, crowd=crowd)
+    outcome.write(paths, crowd=crowd)
     if as_json:
-        show_json(
-            outcome.results() | {"files": {k: str(v) for k, v in positions._asdict().items()}}
-        )
+        show_json(outcome.results() | {"files": {k: str(v) for k, v in paths._asdict().items()}})
         return
     from rich.console import Console
     from rich.markup import escape
@@ -234,12 +232,12 @@ def show(outcome: Outcome, positions: Places, *, crowd: bool, as_json: bool) -> 
             assert score is not None
             table.add_row(words, f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
         console.print(table)
-    for sentence in _told(outcome, positions, crowd):
+    for sentence in _told(outcome, paths, crowd):
         console.print(escape(sentence), soft_wrap=True)
 
 
-def _told(outcome: Outcome, positions: Places, crowd: bool) -> list[str]:
-    made, annotations = outcome.made, outcome.data.annotations
+def _told(outcome: Outcome, paths: OutputPaths, crowd: bool) -> list[str]:
+    made, annotations = outcome.model, outcome.data.annotations
     history = made.history_
     what = f"{len(annotations)} labels" + (
         f" by {annotations.n_annotators} annotators" if crowd else ""
@@ -265,6 +263,6 @@ def _told(outcome: Outcome, positions: Places, crowd: bool) -> list[str]:
             out.append(f"Least often right, as the network sees it: {', '.join(worst)}.")
     sizes = {name: len(found.items) for name, found in outcome.predictions.items()}
     told = ", ".join(f"{size} {name}" for name, size in sizes.items())
-    out.append(f"Predictions ({told}), log and curve are in {positions.run}.")
-    out.append(f"The classifier is in {positions.model}, the results in {positions.results}.")
+    out.append(f"Predictions ({told}), log and curve are in {paths.run}.")
+    out.append(f"The classifier is in {paths.model}, the results in {paths.results}.")
     return out

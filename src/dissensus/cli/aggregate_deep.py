@@ -11,7 +11,7 @@ from ._learned import (
     data_options,
     examined,
     learn,
-    places_of,
+    output_paths,
     read_data,
     show,
     without_removed,
@@ -68,9 +68,9 @@ def aggregate_deep(
     learners.create(strategy)  # before anything is read
     found = examined(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
     annotations = without_removed(found.annotations, path_remove)
-    positions = places_of(path, network, name or strategy.lower())
+    paths = output_paths(path, network, name or strategy.lower())
     data = read_data(
         path, annotations, network, found=found, valid=valid, test=test, metadata=metadata
     )
-    outcome = learn(strategy, data, network, positions, held_out=held_out, seed=seed)
-    show(outcome, positions, crowd=True, as_json=as_json)
+    outcome = learn(strategy, data, network, paths, held_out=held_out, seed=seed)
+    show(outcome, paths, crowd=True, as_json=as_json)

@@ -13,7 +13,7 @@ from ._learned import (
     data_options,
     examined,
     learn,
-    places_of,
+    output_paths,
     read_data,
     show,
     without_removed,
@@ -87,17 +87,17 @@ def train(
         metadata=metadata,
     )
     named = name or (strategy.lower() if strategy else _stem(str(labels)))
-    positions = places_of(path, network, named, _model(network, data.inputs))
+    paths = output_paths(path, network, named, _model(network, data.inputs))
     outcome = learn(
         "two-stage",
         data,
         network,
-        positions,
+        paths,
         held_out=held_out,
         seed=seed,
         posterior=aligned(posterior, annotations, data.annotations),
     )
-    show(outcome, positions, crowd=False, as_json=as_json)
+    show(outcome, paths, crowd=False, as_json=as_json)
 
 
 @click.command()

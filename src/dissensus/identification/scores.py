@@ -27,7 +27,7 @@ from .items import ItemScores, item_scores
 from .spam import spam_score, trace
 
 if TYPE_CHECKING:
-    from ..learning._hardness import Hardness
+    from ..learning.hardness import Hardness
 
 __all__ = ["SCORES", "Asked", "Score", "Scored", "find_score", "score"]
 

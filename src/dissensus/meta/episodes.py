@@ -134,7 +134,7 @@ class EpisodeSource:
     def __len__(self) -> int:
         return self.per_epoch
 
-    def told(self, what: str) -> str:
+    def describe(self, what: str) -> str:
         """Return in words what it holds."""
         return f"queries in {self.per_epoch} episodes of classes held out"
 

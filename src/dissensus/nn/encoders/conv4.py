@@ -60,8 +60,9 @@ class Conv4(ImageEncoder):
         self.width = settings.hidden * (settings.size // 16) ** 2
 
     def patches(self, x: Tensor) -> Tensor:
+        """Return the last feature map: (item, feature, row, column)."""
         return self.body(x)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return all patches concatenated: (item, feature)."""
-        return self.patches((x - self.mean) / self.spread).flatten(1)
+        return self.patches((x - self.mean) / self.std).flatten(1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -68,13 +68,15 @@ class ResNet(ImageEncoder):
         widths = [64 * 2**stage * wider for stage in range(4)]
         self.width = widths[-1]
         config = ResNetConfig(depths=list(_BLOCKS[depth]), hidden_sizes=widths, layer_type=kind)
-        self.body = ResNetModel(config)
+        self.body: Any = ResNetModel(config)
         if size <= _SMALL:
-            stem = self.body.embedder
+            stem: Any = self.body.embedder
             stem.embedder, stem.pooler = ResNetConvLayer(3, 64, kernel_size=3), nn.Identity()
-            self.body.init_weights()
+            weight = stem.embedder.convolution.weight
+            nn.init.kaiming_normal_(weight, mode="fan_out", nonlinearity="relu")
 
     def patches(self, x: Tensor) -> Tensor:
+        """Return the last feature map: (item, feature, row, column)."""
         return self.body(pixel_values=x).last_hidden_state
 
 

@@ -55,5 +55,6 @@ class Timm(ImageEncoder):
         self.width = body.num_features
 
     def patches(self, x: Tensor) -> Tensor:
+        """Return the last feature map: (item, feature, row, column)."""
         maps = self.body.forward_features(x)
         return maps if maps.ndim == 4 else maps.transpose(1, 2)[..., None]

@@ -99,6 +99,7 @@ class Vgg(ImageEncoder):
                 nn.init.zeros_(module.bias)  # type: ignore[arg-type]
 
     def patches(self, x: Tensor) -> Tensor:
+        """Return the last feature map: (item, feature, row, column)."""
         return self.features(x)
 
 
@@ -112,11 +113,12 @@ class _Hidden(ImageEncoder):
         self.head = nn.Sequential(nn.Linear(512 * 49, hidden), nn.ReLU(), nn.Dropout(dropout))
 
     def patches(self, x: Tensor) -> Tensor:
+        """Return the last feature map: (item, feature, row, column)."""
         return functional.adaptive_avg_pool2d(self.trunk.patches(x), 7)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer: (item, feature)."""
-        return self.head(self.patches((x - self.mean) / self.spread).flatten(1))
+        return self.head(self.patches((x - self.mean) / self.std).flatten(1))
 
 
 def _loaded(encoder: Vgg, weights: str | None) -> Vgg:

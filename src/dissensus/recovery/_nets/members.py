@@ -96,7 +96,7 @@ class Members(Learner):
     def begin(self, examples: Examples, epoch: int) -> None:
         self.look(examples, epoch)
 
-    def tired(self) -> bool:
+    def should_stop(self) -> bool:
         """Return whether no member has foreseen better for too many epochs."""
         return self.patience > 0 and int((self.seen - self.epoch).min()) >= self.patience
 
