@@ -37,7 +37,7 @@ def evaluate_annotators(
     """Score a table of predictions by item and annotator."""
     from ..errors import DataError
     from ..readers import read
-    from ..readers.annotator_predictions import read_annotator_predictions
+    from ..readers.predictions import read_annotator_predictions
     from ..tendency.dic import dic_interval, with_labels
     from ..tendency.scores import score
 
@@ -53,7 +53,7 @@ def evaluate_annotators(
     log_probability = given.log_probability(crowd)
     options: dict[str, Any] = {"min_overlap": min_overlap, "weights": weights}
     found = score(crowd, log_probability, seed=seed, **options)
-    unknown = _NEED_CHANCES if given.chance is None else set()
+    unknown = _NEED_CHANCES if given.probability is None else set()
     summary = {k: v for k, v in found.summary().items() if k not in unknown}
     predicted = with_labels(crowd, log_probability.argmax(axis=1))
     spans = dic_interval(crowd, predicted, resamples=resamples // 5, seed=seed, **options)

@@ -146,7 +146,7 @@ def aggregate(
 
 def _are_numbers(annotations: Annotations, kind: str) -> bool:
     """Return whether labels are to be taken for numbers, and say so where nobody told."""
-    from ..readers.numeric import kind_of_labels
+    from ..readers import kind_of_labels
 
     if kind != "auto":
         return kind == "numeric"
@@ -195,8 +195,9 @@ def _fit(
 def _write_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
-    from ..readers.folders import read_metadata, write_labels
+    from ..readers.folders import read_metadata
     from ..registry import aggregators
+    from ..writers.folders import write_labels
 
     name = read_metadata(path, metadata).get("name")
     as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
@@ -210,7 +211,7 @@ def _tell(
     from ..writers import write
 
     if output or (to and not as_json):
-        write(result, output or "-", format=to, beside=found)
+        write(result, output or "-", format=to, reading=found)
     if as_json:
         from ..reporting.summary import summarise
 

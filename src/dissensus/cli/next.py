@@ -111,7 +111,7 @@ def next(  # noqa: A001
             progress=lambda done, _total: progress(done),
         )
     if output:
-        from ..writers.score_tables import write_columns
+        from ..writers.table_files import write_columns
 
         write_columns(found.table, output)
     if chart:

@@ -126,7 +126,7 @@ def _name(path: str) -> str:
 
 
 def _is_numeric(found: Reading, labels: str) -> bool:
-    from ..readers.numeric import kind_of_labels
+    from ..readers import kind_of_labels
 
     if labels != "auto":
         return labels == "numeric"

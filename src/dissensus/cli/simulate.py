@@ -71,7 +71,7 @@ def simulate(
     """
     from ..registry import simulators
     from ..simulation import simulate as run
-    from ..writers.simulated import write_simulation
+    from ..writers.folders import write_simulation
 
     spec = _with_settings(strategy, settings, matrix_file)
     with progress_bar("simulating", n_items) as progress:

@@ -26,7 +26,7 @@ from ..errors import DataError, OptionError
 from ..identification import AnnotatorScores, ItemScores, identify, item_scores
 from ..metrics import evaluate
 from ..readers import Reading, examine
-from ..readers.texts import read_texts
+from ..readers.side_tables import read_texts
 from ..result import Aggregation, Table
 from ._steps import compared, met, planned
 from .summary import SURE
