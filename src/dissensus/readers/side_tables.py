@@ -18,6 +18,7 @@ from .sources import Source, open_source
 from .tables import column_names, read_columns, read_roles
 
 __all__ = [
+    "read_amounts",
     "read_annotators",
     "read_authors",
     "read_removed",
@@ -64,6 +65,12 @@ def read_texts(path: str | Path) -> pl.DataFrame:
 def read_skills(path: str | Path) -> dict[str, float]:
     """Return `{annotator: skill}` from a table with two such columns, or from a JSON object."""
     return _numbers(path, {"annotator": NEEDED["annotator"], "skill": _SKILL})
+
+
+def read_amounts(path: str | Path, role: str) -> dict[str, float]:
+    """Return `{annotator: amount}`, the cost or limit of every annotator, likewise."""
+    names = [role, "price", "amount", "max", "n_labels"]
+    return _numbers(path, {"annotator": NEEDED["annotator"], role: names})
 
 
 def read_scores(path: str | Path) -> dict[str, float]:
