@@ -44,9 +44,10 @@ def layout(report: Report) -> Page:
         (annotators, annotations.n_annotators, "annotator"),
         (items, annotations.n_items, "item"),
     ):
-        if len(table.rows) < total:
-            samples.append(f"The page shows {part(len(table.rows), total, what)}.")
-    if not files["labels"].rows:
+        n_rows = len(table.kinds)
+        if n_rows < total:
+            samples.append(f"The page shows {part(n_rows, total, what)}.")
+    if not files["labels"].columns:
         samples.append("There are too many labels to download here; use `dissensus aggregate`.")
     alpha = next((one.value for one in agreement.estimates if one.measure == "alpha"), math.nan)
     copies = report.annotator_scores.copies

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .charts import BLUE, GREY, ORANGE, RED, Figure, chart, colour, diagonal, share
 from .figures import class_shares, classes_figure
 from .group_comparison import Group, GroupComparison
-from .sections import Download, Page, Row, Section, SortableTable, Table, number_cell, with_interval
+from .sections import Column, Download, Page, Section, SortableTable, Table, with_interval
 from .sentences import amount, percent
 from .summary import CONFIDENT
 
@@ -142,55 +143,47 @@ def _change_figure(groups: GroupComparison) -> Figure:
 
 def _annotator_table(groups: GroupComparison) -> SortableTable:
     one, two = groups.first.name, groups.second.name
-    columns = (f"labels, {one}", f"labels, {two}", f"right, {one}", f"right, {two}", "change")
-    heads = {"annotator": "name", **dict.fromkeys(columns, "number")}
-    rows = [
-        Row(
-            [
-                (each.name, None),
-                *(number_cell(count, "d") for count in each.labels),
-                *(number_cell(value, percent) for value in each.right),
-                (f"{100 * each.change.value:+.0f} points", each.change.value),
-                (f"{100 * each.change.low:+.0f} to {100 * each.change.high:+.0f}", None),
-                (each.word, None),
-            ]
-        )
-        for each in groups.annotators[:_MAX_ROWS]
-    ]
-    caption = f"{amount(len(rows), 'annotator')}, the largest loss first"
-    heads |= {"95% interval": "plain", "verdict": "text"}
-    return SortableTable("annotator-table", caption, heads, rows)
+    shown = groups.annotators[:_MAX_ROWS]
+    changes = [each.change for each in shown]
+    intervals = [f"{100 * low:+.0f} to {100 * high:+.0f}" for _, low, high in changes]
+    columns = {
+        "annotator": Column([each.name for each in shown]),
+        f"labels, {one}": Column([each.labels[0] for each in shown], "d"),
+        f"labels, {two}": Column([each.labels[1] for each in shown], "d"),
+        f"right, {one}": Column([each.right[0] for each in shown], percent),
+        f"right, {two}": Column([each.right[1] for each in shown], percent),
+        "change, points": Column([100 * change.value for change in changes], "+.0f"),
+        "95% interval": Column(intervals, kind="plain number"),
+        "verdict": Column([each.word for each in shown]),
+    }
+    caption = f"{amount(len(shown), 'annotator')}, the largest loss first"
+    return SortableTable("annotator-table", caption, columns)
 
 
 def _item_table(groups: GroupComparison) -> SortableTable:
-    heads = {"item": "name"}
-    for name in (groups.first.name, groups.second.name):
-        heads |= {f"label, {name}": "text", f"confidence, {name}": "number"}
-    rows = []
-    for each in groups.items[:_MAX_ROWS]:
-        first, second = (number_cell(value, percent) for value in each.confidence)
-        labels = [(label, None) for label in each.label]
-        rows.append(Row([(each.name, None), labels[0], first, labels[1], second]))
-    caption = f"{len(rows)} of {amount(len(groups.items), 'item')} with another label"
-    return SortableTable("item-table", caption, heads, rows)
+    shown = groups.items[:_MAX_ROWS]
+    columns = {"item": Column([each.name for each in shown])}
+    for k, group in enumerate((groups.first, groups.second)):
+        columns[f"label, {group.name}"] = Column([each.label[k] for each in shown])
+        confidence = [each.confidence[k] for each in shown]
+        columns[f"confidence, {group.name}"] = Column(confidence, percent)
+    caption = f"{len(shown)} of {amount(len(groups.items), 'item')} with another label"
+    return SortableTable("item-table", caption, columns)
 
 
 def _downloads(groups: GroupComparison) -> dict[str, Download]:
-    head = ["item", "first_label", "second_label", "first_confidence", "second_confidence"]
-    items = [
-        [one.name, *one.label, *(round(value, 4) for value in one.confidence)]
-        for one in groups.items
-    ]
-    columns = ["annotator", "first_labels", "second_labels", "first_right", "second_right"]
-    annotators = [
-        [
-            *(one.name, *one.labels, *(round(value, 4) for value in one.right)),
-            *(*(round(value, 4) for value in one.change), one.word),
-        ]
-        for one in groups.annotators
-    ]
-    columns += ["change", "low", "high", "verdict"]
+    items, annotators = groups.items, groups.annotators
+    changed: dict[str, list[Any]] = {"item": [one.name for one in items]}
+    people: dict[str, list[Any]] = {"annotator": [one.name for one in annotators]}
+    for k, group in enumerate(("first", "second")):
+        changed[f"{group}_label"] = [one.label[k] for one in items]
+        changed[f"{group}_confidence"] = [round(one.confidence[k], 4) for one in items]
+        people[f"{group}_labels"] = [one.labels[k] for one in annotators]
+        people[f"{group}_right"] = [round(one.right[k], 4) for one in annotators]
+    for k, bound in enumerate(("change", "low", "high")):
+        people[bound] = [round(one.change[k], 4) for one in annotators]
+    people["verdict"] = [one.word for one in annotators]
     return {
-        "changed_items": Download("items with another label", head, items),
-        "annotators": Download("annotators in both", columns, annotators),
+        "changed_items": Download("items with another label", changed),
+        "annotators": Download("annotators in both", people),
     }
