@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._relation import Integers
+from .charts import records
 from .embedding import embedded_image
 from .sections import Column, Download, SortableTable
 from .sentences import amount, percent
@@ -25,6 +26,10 @@ _MAX_CLASSES = 20  # of annotators' confusion matrices
 _MAX_LONE = 10  # labels
 _MAX_CHARACTERS = 4_000_000  # of items to download
 _MAX_DOUBTFUL = 10_000  # items to label again
+_SCORES = (  # to download
+    *("annotator", "verdict", "labels", "accuracy", "accuracy_low", "accuracy_high"),
+    *("spam_score", "evidence"),
+)
 _SHORT = 120  # characters of a text in the table
 
 
@@ -35,39 +40,33 @@ def part(shown: int, total: int, what: str) -> str:
 
 def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]]:
     """Return the annotators, the worst first, and the details of each."""
-    annotations, scores = report.annotations, report.annotator_scores
-    shown = scores.worst[annotations.labels_per_annotator[scores.worst] > 0][:_MAX_ANNOTATORS]
-    names, verdicts = annotations.annotators[shown].tolist(), scores.verdict[shown].tolist()
-    low, high = scores.accuracy.low[shown].tolist(), scores.accuracy.high[shown].tolist()
-    seconds = scores.habits.seconds[shown]
-    intervals = [
-        f"{percent(one)} to {percent(other)}" if one == one else ""
-        for one, other in zip(low, high, strict=True)
-    ]
+    annotations, worst = report.annotations, report.annotator_scores.worst
+    shown = worst[annotations.labels_per_annotator[worst] > 0][:_MAX_ANNOTATORS]
+    scores = {name: values[shown] for name, values in report.annotators.items()}
+    bounds = zip(scores["accuracy_low"], scores["accuracy_high"], strict=True)
+    intervals = [f"{percent(low)} to {percent(high)}" if low == low else "" for low, high in bounds]
     columns = {
-        "annotator": Column(names),
-        "labels": Column(scores.habits.labels[shown].astype(int), "d"),
-        "right": Column(scores.accuracy.value[shown], percent),
+        "annotator": Column(scores["annotator"]),
+        "labels": Column(scores["labels"], "d"),
+        "right": Column(scores["accuracy"], percent),
         "95% interval": Column(intervals, kind="plain number"),
-        "agrees": Column(scores.habits.agreement[shown], percent),
-        "spam score": Column(scores.spam_score[shown], ".2f"),
-        **({"seconds": Column(seconds, ".1f")} if np.isfinite(seconds).any() else {}),
-        "verdict": Column(verdicts, kind="verdict"),
+        "agrees": Column(scores["agreement"], percent),
+        "spam score": Column(scores["spam_score"], ".2f"),
+        "seconds": Column(scores["seconds"], ".1f"),
+        "verdict": Column(scores["verdict"], kind="verdict"),
     }
-    lone = _lone_labels(report, shown)
-    matrices = annotations.n_classes <= _MAX_CLASSES
-    details = [
-        {
-            "name": name,
-            "verdict": verdict,
-            "evidence": scores.evidence[a],
-            "alone": lone.get(a, []),
-            "confusion": scores.confusion[a].round(3).tolist() if matrices else None,
-        }
-        for a, name, verdict in zip(shown.tolist(), names, verdicts, strict=True)
-    ]
+    if np.isnan(scores["seconds"]).all():
+        del columns["seconds"]
+    lone, confusion = _lone_labels(report, shown), report.annotator_scores.confusion
+    small = annotations.n_classes <= _MAX_CLASSES
+    details = records(
+        **{name: scores[name] for name in ("verdict", "evidence")},
+        name=scores["annotator"],
+        alone=[lone.get(a, []) for a in shown.tolist()],
+        confusion=[confusion[a].round(3).tolist() if small else None for a in shown.tolist()],
+    )
     caption = f"{part(len(shown), annotations.n_annotators, 'annotator')}, the worst first"
-    kinds, hint = [[verdict] for verdict in verdicts], "name or verdict"
+    kinds, hint = [[verdict] for verdict in scores["verdict"]], "name or verdict"
     table = SortableTable("annotator-table", caption, columns, kinds, "annotator", hint, "Verdict")
     return table, details
 
@@ -160,24 +159,16 @@ def item_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]], lis
 
 def downloads(report: Report) -> dict[str, Download]:
     """Return labels, items to label again, annotators, and the plan of further labels."""
-    annotations, result, scores = report.annotations, report.result, report.annotator_scores
-    again, worst = report.doubtful[:_MAX_DOUBTFUL], scores.worst[:_MAX_ANNOTATORS]
+    annotations, result = report.annotations, report.result
+    again = report.doubtful[:_MAX_DOUBTFUL]
+    worst = report.annotator_scores.worst[:_MAX_ANNOTATORS]
+    scores = {name: report.annotators[name][worst] for name in _SCORES}
     labels = {
         "item": annotations.items,
         "label": result.labels,
         "confidence": result.confidence.round(4),
     }
     relabel = {name: values[again] for name, values in labels.items()}
-    people = {
-        "annotator": annotations.annotators,
-        "verdict": scores.verdict,
-        "labels": scores.habits.labels.astype(int),
-        "right": scores.accuracy.value.round(4),
-        "low": scores.accuracy.low.round(4),
-        "high": scores.accuracy.high.round(4),
-        "spam_score": scores.spam_score.round(4),
-        "evidence": np.array(scores.evidence, dtype=object),
-    }
     plan = {} if report.plan is None else report.plan.table
     small = sum(map(len, annotations.items.tolist())) + 8 * annotations.n_items <= _MAX_CHARACTERS
     return {
@@ -185,9 +176,7 @@ def downloads(report: Report) -> dict[str, Download]:
         "relabel": Download(
             "items to label again", {**relabel, "why": report.item_scores.cause[again]}
         ),
-        "annotators": Download(
-            "annotators", {name: values[worst] for name, values in people.items()}
-        ),
+        "annotators": Download("annotators", scores),
         "plan": Download(
             "further labels to ask for",
             {name: plan[name] for name in ("item", "annotator", "gain") if plan},

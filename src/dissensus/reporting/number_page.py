@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import GREY, RED, Figure, chart, colour, histogram, number
-from .number_report import NumberReport
+from .charts import GREY, RED, Figure, chart, colour, histogram, number, records
 from .sections import (
     Column,
     Download,
@@ -20,7 +20,10 @@ from .sections import (
 )
 from .sentences import amount
 
-__all__ = ["layout"]
+if TYPE_CHECKING:
+    from .number_report import NumberReport
+
+__all__ = ["number_page"]
 
 _MAX_ROWS = 1000
 _MAX_POINTS = 2000
@@ -36,7 +39,7 @@ _COLOURS = {  # by verdict, the worst first
 _SCORES = {"mae": "mean absolute error", "rmse": "root mean squared error"}
 
 
-def layout(report: NumberReport) -> Page:
+def number_page(report: NumberReport) -> Page:
     """Return what the page shows."""
     charts = {"values": _values_figure(report), "bias": _bias_figure(report)}
     heads = ["measure", "value", "95% interval"]
@@ -72,13 +75,7 @@ def layout(report: NumberReport) -> Page:
             "values": Download("values", report.items),
             "annotators": Download("annotators", report.annotators),
         },
-        {
-            "Bias": "By how much an annotator answers higher than the others, on average.",
-            "Scatter": "Standard deviation: of an annotator's differences to the others, or of the "
-            "answers on an item.",
-            "Correlation": "With the mean of the others: 1 follows them, 0 is unrelated.",
-            "Alpha": "Krippendorff's for numbers: 1 is full agreement, 0 is agreement by chance.",
-        },
+        ("bias", "scatter", "correlation", "alpha"),
         report.result.method,
         report.seed,
     )
@@ -90,7 +87,7 @@ def _values_figure(report: NumberReport) -> Figure | None:
     if not len(value):
         return None
     counts, edges = np.histogram(value, bins=_BINS)
-    spec = histogram(edges.tolist(), counts.tolist(), "value of an item", axis={"tickCount": 8})
+    spec = histogram(edges, counts, "value of an item", axis={"tickCount": 8})
     words = f"From {value.min():.3g} to {value.max():.3g}, {value.mean():.3g} on average."
     rows = spec["data"]["values"]
     numbers = [(f"{row['from']:.3g} to {row['to']:.3g}", str(row["items"])) for row in rows]
@@ -103,21 +100,18 @@ def _bias_figure(report: NumberReport) -> Figure | None:
     known = np.flatnonzero(np.isfinite(bias.scatter))[:_MAX_POINTS]
     if not len(known):
         return None
-    rows = [
-        {
-            "annotator": report.annotations.annotators[a],
-            "verdict": bias.verdict[a],
-            "answers": int(bias.n_answers[a]),
-            "bias": float(bias.bias[a]),
-            "scatter": float(bias.scatter[a]),
-        }
-        for a in known.tolist()
-    ]
+    points = records(
+        annotator=report.annotations.annotators[known],
+        verdict=[bias.verdict[a] for a in known.tolist()],
+        answers=bias.n_answers[known],
+        bias=bias.bias[known],
+        scatter=bias.scatter[known],
+    )
     palette = {word: tone for word, tone in _COLOURS.items() if word in bias.verdict}
     tooltip = [{"field": name} for name in ("annotator", "verdict", "answers")]
     tooltip += [{"field": name, "format": ".3~g"} for name in ("bias", "scatter")]
     spec = chart(
-        rows,
+        points,
         height=300,
         mark={"type": "circle", "size": 60, "opacity": 0.95},
         encoding={

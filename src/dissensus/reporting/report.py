@@ -30,6 +30,7 @@ from ..readers import Reading, as_truth, examine
 from ..readers.texts import read_texts
 from ..result import Aggregation, Table
 from .charts import Figure
+from .class_page import class_page
 from .figures import figures
 from .sections import Page, PageReport
 from .sentences import opening
@@ -139,9 +140,7 @@ class Report(PageReport):
 
     def layout(self) -> Page:
         """Return what the page shows."""
-        from .class_page import layout
-
-        return layout(self)
+        return class_page(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from .._files import atomic_file
 from .charts import Figure
 from .embedding import fill, framed, plain
+from .summary import CONFIDENT
 
 __all__ = [
     "Column",
@@ -114,10 +115,11 @@ class Page:
     sections: Sequence[Section]
     charts: Mapping[str, Figure]
     downloads: Mapping[str, Download]
-    about: Mapping[str, str]
+    terms: Sequence[str]  # explained at the end
     method: str
     seed: int
     advice: Sequence[str] = ()
+    samples: Sequence[str] | None = None  # parts that were computed on a sample
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self) -> str:
@@ -137,6 +139,7 @@ class Page:
             page=self,
             title=self.title,
             sections=sections,
+            confident=f"{CONFIDENT:.0%}",
             downloads={name: self.downloads[name] for name in tables},
         )
 

@@ -132,8 +132,8 @@ def volume(annotations: Any, what: str = "label") -> str:
 
 def agreement_sentence(agreement: Agreement, undefined: str) -> str:
     """Return the word for alpha and its interval, or why it is undefined."""
-    alpha = next((one for one in agreement.estimates if one.measure == "alpha"), None)
-    if alpha is None or math.isnan(alpha.value):
+    alpha = agreement["alpha"]
+    if math.isnan(alpha.value):
         return f"Agreement cannot be measured: {undefined}."
     interval = f"{alpha.low:.2f} to {alpha.high:.2f}"
     return f"Agreement is {agreement.word} (alpha {alpha.value:.2f}, {interval})."
