@@ -202,8 +202,8 @@ def _agreement_section(report: Report) -> Section:
         ]
         tables.append(Table("Every class against the rest", heads, by_class))
     text = (
-        f"{percent(agreement['percent'].value)} of the pairs of labels on one item agree. Beyond "
-        f"chance, agreement is {agreement.word or 'undefined'}."
+        f"{percent(agreement['percent'].value)} of the pairs of labels on one item agree. "
+        f"Beyond chance, agreement is {agreement.word or 'undefined'}."
     )
     panels: list[list[Table | str]] = [tables, ["confusion"], ["agreement"]]
     return Section("agreement", "Agreement", [text], agreement.notes, panels=panels)
