@@ -29,8 +29,8 @@ from dissensus.agreement import (
     scott_pi,
     split_options,
 )
-from dissensus.agreement._joint import Panel
-from dissensus.agreement._votes import count_votes
+from dissensus.agreement.joint import Panel
+from dissensus.agreement.votes import count_votes
 from dissensus.agreement.differences import create_difference
 from dissensus.agreement.intervals import blocks, draws, interval_of
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, aggregate, simulate, write
-from dissensus.identification._tally import agreement_with_others, majority, worst_class
+from dissensus.identification.label_sums import agreement_with_others, majority, worst_class
 from dissensus.identification.activelab import activelab
 from dissensus.identification.crowdlab import crowdlab
 from dissensus.readers.probabilities import read_probabilities

@@ -19,7 +19,7 @@ from dissensus import (
     simulate,
 )
 from dissensus.planning import Curve, Gap, Point
-from dissensus.planning._base import Voices, mean_voices
+from dissensus.planning.policy import Voices, mean_voices
 from dissensus.planning._choose import Terms, choose
 from dissensus.planning._information import (
     entropy,

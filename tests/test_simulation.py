@@ -15,7 +15,7 @@ from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.registry import simulators
 from dissensus.simulation import _fast, simulate
 from dissensus.simulation._assign import dealt, drawn, loads
-from dissensus.simulation._crowd import dominant, pick
+from dissensus.simulation.strategy import dominant, pick
 from dissensus.simulation.one_coin import OneCoin
 
 STRATEGIES = list(simulators)

@@ -25,9 +25,9 @@ import numpy as np
 
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
-from ._tally import by_annotator, by_cell
+from .label_sums import by_annotator, by_cell
 
-__all__ = ["AMBIGUOUS", "CLEAR", "HARD", "Stories", "stories"]
+__all__ = ["AMBIGUOUS", "CLEAR", "HARD", "CauseProbabilities", "cause_probabilities"]
 
 CLEAR, AMBIGUOUS, HARD = range(3)
 
@@ -38,7 +38,7 @@ _START = 0.2  # share of items that are not clear, to begin with
 _ROUNDS, _STILL = 50, 1e-4
 
 
-class Stories(NamedTuple):
+class CauseProbabilities(NamedTuple):
     """What EM found out."""
 
     chance: Floats  # (item, story): clear, ambiguous, hard; below two labels, clear
@@ -46,7 +46,7 @@ class Stories(NamedTuple):
     trace: tuple[float, ...]  # the log posterior after every round
 
 
-class _Facts(NamedTuple):
+class _FitContext(NamedTuple):
     """What does not change from round to round; items with two labels or more."""
 
     annotations: Annotations
@@ -65,7 +65,7 @@ class _Facts(NamedTuple):
         return np.add.reduceat(values, self.annotations.index[:-1])  # none is empty
 
 
-class _Told(NamedTuple):
+class _Expected(NamedTuple):
     """How probable everything is that may have been seen."""
 
     one: Floats  # (δ, item, class): one class is seen; δ = 0 is the clear story
@@ -73,7 +73,7 @@ class _Told(NamedTuple):
     evidence: float
 
 
-def stories(annotations: Annotations, right: Floats, prior: Floats) -> Stories:
+def cause_probabilities(annotations: Annotations, right: Floats, prior: Floats) -> CauseProbabilities:
     """Return how probable every story of every item is, and how often annotators are right.
 
     Parameters
@@ -88,14 +88,14 @@ def stories(annotations: Annotations, right: Floats, prior: Floats) -> Stories:
     chance = np.tile([1.0, 0.0, 0.0], (annotations.n_items, 1))
     rows = np.flatnonzero(annotations.labels_per_item > 1)  # others tell nothing
     if annotations.n_classes < 2 or len(rows) == 0:
-        return Stories(chance, right, ())
-    facts = _facts(annotations.take(rows), right)
+        return CauseProbabilities(chance, right, ())
+    context = _fit_context(annotations.take(rows), right)
     odd, trace = _START, list[float]()
     while True:
-        told = _expect(facts, right, prior, odd)
+        told = _expect(context, right, prior, odd)
         trace.append(told.evidence + _log_prior(right, odd))
         clear = told.one[0].sum(axis=1)  # (item)
-        better = _right(facts, right, told)
+        better = _right(context, right, told)
         other = float((1 - clear).sum() + 1) / (len(rows) + 2)
         still = max(abs(other - odd), float(np.abs(better - right).max())) < _STILL
         if still or len(trace) == _ROUNDS:
@@ -103,10 +103,10 @@ def stories(annotations: Annotations, right: Floats, prior: Floats) -> Stories:
         right, odd = better, other
     hard = sum(posterior.sum(axis=1) for posterior in told.one[1:])
     chance[rows] = np.stack([clear, told.two.sum(axis=0), hard], axis=1)
-    return Stories(chance, right, tuple(trace))
+    return CauseProbabilities(chance, right, tuple(trace))
 
 
-def _facts(annotations: Annotations, right: Floats) -> _Facts:
+def _fit_context(annotations: Annotations, right: Floats) -> _FitContext:
     """Return what does not change; the pair is the two classes that better annotators named."""
     chance = 1 / annotations.n_classes
     better = np.maximum((right - chance) / (1 - chance), 0.01)
@@ -116,24 +116,24 @@ def _facts(annotations: Annotations, right: Floats) -> _Facts:
     item, second = annotations.item, support.argmax(axis=1)
     cell = item * np.int64(annotations.n_classes) + annotations.label
     other = np.where(second[item] == annotations.label, 1, 2)
-    return _Facts(annotations, item, cell, np.where(first[item] == annotations.label, 0, other))
+    return _FitContext(annotations, item, cell, np.where(first[item] == annotations.label, 0, other))
 
 
-def _expect(facts: _Facts, right: Floats, prior: Floats, odd: float) -> _Told:
+def _expect(context: _FitContext, right: Floats, prior: Floats, odd: float) -> _Expected:
     """Return how probable everything is that may have been seen."""
-    annotations, n_classes = facts.annotations, facts.annotations.n_classes
+    annotations, n_classes = context.annotations, context.annotations.n_classes
     one = np.empty((len(_BLIND), annotations.n_items, n_classes))
     for position, blind in enumerate(_BLIND):
         share = 1 - odd if blind == 0 else odd / 2 / (len(_BLIND) - 1)
-        hit, miss = (np.log(chance) for chance in _chances(right, blind, n_classes))
-        one[position] = facts.by_cell((hit - miss)[annotations.annotator])
-        one[position] += facts.by_item(miss[annotations.annotator])[:, None]
+        hit, miss = (np.log(chance) for chance in _label_probabilities(right, blind, n_classes))
+        one[position] = context.by_cell((hit - miss)[annotations.annotator])
+        one[position] += context.by_item(miss[annotations.annotator])[:, None]
         one[position] += np.log(prior * share)
     n_pairs = n_classes * (n_classes - 1) / 2
     two = np.empty((len(_SHARES), annotations.n_items))
     for position, share in enumerate(_SHARES):
         first, second, neither = (np.log(table) for table in _split(right, share, n_classes))
-        two[position] = facts.by_item(_of(facts, first, second, neither))
+        two[position] = context.by_item(_of(context, first, second, neither))
     two += np.log(odd / 2 / len(_SHARES) / n_pairs)
     top = np.maximum(one.max(axis=(0, 2)), two.max(axis=0))
     np.exp(one - top[:, None], out=one)
@@ -141,33 +141,33 @@ def _expect(facts: _Facts, right: Floats, prior: Floats, odd: float) -> _Told:
     total = two.sum(axis=0) + np.einsum("dik->i", one)
     one /= total[:, None]
     two /= total
-    return _Told(one, two, float((np.log(total) + top).sum()))
+    return _Expected(one, two, float((np.log(total) + top).sum()))
 
 
-def _right(facts: _Facts, right: Floats, told: _Told) -> Floats:
+def _right(context: _FitContext, right: Floats, told: _Expected) -> Floats:
     """Return how often annotators named what they saw: (annotator)."""
-    annotations, n_classes = facts.annotations, facts.annotations.n_classes
+    annotations, n_classes = context.annotations, context.annotations.n_classes
     wrong = (1 - right) / (n_classes - 1)
     named = np.zeros(len(annotations))  # how probably a label is the class that was seen
-    looked = np.zeros(len(annotations))  # how probably anything was seen
+    sampled = np.zeros(len(annotations))  # how probably anything was seen
     for blind, posterior in zip(_BLIND, told.one, strict=True):
-        hit, miss = _chances(right, blind, n_classes)
-        same = posterior.ravel()[facts.cell]
+        hit, miss = _label_probabilities(right, blind, n_classes)
+        same = posterior.ravel()[context.cell]
         saw = same * ((1 - blind) * right / hit)[annotations.annotator]
-        other = posterior.sum(axis=1)[facts.item] - same
+        other = posterior.sum(axis=1)[context.item] - same
         named += saw
-        looked += saw + other * ((1 - blind) * wrong / miss)[annotations.annotator]
+        sampled += saw + other * ((1 - blind) * wrong / miss)[annotations.annotator]
     for share, posterior in zip(_SHARES, told.two, strict=True):
         first, second, neither = _split(right, share, n_classes)
-        hit = _of(facts, share * right / first, (1 - share) * right / second, 0 * neither)
-        weight = posterior[facts.item]
+        hit = _of(context, share * right / first, (1 - share) * right / second, 0 * neither)
+        weight = posterior[context.item]
         named += weight * hit
-        looked += weight
-    total = by_annotator(annotations, looked) + _STRENGTH
+        sampled += weight
+    total = by_annotator(annotations, sampled) + _STRENGTH
     return (by_annotator(annotations, named) + _STRENGTH * _ACCURACY) / total
 
 
-def _chances(right: Floats, blind: float, n_classes: int) -> tuple[Floats, Floats]:
+def _label_probabilities(right: Floats, blind: float, n_classes: int) -> tuple[Floats, Floats]:
     """Return how probable it is to name the class, and another, when some see nothing."""
     wrong = (1 - right) / (n_classes - 1)
     return (1 - blind) * right + blind / n_classes, (1 - blind) * wrong + blind / n_classes
@@ -180,9 +180,9 @@ def _split(right: Floats, share: float, n_classes: int) -> tuple[Floats, Floats,
     return first, (1 - share) * right + share * wrong, wrong
 
 
-def _of(facts: _Facts, first: Floats, second: Floats, neither: Floats) -> Floats:
+def _of(context: _FitContext, first: Floats, second: Floats, neither: Floats) -> Floats:
     """Return for every label what its annotator has for the class that it is: (annotation)."""
-    return np.stack([first, second, neither])[facts.position, facts.annotations.annotator]
+    return np.stack([first, second, neither])[context.position, context.annotations.annotator]
 
 
 def _log_prior(right: Floats, odd: float) -> float:

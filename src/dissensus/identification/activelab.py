@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ._tally import by_item, majority
+from .label_sums import by_item, majority
 from .crowdlab import as_models, crowdlab
 
 __all__ = ["activelab", "calibrated"]
@@ -58,7 +58,7 @@ def activelab(
     [0.91, 0.88, 0.5]
     """
     models = as_models(annotations, probabilities)
-    heard = annotations.labels_per_item > 0
+    labelled = annotations.labels_per_item > 0
     temperature = np.ones(len(models))
     if (annotations.labels_per_item > 1).any():
         tempered, temperature = calibrated(annotations, models, as_cleanlab)
@@ -67,15 +67,15 @@ def activelab(
     else:
         found = crowdlab(annotations, models)
         weight = np.ones(annotations.n_annotators)  # nothing is known of them: as good as a model
-    typical = float(np.nanmean(weight)) if heard.any() else 1.0
+    typical = float(np.nanmean(weight)) if labelled.any() else 1.0
     total = found.model_weight.sum() + by_item(annotations, weight[annotations.annotator])
     score = _drawn(found.consensus_quality, total, typical, annotations.n_classes)
-    if not heard.all():
-        pairs = zip(models[:, ~heard], temperature, strict=True)
-        silent = np.stack([_tempered(posterior, heat) for posterior, heat in pairs])
-        posterior = np.tensordot(found.model_weight, silent, 1) / found.model_weight.sum()
-        quality = posterior[np.arange(len(posterior)), _favoured(silent)]
-        score[~heard] = _drawn(quality, total[~heard], typical, annotations.n_classes)
+    if not labelled.all():
+        pairs = zip(models[:, ~labelled], temperature, strict=True)
+        unlabelled = np.stack([_tempered(posterior, heat) for posterior, heat in pairs])
+        posterior = np.tensordot(found.model_weight, unlabelled, 1) / found.model_weight.sum()
+        quality = posterior[np.arange(len(posterior)), _favoured(unlabelled)]
+        score[~labelled] = _drawn(quality, total[~labelled], typical, annotations.n_classes)
     return score
 
 
@@ -111,14 +111,14 @@ def _temperature(annotations: Annotations, posterior: Floats, as_cleanlab: bool)
 
     Every item counts once, however many labels it has.
     """
-    heard = annotations.labels_per_item > 0
-    votes = annotations.votes()[heard]
+    labelled = annotations.labels_per_item > 0
+    votes = annotations.votes()[labelled]
     row, label = np.nonzero(votes)
     share = votes[row, label] / votes.sum(axis=1)[row]
     if as_cleanlab:
         label = np.cumsum(votes > 0, axis=1)[row, label] - 1
     with np.errstate(divide="ignore"):
-        log = np.log(posterior[heard])
+        log = np.log(posterior[labelled])
 
     def loss(heat: float) -> float:
         evidence = np.log(np.exp(log / heat).sum(axis=1))

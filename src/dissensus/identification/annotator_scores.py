@@ -13,7 +13,7 @@ from .._names import Names, as_names, decode
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..result import Table
-from .behaviour import Habits
+from .behaviour import Behaviour
 from .copying import Copies
 from .proportions import Proportion
 from .verdicts import VERDICTS, evidence
@@ -29,7 +29,7 @@ class AnnotatorScores:
     ----------
     annotations, method
         The annotations, and how the consensus was found.
-    habits
+    behaviour
         What annotators do, before anybody asks whether it is right.
     accuracy
         The share of labels that are the best class of the others; only where others were heard.
@@ -69,7 +69,7 @@ class AnnotatorScores:
 
     annotations: Annotations
     method: str
-    habits: Habits
+    behaviour: Behaviour
     accuracy: Proportion
     gold: Proportion | None
     guess: Floats  # (annotator), and so is what follows
@@ -138,7 +138,7 @@ class AnnotatorScores:
         columns: dict[str, Any] = {
             "annotator": self.annotations.annotators,
             "verdict": self.verdict,
-            "labels": self.habits.labels,
+            "labels": self.behaviour.labels,
             "scored": self.accuracy.among.astype(np.int64),
             "accuracy": self.accuracy.value,
             "accuracy_low": self.accuracy.low,
@@ -154,7 +154,7 @@ class AnnotatorScores:
                 "gold_high": self.gold.high,
             }
         return columns | {
-            "agreement": self.habits.agreement,
+            "agreement": self.behaviour.agreement,
             "spam_score": self.spam_score,
             "spam_low": self.spam_low,
             "spam_high": self.spam_high,
@@ -164,11 +164,11 @@ class AnnotatorScores:
             "worst_recall": self.worst_recall,
             "bias": self.bias,
             "overused": self.overused,
-            "classes_used": self.habits.classes_used,
-            "top_share": self.habits.top_share,
-            "label_entropy": self.habits.entropy,
-            "longest_run": self.habits.longest_run,
-            "seconds": self.habits.seconds,
+            "classes_used": self.behaviour.classes_used,
+            "top_share": self.behaviour.top_share,
+            "label_entropy": self.behaviour.entropy,
+            "longest_run": self.behaviour.longest_run,
+            "seconds": self.behaviour.seconds,
             "ability": self.ability,
             "competence": self.competence,
             "first_half": self.first_half,

@@ -21,10 +21,10 @@ from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 from .annotator_scores import AnnotatorScores
-from .behaviour import habits, in_time
+from .behaviour import behaviour, in_time
 from .copying import copies
-from .leave_one_out import Record, others
-from .proportions import Proportion, chance_of_difference, proportion
+from .leave_one_out import PeerComparison, others
+from .proportions import Proportion, difference_p_value, proportion
 from .spam import mutual_information, spam_interval, spam_score, trace
 from .verdicts import judge, typical_accuracy
 
@@ -96,7 +96,7 @@ def identify(
     fitted = result or aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
     progress(1, _STEPS)
     posteriors = others(fitted, known)
-    found = posteriors.record
+    found = posteriors.comparison
     progress(2, _STEPS)
     n_classes = annotations.n_classes
     counts = found.counts + trust(STRENGTH, ACCURACY, n_classes).T
@@ -104,17 +104,17 @@ def identify(
     prior = share(found.counts.sum(axis=(0, 2)) + 1)
     spam = spam_score(confusion)
     _, low, high = spam_interval(counts, prior=0.0)
-    usual = habits(annotations)
+    usual = behaviour(annotations)
     accuracy = proportion(_by_annotator(annotations, found.credit), found.scored, level)
     given, true = found.counts.sum(axis=1), found.counts.sum(axis=2)  # (annotator, class)
     guess = np.where(found.scored > 0, (share(given) * share(true)).sum(axis=1), np.nan)
     progress(3, _STEPS)
-    pairs = copies(annotations, fitted, gold=gold, view=posteriors, seed=seed) if copying else None
+    pairs = copies(annotations, fitted, gold=gold, leave_out=posteriors, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _models(annotations, fitted, models, gold, seed)
     progress(5, _STEPS)
     first, second, drift = _halves(annotations, found)
-    silent = found.scored == 0
+    unlabelled = found.scored == 0
     return AnnotatorScores(
         annotations,
         fitted.method,
@@ -127,11 +127,11 @@ def identify(
         confusion,
         *_worst(found.counts, confusion),
         *_bias(given, true),
-        np.where(silent, np.nan, trace(confusion)),
-        np.where(silent, np.nan, spam),
-        np.where(silent, np.nan, np.minimum(low, spam)),  # independent rows never look equal
-        np.where(silent, np.nan, high),
-        np.where(silent, np.nan, mutual_information(confusion, prior)),
+        np.where(unlabelled, np.nan, trace(confusion)),
+        np.where(unlabelled, np.nan, spam),
+        np.where(unlabelled, np.nan, np.minimum(low, spam)),  # independent rows never look equal
+        np.where(unlabelled, np.nan, high),
+        np.where(unlabelled, np.nan, mutual_information(confusion, prior)),
         ability,
         competence,
         first,
@@ -139,7 +139,7 @@ def identify(
         drift,
         _communities(annotations, fitted, communities, gold, seed),
         pairs,
-        judge(accuracy, np.where(silent, np.nan, high), guess, found.certainty, n_classes),
+        judge(accuracy, np.where(unlabelled, np.nan, high), guess, found.certainty, n_classes),
     )
 
 
@@ -148,8 +148,8 @@ _STEPS = 6
 
 def _by_annotator(annotations: Annotations, value: Floats) -> Floats:
     """Return values of annotations, added up for every annotator; NaN counts nothing."""
-    heard = ~np.isnan(value)
-    return np.bincount(annotations.annotator[heard], value[heard], annotations.n_annotators).astype(
+    labelled = ~np.isnan(value)
+    return np.bincount(annotations.annotator[labelled], value[labelled], annotations.n_annotators).astype(
         float
     )
 
@@ -181,21 +181,21 @@ def _bias(given: Floats, true: Floats) -> tuple[Floats, Integers]:
     return moved, np.where(total > 0, np.nan_to_num(over, nan=-1.0).argmax(axis=1), -1)
 
 
-def _halves(annotations: Annotations, found: Record) -> tuple[Floats, Floats, Floats]:
+def _halves(annotations: Annotations, found: PeerComparison) -> tuple[Floats, Floats, Floats]:
     """Return the accuracy in both halves of every annotator's time, and the test of a change."""
     nothing = np.full(annotations.n_annotators, np.nan)
     order = in_time(annotations)
     if order is None:
         return nothing, nothing, nothing
     order = order[~np.isnan(found.credit[order])]
-    who = annotations.annotator[order]
-    labels = np.bincount(who, minlength=annotations.n_annotators)
+    annotator = annotations.annotator[order]
+    labels = np.bincount(annotator, minlength=annotations.n_annotators)
     position = np.arange(len(order)) - np.repeat(np.cumsum(labels) - labels, labels)
     later = position >= np.repeat((labels + 1) // 2, labels)
     count, right = (
         np.stack(
             [
-                np.bincount(who[half], value[half], annotations.n_annotators).astype(float)
+                np.bincount(annotator[half], value[half], annotations.n_annotators).astype(float)
                 for half in (~later, later)
             ]
         )
@@ -203,13 +203,13 @@ def _halves(annotations: Annotations, found: Record) -> tuple[Floats, Floats, Fl
     )
     with np.errstate(invalid="ignore"):
         first, second = right / count
-    return first, second, chance_of_difference(right, count)
+    return first, second, difference_p_value(right, count)
 
 
 def _models(
     annotations: Annotations,
     fitted: Aggregation,
-    wanted: bool | None,
+    requested: bool | None,
     gold: Mapping[Any, Any] | None,
     seed: int,
 ) -> tuple[Floats, Floats]:
@@ -217,7 +217,7 @@ def _models(
     out = []
     for name, what in (("glad", "ability"), ("mace", "competence")):
         have = getattr(fitted.params, what, None)
-        if have is None and (len(annotations) <= MODELS if wanted is None else wanted):
+        if have is None and (len(annotations) <= MODELS if requested is None else requested):
             fit = aggregators.create(name).fit(annotations, gold=gold, seed=seed)
             have = getattr(fit.params, what)
         if have is None:

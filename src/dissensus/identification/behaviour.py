@@ -10,14 +10,14 @@ from scipy.special import entr
 from .._relation import Array, Floats, Integers, frozen
 from ..aggregation._base import share
 from ..annotations import Annotations
-from ._tally import agreement_with_others, by_annotator
-from .leave_one_out import heard_others
+from .label_sums import agreement_with_others, by_annotator
+from .leave_one_out import has_other_labels
 
-__all__ = ["Habits", "habits", "in_time", "longest_runs", "medians", "pair_agreement"]
+__all__ = ["Behaviour", "behaviour", "in_time", "longest_runs", "medians", "pair_agreement"]
 
 
 @dataclass(frozen=True, eq=False)
-class Habits:
+class Behaviour:
     """What every annotator does.
 
     Attributes
@@ -51,19 +51,19 @@ class Habits:
             object.__setattr__(self, name, frozen(value))
 
 
-def habits(annotations: Annotations) -> Habits:
+def behaviour(annotations: Annotations) -> Behaviour:
     """Return what every annotator does."""
     cell = annotations.annotator.astype(np.int64) * annotations.n_classes + annotations.label
     counts = np.bincount(cell, minlength=annotations.n_annotators * annotations.n_classes)
     counts = counts.reshape(annotations.n_annotators, annotations.n_classes)
     labels = annotations.labels_per_annotator
-    silent = labels == 0
+    unlabelled = labels == 0
     used = share(counts.astype(float))
-    return Habits(
+    return Behaviour(
         labels,
         (counts > 0).sum(axis=1),
-        np.where(silent, np.nan, used.max(axis=1, initial=0.0)),
-        np.where(silent, np.nan, entr(used).sum(axis=1)),
+        np.where(unlabelled, np.nan, used.max(axis=1, initial=0.0)),
+        np.where(unlabelled, np.nan, entr(used).sum(axis=1)),
         longest_runs(annotations),
         medians(annotations),
         pair_agreement(annotations),
@@ -93,11 +93,11 @@ def longest_runs(annotations: Annotations) -> Floats:
     order = in_time(annotations)
     if order is None or len(order) == 0:
         return longest
-    who, what = annotations.annotator[order], annotations.label[order]
+    annotator, what = annotations.annotator[order], annotations.label[order]
     begins = np.ones(len(order), dtype=bool)
-    begins[1:] = (who[1:] != who[:-1]) | (what[1:] != what[:-1])
+    begins[1:] = (annotator[1:] != annotator[:-1]) | (what[1:] != what[:-1])
     position = np.flatnonzero(begins)
-    np.fmax.at(longest, who[position], np.diff(np.append(position, len(order))).astype(float))
+    np.fmax.at(longest, annotator[position], np.diff(np.append(position, len(order))).astype(float))
     return longest
 
 
@@ -111,9 +111,9 @@ def medians(annotations: Annotations) -> Floats:
     seconds = given[known]
     if seconds.dtype.kind == "m":
         seconds = seconds / np.timedelta64(1, "s")
-    seconds, who = seconds.astype(float), annotations.annotator[known]
-    order = np.lexsort((seconds, who))
-    count = np.bincount(who, minlength=annotations.n_annotators)
+    seconds, annotator = seconds.astype(float), annotations.annotator[known]
+    order = np.lexsort((seconds, annotator))
+    count = np.bincount(annotator, minlength=annotations.n_annotators)
     start = np.cumsum(count) - count
     some = count > 0
     low = order[start[some] + (count[some] - 1) // 2]
@@ -128,8 +128,8 @@ def pair_agreement(annotations: Annotations) -> Floats:
     >>> pair_agreement(Annotations.from_columns("aaabbc", "xyzxyw", "001011")).round(2).tolist()
     [nan, 0.33, 0.33, 0.0]
     """
-    met = by_annotator(annotations, heard_others(annotations)) > 0
-    return np.where(met, agreement_with_others(annotations), np.nan)
+    co_annotated = by_annotator(annotations, has_other_labels(annotations)) > 0
+    return np.where(co_annotated, agreement_with_others(annotations), np.nan)
 
 
 def _known(values: Array) -> Array:

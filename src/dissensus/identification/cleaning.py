@@ -186,13 +186,13 @@ def clean(
     read = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
     from .annotators import METHOD
 
-    wanted = [one for rule in read for alternative in rule for one in alternative]
+    requested = [one for rule in read for alternative in rule for one in alternative]
     before = result or aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
     tables: dict[bool, Table] = {}
-    if any(one.of_item for one in wanted):
-        tables[True] = (items or _items(annotations, before, wanted, seed)).table()
-    if any(not one.of_item for one in wanted):
-        tables[False] = (annotators or _annotators(annotations, before, wanted, gold, seed)).table()
+    if any(one.of_item for one in requested):
+        tables[True] = (items or _items(annotations, before, requested, seed)).table()
+    if any(not one.of_item for one in requested):
+        tables[False] = (annotators or _annotators(annotations, before, requested, gold, seed)).table()
     dropped = np.zeros(len(annotations), dtype=bool)
     for rule in read:
         for alternative in rule:
@@ -233,11 +233,11 @@ def _about_labels(annotations: Annotations, one: Condition, table: Table) -> Mas
 
 
 def _annotators(
-    annotations: Annotations, result: Aggregation, wanted: list[Condition], gold: Any, seed: int
+    annotations: Annotations, result: Aggregation, requested: list[Condition], gold: Any, seed: int
 ) -> Any:
     from .annotators import identify
 
-    columns = {one.column for one in wanted}
+    columns = {one.column for one in requested}
     return identify(
         annotations,
         result,
@@ -249,11 +249,11 @@ def _annotators(
 
 
 def _items(
-    annotations: Annotations, result: Aggregation, wanted: list[Condition], seed: int
+    annotations: Annotations, result: Aggregation, requested: list[Condition], seed: int
 ) -> Any:
     from .items import item_scores
 
-    hard = any(one.column == f"{ITEM}difficulty" for one in wanted)
+    hard = any(one.column == f"{ITEM}difficulty" for one in requested)
     return item_scores(annotations, result, difficulty=hard, seed=seed)
 
 

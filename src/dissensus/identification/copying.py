@@ -44,14 +44,14 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
-from ._pairs import Look, Met, look, meet
-from .leave_one_out import Others, muted, others
+from ._co_annotated import PairEvidence, CoAnnotatedPairs, pair_evidence, find_co_annotated
+from .leave_one_out import LeaveOneOut, leave_one_out_subset, others
 
-__all__ = ["LEAST_COMMON", "Copies", "Pair", "copies", "discoveries"]
+__all__ = ["MIN_COMMON", "Copies", "Pair", "copies", "discoveries"]
 
-LEAST_COMMON = 20  # pairs with fewer items in common say too little
+MIN_COMMON = 20  # pairs with fewer items in common say too little
 LEVEL = 0.01  # the share of flagged pairs that may be flagged by chance
-MEETINGS = 3_000_000  # meetings of two labels to look at; beyond, a random part of the items
+MAX_LABEL_PAIRS = 3_000_000  # meetings of two labels to look at; beyond, a random part of the items
 
 _QUARTER = 0.6744897501960817  # the upper quartile of a standard normal
 _CLIQUE = 3  # two of them have no vote on themselves as it is
@@ -94,7 +94,7 @@ class Copies:
         Whether they agree too much.
     cluster
         For every annotator the group of those connected by flagged pairs, -1 for nobody.
-    looked
+    sampled
         The share of items that was looked at.
     """
 
@@ -111,7 +111,7 @@ class Copies:
     z: Floats
     flagged: npt.NDArray[np.bool_]
     cluster: Integers  # (annotator)
-    looked: float = 1.0
+    sampled: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
@@ -154,7 +154,7 @@ class Copies:
         ]
         return {
             "n_pairs": len(self.one),
-            "looked": self.looked,
+            "looked": self.sampled,
             "pairs": [pair._asdict() for pair in self.pairs],
             "clusters": groups,
         }
@@ -165,10 +165,10 @@ def copies(
     result: Aggregation | None = None,
     *,
     gold: Any = None,
-    least: int = LEAST_COMMON,
+    least: int = MIN_COMMON,
     level: float = LEVEL,
-    most: int = MEETINGS,
-    view: Others | None = None,
+    most: int = MAX_LABEL_PAIRS,
+    leave_out: LeaveOneOut | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Copies:
@@ -189,7 +189,7 @@ def copies(
     most
         How many meetings of two labels to look at; where there are more, a random part of the
         items is looked at.
-    view
+    leave_out
         The result as `others` sees it, where somebody has it already.
     seed
         Decides which part.
@@ -211,16 +211,16 @@ def copies(
         raise OptionError(f"least = {least}, but two annotators need an item in common")
     fitted = result or aggregators.create("dawid-skene-map").fit(annotations, gold=gold, seed=seed)
     known = gold_codes(annotations, gold)
-    met = meet(annotations, least, most, seed)
+    co_annotated = find_co_annotated(annotations, least, most, seed)
     progress = progress or (lambda _done, _total: None)
     votes = others(aggregators.create("naive-soft").fit(annotations), known)
-    first, plain = look(annotations, [view or others(fitted, known), votes], met, progress)
+    first, plain = pair_evidence(annotations, [leave_out or others(fitted, known), votes], co_annotated, progress)
     z, shares, looks = first.z / _bulk(first.z), first.share, 1
-    alone, inside = _cliques(annotations, met, plain, level)
+    alone, inside = _cliques(annotations, co_annotated, plain, level)
     if inside.any():
         method = aggregators.create(fitted.method)
         again = method.fit(annotations.keep(alone[annotations.annotator]), gold=gold, seed=seed)
-        second = look(annotations, [muted(again, annotations, alone, known)], met, progress)[0]
+        second = pair_evidence(annotations, [leave_one_out_subset(again, annotations, alone, known)], co_annotated, progress)[0]
         stronger = second.z / _bulk(second.z)
         stronger[~inside | (second.share < _MUCH)] = 0.0
         shares = np.where(stronger > z, second.share, shares)
@@ -228,8 +228,8 @@ def copies(
     flagged = discoveries(np.minimum(looks * ndtr(-z), 1.0), level) & (z > 0)
     return Copies(
         annotations.annotators,
-        met.one,
-        met.other,
+        co_annotated.one,
+        co_annotated.other,
         first.common,
         first.equal,
         first.errors,
@@ -239,8 +239,8 @@ def copies(
         shares,
         z,
         flagged,
-        _clusters(annotations.n_annotators, met.one[flagged], met.other[flagged]),
-        met.looked,
+        _clusters(annotations.n_annotators, co_annotated.one[flagged], co_annotated.other[flagged]),
+        co_annotated.sampled,
     )
 
 
@@ -252,25 +252,25 @@ def discoveries(chance: Floats, level: float) -> npt.NDArray[np.bool_]:
     """
     order = np.argsort(chance, kind="stable")
     passed = chance[order] <= level * np.arange(1, len(chance) + 1) / max(len(chance), 1)
-    believed = np.zeros(len(chance), dtype=bool)
-    believed[order[: np.flatnonzero(passed).max(initial=-1) + 1]] = True
-    return believed
+    accepted = np.zeros(len(chance), dtype=bool)
+    accepted[order[: np.flatnonzero(passed).max(initial=-1) + 1]] = True
+    return accepted
 
 
 def _cliques(
-    annotations: Annotations, met: Met, plain: Look, level: float
+    annotations: Annotations, co_annotated: CoAnnotatedPairs, plain: PairEvidence, level: float
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return everybody but all members of cliques save one, and which pairs are inside of one."""
     z = plain.z / _bulk(plain.z)
     flagged = discoveries(ndtr(-z), level) & (z > 0)
-    group = _clusters(annotations.n_annotators, met.one[flagged], met.other[flagged])
+    group = _clusters(annotations.n_annotators, co_annotated.one[flagged], co_annotated.other[flagged])
     size = np.bincount(group[group >= 0])  # the largest first
     alone = np.ones(annotations.n_annotators, dtype=bool)
     inside = np.zeros(len(z), dtype=bool)
     for position in np.flatnonzero(
         (size >= _CLIQUE) & (2 * size <= annotations.n_annotators)
     ).tolist():
-        pairs = (group[met.one] == position) & (group[met.other] == position)
+        pairs = (group[co_annotated.one] == position) & (group[co_annotated.other] == position)
         if flagged[pairs].mean() >= _DENSE and np.median(plain.share[pairs]) >= _MUCH:
             members = np.flatnonzero(group == position)
             alone[members] = False

@@ -35,7 +35,7 @@ from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import DataError
 from ..result import Table
-from ._tally import (
+from .label_sums import (
     agreement_with_others,
     best,
     by_annotator,
@@ -280,7 +280,7 @@ def _conclude(
         consensus_agreement = by_item(annotations, same) / size
         agreement = by_annotator(annotations, same) / given
         shared = by_annotator(annotations, same & several) / by_annotator(annotations, several)
-        believed = by_annotator(annotations, label_quality) / given
+        accepted = by_annotator(annotations, label_quality) / given
     per_item, model = len(annotations) / max((size > 0).sum(), 1), weights.model.mean()
     mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
     trust = model / (model + mean_weight * per_item)  # in the classifier
@@ -292,7 +292,7 @@ def _conclude(
         quality,
         consensus_agreement,
         label_quality,
-        trust * believed + (1 - trust) * shared,
+        trust * accepted + (1 - trust) * shared,
         agreement,
         worst_class(annotations, same, quality[item]),
         np.where(given > 0, weights.annotator, np.nan),

@@ -17,7 +17,7 @@ of few labels they say little.
     clear                   all agree, but for slips that this crowd is known to make
 
 An item is ambiguous or hard if that story explains its labels better than a clear item would, under
-a crowd whose quality is accounted for (`_stories`), or if its truth stays in doubt though good
+a crowd whose quality is accounted for (`_cause_probabilities`), or if its truth stays in doubt though good
 annotators labelled it; then the likelier of the two. Between two classes there is no scatter: hard
 items are then mostly called ambiguous. Below some eight labels on an item, it can seldom be told
 from a clear one.
@@ -36,8 +36,8 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, Table
-from ._causes import AMBIGUOUS, CLEAR, HARD, Stories, stories
-from ._tally import by_cell, by_item
+from ._causes import AMBIGUOUS, CLEAR, HARD, CauseProbabilities, cause_probabilities
+from .label_sums import by_cell, by_item
 
 __all__ = ["CAUSES", "ItemScores", "item_scores", "vote_entropy"]
 
@@ -159,7 +159,7 @@ def item_scores(
     elif not _same(annotations, result.annotations):
         raise OptionError("the result speaks of other annotations; fit it to these, or leave it")
     votes, size = annotations.votes(), annotations.labels_per_item
-    found = _stories(annotations, result)
+    found = _cause_probabilities(annotations, result)
     with np.errstate(invalid="ignore", divide="ignore"):
         top = np.sort(votes, axis=1)[:, ::-1]
         margin = (top[:, 0] - (top[:, 1] if annotations.n_classes > 1 else 0)) / size
@@ -208,14 +208,14 @@ def vote_entropy(
     return np.where(size > 1, entropy / (most if normalised else 1), np.nan)
 
 
-def _stories(annotations: Annotations, result: Aggregation) -> Stories:
-    heard = annotations.labels_per_item > 0
-    prior = result.posterior[heard].sum(axis=0) + 1
+def _cause_probabilities(annotations: Annotations, result: Aggregation) -> CauseProbabilities:
+    labelled = annotations.labels_per_item > 0
+    prior = result.posterior[labelled].sum(axis=0) + 1
     right = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
-    return stories(annotations, right, prior / prior.sum())
+    return cause_probabilities(annotations, right, prior / prior.sum())
 
 
-def _causes(annotations: Annotations, result: Aggregation, found: Stories) -> Integers:
+def _causes(annotations: Annotations, result: Aggregation, found: CauseProbabilities) -> Integers:
     """Return the cause of every item's disagreement, by its place among `CAUSES`."""
     size, chance = annotations.labels_per_item, 1 / max(annotations.n_classes, 2)
     trusted = (found.right - chance) / (1 - chance) >= _TRUSTED
@@ -240,9 +240,9 @@ def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
     usual = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     spread = (np.exp(log) * log**2).sum(axis=2) - usual**2
     label = result.posterior.argmax(axis=1)
-    who, true = annotations.annotator, label[annotations.item]
-    excess = by_item(annotations, -log[who, true, annotations.label] - usual[who, true])
-    deviation = np.sqrt(np.maximum(by_item(annotations, spread[who, true]), 0))
+    annotator, true = annotations.annotator, label[annotations.item]
+    excess = by_item(annotations, -log[annotator, true, annotations.label] - usual[annotator, true])
+    deviation = np.sqrt(np.maximum(by_item(annotations, spread[annotator, true]), 0))
     surprise = np.divide(excess, deviation, where=deviation > _PLAIN, out=np.zeros(len(excess)))
     return np.where(annotations.labels_per_item > 0, surprise, np.nan)
 

@@ -25,21 +25,21 @@ from ..engine import Local
 from ..registry import aggregators
 from ..result import Aggregation
 
-__all__ = ["Others", "Record", "heard_others", "muted", "others"]
+__all__ = ["LeaveOneOut", "PeerComparison", "has_other_labels", "leave_one_out_subset", "others"]
 
 _CELLS = 2**18  # numbers to hold at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Others:
+class LeaveOneOut:
     """Beliefs about items from which labels can be taken away."""
 
     annotations: Annotations
     score: Floats  # (item, class): what all labels of an item add up to
-    adds: Callable[[Integers], Floats]  # places of annotations → (annotation, class)
+    contribution: Callable[[Integers], Floats]  # places of annotations → (annotation, class)
     is_log: bool  # whether scores are logarithms, or else weights
     gold: Integers | None = None  # (item): the known class, or -1
-    heard: npt.NDArray[np.bool_] | None = None  # (annotation): whether others have a say
+    labelled: npt.NDArray[np.bool_] | None = None  # (annotation): whether others have a say
 
     def pieces(self) -> Iterator[slice]:
         """Yield ranges of annotations, small enough to work on at once, items never cut."""
@@ -58,30 +58,30 @@ class Others:
         """
         positions = np.arange(rows.start, rows.stop)
         item, annotator = self.item[rows], self.annotations.annotator[rows]
-        own = self.adds(positions)
+        own = self.contribution(positions)
         again = (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
         if again.any():  # somebody labelled an item more than once: all of it is taken away
             group = np.concatenate([[0], np.cumsum(~again)])
             starts = np.flatnonzero(np.concatenate([[True], ~again]))
             own = np.add.reduceat(own, starts, axis=0)[group]
-        return self._believed(item, self.score[item] - own)
+        return self._normalized(item, self.score[item] - own)
 
     def without_pair(self, one: Integers, other: Integers) -> Floats:
         """Return beliefs without two labels of the same item, given by place: (pair, class)."""
         item = self.item[one]
-        return self._believed(item, self.score[item] - self.adds(one) - self.adds(other))
+        return self._normalized(item, self.score[item] - self.contribution(one) - self.contribution(other))
 
     @cached_property
-    def record(self) -> Record:
+    def comparison(self) -> PeerComparison:
         """How every annotator did against the consensus of the others."""
-        return _record(self)
+        return _compare(self)
 
     @cached_property
     def item(self) -> Array:
         """The item of every annotation."""
         return self.annotations.item
 
-    def _believed(self, item: Array, score: Floats) -> Floats:
+    def _normalized(self, item: Array, score: Floats) -> Floats:
         if self.is_log:
             score -= score.max(axis=1, keepdims=True)
             posterior = normalise(score)[1]
@@ -94,7 +94,7 @@ class Others:
         return posterior
 
 
-def others(result: Aggregation, gold: Integers | None = None) -> Others:
+def others(result: Aggregation, gold: Integers | None = None) -> LeaveOneOut:
     """Return the beliefs of a result, from which labels can be taken away."""
     annotations, params = result.annotations, result.params
     method: Any = aggregators.create(result.method)
@@ -111,14 +111,14 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
             )
             return table[cell]
 
-        return Others(annotations, score, given, True, gold)
+        return LeaveOneOut(annotations, score, given, True, gold)
     few = np.zeros(0, dtype=np.int64)
     if params is not None and method.chances(params, few, few) is not None:
         is_em = isinstance(method, EMAggregator)
         item = annotations.item
 
         def likely(positions: Integers) -> Floats:
-            return logs(_chances(method, params, annotations, item, positions))
+            return logs(_label_probabilities(method, params, annotations, item, positions))
 
         score = (
             np.concatenate([method.log_joint(part, params) for part in parts])
@@ -127,7 +127,7 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
         )
         if score.shape[1] != n_classes:
             score = logs(result.posterior)
-        return Others(annotations, score, likely, True, gold)
+        return LeaveOneOut(annotations, score, likely, True, gold)
     weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
     def votes(positions: Integers) -> Floats:
@@ -142,36 +142,36 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
             for part in parts
         ]
     )
-    return Others(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
+    return LeaveOneOut(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
 
 
-def muted(
+def leave_one_out_subset(
     result: Aggregation,
     annotations: Annotations,
-    loud: npt.NDArray[np.bool_],
+    included: npt.NDArray[np.bool_],
     gold: Integers | None = None,
-) -> Others:
+) -> LeaveOneOut:
     """Return the beliefs of a result on the labels of some, by which everybody can be judged.
 
-    `loud` says of every annotator whether the result has heard them.
+    `included` says of every annotator whether the result has heard them.
     """
-    view = others(result)
-    has_say = loud[annotations.annotator]
-    position = np.cumsum(has_say) - 1
+    leave_out = others(result)
+    counted = included[annotations.annotator]
+    position = np.cumsum(counted) - 1
 
-    def adds(positions: Integers) -> Floats:
+    def contribution(positions: Integers) -> Floats:
         out = np.zeros((len(positions), annotations.n_classes))
-        mine = has_say[positions]
-        out[mine] = view.adds(position[positions[mine]])
+        mine = counted[positions]
+        out[mine] = leave_out.contribution(position[positions[mine]])
         return out
 
-    heard = view.annotations.labels_per_item[annotations.item] > has_say
+    labelled = leave_out.annotations.labels_per_item[annotations.item] > counted
     if gold is not None:
-        heard |= gold[annotations.item] >= 0
-    return Others(annotations, view.score, adds, view.is_log, gold, heard)
+        labelled |= gold[annotations.item] >= 0
+    return LeaveOneOut(annotations, leave_out.score, contribution, leave_out.is_log, gold, labelled)
 
 
-def _chances(
+def _label_probabilities(
     method: Any, params: Any, annotations: Annotations, item: Array, positions: Integers
 ) -> Floats:
     """Return how probable labels are for every truth, a few at a time: (annotation, class)."""
@@ -192,19 +192,19 @@ def _votes(weight: Floats, label: Array, n_classes: int) -> Floats:
     return out
 
 
-def heard_others(annotations: Annotations, gold: Integers | None = None) -> npt.NDArray[np.bool_]:
+def has_other_labels(annotations: Annotations, gold: Integers | None = None) -> npt.NDArray[np.bool_]:
     """Return whether the item of every annotation has a label by somebody else, or gold."""
     item = annotations.item
-    heard = (annotations.labels_per_item > 1)[item]
+    labelled = (annotations.labels_per_item > 1)[item]
     own = (item[1:] == item[:-1]) & (annotations.annotator[1:] == annotations.annotator[:-1])
     if own.any():
         group = np.concatenate([[0], np.cumsum(~own)])
-        heard = annotations.labels_per_item[item] > np.bincount(group)[group]
-    return heard if gold is None else heard | (gold[item] >= 0)
+        labelled = annotations.labels_per_item[item] > np.bincount(group)[group]
+    return labelled if gold is None else labelled | (gold[item] >= 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class PeerComparison:
     """How annotators did where somebody else was heard.
 
     Attributes
@@ -228,16 +228,16 @@ class Record:
         return np.round(self.counts.sum(axis=(1, 2)))
 
 
-def _record(others: Others) -> Record:
+def _compare(others: LeaveOneOut) -> PeerComparison:
     annotations, n_classes = others.annotations, others.annotations.n_classes
     n_cells = annotations.n_annotators * n_classes
-    heard = heard_others(annotations, others.gold) if others.heard is None else others.heard
+    labelled = has_other_labels(annotations, others.gold) if others.labelled is None else others.labelled
     counts = np.zeros((n_cells, n_classes))
     credit = np.full(len(annotations), np.nan)
     sure = np.zeros(annotations.n_annotators)
     for rows in others.pieces():
-        posterior = others.without(rows)[heard[rows]]
-        positions = np.arange(rows.start, rows.stop)[heard[rows]]
+        posterior = others.without(rows)[labelled[rows]]
+        positions = np.arange(rows.start, rows.stop)[labelled[rows]]
         label, annotator = (
             annotations.label[positions],
             annotations.annotator[positions].astype(np.int64),
@@ -253,4 +253,4 @@ def _record(others: Others) -> Record:
     given = counts.reshape(-1, n_classes, n_classes).swapaxes(1, 2)
     with np.errstate(invalid="ignore"):
         certainty = sure / np.round(given.sum(axis=(1, 2)))
-    return Record(given, credit, certainty)
+    return PeerComparison(given, credit, certainty)

@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from .._relation import Floats
 
-__all__ = ["Proportion", "chance_of_difference", "proportion"]
+__all__ = ["Proportion", "difference_p_value", "proportion"]
 
 
 class Proportion(NamedTuple):
@@ -45,14 +45,14 @@ def proportion(right: Floats, count: Floats, level: float = 0.95) -> Proportion:
     return Proportion(count, value, low, high)
 
 
-def chance_of_difference(right: Floats, count: Floats) -> Floats:
+def difference_p_value(right: Floats, count: Floats) -> Floats:
     """Return how probable it is that two equal shares differ so much: (…), from (2, …).
 
     One right and one wrong are added to each side, so that small counts do not pretend to know.
     NaN where a side is empty.
 
     >>> right, count = np.array([[45.0, 9.0], [20.0, 8.0]]), np.array([[50.0, 10.0]] * 2)
-    >>> chance_of_difference(right, count).round(3)
+    >>> difference_p_value(right, count).round(3)
     array([0.   , 0.613])
     """
     share = (right + 1) / (count + 2)

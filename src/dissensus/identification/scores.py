@@ -29,11 +29,11 @@ from .spam import spam_score, trace
 if TYPE_CHECKING:
     from ..learning._hardness import Hardness
 
-__all__ = ["SCORES", "Asked", "Score", "Scored", "find_score", "score"]
+__all__ = ["SCORES", "ScoreContext", "Score", "Scored", "find_score", "score"]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ScoreContext:
     """What scores are computed from; everything that takes time is made when first asked for."""
 
     annotations: Annotations
@@ -63,10 +63,10 @@ class Asked:
         """All scores of items."""
         return item_scores(self.annotations, self.result, seed=self.seed)
 
-    def identified(self, **wanted: Any) -> AnnotatorScores:
+    def identified(self, **requested: Any) -> AnnotatorScores:
         """Return scores of annotators, as `identify` gives them."""
         given = {"gold": self.gold, "communities": self.communities, "seed": self.seed}
-        return identify(self.annotations, self.result, **given, **wanted)
+        return identify(self.annotations, self.result, **given, **requested)
 
     @cached_property
     def confusion(self) -> Floats:
@@ -120,7 +120,7 @@ class Asked:
 
         how = {"seed": self.seed, **self.network}
         if name == "aum":
-            return aum(self.inputs, _as_said(self.gold, self.annotations), **how)
+            return aum(self.inputs, gold_annotations(self.gold, self.annotations), **how)
         if name == "aumc":
             return aumc(self.inputs, self.annotations, **how)
         rounds = {} if self.rounds is None else {"rounds": self.rounds}
@@ -135,7 +135,7 @@ class Score:
     name: str
     of: Literal["annotator", "item", "crowd"]
     text: str
-    work: Callable[[Asked], Array]
+    work: Callable[[ScoreContext], Array]
     worst: Literal["low", "high"] = "low"
     aliases: tuple[str, ...] = ()
     file: str | None = None  # where peerannot keeps it, under `identification/`
@@ -161,28 +161,28 @@ class Scored:
         return {self.score.of: self.names, self.score.name: self.values}
 
 
-def _entropies(asked: Asked) -> Floats:
-    votes = asked.annotations.votes()
+def _entropies(context: ScoreContext) -> Floats:
+    votes = context.annotations.votes()
     return np.where(votes.any(axis=1), entr(share(votes)).sum(axis=1), np.nan)
 
 
-def _alpha(asked: Asked) -> Floats:
+def _alpha(context: ScoreContext) -> Floats:
     from ..agreement import krippendorff_alpha
 
-    return np.array([krippendorff_alpha(asked.annotations)])
+    return np.array([krippendorff_alpha(context.annotations)])
 
 
-def _copied(asked: Asked) -> Floats:
+def _copied(context: ScoreContext) -> Floats:
     from .copying import copies
 
-    found = copies(asked.annotations, asked.result, gold=asked.gold, seed=asked.seed)
-    strongest = np.zeros(asked.annotations.n_annotators)
+    found = copies(context.annotations, context.result, gold=context.gold, seed=context.seed)
+    strongest = np.zeros(context.annotations.n_annotators)
     for side in (found.one, found.other):
         np.maximum.at(strongest, side, found.z)
     return strongest
 
 
-def _as_said(gold: Mapping[str, str], annotations: Annotations) -> Annotations:
+def gold_annotations(gold: Mapping[str, str], annotations: Annotations) -> Annotations:
     """Return known labels of the items as annotations of one annotator."""
     known = [(item, gold[item]) for item in annotations.items.tolist() if item in gold]
     items, labels = zip(*known, strict=True) if known else ((), ())
@@ -196,19 +196,19 @@ SCORES = (
         "accuracy",
         "annotator",
         "Share of labels that are the best class of the others.",
-        lambda asked: asked.annotators.accuracy.value,
+        lambda context: context.annotators.accuracy.value,
     ),
     Score(
         "agreement",
         "annotator",
         "Share of meetings with labels of others in which both say the same.",
-        lambda asked: asked.annotators.habits.agreement,
+        lambda context: context.annotators.behaviour.agreement,
     ),
     Score(
         "spam_score",
         "annotator",
         "Distance from somebody who does not look at the items: 0 a spammer, 1 a hammer.",
-        lambda asked: spam_score(asked.confusion),
+        lambda context: spam_score(context.confusion),
         aliases=("spam",),
         file="spam_score.npy",
     ),
@@ -216,7 +216,7 @@ SCORES = (
         "trace",
         "annotator",
         "Trace of the confusion matrix, between 0 and the number of classes.",
-        lambda asked: trace(asked.confusion),
+        lambda context: trace(context.confusion),
         aliases=("trace_confusion",),
         file="traces_confusion.npy",
     ),
@@ -224,14 +224,14 @@ SCORES = (
         "information",
         "annotator",
         "Nats that a label tells about the truth.",
-        lambda asked: asked.annotators.information,
+        lambda context: context.annotators.information,
         aliases=("mutual_information",),
     ),
     Score(
         "ability",
         "annotator",
         "GLAD's ability: 0 guesses, below 0 misleads.",
-        lambda asked: asked.params("glad").ability,
+        lambda context: context.params("glad").ability,
         aliases=("glad",),
         file="glad/abilities.npy",
     ),
@@ -239,47 +239,47 @@ SCORES = (
         "competence",
         "annotator",
         "MACE's probability of knowing instead of making up.",
-        lambda asked: asked.params("mace").competence,
+        lambda context: context.params("mace").competence,
         aliases=("mace",),
     ),
     Score(
         "bias",
         "annotator",
         "Share of labels that would have to be another class to use all as the others do.",
-        lambda asked: asked.annotators.bias,
+        lambda context: context.annotators.bias,
         worst="high",
     ),
     Score(
         "label_entropy",
         "annotator",
         "Entropy of the annotator's own labels, in nats.",
-        lambda asked: asked.annotators.habits.entropy,
+        lambda context: context.annotators.behaviour.entropy,
     ),
     Score(
         "top_share",
         "annotator",
         "Share of the class that the annotator gives most.",
-        lambda asked: asked.annotators.habits.top_share,
+        lambda context: context.annotators.behaviour.top_share,
         worst="high",
     ),
     Score(
         "longest_run",
         "annotator",
         "Most equal labels in a row, where the time is known.",
-        lambda asked: asked.annotators.habits.longest_run,
+        lambda context: context.annotators.behaviour.longest_run,
         worst="high",
     ),
     Score(
         "seconds",
         "annotator",
         "Median seconds for a label, where the duration is known.",
-        lambda asked: asked.annotators.habits.seconds,
+        lambda context: context.annotators.behaviour.seconds,
     ),
     Score(
         "drift",
         "annotator",
         "How probable the change of accuracy over time is for somebody who does not change.",
-        lambda asked: asked.annotators.drift,
+        lambda context: context.annotators.drift,
     ),
     Score(
         "copying",
@@ -293,7 +293,7 @@ SCORES = (
         "annotator_quality",
         "annotator",
         "CROWDLAB's quality of an annotator, with a classifier.",
-        lambda asked: asked.quality.annotator_quality,
+        lambda context: context.quality.annotator_quality,
     ),
     Score(
         "entropy",
@@ -308,32 +308,32 @@ SCORES = (
         "margin",
         "item",
         "Share of the most frequent label less that of the next.",
-        lambda asked: asked.items.margin,
+        lambda context: context.items.margin,
     ),
     Score(
         "item_agreement",
         "item",
         "Share of pairs of the item's labels that are equal.",
-        lambda asked: asked.items.agreement,
+        lambda context: context.items.agreement,
     ),
     Score(
         "posterior_entropy",
         "item",
         "Entropy of the belief in the item's classes, in nats.",
-        lambda asked: asked.items.posterior_entropy,
+        lambda context: context.items.posterior_entropy,
         worst="high",
     ),
     Score(
         "confidence",
         "item",
         "Belief in the item's label.",
-        lambda asked: asked.result.confidence,
+        lambda context: context.result.confidence,
     ),
     Score(
         "difficulty",
         "item",
         "GLAD's difficulty of the item, 1 / easiness.",
-        lambda asked: asked.items.difficulty,
+        lambda context: context.items.difficulty,
         worst="high",
         file="glad/difficulties.npy",
     ),
@@ -341,21 +341,21 @@ SCORES = (
         "surprise",
         "item",
         "How much less probable the item's labels are than labels usually.",
-        lambda asked: asked.items.surprise,
+        lambda context: context.items.surprise,
         worst="high",
     ),
     Score(
         "consensus_quality",
         "item",
         "CROWDLAB's belief in the consensus, with a classifier.",
-        lambda asked: asked.quality.consensus_quality,
+        lambda context: context.quality.consensus_quality,
         aliases=("crowdlab",),
     ),
     Score(
         "aum",
         "item",
         "Mean margin of the item's known label while a network learns it.",
-        lambda asked: asked.hardness("aum").score,
+        lambda context: context.hardness("aum").score,
         file="<model>/aum/aum_values.csv",
         trains=True,
     ),
@@ -363,7 +363,7 @@ SCORES = (
         "aumc",
         "item",
         "Mean margin of the label that most annotators gave, while a network learns it.",
-        lambda asked: asked.hardness("aumc").score,
+        lambda context: context.hardness("aumc").score,
         file="<model>/aumc/aum_values.csv",
         trains=True,
     ),
@@ -371,7 +371,7 @@ SCORES = (
         "waum",
         "item",
         "Mean margin of all its labels, weighed by how far their annotators are trusted.",
-        lambda asked: asked.hardness("waum").score,
+        lambda context: context.hardness("waum").score,
         aliases=("waum_stacked",),
         file="<model>/waum_<alpha>_<yang or pleiss>/waum.csv",
         trains=True,
@@ -380,7 +380,7 @@ SCORES = (
         "waum_perworker",
         "item",
         "The same as waum, with a network for every annotator.",
-        lambda asked: asked.hardness("waum_perworker").score,
+        lambda context: context.hardness("waum_perworker").score,
         aliases=("waum_per_annotator",),
         file="<model>/waum_perworker_<alpha>_<yang or pleiss>/waum.csv",
         trains=True,
@@ -407,14 +407,14 @@ def find_score(name: str) -> Score:
     raise MethodError(f"no score {name!r}; {hint}")
 
 
-def score(asked: Asked | Annotations, name: str) -> Scored:
+def score(context: ScoreContext | Annotations, name: str) -> Scored:
     """Return one score of everybody or everything it is of.
 
     >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
     >>> score(annotations, "entropy").values.round(3).tolist()
     [0.637, 0.637]
     """
-    given = Asked(asked) if isinstance(asked, Annotations) else asked
+    given = ScoreContext(context) if isinstance(context, Annotations) else context
     one = find_score(name)
     names = {
         "annotator": given.annotations.annotators,

@@ -84,9 +84,9 @@ def judge(
 
 def typical_accuracy(accuracy: Any, guess: Floats) -> float:
     """Return the accuracy of an ordinary annotator, guessers left aside; NaN without any."""
-    heard = accuracy.among > 0
-    looking = heard & (accuracy.low > guess)
-    chosen = looking if looking.any() else heard
+    labelled = accuracy.among > 0
+    looking = labelled & (accuracy.low > guess)
+    chosen = looking if looking.any() else labelled
     if not chosen.any():
         return float("nan")
     value, weight = accuracy.value[chosen], accuracy.among[chosen]
@@ -99,7 +99,7 @@ def evidence(found: AnnotatorScores, position: int) -> str:
     """Return why an annotator has the verdict, in a sentence."""
     accuracy = found.accuracy
     among = int(accuracy.among[position])
-    labels = int(found.habits.labels[position])
+    labels = int(found.behaviour.labels[position])
     if among == 0:
         return f"Nobody else was heard on the same items (labels: {labels})."
     told = [
@@ -116,9 +116,9 @@ def evidence(found: AnnotatorScores, position: int) -> str:
         told.append(
             f"right on {found.gold.value[position]:.0%} of {int(found.gold.among[position])} known labels"
         )
-    if found.habits.top_share[position] > ONE_CLASS and found.bias[position] > 1 - ONE_CLASS:
+    if found.behaviour.top_share[position] > ONE_CLASS and found.bias[position] > 1 - ONE_CLASS:
         told.append(
-            f"says {found.overused[position]!r} {found.habits.top_share[position]:.0%} of the time"
+            f"says {found.overused[position]!r} {found.behaviour.top_share[position]:.0%} of the time"
         )
     coin = 1 / found.annotations.n_classes
     if found.certainty[position] < coin + UNSURE * (1 - coin):

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..agreement._joint import Panel
-from ..agreement._measures import find_measure
-from ..agreement._votes import Votes
+from ..agreement.joint import Panel
+from ..agreement.measure import find_measure
+from ..agreement.votes import Votes
 from ..agreement.differences import Wish
 from ..agreement.estimating import USUAL, How, estimated
 from ..agreement.intervals import IntervalKind, check_interval

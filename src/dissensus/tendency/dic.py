@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..agreement._co_annotation import Meetings
+from ..agreement.co_annotation import Meetings
 from ..agreement.differences import Wish, weights_to_difference
 from ..agreement.intervals import draws
 from ..annotations import Annotations

@@ -1,6 +1,6 @@
-"""Where two annotators met: every two labels on one item, added up for pairs of annotators.
+"""Co-annotated items: every two labels on one item, summed for pairs of annotators.
 
-The cost is that of the pairs of labels that items have. Only pairs of annotators who met are kept.
+The cost grows with the label pairs of items. Only pairs with a common item are stored.
 """
 
 from __future__ import annotations
@@ -13,63 +13,71 @@ import numpy as np
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
-from ._statistics import own_votes
 from .coefficients import corrected
 from .differences import Difference
+from .sufficient_statistics import own_votes
 
-__all__ = ["Meetings"]
+__all__ = ["CoAnnotations", "label_pairs"]
 
-_MOST = 2**28  # pairs of labels that are looked at, and numbers that are held
+_MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22
 _DENSE = 2**24  # cells up to which pairs are looked up in a full table
 
 
-class Meetings:
-    """Every two labels of different annotators on one item, added up for pairs of annotators."""
+def label_pairs(size: Integers, step: int) -> Iterator[tuple[Integers, Integers]]:
+    """Yield the positions of every two labels of an item, about `step` pairs at a time.
+
+    Labels are sorted by item, and `size` counts the labels of every item.
+
+    >>> [(left.tolist(), right.tolist()) for left, right in label_pairs(np.array([3, 1, 2]), 9)]
+    [([0, 0, 1, 4], [1, 2, 2, 5])]
+    """
+    size = size.astype(np.int64)
+    n_labels = int(size.sum())
+    start = np.repeat(np.cumsum(size) - size, size)
+    later = np.repeat(size, size) - 1 - (np.arange(n_labels) - start)  # labels after this one
+    upto = np.cumsum(later)
+    first, done = 0, 0
+    while first < n_labels and done < upto[-1]:
+        last = max(int(np.searchsorted(upto, done + step, "right")), first + 1)
+        left = np.repeat(np.arange(first, last), later[first:last])
+        before = np.repeat(upto[first:last] - later[first:last], later[first:last]) - done
+        yield left, left + 1 + np.arange(len(left)) - before
+        first, done = last, done + len(left)
+
+
+class CoAnnotations:
+    """Label pairs of different annotators on one item, summed for every pair of annotators."""
 
     def __init__(
         self, annotations: Annotations, difference: Difference, min_overlap: int = 1
     ) -> None:
         self.annotations, self.difference, self.min_overlap = annotations, difference, min_overlap
         _, item, annotator = own_votes(annotations)
-        key = item * max(annotations.n_annotators, 1) + annotator
-        every = (
-            annotations.item.astype(np.int64) * max(annotations.n_annotators, 1)
-            + annotations.annotator
-        )
-        repeats = np.diff(np.append(np.searchsorted(every, key), len(annotations)))
+        n_annotators = max(annotations.n_annotators, 1)
+        every = annotations.item.astype(np.int64) * n_annotators + annotations.annotator
+        first = np.searchsorted(every, item * n_annotators + annotator)
+        repeats = np.diff(np.append(first, len(annotations)))
         self._vote = np.repeat(1 / repeats, repeats)  # (annotation)
         size = annotations.labels_per_item.astype(np.int64)
-        n_meetings = int((size * (size - 1) // 2).sum())
-        if n_meetings > _MOST:
+        n_pairs = int((size * (size - 1) // 2).sum())
+        if n_pairs > _MOST:
             raise OptionError(
-                f"{n_meetings:,} pairs of labels are too many to look at two by two "
+                f"{n_pairs:,} pairs of labels are too many to compare "
                 f"(at most {_MOST:,}); keep fewer annotators, or take fleiss or alpha"
             )
-        self.one, self.other = np.divmod(self._pairs, max(annotations.n_annotators, 1))
+        self.one, self.other = np.divmod(self._pairs, n_annotators)
         if len(self.one) * annotations.n_classes > _MOST:
             raise OptionError(
                 f"{len(self.one):,} pairs of annotators with {annotations.n_classes} classes do not fit "
                 "into memory; keep fewer annotators, or take fleiss or alpha"
             )
 
-    def _pieces(self) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the two annotations of every meeting, a piece of the items at a time."""
-        index = self.annotations.index
-        size = np.diff(index).astype(np.int64)
-        before = np.concatenate([[0], np.cumsum(size * (size - 1) // 2)])
-        start = 0
-        while start < self.annotations.n_items:
-            stop = max(int(np.searchsorted(before, before[start] + _PIECE, "right")) - 1, start + 1)
-            row = np.arange(index[start], index[stop])
-            item_end = np.repeat(index[start + 1 : stop + 1], size[start:stop])
-            follow = item_end - 1 - row
-            left = np.repeat(row, follow)
-            begin = np.cumsum(follow) - follow
-            right = left + 1 + np.arange(len(left)) - np.repeat(begin, follow)
+    def _label_pairs(self) -> Iterator[tuple[Integers, Integers]]:
+        """Yield pairs of annotations of one item by different annotators."""
+        for left, right in label_pairs(self.annotations.labels_per_item, _PIECE):
             apart = self.annotations.annotator[left] != self.annotations.annotator[right]
             yield (left, right) if apart.all() else (left[apart], right[apart])
-            start = stop
 
     def _key(self, left: Integers, right: Integers) -> Integers:
         one, other = (self.annotations.annotator[side].astype(np.int64) for side in (left, right))
@@ -77,15 +85,15 @@ class Meetings:
 
     @cached_property
     def _pairs(self) -> Integers:
-        """Keys of the pairs that met, in order."""
+        """Keys of the co-annotating pairs, in order."""
         n = self.annotations.n_annotators
         if n * n <= _DENSE:
-            met = np.zeros(n * n, dtype=bool)
-            for left, right in self._pieces():
-                met[self._key(left, right)] = True
-            return np.flatnonzero(met)
-        found = [np.unique(self._key(left, right)) for left, right in self._pieces()]
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+            paired = np.zeros(n * n, dtype=bool)
+            for left, right in self._label_pairs():
+                paired[self._key(left, right)] = True
+            return np.flatnonzero(paired)
+        keys = [np.unique(self._key(left, right)) for left, right in self._label_pairs()]
+        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *keys]))
 
     @cached_property
     def _lookup(self) -> Integers | None:
@@ -96,17 +104,17 @@ class Meetings:
         position[self._pairs] = np.arange(len(self._pairs))
         return position
 
-    def _added(self, times: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
+    def _summed(self, times: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
         """Return overlap, differences, and the labels of both on common items: (pair[, class])."""
         n, k = len(self.one), self.annotations.n_classes
         overlap, apart = np.zeros((2, n))
         sides = np.zeros((2, n * k))
-        item = self.annotations.item if times is not None else None
-        for left, right in self._pieces():
+        weight = None if times is None else times[self.annotations.item]
+        for left, right in self._label_pairs():
             pair = self._pair_of(left, right)
             vote = self._vote[left] * self._vote[right]
-            if times is not None and item is not None:
-                vote = vote * times[item[left]]
+            if weight is not None:
+                vote = vote * weight[left]
             labels: list[Array] = [
                 self.annotations.label[side].astype(np.int64) for side in (left, right)
             ]
@@ -122,7 +130,7 @@ class Meetings:
 
     @cached_property
     def _whole(self) -> tuple[Floats, Floats, Floats, Floats]:
-        return self._added(None)
+        return self._summed(None)
 
     @property
     def overlap(self) -> Floats:
@@ -130,8 +138,8 @@ class Meetings:
         return np.round(self._whole[0], 9)
 
     def values(self, measure: str, times: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the agreement of every pair and its error, items counting so many times."""
-        overlap, apart, left, right = self._whole if times is None else self._added(times)
+        """Return the agreement of every pair and its standard error; items count `times` each."""
+        overlap, apart, left, right = self._whole if times is None else self._summed(times)
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = apart / overlap
             left, right = left / overlap[:, None], right / overlap[:, None]
@@ -156,23 +164,23 @@ class Meetings:
         overlap, apart, left_given, right_given = self._whole
         if measure == "scott":
             left_given = right_given = (left_given + right_given) / 2
-        left_chance = self.difference.toward(right_given)  # (pair, class)
-        right_chance = self.difference.toward(left_given)
-        chance = (left_given * left_chance).sum(axis=-1)
-        known = (chance > 0) & (self.overlap >= self.min_overlap)
+        left_expected = self.difference.toward(right_given)  # (pair, class)
+        right_expected = self.difference.toward(left_given)
+        total = (left_given * left_expected).sum(axis=-1)
+        known = (total > 0) & (self.overlap >= self.min_overlap)
         with np.errstate(invalid="ignore", divide="ignore"):
-            base = np.where(known, apart / chance, 0)
-            slope = np.where(known, overlap / chance, 0)
+            base = np.where(known, apart / total, 0)
+            slope = np.where(known, overlap / total, 0)
         n_values = int((~np.isnan(self.values(measure)[0])).sum())
         out = np.zeros(self.annotations.n_items)
         item = self.annotations.item
-        for left, right in self._pieces():
+        for left, right in self._label_pairs():
             pair = self._pair_of(left, right)
             one, other = (self.annotations.label[side].astype(np.int64) for side in (left, right))
             both = (overlap * base)[pair]
             with np.errstate(invalid="ignore", divide="ignore"):
-                expected = left_chance[pair, one] + right_chance[pair, other]
-                expected = np.where(known[pair], expected / chance[pair], 0)
+                expected = left_expected[pair, one] + right_expected[pair, other]
+                expected = np.where(known[pair], expected / total[pair], 0)
             moved = base[pair] + slope[pair] * self.difference.cells(one, other) - both * expected
             vote = self._vote[left] * self._vote[right]
             out -= np.bincount(item[left], vote * moved, minlength=len(out))

@@ -139,8 +139,8 @@ def _cells(annotations: Annotations) -> Integers:
 
 def _repeats(annotations: Annotations) -> tuple[Integers, Integers]:
     """Return how often the annotator labelled the item, and so labelled it: (annotation) each."""
-    who = annotations.item * np.int64(annotations.n_annotators) + annotations.annotator
-    new = np.diff(who, prepend=-1) != 0
+    annotator = annotations.item * np.int64(annotations.n_annotators) + annotations.annotator
+    new = np.diff(annotator, prepend=-1) != 0
     if new.all():
         once = np.ones(len(annotations), dtype=np.int64)
         return once, once

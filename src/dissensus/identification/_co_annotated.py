@@ -16,9 +16,9 @@ from .._relation import Array, Floats, Integers
 from ..aggregation._base import share
 from ..aggregation.dawid_skene_map import trust
 from ..annotations import Annotations
-from .leave_one_out import Others
+from .leave_one_out import LeaveOneOut
 
-__all__ = ["Look", "Met", "look", "meet"]
+__all__ = ["PairEvidence", "CoAnnotatedPairs", "pair_evidence", "find_co_annotated"]
 
 # The shares of copied labels that are tried.
 _SHARES = np.array([0.01, 0.02, 0.04, 0.07, *np.arange(0.1, 0.95, 0.1), 0.15, 0.97])
@@ -27,15 +27,15 @@ _CELLS = 2**18  # numbers to hold at a time
 _SMALL = 2**11  # with so many annotators a table of all pairs is quicker than a search
 
 
-class Met(NamedTuple):
+class CoAnnotatedPairs(NamedTuple):
     """Whose labels are looked at, and which pairs met often enough."""
 
     rows: Integers  # (row): places of annotations, by item
     size: Integers  # (item): how many rows it has
     one: Integers  # (pair)
     other: Integers  # (pair)
-    n_meetings: int
-    looked: float
+    n_label_pairs: int
+    sampled: float
     n_annotators: int
 
     def finder(self) -> Callable[[Array, Array], Integers]:
@@ -58,7 +58,7 @@ class Met(NamedTuple):
         return search
 
 
-class Look(NamedTuple):
+class PairEvidence(NamedTuple):
     """What one consensus says of every pair."""
 
     common: Integers
@@ -71,7 +71,7 @@ class Look(NamedTuple):
     z: Floats
 
 
-def meet(annotations: Annotations, least: int, most: int, seed: int) -> Met:
+def find_co_annotated(annotations: Annotations, least: int, most: int, seed: int) -> CoAnnotatedPairs:
     """Return the rows to look at: labels given once, by annotators with enough of them."""
     item = annotations.item.astype(np.int64)
     again = (item[1:] == item[:-1]) & (annotations.annotator[1:] == annotations.annotator[:-1])
@@ -81,14 +81,14 @@ def meet(annotations: Annotations, least: int, most: int, seed: int) -> Met:
     labels = np.bincount(annotations.annotator[once], minlength=annotations.n_annotators)
     once &= (labels >= least)[annotations.annotator]
     size = np.bincount(item[once], minlength=annotations.n_items)
-    meetings = int((size * (size - 1) // 2).sum())
+    label_pairs = int((size * (size - 1) // 2).sum())
     share = 1.0
-    if meetings > most:
-        share = most / meetings
+    if label_pairs > most:
+        share = most / label_pairs
         chosen = np.random.default_rng(seed).random(annotations.n_items) < share
         once &= chosen[item]
         size = np.where(chosen, size, 0)
-        meetings = int((size * (size - 1) // 2).sum())
+        label_pairs = int((size * (size - 1) // 2).sum())
     rows = np.flatnonzero(once)
     start = np.concatenate([[0], np.cumsum(size)])
     labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
@@ -99,41 +99,41 @@ def meet(annotations: Annotations, least: int, most: int, seed: int) -> Met:
     enough = common.data >= least
     one, other = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
     order = np.lexsort((other, one))
-    return Met(rows, size, one[order], other[order], meetings, share, annotations.n_annotators)
+    return CoAnnotatedPairs(rows, size, one[order], other[order], label_pairs, share, annotations.n_annotators)
 
 
-def meetings(met: Met, most: int) -> Iterator[tuple[Integers, Integers, int]]:
+def label_pairs(co_annotated: CoAnnotatedPairs, most: int) -> Iterator[tuple[Integers, Integers, int]]:
     """Yield the places of two labels on an item, for all twos, about so many at a time."""
-    start = np.repeat(np.cumsum(met.size) - met.size, met.size)
-    after = np.repeat(met.size, met.size) - 1 - (np.arange(len(met.rows)) - start)
+    start = np.repeat(np.cumsum(co_annotated.size) - co_annotated.size, co_annotated.size)
+    after = np.repeat(co_annotated.size, co_annotated.size) - 1 - (np.arange(len(co_annotated.rows)) - start)
     upto = np.cumsum(after)  # (row): meetings of this row and those before with later ones
     first, done = 0, 0
-    while done < met.n_meetings:
+    while done < co_annotated.n_label_pairs:
         last = max(int(np.searchsorted(upto, done + most)), first + 1)
         row = np.repeat(np.arange(first, last), after[first:last])
         before = np.repeat(upto[first:last] - after[first:last], after[first:last]) - done
         done += len(row)
-        yield met.rows[row], met.rows[row + 1 + np.arange(len(row)) - before], done
+        yield co_annotated.rows[row], co_annotated.rows[row + 1 + np.arange(len(row)) - before], done
         first = last
 
 
-class Tally:
+class PairStatistics:
     """Sums over the meetings of every pair, under one consensus."""
 
-    def __init__(self, annotations: Annotations, view: Others, met: Met) -> None:
+    def __init__(self, annotations: Annotations, leave_out: LeaveOneOut, co_annotated: CoAnnotatedPairs) -> None:
         n_classes = annotations.n_classes
         pseudo = trust(_STRENGTH, _ACCURACY, n_classes).T
-        confusion = share(view.record.counts + pseudo)  # (annotator, true class, given class)
-        self.annotations, self.view = annotations, view
-        self.both = _both(confusion, met.one, met.other)  # (pair, true class)
+        confusion = share(leave_out.comparison.counts + pseudo)  # (annotator, true class, given class)
+        self.annotations, self.leave_out = annotations, leave_out
+        self.both = _both(confusion, co_annotated.one, co_annotated.other)  # (pair, true class)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
-        self.sums = np.zeros((6, len(met.one)))
-        self.fit = np.zeros((len(_SHARES), len(met.one)))
+        self.sums = np.zeros((6, len(co_annotated.one)))
+        self.fit = np.zeros((len(_SHARES), len(co_annotated.one)))
 
     def add(self, one: Integers, other: Integers, pair: Integers) -> None:
         """Add meetings: the places of two labels, and whose they are."""
         annotations, n_pairs = self.annotations, len(self.both)
-        posterior = self.view.without_pair(one, other)  # (meeting, true class)
+        posterior = self.leave_out.without_pair(one, other)  # (meeting, true class)
         label, best = annotations.label[one], posterior.argmax(axis=1)
         same = label == annotations.label[other]
         alike = np.einsum("mt,mt->m", posterior, self.both[pair])
@@ -159,29 +159,29 @@ class Tally:
         )
         return self.given.take(cell, axis=0)
 
-    def look(self) -> Look:
+    def pair_evidence(self) -> PairEvidence:
         """Return what the sums say."""
         common, equal, errors = (np.round(value).astype(np.int64) for value in self.sums[:3])
         fit = self.fit + np.log1p(-_SHARES)[:, None] * (common - equal)
         z = np.sqrt(2 * np.maximum(fit.max(axis=0), 0.0))
         copied = np.where(z > 0, _SHARES[fit.argmax(axis=0)], 0.0)
         expected, variance, wrong = self.sums[3:]
-        return Look(common, equal, errors, expected, np.sqrt(variance), wrong, copied, z)
+        return PairEvidence(common, equal, errors, expected, np.sqrt(variance), wrong, copied, z)
 
 
-def look(
-    annotations: Annotations, views: list[Others], met: Met, progress: Callable[[int, int], None]
-) -> list[Look]:
+def pair_evidence(
+    annotations: Annotations, leave_outs: list[LeaveOneOut], co_annotated: CoAnnotatedPairs, progress: Callable[[int, int], None]
+) -> list[PairEvidence]:
     """Return how well a copied share explains every pair, under every consensus."""
-    tallies = [Tally(annotations, view, met) for view in views]
-    find = met.finder()
-    for one, other, done in meetings(met, max(1, _CELLS // annotations.n_classes, len(met.one))):
+    statistics = [PairStatistics(annotations, leave_out, co_annotated) for leave_out in leave_outs]
+    find = co_annotated.finder()
+    for one, other, done in label_pairs(co_annotated, max(1, _CELLS // annotations.n_classes, len(co_annotated.one))):
         pair = find(annotations.annotator[one], annotations.annotator[other])
         kept = np.flatnonzero(pair >= 0)
-        for tally in tallies:
-            tally.add(one[kept], other[kept], pair[kept])
-        progress(done, met.n_meetings)
-    return [tally.look() for tally in tallies]
+        for statistics in statistics:
+            statistics.add(one[kept], other[kept], pair[kept])
+        progress(done, co_annotated.n_label_pairs)
+    return [statistics.pair_evidence() for statistics in statistics]
 
 
 def _both(confusion: Floats, one: Integers, other: Integers) -> Floats:
