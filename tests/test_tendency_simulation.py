@@ -132,7 +132,7 @@ def test_chances_are_those_of_what_annotators_see():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"kind": "images", "places": 8}, "places = 8, but an image has a square number"),
         ({"kind": "text", "profile": "soft"}, "profile = soft, but a text takes groups or same"),

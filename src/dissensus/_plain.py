@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ def as_plain(value: Any) -> Any:
             return None if math.isnan(value) else value
         case np.ndarray() | np.generic():
             return as_plain(value.tolist())
-        case dict():
+        case Mapping():
             return {name: as_plain(part) for name, part in value.items()}
         case tuple() if hasattr(value, "_asdict"):
             return as_plain(value._asdict())
@@ -33,7 +34,7 @@ def as_plain(value: Any) -> Any:
     return value
 
 
-def as_rows(table: dict[str, Any]) -> list[dict[str, Any]]:
+def as_rows(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a table of columns as rows.
 
     >>> as_rows({"a": np.array([1, 2]), "b": np.array([0.5, np.nan])})

@@ -58,9 +58,7 @@ def notes_on(
         out.append(f"the order of classes is {order}; declare classes for another")
     alone = int((annotations.labels_per_item == 1).sum())
     if alone:
-        out.append(
-            f"{alone} of {annotations.n_items} items have one label only, so there is no agreement to measure"
-        )
+        out.append(f"{alone} of {annotations.n_items} items have one label only and do not count")
     for one in estimates:
         if one.dropped:
             out.append(f"{one.dropped} resamples gave no {one.measure} and were left out")

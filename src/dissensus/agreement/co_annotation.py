@@ -17,7 +17,7 @@ from .coefficients import corrected
 from .differences import Difference
 from .sufficient_statistics import own_votes
 
-__all__ = ["CoAnnotations", "label_pairs"]
+__all__ = ["CoAnnotations", "PairIndex", "label_pairs"]
 
 _MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22
@@ -46,6 +46,27 @@ def label_pairs(size: Integers, step: int) -> Iterator[tuple[Integers, Integers]
         first, done = last, done + len(left)
 
 
+class PairIndex:
+    """Positions of pairs of annotators, which are in ascending order."""
+
+    def __init__(self, one: Integers, other: Integers, n_annotators: int) -> None:
+        self._keys, self._n = one * n_annotators + other, n_annotators
+        self._table: Integers | None = None
+        if n_annotators**2 <= _DENSE:
+            self._table = np.full(n_annotators**2, -1)
+            self._table[self._keys] = np.arange(len(self._keys))
+
+    def find(self, one: Array, other: Array) -> Integers:
+        """Return the positions of pairs, -1 for those that are not indexed."""
+        key = one.astype(np.int64) * self._n + other
+        if self._table is not None:
+            return self._table[key]
+        if len(self._keys) == 0:
+            return np.full(len(key), -1)
+        position = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        return np.where(self._keys[position] == key, position, -1)
+
+
 class CoAnnotations:
     """Label pairs of different annotators on one item, summed for every pair of annotators."""
 
@@ -69,8 +90,8 @@ class CoAnnotations:
         self.one, self.other = np.divmod(self._pairs, n_annotators)
         if len(self.one) * annotations.n_classes > _MOST:
             raise OptionError(
-                f"{len(self.one):,} pairs of annotators with {annotations.n_classes} classes do not fit "
-                "into memory; keep fewer annotators, or take fleiss or alpha"
+                f"{len(self.one):,} pairs of annotators with {annotations.n_classes} classes do "
+                "not fit into memory; keep fewer annotators, or take fleiss or alpha"
             )
 
     def _label_pairs(self) -> Iterator[tuple[Integers, Integers]]:
@@ -96,13 +117,8 @@ class CoAnnotations:
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *keys]))
 
     @cached_property
-    def _lookup(self) -> Integers | None:
-        n = self.annotations.n_annotators
-        if n * n > _DENSE:
-            return None
-        position = np.zeros(n * n, dtype=np.int64)
-        position[self._pairs] = np.arange(len(self._pairs))
-        return position
+    def _index(self) -> PairIndex:
+        return PairIndex(self.one, self.other, self.annotations.n_annotators)
 
     def _summed(self, times: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
         """Return overlap, differences, and the labels of both on common items: (pair[, class])."""
@@ -125,8 +141,7 @@ class CoAnnotations:
         return overlap, apart, sides[0].reshape(n, k), sides[1].reshape(n, k)
 
     def _pair_of(self, left: Integers, right: Integers) -> Integers:
-        key = self._key(left, right)
-        return np.searchsorted(self._pairs, key) if self._lookup is None else self._lookup[key]
+        return self._index.find(*(self.annotations.annotator[side] for side in (left, right)))
 
     @cached_property
     def _whole(self) -> tuple[Floats, Floats, Floats, Floats]:

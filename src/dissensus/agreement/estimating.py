@@ -92,10 +92,10 @@ def agree(
 
     Examples
     --------
-    >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 1, 1], [1, 2, 2]])
+    >>> annotations = Annotations.from_matrix([[1, 1, 1], [2, 2, 1], [2, 2, 2], [1, 2, 2]])
     >>> agreement = agree(annotations, ["percent", "alpha"], resamples=0)
     >>> [(one.measure, round(one.value, 3)) for one in agreement.estimates], agreement.word
-    ([('percent', 0.733), ('alpha', 0.5)], 'moderate')
+    ([('percent', 0.667), ('alpha', 0.371)], 'fair')
     """
     check_interval(resamples, confidence, interval)
     if by not in (None, "item", "annotator", "class"):
@@ -241,10 +241,9 @@ def _estimates(
         if math.isnan(known) and (~np.isnan(drawn[position])).sum() > 1:
             known = float(np.nanstd(drawn[position], ddof=1))
         if one.by_pairs and drawn.shape[1] and np.isnan(drawn[position]).all():
-            low, high = center + known * ndtri(
-                [0.5 - settings.confidence / 2, 0.5 + settings.confidence / 2]
-            )
-            out.append(Estimate(one.name, center, float(low), min(float(high), 1.0), known, 0))
+            reach = known * float(ndtri(0.5 + settings.confidence / 2))
+            low, high = center - reach, min(center + reach, 1.0)
+            out.append(Estimate(one.name, center, low, high, known, 0))
             continue
         corrected = left_out[position] if settings.interval == "bca" else None
         low, high, dropped = interval_of(center, drawn[position], settings.confidence, corrected)

@@ -61,7 +61,7 @@ _TABLE = (
     Measure(
         "alpha",
         "Krippendorff's alpha",
-        "Chance agreement from all labels together; every label on an item with a pair counts once.",
+        "Chance agreement from all labels; every label of an item with a pair counts once.",
         ("krippendorff", "krippendorff-alpha"),
         of.alpha,
     ),

@@ -24,7 +24,7 @@ from .._relation import Floats
 from ..annotations import Annotations
 from ..errors import OptionError
 from .differences import Difference
-from .votes import Votes, count_votes
+from .votes import Votes, count_votes, repeats_previous
 
 __all__ = ["ItemStatistics", "SufficientStatistics", "own_votes", "without_each"]
 
@@ -48,7 +48,9 @@ class SufficientStatistics(NamedTuple):
     def from_columns(cls, columns: Floats, n_classes: int) -> SufficientStatistics:
         """Cut the columns: (weighting, column)."""
         share, given, pairs = np.split(columns[:, 4:], [n_classes, 2 * n_classes], axis=1)
-        return cls(*columns[:, :4].T, share, given, pairs.reshape(len(columns), n_classes, -1))
+        units, paired, apart, differ = columns[:, :4].T
+        pairs = pairs.reshape(len(columns), n_classes, -1)
+        return cls(units, paired, apart, differ, share, given, pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +182,7 @@ def without_each(
 def own_votes(annotations: Annotations) -> tuple[sparse.csr_array[Any, Any], Any, Any]:
     """Return label counts for every annotated pair of item and annotator, with their codes."""
     item, annotator = annotations.item.astype(np.int64), annotations.annotator.astype(np.int64)
-    new = np.ones(len(annotations), dtype=bool)
-    new[1:] = (np.diff(item) != 0) | (np.diff(annotator) != 0)
+    new = ~repeats_previous(annotations)
     begin = np.append(np.flatnonzero(new), len(annotations))
     own: sparse.csr_array[Any, Any] = sparse.csr_array(
         (np.ones(len(annotations)), annotations.label.astype(np.int64), begin),

@@ -11,12 +11,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from .._relation import Floats, Integers
+from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
 
-__all__ = ["Votes", "count_votes"]
+__all__ = ["Votes", "count_votes", "repeats_previous"]
 
 _ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
 
@@ -118,3 +119,15 @@ def count_votes(annotations: Annotations) -> Votes:
         (counts.astype(np.float64), label, index), shape=(annotations.n_items, width)
     )
     return Votes(table, times)
+
+
+def repeats_previous(annotations: Relation) -> npt.NDArray[np.bool_]:
+    """Return whether a label is by the same annotator on the same item as the one before.
+
+    >>> repeats_previous(Annotations.from_columns("aab", "xxx", "010")).tolist()
+    [False, True, False]
+    """
+    repeats = np.zeros(len(annotations), dtype=bool)
+    item, annotator = annotations.item, annotations.annotator
+    repeats[1:] = (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
+    return repeats

@@ -16,7 +16,8 @@ from ._shared import is_first, note, show_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..identification.scores import Asked, Score
+    from ..identification.score_context import ScoreContext
+    from ..identification.scores import Score
     from ..learning._hardness import Hardness
     from ..learning.data_sets import DataSet
     from ..nn import Inputs
@@ -84,7 +85,7 @@ class Wanted:
 def find_hard(
     wanted: Wanted,
     found: Reading,
-    asked: Asked,
+    asked: ScoreContext,
     *,
     output: str | None,
     most: int,
@@ -136,7 +137,7 @@ def find_hard(
     )
 
 
-def _trained(wanted: Wanted, asked: Asked, position: Path) -> Hardness:
+def _trained(wanted: Wanted, asked: ScoreContext, position: Path) -> Hardness:
     from dataclasses import replace
 
     from ..nn import training_bar
@@ -182,7 +183,7 @@ def _place(wanted: Wanted, inputs: Inputs) -> Path:
     return base / "identification" / model / last
 
 
-def _known(wanted: Wanted, asked: Asked, data: DataSet) -> dict[str, str] | None:
+def _known(wanted: Wanted, asked: ScoreContext, data: DataSet) -> dict[str, str] | None:
     """Return one label per item for AUM: of a file, gold, or the folders that images lie in."""
     if wanted.hard_labels:
         from ..readers.predictions import read_predictions

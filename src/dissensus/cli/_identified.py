@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..identification.annotator_scores import AnnotatorScores
     from ..identification.cleaning import Cleaned
-    from ..identification.scores import Asked, Scored
+    from ..identification.score_context import ScoreContext
+    from ..identification.scores import Scored
 
 __all__ = [
     "give",
@@ -56,7 +57,7 @@ def json_of(scored: Scored) -> dict[str, Any]:
     }
 
 
-def item_table(asked: Asked) -> dict[str, Any]:
+def item_table(asked: ScoreContext) -> dict[str, Any]:
     """Return all scores of items."""
     table = dict(asked.items.table())
     if asked.probabilities is not None:
@@ -142,12 +143,12 @@ def print_annotators(found: AnnotatorScores, most: int) -> None:
         table.add_row(
             escape(found.annotations.annotators[position]),
             found.verdict[position],
-            str(found.habits.labels[position]),
+            str(found.behaviour.labels[position]),
             "" if math.isnan(right) else f"{right:.0%} ({100 * low:.0f}–{100 * high:.0f})",
             ""
             if math.isnan(spam)
             else f"{spam:.2f} ({found.spam_low[position]:.2f}–{found.spam_high[position]:.2f})",
-            _share(found.habits.agreement[position]),
+            _share(found.behaviour.agreement[position]),
         )
     console.print(table)
     _tell_more(console, len(order), most)
@@ -175,8 +176,8 @@ def _print_copies(console: Any, copies: Any) -> None:
         console.print(escape(told), soft_wrap=True)
     if len(pairs) > _TOLD:
         console.print(f"{len(pairs) - _TOLD} more pairs agree too much; all are in --json.")
-    if copies.looked < 1:
-        console.print(f"Pairs were compared on {copies.looked:.0%} of the items.")
+    if copies.sampled < 1:
+        console.print(f"Pairs were compared on {copies.sampled:.0%} of the items.")
 
 
 def print_cleaned(cleaned: Cleaned, output: str | None) -> None:

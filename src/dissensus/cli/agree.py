@@ -114,7 +114,7 @@ def agree(
         found = agreement.agree(
             annotations,
             names or None,
-            level=level,
+            scale=level,
             weights=weights,
             by=by,
             multiple=multiple,
@@ -205,7 +205,7 @@ def _print(found: Agreement) -> None:
         title = measures[one.measure].title
         if one.measure == "ac1":
             title += (
-                "1" if found.level == "nominal" and found.weights in (None, "identity") else "2"
+                "1" if found.scale == "nominal" and found.weights in (None, "identity") else "2"
             )
         table.add_row(title, _number(one.value), _between(one), _number(one.error))
     console.print(table)

@@ -31,7 +31,8 @@ from ._shared import (
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..identification.scores import Asked, Scored
+    from ..identification.score_context import ScoreContext
+    from ..identification.scores import Scored
     from ..readers import Reading
 
 __all__ = ["identificationinfo", "identify"]
@@ -133,7 +134,8 @@ def identify(
       dissensus identify answers.csv --drop "verdict == spammer" -o kept.csv
       dissensus identify answers.csv -s waum --inputs texts.csv
     """
-    from ..identification.scores import Asked, find_score, score
+    from ..identification.score_context import ScoreContext
+    from ..identification.scores import find_score, score
     from ..readers import read_truth
 
     found = find_score(name) if name else None
@@ -142,7 +144,7 @@ def identify(
     folder = _is_folder(path, labels)
     read = _read(path, folder, labels, metadata, n_classes, reading)
     annotations = read.annotations
-    asked = Asked(
+    asked = ScoreContext(
         annotations,
         consensus,
         gold=read_truth(gold) if gold else None,
@@ -266,7 +268,7 @@ def _probabilities(file: str | None, annotations: Annotations) -> Any:
     return read_probabilities(file, annotations)
 
 
-def _clean(asked: Asked, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
+def _clean(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
     from ..identification.cleaning import clean
     from ..writers import write
 
@@ -279,7 +281,7 @@ def _clean(asked: Asked, rules: tuple[str, ...], output: str | None, as_json: bo
         print_cleaned(cleaned, output)
 
 
-def _write_as_peerannot(path: str, scored: Scored, asked: Asked, *, both: bool) -> None:
+def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext, *, both: bool) -> None:
     """Write a score where peerannot would, if it has a place for it."""
     import numpy as np
 

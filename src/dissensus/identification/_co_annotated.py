@@ -1,65 +1,50 @@
-"""The meetings of annotators on items, pair by pair, and what a consensus says of every pair.
+"""Evidence of copying for every pair of annotators, from the items that both labelled.
 
-Only annotators who met count; the cost is that of the twos of labels on every item. Labels that an
-annotator gave to an item more than once are left aside.
+The cost grows with the label pairs of items. Labels that an annotator gave to an item more than
+once are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import share
+from ..aggregation._base import share as normalize
 from ..aggregation.dawid_skene_map import trust
+from ..agreement.co_annotation import PairIndex, label_pairs
+from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from .leave_one_out import LeaveOneOut
 
-__all__ = ["PairEvidence", "CoAnnotatedPairs", "pair_evidence", "find_co_annotated"]
+__all__ = ["CoAnnotatedPairs", "PairEvidence", "find_co_annotated", "pair_evidence"]
 
-# The shares of copied labels that are tried.
+# Shares of copied labels that are tried.
 _SHARES = np.array([0.01, 0.02, 0.04, 0.07, *np.arange(0.1, 0.95, 0.1), 0.15, 0.97])
-_STRENGTH, _ACCURACY = 1.0, 0.7  # of the prior behind the confusion matrices
-_CELLS = 2**18  # numbers to hold at a time
-_SMALL = 2**11  # with so many annotators a table of all pairs is quicker than a search
+_STRENGTH, _ACCURACY = 1.0, 0.7  # of the prior on confusion matrices
+_CELLS = 2**18  # numbers in memory at a time
 
 
 class CoAnnotatedPairs(NamedTuple):
-    """Whose labels are looked at, and which pairs met often enough."""
+    """Pairs of annotators with enough common items, and the labels to compare."""
 
-    rows: Integers  # (row): places of annotations, by item
+    rows: Integers  # (row): positions of annotations, by item
     size: Integers  # (item): how many rows it has
     one: Integers  # (pair)
     other: Integers  # (pair)
-    n_label_pairs: int
-    sampled: float
-    n_annotators: int
+    sampled: float  # share of the items
 
-    def finder(self) -> Callable[[Array, Array], Integers]:
-        """Return what tells which pair two annotators are, -1 if they did not meet enough."""
-        size, keys = self.n_annotators, self.one * self.n_annotators + self.other
-        if size <= _SMALL:
-            table = np.full(size**2, -1, dtype=np.int32)
-            table[keys] = np.arange(len(keys))
-            return lambda one, other: table[one.astype(np.int64) * size + other].astype(np.int64)
-
-        def search(one: Array, other: Array) -> Integers:
-            key = one.astype(np.int64) * size + other
-            position = np.searchsorted(keys[:-1], key)
-            return (
-                np.where(keys[position] == key, position, -1)
-                if len(keys)
-                else np.full(len(key), -1)
-            )
-
-        return search
+    @property
+    def n_label_pairs(self) -> int:
+        """How many pairs of labels on an item there are."""
+        return int((self.size * (self.size - 1) // 2).sum())
 
 
 class PairEvidence(NamedTuple):
-    """What one consensus says of every pair."""
+    """Agreement of every pair compared with independence, under one consensus."""
 
     common: Integers
     equal: Integers
@@ -71,24 +56,21 @@ class PairEvidence(NamedTuple):
     z: Floats
 
 
-def find_co_annotated(annotations: Annotations, least: int, most: int, seed: int) -> CoAnnotatedPairs:
-    """Return the rows to look at: labels given once, by annotators with enough of them."""
+def find_co_annotated(
+    annotations: Annotations, min_common: int, max_label_pairs: int, seed: int
+) -> CoAnnotatedPairs:
+    """Return the pairs to compare: labels given once, by annotators with enough of them."""
     item = annotations.item.astype(np.int64)
-    again = (item[1:] == item[:-1]) & (annotations.annotator[1:] == annotations.annotator[:-1])
-    once = np.ones(len(annotations), dtype=bool)
-    once[1:] &= ~again
-    once[:-1] &= ~again
+    again = repeats_previous(annotations)
+    once = ~again & ~np.append(again[1:], False)[: len(again)]
     labels = np.bincount(annotations.annotator[once], minlength=annotations.n_annotators)
-    once &= (labels >= least)[annotations.annotator]
+    once &= (labels >= min_common)[annotations.annotator]
     size = np.bincount(item[once], minlength=annotations.n_items)
-    label_pairs = int((size * (size - 1) // 2).sum())
-    share = 1.0
-    if label_pairs > most:
-        share = most / label_pairs
+    share = min(max_label_pairs / max(int((size * (size - 1) // 2).sum()), 1), 1.0)
+    if share < 1:
         chosen = np.random.default_rng(seed).random(annotations.n_items) < share
         once &= chosen[item]
         size = np.where(chosen, size, 0)
-        label_pairs = int((size * (size - 1) // 2).sum())
     rows = np.flatnonzero(once)
     start = np.concatenate([[0], np.cumsum(size)])
     labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
@@ -96,71 +78,57 @@ def find_co_annotated(annotations: Annotations, least: int, most: int, seed: int
         shape=(annotations.n_items, annotations.n_annotators),
     )
     common = sparse.triu(labelled.T @ labelled, k=1).tocoo()
-    enough = common.data >= least
+    enough = common.data >= min_common
     one, other = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
     order = np.lexsort((other, one))
-    return CoAnnotatedPairs(rows, size, one[order], other[order], label_pairs, share, annotations.n_annotators)
-
-
-def label_pairs(co_annotated: CoAnnotatedPairs, most: int) -> Iterator[tuple[Integers, Integers, int]]:
-    """Yield the places of two labels on an item, for all twos, about so many at a time."""
-    start = np.repeat(np.cumsum(co_annotated.size) - co_annotated.size, co_annotated.size)
-    after = np.repeat(co_annotated.size, co_annotated.size) - 1 - (np.arange(len(co_annotated.rows)) - start)
-    upto = np.cumsum(after)  # (row): meetings of this row and those before with later ones
-    first, done = 0, 0
-    while done < co_annotated.n_label_pairs:
-        last = max(int(np.searchsorted(upto, done + most)), first + 1)
-        row = np.repeat(np.arange(first, last), after[first:last])
-        before = np.repeat(upto[first:last] - after[first:last], after[first:last]) - done
-        done += len(row)
-        yield co_annotated.rows[row], co_annotated.rows[row + 1 + np.arange(len(row)) - before], done
-        first = last
+    return CoAnnotatedPairs(rows, size, one[order], other[order], share)
 
 
 class PairStatistics:
-    """Sums over the meetings of every pair, under one consensus."""
+    """Sums over the label pairs of every pair of annotators, under one consensus."""
 
-    def __init__(self, annotations: Annotations, leave_out: LeaveOneOut, co_annotated: CoAnnotatedPairs) -> None:
+    def __init__(
+        self, annotations: Annotations, leave_out: LeaveOneOut, pairs: CoAnnotatedPairs
+    ) -> None:
         n_classes = annotations.n_classes
-        pseudo = trust(_STRENGTH, _ACCURACY, n_classes).T
-        confusion = share(leave_out.comparison.counts + pseudo)  # (annotator, true class, given class)
+        pseudo_counts = trust(_STRENGTH, _ACCURACY, n_classes).T
+        # (annotator, true class, given class)
+        confusion = normalize(leave_out.comparison.counts + pseudo_counts)
         self.annotations, self.leave_out = annotations, leave_out
-        self.both = _both(confusion, co_annotated.one, co_annotated.other)  # (pair, true class)
+        self.same = _same_label(confusion, pairs.one, pairs.other)  # (pair, true class)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
-        self.sums = np.zeros((6, len(co_annotated.one)))
-        self.fit = np.zeros((len(_SHARES), len(co_annotated.one)))
+        self.sums = np.zeros((6, len(pairs.one)))
+        self.fit = np.zeros((len(_SHARES), len(pairs.one)))
 
     def add(self, one: Integers, other: Integers, pair: Integers) -> None:
-        """Add meetings: the places of two labels, and whose they are."""
-        annotations, n_pairs = self.annotations, len(self.both)
-        posterior = self.leave_out.without_pair(one, other)  # (meeting, true class)
+        """Add label pairs: the positions of both annotations, and the pair of annotators."""
+        annotations, n_pairs = self.annotations, len(self.same)
+        posterior = self.leave_out.without_pair(one, other)  # (label pair, true class)
         label, best = annotations.label[one], posterior.argmax(axis=1)
         same = label == annotations.label[other]
-        alike = np.einsum("mt,mt->m", posterior, self.both[pair])
-        right = self.chance(one, best)
-        right *= self.chance(other, best)
-        wrong = alike - np.einsum("mt,mt->m", posterior, right)
-        counted = (np.ones(len(pair)), same, same & (label != best), alike, alike * (1 - alike))
-        for position, value in enumerate((*counted, wrong)):
+        expected = np.einsum("mt,mt->m", posterior, self.same[pair])
+        right = self.probability(one, best)
+        right *= self.probability(other, best)
+        wrong = expected - np.einsum("mt,mt->m", posterior, right)
+        variance = expected * (1 - expected)
+        values = (np.ones(len(pair)), same, same & (label != best), expected, variance, wrong)
+        for position, value in enumerate(values):
             self.sums[position] += np.bincount(pair, value, minlength=n_pairs)
-        mine, theirs = self.chance(one[same], label[same]), self.chance(other[same], label[same])
-        either = np.einsum("mt,mt->m", posterior[same], mine + theirs) / 2
-        # How much more probable an equal label is as a copy than by two on their own.
-        gain = either / np.einsum("mt,mt,mt->m", posterior[same], mine, theirs) - 1
+        left, right = (self.probability(side[same], label[same]) for side in (one, other))
+        either = np.einsum("mt,mt->m", posterior[same], left + right) / 2
+        # How much more probable an equal label is as a copy than independently.
+        gain = either / np.einsum("mt,mt,mt->m", posterior[same], left, right) - 1
         for position, copied in enumerate(_SHARES):
             fit = np.log1p(copied * gain)
             self.fit[position] += np.bincount(pair[same], fit, minlength=n_pairs)
 
-    def chance(self, position: Integers, label: Array) -> Floats:
-        """Return how probably annotators say a label, for every truth: (annotation, true class)."""
-        cell = (
-            self.annotations.annotator[position].astype(np.int64) * self.annotations.n_classes
-            + label
-        )
-        return self.given.take(cell, axis=0)
+    def probability(self, position: Integers, label: Array) -> Floats:
+        """Return the probability of labels for every true class: (annotation, true class)."""
+        annotator = self.annotations.annotator[position].astype(np.int64)
+        return self.given.take(annotator * self.annotations.n_classes + label, axis=0)
 
-    def pair_evidence(self) -> PairEvidence:
-        """Return what the sums say."""
+    def evidence(self) -> PairEvidence:
+        """Return the evidence for copying."""
         common, equal, errors = (np.round(value).astype(np.int64) for value in self.sums[:3])
         fit = self.fit + np.log1p(-_SHARES)[:, None] * (common - equal)
         z = np.sqrt(2 * np.maximum(fit.max(axis=0), 0.0))
@@ -170,22 +138,28 @@ class PairStatistics:
 
 
 def pair_evidence(
-    annotations: Annotations, leave_outs: list[LeaveOneOut], co_annotated: CoAnnotatedPairs, progress: Callable[[int, int], None]
+    annotations: Annotations,
+    leave_outs: list[LeaveOneOut],
+    pairs: CoAnnotatedPairs,
+    progress: Callable[[int, int], None],
 ) -> list[PairEvidence]:
-    """Return how well a copied share explains every pair, under every consensus."""
-    statistics = [PairStatistics(annotations, leave_out, co_annotated) for leave_out in leave_outs]
-    find = co_annotated.finder()
-    for one, other, done in label_pairs(co_annotated, max(1, _CELLS // annotations.n_classes, len(co_annotated.one))):
-        pair = find(annotations.annotator[one], annotations.annotator[other])
-        kept = np.flatnonzero(pair >= 0)
-        for statistics in statistics:
-            statistics.add(one[kept], other[kept], pair[kept])
-        progress(done, co_annotated.n_label_pairs)
-    return [statistics.pair_evidence() for statistics in statistics]
+    """Return how well a share of copied labels explains every pair, under every consensus."""
+    statistics = [PairStatistics(annotations, one, pairs) for one in leave_outs]
+    index = PairIndex(pairs.one, pairs.other, annotations.n_annotators)
+    done, step = 0, max(1, _CELLS // annotations.n_classes, len(pairs.one))
+    for left, right in label_pairs(pairs.size, step):
+        one, other = pairs.rows[left], pairs.rows[right]
+        pair = index.find(annotations.annotator[one], annotations.annotator[other])
+        known = np.flatnonzero(pair >= 0)
+        for each in statistics:
+            each.add(one[known], other[known], pair[known])
+        done += len(left)
+        progress(done, pairs.n_label_pairs)
+    return [each.evidence() for each in statistics]
 
 
-def _both(confusion: Floats, one: Integers, other: Integers) -> Floats:
-    """Return how probably two annotators say the same, for every truth: (pair, true class)."""
+def _same_label(confusion: Floats, one: Integers, other: Integers) -> Floats:
+    """Return the probability that two annotators give one label: (pair, true class)."""
     n_classes = confusion.shape[-1]
     out = np.empty((len(one), n_classes))
     step = max(1, _CELLS // n_classes**2)

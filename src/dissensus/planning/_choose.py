@@ -137,7 +137,8 @@ def _look(
             else lookahead.remaining_entropy
         )[items]
         value = value + 1e-9 * rng.random(len(items))
-        items = items[np.argpartition(-value, n_looked)[:n_looked]]
+        # In order, as random draws follow it.
+        items = items[np.sort(np.argpartition(-value, n_looked)[:n_looked])]
     if isinstance(policy, PairPolicy):
         noise_model = policy.noise_model(state)
         pairs = best_pairs(items, free, lookahead, noise_model, constraints.cost, n_seen, width, rng)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._figure import Figure
-from .charts import PERCENT, chart
+from .charts import PERCENT, Figure, chart
 
 if TYPE_CHECKING:
     from ..identification import AnnotatorScores
@@ -34,7 +33,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     if not len(known):
         return None
     shown = known[:_MOST]
-    verdict, labels = scores.verdict, scores.habits.labels
+    verdict, labels = scores.verdict, scores.behaviour.labels
     rows = [
         {
             "annotator": scores.annotations.annotators[who],

@@ -81,7 +81,7 @@ def contents(report: Report) -> Contents:
             for one in pairs
         ],
         sorted(kinds),
-        bool(np.isfinite(scores.habits.seconds).any()),
+        bool(np.isfinite(scores.behaviour.seconds).any()),
         f"{_part(len(who), annotations.n_annotators, 'annotator')}, the worst first",
         f"{_part(len(which), annotations.n_items, 'item')}, the most doubtful first",
         samples,
@@ -108,13 +108,13 @@ def _annotators(report: Report, who: Integers) -> list[dict[str, Any]]:
     for position in who.tolist():
         value = float(scores.accuracy.value[position])
         low, high = float(scores.accuracy.low[position]), float(scores.accuracy.high[position])
-        agrees, spam = float(scores.habits.agreement[position]), float(scores.spam_score[position])
-        seconds = float(scores.habits.seconds[position])
+        agrees, spam = float(scores.behaviour.agreement[position]), float(scores.spam_score[position])
+        seconds = float(scores.behaviour.seconds[position])
         data = {
             "name": scores.annotations.annotators[position],
             "verdict": verdict[position],
             "evidence": evidence[position],
-            "labels": int(scores.habits.labels[position]),
+            "labels": int(scores.behaviour.labels[position]),
             "right": _short(value),
             "low": _short(low),
             "high": _short(high),
