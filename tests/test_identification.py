@@ -492,7 +492,7 @@ def test_students_who_copy_are_found(ratio, n_classes):
 
 
 def test_a_clique_that_has_taken_over_the_model_is_still_found():
-    """Seed 0 has six of twenty who copy one another, and the fitted crowd believes them."""
+    """Seed 0 has six of twenty who copy one another, and the fitted model follows them."""
     simulated = crowd(
         "student-teacher[ratio=0.5,copy_prob=0.8]",
         n_items=100,

@@ -145,7 +145,9 @@ def check(
     if isinstance(annotations, Annotations):
         annotations = _as_numbers(annotations, labels)
     names = as_names(known.keys()).tolist()
-    context = CheckContext(annotations, dict(zip(names, as_names(known.values()).tolist(), strict=True)))
+    context = CheckContext(
+        annotations, dict(zip(names, as_names(known.values()).tolist(), strict=True))
+    )
     findings += [one for run in _CHECKS for one in run(context)]
     findings.sort(key=lambda one: one.severity != SERIOUS)
     counts = {}

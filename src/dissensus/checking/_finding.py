@@ -13,7 +13,17 @@ from .._relation import Array, Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 
-__all__ = ["CODES", "KNOWING", "SERIOUS", "CheckContext", "Finding", "listed", "many", "quoted", "verb"]
+__all__ = [
+    "CODES",
+    "KNOWING",
+    "SERIOUS",
+    "CheckContext",
+    "Finding",
+    "listed",
+    "many",
+    "quoted",
+    "verb",
+]
 
 Severity = Literal["serious", "worth knowing"]
 SERIOUS: Severity = "serious"

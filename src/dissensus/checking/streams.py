@@ -40,7 +40,9 @@ def check_one_class(context: CheckContext) -> Iterator[Finding]:
     usual = np.bincount(annotations.label, minlength=annotations.n_classes) / len(annotations)
     others = annotations.labels_per_item[context.item] - 1
     probability = (count[cell] - 1 + _PRIOR * usual[annotations.label]) / (others + _PRIOR)
-    log = np.bincount(annotations.annotator, np.log(probability), minlength=annotations.n_annotators)
+    log = np.bincount(
+        annotations.annotator, np.log(probability), minlength=annotations.n_annotators
+    )
     found = np.flatnonzero((only >= 0) & (load >= _LEAST) & (log < np.log(_FALSE_ALARM)))
     if len(found) == 0:
         return

@@ -70,7 +70,8 @@ def check_durations(context: CheckContext) -> Iterator[Finding]:
             f"usual {usual:.3g} s for a label.",
             len(fast),
             tuple(
-                f"{context.name('annotators', annotator[one])}: {median[one]:.2g} s" for one in order[:3]
+                f"{context.name('annotators', annotator[one])}: {median[one]:.2g} s"
+                for one in order[:3]
             ),
             "look at their labels; `dissensus identify` shows how good they are",
         )

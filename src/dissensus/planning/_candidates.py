@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from .policy import NoiseModel
 from ._information import information_table
 from ._lookahead import Lookahead
 from ._posterior_state import pair_keys
+from .policy import NoiseModel
 
 __all__ = ["Pairs", "best_pairs", "listed_pairs", "random_pairs", "width_for"]
 

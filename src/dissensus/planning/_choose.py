@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from .policy import ItemPolicy, PairPolicy, Policy, mean_noise_model
 from ._candidates import Pairs, best_pairs, listed_pairs, random_pairs, width_for
 from ._lookahead import Lookahead
 from ._posterior_state import PosteriorState, pair_keys
+from .policy import ItemPolicy, PairPolicy, Policy, mean_noise_model
 
-__all__ = ["Selection", "Constraints", "choose"]
+__all__ = ["Constraints", "Selection", "choose"]
 
 _TRIES = 3
 _SPARE = 4  # items to look at for every label that can be paid
@@ -50,7 +50,9 @@ class Selection(NamedTuple):
     after: Floats  # the same once the answer has come
 
 
-def choose(state: PosteriorState, policy: Policy, constraints: Constraints, rng: np.random.Generator) -> Selection:
+def choose(
+    state: PosteriorState, policy: Policy, constraints: Constraints, rng: np.random.Generator
+) -> Selection:
     """Return what to ask for."""
     lookahead = Lookahead(state.posterior)
     mean = mean_noise_model(state)
@@ -141,14 +143,20 @@ def _look(
         items = items[np.sort(np.argpartition(-value, n_looked)[:n_looked])]
     if isinstance(policy, PairPolicy):
         noise_model = policy.noise_model(state)
-        pairs = best_pairs(items, free, lookahead, noise_model, constraints.cost, n_seen, width, rng)
+        pairs = best_pairs(
+            items, free, lookahead, noise_model, constraints.cost, n_seen, width, rng
+        )
     else:
         pairs = random_pairs(items, free, rng)
     return pairs.unknown(state.known_pairs, n_annotators)
 
 
 def _utility(
-    state: PosteriorState, policy: Policy, lookahead: Lookahead, pairs: Pairs, rng: np.random.Generator
+    state: PosteriorState,
+    policy: Policy,
+    lookahead: Lookahead,
+    pairs: Pairs,
+    rng: np.random.Generator,
 ) -> Floats:
     """Return how much pairs are worth; equals are put in a random order by a trifle."""
     if isinstance(policy, PairPolicy):

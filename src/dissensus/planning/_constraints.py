@@ -17,9 +17,9 @@ from ._posterior_state import pair_keys
 
 __all__ = [
     "amounts_of",
-    "checked_probabilities",
     "check_options",
     "check_same",
+    "checked_probabilities",
     "keys_of",
     "with_new",
 ]

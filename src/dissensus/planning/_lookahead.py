@@ -14,8 +14,8 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..aggregation._base import share
-from .policy import NoiseModel
 from ._information import entropy, expected_accuracy, information
+from .policy import NoiseModel
 
 __all__ = ["Lookahead"]
 
@@ -40,7 +40,11 @@ class Lookahead:
         """Return what answers are expected to tell: (pair)."""
 
         def gain(posterior: Floats, annotator: Integers) -> Floats:
-            return information(posterior, noise_model.matrix[annotator][:, None], noise_model.noise[annotator][:, None])
+            return information(
+                posterior,
+                noise_model.matrix[annotator][:, None],
+                noise_model.noise[annotator][:, None],
+            )
 
         return self._mean(item, annotator, gain)
 

@@ -34,7 +34,7 @@ from ..registry import aggregators
 from ..result import Aggregation
 from ._information import entropy
 
-__all__ = ["METHOD", "PosteriorState", "fit", "state"]
+__all__ = ["METHOD", "PosteriorState", "fit", "posterior_state"]
 
 METHOD = "hierarchical[max_iter=5]"
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of what is believed of somebody new
@@ -83,7 +83,7 @@ def fit(annotations: Annotations, seed: int = 0) -> Aggregation:
     return aggregate(annotations, METHOD, start=share(votes + spread), seed=seed)
 
 
-def state(
+def posterior_state(
     annotations: Annotations,
     result: Aggregation | None = None,
     probabilities: Floats | None = None,

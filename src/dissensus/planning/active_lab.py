@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._relation import Floats, Integers
-from .policy import ItemPolicy
 from ._posterior_state import PosteriorState
+from .policy import ItemPolicy
 
 __all__ = ["ActiveLab"]
 
@@ -28,7 +28,9 @@ class ActiveLab(ItemPolicy):
 
     needs_probabilities: ClassVar[bool] = True
 
-    def utility(self, state: PosteriorState, pending: Integers, remaining_entropy: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         from ..identification.activelab import activelab
 
         assert state.probabilities is not None  # `plan` sees to it

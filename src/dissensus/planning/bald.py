@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .policy import PairPolicy, NoiseModel
 from ._posterior_state import PosteriorState
 from .joint import explored
+from .policy import NoiseModel, PairPolicy
 
 __all__ = ["Bald"]
 

@@ -25,9 +25,9 @@ from .._relation import Floats, Integers
 from ..aggregation._base import share
 from ..errors import DataError
 from ..simulation.strategy import pick
-from .policy import Policy
 from ._choose import Constraints, choose
 from ._posterior_state import PosteriorState, pair_keys
+from .policy import Policy
 
 __all__ = ["Curve", "Gap", "Point", "expected_curve", "gap_on", "mean_cost"]
 
@@ -145,7 +145,9 @@ def expected_curve(
     progress = progress or (lambda _done, _total: None)
     n_seen = []
     for draw in range(draws):
-        n_seen.append(_simulated_run(state, policy, constraints, stages, np.random.default_rng([seed, draw])))
+        n_seen.append(
+            _simulated_run(state, policy, constraints, stages, np.random.default_rng([seed, draw]))
+        )
         progress(draw + 1, draws)
     labels, cost, right = np.array(n_seen).transpose(2, 1, 0)  # (stage, draw) each
     right += state.accuracy() - right[0].mean()  # the mean at the start is known
@@ -196,7 +198,9 @@ def _simulated_run(
     return out
 
 
-def _updated(state: PosteriorState, item: Integers, annotator: Integers, label: Integers) -> PosteriorState:
+def _updated(
+    state: PosteriorState, item: Integers, annotator: Integers, label: Integers
+) -> PosteriorState:
     """Return what is believed once answers have come."""
     annotations = state.annotations
     log = np.log(np.maximum(state.posterior, _TINY))
@@ -224,7 +228,9 @@ def _hits(posterior: Floats, truth: Integers) -> Floats:
     return top[np.arange(len(truth)), truth] / top.sum(axis=1)
 
 
-def _scaled(constraints: Constraints, some: Integers, scale: float, state: PosteriorState) -> Constraints:
+def _scaled(
+    constraints: Constraints, some: Integers, scale: float, state: PosteriorState
+) -> Constraints:
     """Return terms for some of the items that are as tight as those for all."""
     keys = constraints.allowed_pairs
     if keys is not None:

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from .._relation import Floats
 from ..params import Positive, Probability
-from .policy import PairPolicy, NoiseModel
 from ._information import entropy, expected_entropy
 from ._posterior_state import PosteriorState
+from .policy import NoiseModel, PairPolicy
 
 __all__ = ["Joint", "explored"]
 

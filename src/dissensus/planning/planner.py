@@ -14,11 +14,18 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
-from .policy import Policy
-from ._choose import Selection, Constraints, choose
-from ._constraints import amounts_of, checked_probabilities, check_options, check_same, keys_of, with_new
-from ._posterior_state import state
+from ._choose import Constraints, Selection, choose
+from ._constraints import (
+    amounts_of,
+    check_options,
+    check_same,
+    checked_probabilities,
+    keys_of,
+    with_new,
+)
+from ._posterior_state import posterior_state
 from .curve import Curve, Gap, Point, expected_curve, gap_on, mean_cost
+from .policy import Policy
 
 __all__ = ["Plan", "plan"]
 
@@ -199,10 +206,12 @@ def plan(
     if result is not None:
         check_same(annotations, result)
     posterior = None if probabilities is None else checked_probabilities(probabilities, annotations)
-    view = state(annotations, result, posterior, seed)
+    view = posterior_state(annotations, result, posterior, seed)
     price = amounts_of(cost, annotations, "cost", 1.0)
     room = np.where(
-        known_pairs, amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64), 0
+        known_pairs,
+        amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64),
+        0,
     )
     keys = None if available is None else keys_of(available, annotations)
     constraints = Constraints(float(budget), price, room, per_item, batch, keys)

@@ -13,7 +13,7 @@ from ..params import Settings
 from ._information import entropy
 from ._posterior_state import PosteriorState
 
-__all__ = ["ItemPolicy", "PairPolicy", "Policy", "NoiseModel"]
+__all__ = ["ItemPolicy", "NoiseModel", "PairPolicy", "Policy"]
 
 
 class NoiseModel(NamedTuple):
@@ -35,7 +35,9 @@ class ItemPolicy(Policy):
     """A policy that chooses items; annotators are drawn at random."""
 
     @abstractmethod
-    def utility(self, state: PosteriorState, pending: Integers, remaining_entropy: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         """Return how much a label is worth: (item).
 
         `pending` are the labels that are planned already, and `remaining_entropy` is the entropy of an item

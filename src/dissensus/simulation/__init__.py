@@ -15,10 +15,10 @@ from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import OptionError
 from ..registry import simulators
-from ._one_by_one import one_by_one
-from .strategy import CrowdParameters, Design, Strategy
 from ._all_at_once import all_at_once
+from ._one_by_one import one_by_one
 from .given_matrices import GivenMatrices
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["CrowdParameters", "Simulation", "Strategy", "simulate"]
 

@@ -49,7 +49,9 @@ def all_at_once(
     np.cumsum(size, out=starts[1:])
     assigned = None
     if design.cap < n_items:
-        assigned = assign_loads(n_items, loads(n_items * most, design.cap, design.n_annotators, rng), rng)
+        assigned = assign_loads(
+            n_items, loads(n_items * most, design.cap, design.n_annotators, rng), rng
+        )
     annotators = np.empty(starts[-1], dtype=smallest_dtype(design.n_annotators))
     kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
     answers = np.empty(starts[-1], dtype=kind)

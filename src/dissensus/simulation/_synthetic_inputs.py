@@ -9,7 +9,7 @@ import numpy as np
 from .._relation import Array, Floats, Integers
 from ..errors import OptionError
 
-__all__ = ["rendered", "composed"]
+__all__ = ["composed", "rendered"]
 
 _SIDE = 8  # pixels of a patch
 _FRAME = 16  # pixels of a frame

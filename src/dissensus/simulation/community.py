@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..params import Count, Positive
-from .strategy import CrowdParameters, Design, Strategy
 from .independent_confusion import uniform_matrices
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["Community"]
 

@@ -63,7 +63,12 @@ class DiscreteDifficulty(Strategy):
         return CrowdParameters(n_classes, confusion, {"difficulties": difficulty})
 
     def answers(
-        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+        self,
+        crowd: CrowdParameters,
+        truth: Array,
+        item: Array,
+        annotator: Array,
+        rng: np.random.Generator,
     ) -> Array:
         difficulty = crowd.extras["difficulties"][item]
         label = truth[item]

@@ -40,7 +40,9 @@ class Glad(Strategy):
         extras = {"ability": ability, "log_easiness": log_easiness}
         return CrowdParameters(design.n_classes, None, extras)
 
-    def probabilities(self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array) -> Floats:
+    def probabilities(
+        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
+    ) -> Floats:
         easiness = np.exp(crowd.extras["log_easiness"][item])
         correct = expit(crowd.extras["ability"][annotator] * easiness)  # (answer)
         return one_coin(correct[:, None], truth[item, None] == np.arange(crowd.n_classes))

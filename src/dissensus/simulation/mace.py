@@ -37,4 +37,6 @@ class Mace(Strategy):
         response_bias = rng.dirichlet(np.ones(design.n_classes), size=design.n_annotators)
         knows = trust[:, None, None]
         confusion = knows * np.eye(design.n_classes) + (1 - knows) * response_bias[:, None, :]
-        return CrowdParameters(design.n_classes, confusion, {"trust": trust, "habit": response_bias})
+        return CrowdParameters(
+            design.n_classes, confusion, {"trust": trust, "habit": response_bias}
+        )

@@ -61,7 +61,12 @@ class Numeric(Strategy):
         return CrowdParameters(0, None, {"bias": bias, "precision": precision})
 
     def answers(
-        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+        self,
+        crowd: CrowdParameters,
+        truth: Array,
+        item: Array,
+        annotator: Array,
+        rng: np.random.Generator,
     ) -> Array:
         bias, precision = crowd.extras["bias"], crowd.extras["precision"]
         error = rng.standard_normal(len(item)) / np.sqrt(precision[annotator])

@@ -51,4 +51,6 @@ class Ordinal(Strategy):
         true, given = np.ogrid[: design.n_classes, : design.n_classes]
         distance = abs(true + shift[:, None, None] - given)  # (annotator, true, given)
         confusion = softmax(-sharpness[:, None, None] * distance, axis=2)
-        return CrowdParameters(design.n_classes, confusion, {"sharpness": sharpness, "shift": shift})
+        return CrowdParameters(
+            design.n_classes, confusion, {"sharpness": sharpness, "shift": shift}
+        )

@@ -87,7 +87,9 @@ class Strategy(Settings, ABC):
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         """Return who annotates."""
 
-    def probabilities(self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array) -> Floats:
+    def probabilities(
+        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
+    ) -> Floats:
         """Return how probable every label is: (answer, given class)."""
         assert crowd.confusion is not None  # or the strategy says its own
         return crowd.confusion[annotator, truth[item]]

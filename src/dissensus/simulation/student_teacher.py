@@ -19,8 +19,8 @@ import numpy as np
 from .._relation import Array
 from ..errors import OptionError
 from ..params import Probability
-from .strategy import CrowdParameters, Design, Strategy
 from .independent_confusion import uniform_matrices
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["StudentTeacher"]
 
@@ -63,7 +63,12 @@ class StudentTeacher(Strategy):
         return CrowdParameters(design.n_classes, confusion, {"student_teacher_association": pairs})
 
     def answers(
-        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+        self,
+        crowd: CrowdParameters,
+        truth: Array,
+        item: Array,
+        annotator: Array,
+        rng: np.random.Generator,
     ) -> Array:
         label = super().answers(crowd, truth, item, annotator, rng)
         student, teacher = crowd.extras["student_teacher_association"].T

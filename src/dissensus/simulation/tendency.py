@@ -29,7 +29,7 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..params import Count, NonNegative, Positive, Probability, Settings
-from ._synthetic_inputs import rendered, composed
+from ._synthetic_inputs import composed, rendered
 
 __all__ = ["Tendencies", "TendencySimulation", "simulate_tendency", "thinned"]
 
@@ -98,7 +98,7 @@ class Tendencies(Settings):
         side = round(self.positions**0.5)
         if self.kind == "images" and side**2 != self.positions:
             raise OptionError(
-                f"places = {self.positions}, but an image has a square number of them"
+                f"positions = {self.positions}, but an image has a square number of them"
             )
         if self.kind == "text" and self.profile not in ("groups", "same"):
             raise OptionError(f"profile = {self.profile}, but a text takes groups or same")
@@ -156,8 +156,12 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
     """
     settings = Tendencies(**more) if settings is None else settings
     rng = np.random.default_rng(settings.seed)
-    group = np.arange(settings.n_annotators) % (1 if settings.profile == "same" else settings.groups)
-    inputs, attention, probabilities = (_texts if settings.kind == "text" else _scenes)(settings, group, rng)
+    group = np.arange(settings.n_annotators) % (
+        1 if settings.profile == "same" else settings.groups
+    )
+    inputs, attention, probabilities = (_texts if settings.kind == "text" else _scenes)(
+        settings, group, rng
+    )
     upto = probabilities.cumsum(axis=2)
     level = rng.random(upto.shape[:2])[:, :, None] * upto[:, :, -1:]
     labels = (upto[:, :, :-1] <= level).sum(axis=2)
@@ -196,7 +200,9 @@ def _scenes(
     reading = rng.standard_normal((settings.n_classes, settings.features))  # shared
     own = rng.standard_normal((settings.n_annotators, settings.n_classes, settings.features))
     liking = settings.bias * rng.standard_normal((settings.n_annotators, settings.n_classes))
-    score = settings.strength * np.einsum("ird,rcd->irc", seen, reading + settings.taste * own) + liking
+    score = (
+        settings.strength * np.einsum("ird,rcd->irc", seen, reading + settings.taste * own) + liking
+    )
     inputs = rendered(content, settings.kind, settings.blur, rng)
     return inputs, attention, softmax(score / settings.noise, axis=2)
 
@@ -218,10 +224,14 @@ def _attention(
     share = {"content": 0.0, "mix": settings.by_position}.get(settings.profile, 1.0)
     requested = rng.standard_normal((settings.groups, settings.features))
     requested /= np.linalg.norm(requested, axis=1, keepdims=True)
-    by_position = np.broadcast_to(position[group], (settings.n_items, len(group), settings.positions))
+    by_position = np.broadcast_to(
+        position[group], (settings.n_items, len(group), settings.positions)
+    )
     if share == 1:
         return by_position
-    found = softmax(settings.sharpness * np.einsum("ipd,rd->irp", content, requested[group]), axis=2)
+    found = softmax(
+        settings.sharpness * np.einsum("ipd,rd->irp", content, requested[group]), axis=2
+    )
     return share * by_position + (1 - share) * found
 
 
@@ -240,7 +250,9 @@ def _texts(
     order = rng.permuted(np.tile(np.arange(settings.n_classes), (settings.n_items, 1)), axis=1)
     classes = order[:, : settings.groups]  # (item, span): of another class each
     texts, span = composed(classes, rng)  # span: (item, word, span), whether a word is of it
-    probability = np.full((settings.groups, settings.groups), (1 - settings.theta) / max(settings.groups - 1, 1))
+    probability = np.full(
+        (settings.groups, settings.groups), (1 - settings.theta) / max(settings.groups - 1, 1)
+    )
     np.fill_diagonal(probability, settings.theta if settings.groups > 1 else 1.0)
     reads = probability[group]  # (annotator, span)
     attention = np.einsum("rs,iws->irw", reads, span / span.sum(axis=1, keepdims=True))
