@@ -461,7 +461,7 @@ def test_a_chart_is_drawn_and_needs_no_network(answers, ending, begin):
 
 
 def test_a_chart_has_a_cell_for_every_pair_with_a_value():
-    from dissensus.reporting.charts import pairs_chart
+    from dissensus.reporting.agreement_figures import pairs_chart
 
     annotations = Annotations.from_matrix(
         crowd(0, n_annotators=4), annotators=["</script>", "b" * 40, "c", "d"]
@@ -473,7 +473,8 @@ def test_a_chart_has_a_cell_for_every_pair_with_a_value():
 
 
 def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
-    from dissensus.reporting.charts import pairs_chart, save_chart
+    from dissensus.reporting.agreement_figures import pairs_chart
+    from dissensus.reporting.charts import save_chart
 
     names = ["</script><b>x", "<!--", "c<d", "d"]
     annotations = Annotations.from_matrix(crowd(0, n_annotators=4), annotators=names)
@@ -492,7 +493,7 @@ def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
         (["-m", "nothing"], "no measure 'nothing'"),
         (["--pairs", "--by", "item"], "one at a time"),
         (["--multiple", "--pairs"], "pairs need one question"),
-        (["--confidence", "2"], "confidence = 2.0"),
+        (["--confidence", "2"], "2.0 is not in the range"),
     ],
 )
 def test_errors_of_the_command_are_one_line(answers, arguments, message):
