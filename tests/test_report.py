@@ -23,7 +23,7 @@ from dissensus import (
     simulate,
 )
 from dissensus.readers import Reading
-from dissensus.readers.texts import read_texts
+from dissensus.readers.side_tables import read_texts
 from dissensus.reporting import embedding
 from dissensus.reporting.charts import save_chart
 from dissensus.reporting.embedding import embedded_image

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._probabilities import as_models
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..readers import as_annotations
-from .crowdlab import as_models, crowdlab
+from .crowdlab import crowdlab
 from .label_sums import by_item, majority
 
 __all__ = ["activelab", "calibrated"]

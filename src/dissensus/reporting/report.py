@@ -27,7 +27,7 @@ from ..identification import AnnotatorScores, ItemScores, identify, item_scores
 from ..metrics import Evaluation, evaluate
 from ..planning import Plan, plan
 from ..readers import Reading, as_truth, examine
-from ..readers.texts import read_texts
+from ..readers.side_tables import read_texts
 from ..result import Aggregation, Table
 from .charts import Figure
 from .figures import figures
