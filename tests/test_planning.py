@@ -32,7 +32,7 @@ from dissensus.planning._information import (
 from dissensus.planning._lookahead import Hopes
 from dissensus.planning._posterior_state import Outlook, fit, outlook
 from dissensus.planning.curve import gap_on
-from dissensus.reporting.curve import curve_chart
+from dissensus.reporting.method_figures import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
 POLICIES = [name for name in policies if name != "active-lab"]

@@ -71,7 +71,8 @@ def agree(
       dissensus agree answers.csv --measure alpha --per annotator
     """
     from .. import agreement
-    from ..reporting.charts import check_chart, pairs_chart, save_chart
+    from ..reporting.agreement_figures import pairs_chart
+    from ..reporting.charts import check_chart, save_chart
 
     if chart:
         check_chart(chart)

@@ -199,7 +199,7 @@ def _write_as_peerannot(path: str, scored: Scored, asked: Asked, *, both: bool) 
     import numpy as np
 
     from ..identification.scores import score
-    from ..readers.folders import save_array
+    from ..writers.table_files import save_array
 
     for one in (scored, score(asked, "difficulty")) if both else (scored,):
         if one.score.file is None:
