@@ -711,7 +711,7 @@ def test_the_command_shows_the_worst_first_and_why(table):
     assert done.returncode == 0
     assert all(len(line) <= 80 for line in shown.splitlines() if "│" in line)
     assert "4 spammer, 6 expert" in shown
-    assert "7 more; --most 10 shows all" in shown
+    assert "7 more; --top 10 shows all" in shown
     assert "(spammer): Right on" in shown
 
 
