@@ -49,6 +49,7 @@ def figures(report: Report) -> dict[str, Figure]:
     inferred = shares["labels inferred"]
     common = annotations.classes[int(inferred.argmax())]
     words = f"The most common class is {common}: {percent(float(inferred.max()))} of the items."
+    predictions = report.predictions
     drawn = {
         "classes": classes_figure(
             ("Class shares, given and inferred", words),
@@ -58,11 +59,11 @@ def figures(report: Report) -> dict[str, Figure]:
             [GREY, BLUE],
         ),
         "confidence": _confidence_figure(report),
-        "calibration": calibration_figure(report.result, report.truth),
+        "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs, report.clusters),
-        "predictions": predictions_figure(report.predictions),
+        "predictions": predictions and predictions_figure(predictions),
         "methods": methods_figure(report.comparison),
         "budget": budget_figure(report.plan),
     }

@@ -64,7 +64,9 @@ def opening(report: Report) -> list[str]:
         f"{volume(annotations)}, {each:.1f} each on average.",
         agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
     ]
-    verdicts = verdict_sentences(_names_by_verdict(report), _VERDICTS)
+    worst = scores.worst
+    names = by_verdict(annotations.annotators[worst], scores.verdict[worst])
+    verdicts = verdict_sentences(names, _VERDICTS)
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels to say", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
@@ -101,7 +103,9 @@ def opening(report: Report) -> list[str]:
 def advice(report: Report) -> list[str]:
     """Return what to do next, the most urgent first."""
     steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
-    names = _names_by_verdict(report)
+    scores = report.annotator_scores
+    worst = scores.worst
+    names = by_verdict(report.annotations.annotators[worst], scores.verdict[worst])
     for verdict, remedy in _REMEDIES.items():
         people = [f"annotator {one}" if one.isdecimal() else one for one in names.get(verdict, [])]
         if verdict == "spammer" and 2 * len(people) > report.annotations.n_annotators:
@@ -111,7 +115,7 @@ def advice(report: Report) -> list[str]:
             )
         elif people:
             steps.append(remedy.format(listed(people)))
-    copies = report.annotator_scores.copies
+    copies = scores.copies
     clusters = [] if copies is None else copies.as_dict()["clusters"]
     if clusters:
         groups = "; ".join(map(listed, clusters[:_NAMED]))
@@ -198,9 +202,3 @@ def listed(names: list[str]) -> str:
     if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - len(shown)} more"
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
-
-
-def _names_by_verdict(report: Report) -> dict[str, list[str]]:
-    scores = report.annotator_scores
-    worst = scores.worst
-    return by_verdict(scores.annotations.annotators[worst], scores.verdict[worst])

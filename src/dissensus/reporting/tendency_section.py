@@ -111,10 +111,8 @@ def read_predictions(path: str | Path) -> Predictions:
     return Predictions(scores)
 
 
-def predictions_figure(predictions: Predictions | None) -> Figure | None:
+def predictions_figure(predictions: Predictions) -> Figure | None:
     """Return how often every annotator was predicted, compared with their label marginals."""
-    if predictions is None:
-        return None
     method, own = predictions.method, predictions.scores[predictions.method]
     marginals = predictions.scores.get(_MARGINALS, {}).get("annotators", {})
     accuracy = {
