@@ -63,7 +63,7 @@ def figures(report: Report) -> dict[str, Figure]:
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs, report.clusters),
-        "predictions": predictions and predictions_figure(predictions),
+        "predictions": None if predictions is None else predictions_figure(predictions),
         "methods": methods_figure(report.comparison),
         "budget": budget_figure(report.plan),
     }
