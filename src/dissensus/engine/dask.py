@@ -72,7 +72,7 @@ class Dask:
         raise lost
 
     def _round(self, work: Callable[[Any], Any], held: Sequence[Any]) -> list[Future]:
-        """Return futures of the results, with a copy of the work at some workers that hold parts."""
+        """Return futures of the results, with copies of the work at some workers."""
         if not all(hasattr(one, "key") for one in held):
             return self._results(work, held)
         holders: Any = self.client.who_has(held)
@@ -94,7 +94,7 @@ class Dask:
         join: Callable[[Sequence[Any]], Any],
         progress: Callable[[int], None],
     ) -> list[Future]:
-        """Return futures of the shards joined from pieces of all chunks; they stay at the workers."""
+        """Return futures of the shards joined from pieces of all chunks."""
         from distributed import wait
 
         pieces = self._results(split, chunks)

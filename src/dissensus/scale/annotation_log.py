@@ -41,7 +41,7 @@ class AnnotationLog:
         return len(self.items)
 
     def column(self, name: str) -> Integers:
-        """Return `item`, `annotator`, `label` or `before` of all annotations, in order of arrival."""
+        """Return `item`, `annotator`, `label` or `before` of all annotations, as they arrived."""
         return self._columns[name][: self.size]
 
     def add(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> bool:

@@ -2,8 +2,8 @@
 
 New annotations change the posterior of their items, and through it the counts from which the
 parameters follow: the old contribution of these items is subtracted from the counts, the new one
-added. That is incremental EM, a partial E-step and a full M-step: for the annotations so far no step
-lowers the free energy, and its fixed points are those of EM. Some items without a new label are
+added. That is incremental EM, a partial E-step and a full M-step: for the annotations so far no
+step lowers the free energy, and its fixed points are those of EM. Items without a new label are
 refreshed in turn, so that posteriors do not become stale. Whenever the annotations have grown by a
 factor since the last full fit, the method is fitted to all of them from the votes; right after
 that, labels are those that `aggregate` gives for the same annotations. As the factor is constant,
@@ -74,7 +74,7 @@ class OnlineAggregation:
         seed: int = 0,
     ) -> None:
         chosen = aggregators.create(method)
-        if not _can_be_updated(type(chosen)):
+        if not isinstance(chosen, EMAggregator) or not _can_be_updated(type(chosen)):
             able = [name for name in aggregators if _can_be_updated(aggregators.find(name))]
             raise MethodError(
                 f"{aggregators.describe(chosen)} cannot take labels one by one; "

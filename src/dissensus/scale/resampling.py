@@ -1,7 +1,8 @@
 """Bootstrap intervals for annotators from shards: the Poisson bootstrap over items.
 
-Every item has a Poisson weight with mean one, drawn within its shard, so shards need no coordination;
-for many items that is drawing with replacement. Each fit starts from the fit to all items.
+Every item has a Poisson weight with mean one, drawn within its shard, so that shards need no
+coordination; for many items that is drawing with replacement. Each fit starts from the fit to all
+items.
 
     A. Chamandy, O. Muralidharan, A. Najmi, S. Naidu. Estimating uncertainty for massive data
     streams. Google technical report, 2012.

@@ -81,7 +81,7 @@ class ShardedAnnotations:
 
 def shard_rows(
     rows: Chunks,
-    engine: Exchange,
+    engine: ShardEngine,
     *,
     n_shards: int,
     classes: Sequence[Any] | None = None,

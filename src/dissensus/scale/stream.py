@@ -142,9 +142,7 @@ class Stream:
                 texts = json.loads(arrays["texts"].tobytes())
                 names = {name: texts[name] for name in ("items", "annotators", "classes")}
                 columns = {name: arrays[name] for name in ("item", "annotator", "label")}
-                online.log = AnnotationLog.from_state(
-                    {**names, **columns, "room": arrays["room"]}
-                )
+                online.log = AnnotationLog.from_state({**names, **columns, "room": arrays["room"]})
                 online.ids, self.seen = set(texts["ids"]), texts["seen"]
                 params = {
                     name.removeprefix("params."): value

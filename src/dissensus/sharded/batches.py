@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl

@@ -78,7 +78,7 @@ def append(path: Path, piece: pl.DataFrame) -> None:
     block = io.BytesIO()
     piece.write_ipc_stream(block)
     with path.open("ab") as file:
-        file.write(_LENGTH.pack(block.tell()))
+        file.write(_LENGTH.pack(len(block.getbuffer())))
         file.write(block.getbuffer())
 
 

@@ -1,8 +1,8 @@
 """From chunks of rows to shards of items: all rows of an item are in the same shard.
 
-No list of all items is ever needed: the shard of an item follows from a hash of its name, and within
-a shard items have numbers of their own. Only annotators and classes have global codes, from a survey
-of all chunks. Items are ordered by shard, and within a shard by the natural order of names.
+No list of all items is ever needed: the shard of an item follows from a hash of its name, and
+within a shard items have numbers of their own. Only annotators and classes have global codes, from
+a survey of all chunks. Items are ordered by shard, and within a shard by natural order of names.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def dictionary_of(
     positions = {name: position for position, name in enumerate(names.tolist())}
     for label in labels.tolist():
         if label not in positions:
-            raise DataError(f"{source}: label {label!r} is not among the classes {_abbreviated(positions)}")
+            raise DataError(
+                f"{source}: label {label!r} is not among the classes {_abbreviated(positions)}"
+            )
     for item, label in (gold or {}).items():
         if label not in positions:
             raise DataError(
