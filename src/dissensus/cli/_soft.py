@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..recovery.evaluating import SoftEvaluation
+    from ..recovery.evaluation import SoftEvaluation
 
 __all__ = ["print_soft", "soft_row"]
 

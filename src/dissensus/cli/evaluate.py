@@ -129,7 +129,7 @@ def _soft(
 ) -> None:
     """Score shares against what everybody said."""
     from ..readers import read, read_predictions
-    from ..recovery.evaluating import evaluate_named
+    from ..recovery.evaluation import evaluate_named
     from ._soft import print_soft
 
     given = read_predictions(pred, labels="nominal")
