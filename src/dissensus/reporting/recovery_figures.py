@@ -9,8 +9,7 @@ import numpy as np
 
 from .._relation import Floats
 from ..recovery.measures import entropy, reliability, shares_of
-from ._figure import Figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, chart
+from .charts import BLUE, GREY, ORANGE, PERCENT, Figure, chart
 
 __all__ = ["reliability_figure", "splits_figure"]
 

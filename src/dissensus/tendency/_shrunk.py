@@ -16,6 +16,9 @@ makes all priors alike. Nothing here is as large as items × annotators. What it
 made once per item and gathered by the annotations; what annotators get back is a sparse product.
 Only U has to meet every annotation, with the first 64 components: annotators with about as many
 labels are laid in one block, so that a block is one product of matrices, however many it holds.
+
+L-BFGS ends before all is still, and factors have several modes: where it ends rests on roundings.
+So sums are taken in an order that follows from what annotators said, not from their places.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from ..annotations import Annotations
 __all__ = ["Fit", "Pairs", "ShrunkLinear", "Spreads", "class_basis", "fit_shrunk"]
 
 _PIECE = 512  # pairs whose own heads are gathered together
+_OF_ANNOTATORS = ("bias", "slope", "own", "embedding")  # parts with a row for every annotator
 OWN = 64  # components that heads of annotators' own look at: the first ones
 
 
@@ -149,6 +153,32 @@ class Pairs:
         return len(self.known)
 
     @cached_property
+    def order(self) -> Integers:
+        """The annotators, sorted by what they said and what is known of them."""
+        rows = np.argsort(self.annotator, kind="stable")
+        ends = np.cumsum(np.bincount(self.annotator, minlength=self.n_annotators))[:-1]
+        columns = [self.item, self.target, *([] if self.weight is None else [self.weight])]
+        split = [np.split(column[rows], ends) for column in columns]
+        keys = [
+            tuple(part.tobytes() for part in key) for key in zip(*split, self.known, strict=True)
+        ]
+        return np.array(sorted(range(self.n_annotators), key=keys.__getitem__), dtype=np.int64)
+
+    @cached_property
+    def in_order(self) -> Pairs:
+        """The same with annotators, and annotations of an item, in that order."""
+        annotator = np.argsort(self.order)[self.annotator]
+        rows = np.lexsort((annotator, self.item))
+        return replace(
+            self,
+            item=self.item[rows],
+            annotator=annotator[rows],
+            target=self.target[rows],
+            known=self.known[self.order],
+            weight=None if self.weight is None else self.weight[rows],
+        )
+
+    @cached_property
     def by_item(self) -> Any:
         """Adds up what annotations have, by item: (item, annotation)."""
         return _adder(self.item, len(self.x))
@@ -229,16 +259,24 @@ def fit_shrunk(
     max_iter
         Ends after so many steps in any case: strengths can be compared before all is still.
     """
-    model = _Model(pairs, spreads)
+    model = _Model(pairs.in_order, spreads)
     found = minimize(
         model.objective,
-        model.begin(start),
+        model.begin(_seated(start or {}, pairs.order)),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter, "maxcor": 10, "ftol": tol, "gtol": 1e-4},
     )
-    parts = model.parts(found.x)
-    return Fit(model.heads(parts), parts)
+    parts = _seated(model.parts(found.x), np.argsort(pairs.order))
+    return Fit(_Model(pairs, spreads).heads(parts), parts)
+
+
+def _seated(parts: dict[str, Floats], seats: Integers) -> dict[str, Floats]:
+    """Return parameters with annotators in other places; parts that are left out stay so."""
+    return {
+        name: part[seats] if name in _OF_ANNOTATORS and len(part) == len(seats) else part
+        for name, part in parts.items()
+    }
 
 
 class _Model:
@@ -271,7 +309,7 @@ class _Model:
         shapes = zip(self.shapes.items(), parts, strict=True)
         return {name: part.reshape(shape) for (name, shape), part in shapes}
 
-    def begin(self, start: dict[str, Floats] | None) -> Floats:
+    def begin(self, start: dict[str, Floats]) -> Floats:
         """Return where the search begins.
 
         Embeddings and factors would never leave zero, each needing the other. They begin at the
@@ -279,7 +317,7 @@ class _Model:
         """
         flat = np.zeros(self.bounds[-1])
         parts = self.split(flat)
-        for name, value in (start or {}).items():
+        for name, value in start.items():
             if value.size and value.shape == parts[name].shape and self.units[name]:
                 parts[name][:] = value / self.units[name]
         n, rank = parts["embedding"].shape

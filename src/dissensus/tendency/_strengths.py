@@ -10,6 +10,7 @@ it beside others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -52,8 +53,10 @@ def deal(annotations: Annotations, folds: int, seed: int) -> Integers:
 
 
 def log_loss(annotations: Annotations, log_probability: Floats) -> float:
-    """Return the mean of −log of the chance of what was said."""
-    return -float(log_probability[np.arange(len(annotations)), annotations.label].mean())
+    """Return the mean negative log-likelihood of labels, whatever the order of annotations."""
+    return -math.fsum(log_probability[np.arange(len(annotations)), annotations.label]) / max(
+        len(annotations), 1
+    )
 
 
 class _Fold(NamedTuple):
