@@ -55,7 +55,10 @@ def accuracy_chart(
     }
     interval = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     layers = [
-        {"mark": {"type": "area", "opacity": 0.15}, "encoding": {"x": x, **interval, "color": colour}},
+        {
+            "mark": {"type": "area", "opacity": 0.15},
+            "encoding": {"x": x, **interval, "color": colour},
+        },
         {
             "mark": {"type": "line", "point": True},
             "encoding": {"x": x, "y": {**y, "field": "accuracy"}, "color": colour},

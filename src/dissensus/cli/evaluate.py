@@ -13,7 +13,7 @@ from ._reading import read_known
 from .options import options
 
 if TYPE_CHECKING:
-    from ..recovery.evaluating import SoftEvaluation
+    from ..recovery.evaluation import SoftEvaluation
 
 __all__ = ["evaluate", "print_soft"]
 

@@ -1,7 +1,7 @@
 """Active learning in a small task: which annotator to ask about which item.
 
-With the posterior[n, k] of item n and the confusion[r, k, l] of annotator r, the expected information
-of a label about the truth is, in nats (H is the entropy):
+With the posterior[n, k] of item n and the confusion[r, k, l] of annotator r, the expected
+information of a label about the truth is, in nats (H is the entropy):
 
     gain[n, r] = H(Σ_k posterior[n, k] confusion[r, k]) − Σ_k posterior[n, k] H(confusion[r, k])
 
@@ -10,9 +10,9 @@ of a label about the truth is, in nats (H is the entropy):
     annotator   the annotator of the largest gain on an item with a uniform posterior, and any item
     random      any pair
 
-Annotators with few labels look average, so `joint` soon settles on the first who seems good. A share
-of the questions, `explore`, goes to the pair of the largest gain among the annotators with the fewest
-labels.
+Annotators with few labels look average, so `joint` soon settles on the first who seems good. A
+share of the questions, `explore`, goes to the pair of the largest gain among the annotators with
+the fewest labels.
 """
 
 from __future__ import annotations

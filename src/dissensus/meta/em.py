@@ -203,7 +203,9 @@ class Em(Adapter):
         everywhere = torch.ones_like(shares[:, 0, 0], dtype=torch.bool)
         if self.starts == "votes":
             return shares[None], everywhere[None]
-        count = support.sum_by_label(torch.ones_like(support.code)).sum(dim=2)  # (episode, annotator)
+        count = support.sum_by_label(torch.ones_like(support.code)).sum(
+            dim=2
+        )  # (episode, annotator)
         order = count.argsort(dim=1, descending=True, stable=True)
         rank = order.argsort(dim=1).flatten()[support.annotator]  # (annotation)
         count = count.gather(1, order)

@@ -1,8 +1,8 @@
 """EM on embeddings with a mixture of kinds of annotators: some know, some guess.
 
 Annotator r is of kind g with probability share[g]. An annotator of kind g is right with a
-probability drawn from Beta(more[g], less[g]), whatever the true class, and errors are uniform. A kind
-has a skill, from 0 (guessing) to 1, and a concentration:
+probability drawn from Beta(more[g], less[g]), whatever the true class, and errors are uniform. A
+kind has a skill, from 0 (guessing) to 1, and a concentration:
 
     accuracy[g] = 1/K + (1 − 1/K) skill[g]
     more[g], less[g] = concentration[g] · (accuracy[g], 1 − accuracy[g])

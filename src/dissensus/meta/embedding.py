@@ -1,8 +1,8 @@
 """The embedding network: an encoder, and an optional head on frozen features.
 
 Features of a frozen encoder are computed before training, and standardized to mean zero and mean
-squared length one on the source. The head is a weight per feature, initialized at one, or a linear map
-initialized as the identity: a random one would lose information if the source has few classes.
+squared length one on the source. The head is a weight per feature, initialized at one, or a linear
+map initialized as the identity: a random one would lose information if the source has few classes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Episodes: small tasks cut from large ones, many at a time out of one pool of embedded inputs.
 
 An episode takes some classes of one source task, a few items of each as its support and some more
-as its queries; the support is labelled by pseudo-annotators. A batch draws all its episodes from one
-pool of items, each of which is embedded once: eight times as many episodes in the same time.
+as its queries; the support is labelled by pseudo-annotators. A batch draws all its episodes from
+one pool of items, each of which is embedded once: eight times as many episodes in the same time.
 
 A batch follows from seed, epoch and its number alone.
 """

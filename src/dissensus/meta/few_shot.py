@@ -5,8 +5,8 @@
     task.predict_proba(X_new)
 
 `fit` trains an embedding on the source classes, tunes adapters on classes that it held out (on all,
-if the embedding is not trained), and keeps the adapter that is most accurate there. `adapt` takes no
-gradient steps.
+if the embedding is not trained), and keeps the adapter that is most accurate there. `adapt` takes
+no gradient steps.
 """
 
 from __future__ import annotations
@@ -217,11 +217,6 @@ class FewShotCrowd(Estimator):
         ways = max(self._nested("sizes").ways)
         return adapters.create(name).build(self.embedding_.width, ways)
 
-    def _source(
-        self, tasks: Tasks, annotators: PseudoAnnotators | None, per_epoch: int, **sizes: Any
-    ) -> EpisodeSource:
-        return EpisodeSource(tasks, replace(self._nested("sizes"), **sizes), annotators, per_epoch)
-
     def _annotators(self, tasks: Tasks) -> PseudoAnnotators | None:
         """Return the pseudo-annotators; None where the source has annotations of its own."""
         return self._nested("annotators") if tasks.annotations is None else None
@@ -237,14 +232,17 @@ class FewShotCrowd(Estimator):
         else:
             clean = joint is None and self.objective == "clean"
             annotators = _PERFECT if clean else self._annotators(parts.train)
-            one = {"annotators": (1,)} if clean else {}
+            sizes = self._nested("sizes")
+            sizes = replace(sizes, annotators=(1,)) if clean else sizes
             name = "em-full[steps=1,scale=0.3]" if clean else self.objective
-            learner = EpisodeLearner(self.embedding_, joint or self.build_adapter(name), settings.lr)
+            learner = EpisodeLearner(
+                self.embedding_, joint or self.build_adapter(name), settings.lr
+            )
             self.history_ = train(
                 learner,
-                self._source(parts.train, annotators, self.episodes, **one),
+                EpisodeSource(parts.train, sizes, annotators, self.episodes),
                 settings,
-                valid=self._source(parts.held_out, annotators, _VALIDATION, **one),
+                valid=EpisodeSource(parts.held_out, sizes, annotators, _VALIDATION),
                 **more,
             )
         if joint is None and not self.encoding_.cached:
@@ -255,7 +253,8 @@ class FewShotCrowd(Estimator):
     def _choose(self, held_out: Tasks, candidates: dict[str, Adapter]) -> tuple[str, Adapter]:
         """Tune adapters on the held-out tasks, and return the best."""
         tasks = embedded(self.embedding_, held_out)
-        source = self._source(tasks, self._annotators(tasks), _VALIDATION)
+        sizes = self._nested("sizes")
+        source = EpisodeSource(tasks, sizes, self._annotators(tasks), _VALIDATION)
         choice = choose(candidates, source, steps=self.tuning, seed=self.seed)
         self.validation_ = {name: (one.mean, one.half) for name, one in choice.scores.items()}
         return choice.best, choice.adapters[choice.best]

@@ -1,8 +1,8 @@
 """The items of some episodes: their embeddings and annotations.
 
 Episodes of a batch have the same number of items and annotators; where one has fewer, the rest is
-padding, with `present` at 0 and -1 for every label. Annotations are stored as a list, so that a step
-costs as much as there are annotations, whatever the number of annotators.
+padding, with `present` at 0 and -1 for every label. Annotations are stored as a list, so that a
+step costs as much as there are annotations, whatever the number of annotators.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is trained: an embedding with an adapter, on episodes; or a classifier of all classes.
 
-The loss of an episode is that of its queries after adapting to its support. Batch normalization uses
-the statistics of the whole pool in training, and running ones afterwards: the prediction of a query
-does not depend on other queries.
+The loss of an episode is that of its queries after adapting to its support. Batch normalization
+uses the statistics of the whole pool in training, and running ones afterwards: the prediction of a
+query does not depend on other queries.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ normalization uses the statistics of the episode's own support or queries.
     networks. ICML 2017. arXiv:1703.03400
 """
 
-from __future__ import annotated
+from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from torch.func import functional_call
 
 from ..errors import OptionError
 from ..params import Count, Positive
-from .adapter import AdaptedTasks, Adapter, Embed, AdapterSettings, log_parameter, as_float32
+from .adapter import AdaptedTasks, Adapter, AdapterSettings, Embed, as_float32, log_parameter
 from .items import Items, normalize
 
 if TYPE_CHECKING:
@@ -66,11 +66,15 @@ class MamlAdapter(Adapter):
             for _ in range(self.steps):
                 log = (support.u @ weight + bias).log_softmax(dim=2)
                 loss = -((shares * log).sum(dim=2) * labelled).sum(dim=1) / labelled.sum(dim=1)
-                gradients = torch.autograd.grad(loss.sum(), (weight, bias), create_graph=self.second_order)
+                gradients = torch.autograd.grad(
+                    loss.sum(), (weight, bias), create_graph=self.second_order
+                )
                 weight, bias = weight - lr * gradients[0], bias - lr * gradients[1]
         return HeadTasks(shares, weight, bias)
 
-    def adapt_one(self, embedding: Embed, x: Tensor, annotated: Items) -> tuple[AdaptedTasks, Embed]:
+    def adapt_one(
+        self, embedding: Embed, x: Tensor, annotated: Items
+    ) -> tuple[AdaptedTasks, Embed]:
         """Take the steps with all trainable weights."""
         assert isinstance(embedding, nn.Module)
         network = embedding
@@ -93,14 +97,18 @@ class MamlAdapter(Adapter):
                 loss = -(shares * log).sum(dim=1).mean()
                 every = [*fast.values(), *head.values()]
                 gradients = iter(
-                    torch.autograd.grad(loss, every, create_graph=self.second_order, allow_unused=True)
+                    torch.autograd.grad(
+                        loss, every, create_graph=self.second_order, allow_unused=True
+                    )
                 )
                 fast = {name: _stepped(value, next(gradients), lr) for name, value in fast.items()}
                 head = {name: _stepped(value, next(gradients), lr) for name, value in head.items()}
         task = HeadTasks(annotated.shares(), head["weight"].T[None], head["bias"][None, None])
         return task, lambda new: functional_call(network, fast | buffers, (new,))
 
-    def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, AdaptedTasks | None]:
+    def classify(
+        self, embedding: nn.Module, episodes: Episodes
+    ) -> tuple[Tensor, AdaptedTasks | None]:
         if not any(each.requires_grad for each in embedding.parameters()):
             return super().classify(embedding, episodes)
         n_classes = episodes.classes.shape[1]

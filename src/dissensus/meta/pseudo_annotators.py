@@ -23,7 +23,7 @@ from .._relation import Array, Floats, Integers
 from ..errors import MethodError
 from ..params import Positive, Probability, Settings
 
-__all__ = ["PseudoCrowd", "annotate"]
+__all__ = ["PseudoAnnotators", "annotate"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from ..nn.encoding import chunks
 from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .tasks import Tasks
 
-__all__ = ["Labelled", "as_tasks", "in_memory", "labelled", "read_source", "together"]
+__all__ = ["SourceItems", "as_tasks", "in_memory", "join_sources", "labelled", "read_source"]
 
 _CHUNK = 4096  # inputs loaded at a time
 _IN_MEMORY = 2**28  # largest number of values to hold in memory
@@ -171,7 +171,9 @@ def as_tasks(
 def labelled(tasks: Tasks) -> Examples:
     """Return all items of the source with their classes, rotations included."""
     n_items, rotations = len(tasks.label), tasks.rotations
-    label = np.concatenate([tasks.label + rotation * tasks.n_classes for rotation in range(rotations)])
+    label = np.concatenate(
+        [tasks.label + rotation * tasks.n_classes for rotation in range(rotations)]
+    )
     annotations = Annotations.from_codes(
         np.arange(n_items * rotations),
         np.zeros(n_items * rotations, dtype=int),

@@ -16,7 +16,7 @@ from ..errors import DataError
 from .episodes import Sizes
 from .tasks import Tasks
 
-__all__ = ["Split", "split", "whole"]
+__all__ = ["Split", "split", "without_split"]
 
 _LEAST_TASKS = 4
 
@@ -52,19 +52,21 @@ def split(tasks: Tasks, share: float, sizes: Sizes, seed: int) -> Split:
         if len(mine) - count >= ways:
             held_out_class[rng.permutation(mine)[:count]] = True
     if held_out_class.any() and all((~held_out_class & (task == name)).any() for name in names):
-        return _by_class(tasks, held_out_class, f"{held_out_class.sum()} of {len(held_out_class)} classes")
+        return _by_class(
+            tasks, held_out_class, f"{held_out_class.sum()} of {len(held_out_class)} classes"
+        )
     return _by_item(tasks, share, sizes.least, rng)
 
 
 def without_split(tasks: Tasks) -> Split:
     """Return all tasks on both sides, for an embedding that is not trained."""
-    return Split(tasks, tasks.plain(), "nothing")
+    return Split(tasks, tasks.unrotated(), "nothing")
 
 
 def _by_class(tasks: Tasks, held_out: Array, description: str) -> Split:
     train = tasks.keep(np.flatnonzero(~held_out))
     validation = tasks.keep(np.flatnonzero(held_out))
-    return Split(train, validation.plain(), description)
+    return Split(train, validation.unrotated(), description)
 
 
 def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -> Split:
@@ -75,5 +77,8 @@ def _by_item(tasks: Tasks, share: float, least: int, rng: np.random.Generator) -
             count = len(items) // 2
         held_out[rng.permutation(items)[:count]] = True
     description = f"{held_out.sum()} of {len(held_out)} items"
-    train, validation = tasks.items(np.flatnonzero(~held_out)), tasks.items(np.flatnonzero(held_out))
-    return Split(train, validation.plain(), description)
+    train, validation = (
+        tasks.items(np.flatnonzero(~held_out)),
+        tasks.items(np.flatnonzero(held_out)),
+    )
+    return Split(train, validation.unrotated(), description)

@@ -132,7 +132,11 @@ class Tasks:
 
     def items(self, items: Integers) -> Tasks:
         """Return the tasks with some of the items; classes keep their codes."""
-        x = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else _Subset(self.x, items)
+        x = (
+            self.x[torch.from_numpy(items)]
+            if isinstance(self.x, Tensor)
+            else _Subset(self.x, items)
+        )
         annotations = None if self.annotations is None else self.annotations.take(items)
         return Tasks(x, self.label[items], self.task, self.rotations, annotations)
 

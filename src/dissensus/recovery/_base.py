@@ -102,7 +102,9 @@ class Mixture(Recovery):
 
     def state(self) -> State:
         notes, arrays = State.join(**{name: part.state() for name, part in self.parts.items()})
-        return State({"weight": dict(zip(self.parts, self.weight.tolist(), strict=True)), **notes}, arrays)
+        return State(
+            {"weight": dict(zip(self.parts, self.weight.tolist(), strict=True)), **notes}, arrays
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

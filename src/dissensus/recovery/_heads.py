@@ -1,4 +1,4 @@
-"""Heads: networks with at most one hidden layer on frozen features, and what their methods share."""
+"""Heads: networks with at most one hidden layer on frozen features, and their methods' base."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def vote_slope(count: ArrayLike) -> float:
 
 
 def temper(p: Floats, temperature: float | Floats) -> Floats:
-    """Return distributions whose logits are divided by a temperature, or one per item: (item, 1)."""
+    """Return distributions with logits divided by a temperature, or one per item: (item, 1)."""
     if np.ndim(temperature) == 0 and temperature == 1:
         return p
     log = np.log(np.maximum(p, _LEAST)) / temperature
@@ -57,8 +57,7 @@ def fit_temperature(p: Floats, label: Integers | Floats) -> float:
 
     Labels are codes (item) or vote counts: (item, class).
     """
-    label = np.asarray(label)
-    votes = np.eye(p.shape[1])[label] if label.ndim == 1 else label
+    votes = np.eye(p.shape[1])[label] if np.ndim(label) == 1 else np.asarray(label)
     shares = votes / votes.sum(axis=1, keepdims=True)
 
     def loss(log: float) -> float:

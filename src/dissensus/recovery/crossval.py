@@ -2,8 +2,8 @@
 
 Items are split into random folds, reshuffled in every repeat; a method sees one label per item of
 the other folds, and its distributions are scored against all annotations of the fold. So every item
-is predicted once per repeat. Scores are means over folds and repeats; their intervals treat folds as
-independent and are too narrow, since folds share items.
+is predicted once per repeat. Scores are means over folds and repeats; their intervals treat folds
+as independent and are too narrow, since folds share items.
 
 Every fold is saved to the folder when it is done, and a finished fold is not computed again.
 """

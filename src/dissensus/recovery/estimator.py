@@ -155,7 +155,7 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def features(self, X: Any) -> Features:  # noqa: N803
         """Return the features of inputs, which all predictions take in place of the inputs."""
-        return self._features(X, **_parts(self._method()))
+        return self._features(X, progress=None, **_parts(self._method()))
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """Return the recovered label distributions: (item, class)."""

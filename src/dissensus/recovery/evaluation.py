@@ -157,8 +157,8 @@ def evaluate_named(
 ) -> SoftEvaluation:
     """Score predicted probabilities against annotations, matched by the names of items.
 
-    Further arguments are those of `evaluate_shares`. Classes on one side only have probability 0, or
-    no votes.
+    Further arguments are those of `evaluate_shares`. Classes on one side only have probability 0,
+    or no votes.
     """
     if isinstance(predicted, Values) or predicted.posterior is None:
         raise DataError("no p:<class> columns: shares are scored by probabilities, not by labels")
@@ -270,7 +270,9 @@ def ceiling_scores(
     plain = [soft_scores(measures.shares_of(each), votes, ordered=ordered) for each in draws]
     smoothed = [soft_scores(measures.shares_of(each + pooled), votes) for each in draws]
     scores = {name: _mean([one[name] for one in plain]) for name in plain[0]}
-    return scores | {name: _mean([one[name] for one in smoothed]) for name in ("cross_entropy", "kl")}
+    return scores | {
+        name: _mean([one[name] for one in smoothed]) for name in ("cross_entropy", "kl")
+    }
 
 
 def _mean(values: list[float]) -> float:

@@ -1,8 +1,8 @@
 """Attention of networks compared with the words that annotators highlighted.
 
 A human map is the share of annotators who highlighted a word; a model's map is its attention to
-words, summing to one. `map_scores` compares both on one item. `pair_test` asks whether networks that
-vote differently also attend elsewhere.
+words, summing to one. `map_scores` compares both on one item. `pair_test` asks whether networks
+that vote differently also attend elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["MapScores", "PairTest", "map_scores", "pair_test"]
 
 
 class MapScores(NamedTuple):
-    """Agreement of a model's map with a human one; NaN where no word or every word is highlighted."""
+    """Agreement of a model's map with a human one; NaN if no word or every word is highlighted."""
 
     auc: float  # how well attention ranks highlighted words first; uniform attention has .5
     ap: float  # average precision of the same ranking

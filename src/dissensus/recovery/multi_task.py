@@ -99,9 +99,13 @@ class MultiTask(HeadMethod):
 
     def _fit(self, features: Features, context: FitContext) -> Networks:
         assert context.annotations is not None
-        target = entropy(shares_of(context.annotations.votes())) / np.log2(max(context.n_classes, 2))
+        target = entropy(shares_of(context.annotations.votes())) / np.log2(
+            max(context.n_classes, 2)
+        )
         network = self._heads(features, context, 1, weight=self.weight)
-        network.register_buffer("target", torch.as_tensor(target).to(network.mean), persistent=False)
+        network.register_buffer(
+            "target", torch.as_tensor(target).to(network.mean), persistent=False
+        )
         weight = shared_split(1, len(features), self.held_out, context.seed)
         return self._train(network, features, context, weight)
 

@@ -23,6 +23,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
+from .._progress import Progress
 from .._relation import Floats, Integers
 from ..nn.batches import Batch, Examples, Source
 from ..nn.encoders import Encoder
@@ -30,7 +31,6 @@ from ..nn.features import Features, RawInputs
 from ..nn.settings import Training
 from ..nn.training import Learner, train
 from ..params import Count, Positive
-from .._progress import Progress
 from ._base import FitContext, Recovery, RecoveryMethod, State
 from ._heads import one_label_each
 from ._top_layers import split_encoder
@@ -194,7 +194,7 @@ class SeedBert(RecoveryMethod):
         if progress is None:
             return None
 
-        def step(done: int, total: int, message: str) -> None:
+        def step(done: float, total: float = 0, message: str = "") -> None:
             progress(member * total + done, self.n * total, f"member {member + 1}, {message}")
 
         return step

@@ -2,8 +2,8 @@
 
 Two annotators may differ because they attend to other words, or because they read the same words
 differently. If they highlight the words behind their label, the first shows as little overlap. On a
-circle of labels (of emotions, for instance) the study behind SeedBERT found that annotators with the
-same or neighbouring labels highlight the same words, and those with opposite labels others;
+circle of labels (of emotions, for instance) the study behind SeedBERT found that annotators with
+the same or neighbouring labels highlight the same words, and those with opposite labels others;
 `highlight_overlap` measures that, with a permutation test.
 """
 
@@ -128,14 +128,16 @@ def highlight_overlap(
     label = np.array([one.label for one in highlights])
     starts = np.concatenate([[0], np.flatnonzero(np.diff(item)) + 1])
     sizes = np.diff([*starts, len(item)])
-    pairs = [np.array(np.triu_indices(size, 1)) + start for start, size in zip(starts, sizes, strict=True)]
+    pairs = [
+        np.array(np.triu_indices(size, 1)) + start
+        for start, size in zip(starts, sizes, strict=True)
+    ]
     one, other = np.concatenate(pairs, axis=1)
     if not len(one):
         raise DataError("no item was highlighted by two annotators; nothing to compare")
-    shared = np.array([
-        len(highlights[a].words & highlights[b].words) / len(highlights[a].words | highlights[b].words)
-        for a, b in zip(one, other, strict=True)
-    ])  # fmt: skip
+    words = [each.words for each in highlights]
+    pairs_of_words = [(words[a], words[b]) for a, b in zip(one, other, strict=True)]
+    shared = np.array([len(a & b) / len(a | b) for a, b in pairs_of_words])
     apart = distance[label[one], label[other]]
     observed = _near_minus_far(shared, apart)
     random, as_large = np.random.default_rng(seed), 0

@@ -66,7 +66,9 @@ def splits_figure(
     facet = {"field": "item", "type": "nominal", "sort": titles, "title": None, "header": header}
     height = max(_ROW_HEIGHT * len(classes), 2 * _ROW_HEIGHT)
     bars = {"width": 110, "height": height, "mark": {"type": "bar", "tooltip": True}}
-    spec = chart(rows, columns=columns, facet=facet, spec=bars | {"encoding": encoding}, config=_WHITE)
+    spec = chart(
+        rows, columns=columns, facet=facet, spec=bars | {"encoding": encoding}, config=_WHITE
+    )
     del spec["width"]
     per_item = float(np.asarray(votes).sum(axis=1).mean())
     words = (
@@ -98,7 +100,9 @@ def reliability_figure(predicted: Mapping[str, Floats], votes: Floats, bins: int
             "sort": names,
             "title": None,
             "scale": {"domain": names, "range": colours},
-            "legend": {"orient": "top", "columns": 3, "labelLimit": 220} if len(names) > 1 else None,
+            "legend": {"orient": "top", "columns": 3, "labelLimit": 220}
+            if len(names) > 1
+            else None,
         },
     }
     size = {
