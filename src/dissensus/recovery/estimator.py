@@ -112,7 +112,8 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         method = self._method()
         features = self._features(X, fitting=True, progress=progress, **_parts(method))
-        if isinstance(y, Annotations) or (np.ndim(y) == 2 and np.shape(y)[1] > 1):
+        y = y if isinstance(y, Annotations) else np.asarray(y)
+        if isinstance(y, Annotations) or (y.ndim == 2 and y.shape[1] > 1):
             annotations = self._annotations(y, features)
             if not annotations.labels_per_item.all():
                 raise DataError("some items have no annotations; leave them out")
@@ -200,9 +201,9 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
                 return replace(method, **{name: self.n_members})
         raise MethodError(f"{self.method} has no members to have {self.n_members} of")
 
-    def _codes(self, y: ArrayLike, features: Features) -> Integers:
+    def _codes(self, y: Array, features: Features) -> Integers:
         """Return one class code per item; sets `classes_`."""
-        labels = column_or_1d(np.asarray(y), warn=True)
+        labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)
         check_consistent_length(features, labels)
