@@ -16,8 +16,11 @@ from sklearn.exceptions import NotFittedError
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.learning.classifier import CrowdClassifier
+from dissensus.meta.episodes import Sizes
+from dissensus.meta.few_shot import FewShotCrowd
 from dissensus.nn.settings import Training
-from dissensus.registry import learners
+from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.registry import adapters, learners, recoverers
 
 
 class Case(NamedTuple):
@@ -33,8 +36,34 @@ class Case(NamedTuple):
 
 
 TINY = Training(epochs=1, batch=16, held_out=0.0)
+_QUICK = {
+    "seedbert": "seedbert[n=2,epochs=1]",
+    "auto": "auto[n=5,steps=1]",
+    "kernel-ridge": "kernel-ridge",
+    "marginal": "marginal",
+}
+RECOVERERS = tuple(
+    _QUICK.get(name, f"{name}[epochs=1,steps=1]")
+    for name in recoverers
+    if name != "attention-heads"  # needs token features; part of test_recovery.py
+)
 CASES = [
     Case(CrowdClassifier, tuple(learners), {"hidden": 4, "training": TINY}),
+    Case(DistributionRecovery, RECOVERERS, {}, by_annotator=False),
+    Case(
+        FewShotCrowd,
+        ("auto", *adapters),
+        {
+            "sizes": Sizes(ways=(2,), shots=(1,), annotators=(2,), queries=1),
+            "tuning": 1,
+            "episodes": 16,
+            "training": TINY,
+        },
+        one_label=True,
+        by_annotator=False,
+        predicts=False,
+        name="adapter",
+    ),
 ]
 METHODS = [
     pytest.param(case, method, id=f"{case.estimator.__name__}-{method}")

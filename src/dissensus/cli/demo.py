@@ -34,7 +34,7 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from ..reporting.report import report
     from ..reporting.summary import summarise
     from ..writers import write
-    from ..writers.writing import write_truth
+    from ..writers.table_files import write_truth
 
     annotations, truth = _demo.demo()
     page = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
@@ -56,7 +56,7 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
 
 def _print(summary: Summary) -> None:
     """Print a summary, the most important first."""
-    from ..reporting.summary import SURE
+    from ..reporting.summary import CONFIDENT
 
     spread = summary.labels_per_item
     print_text(
@@ -71,7 +71,8 @@ def _print(summary: Summary) -> None:
     ended = "" if summary.converged else ", not converged"
     print_text(
         f"{summary.method}{rounds}{ended}: the mean confidence of labels is "
-        f"{summary.mean_confidence:.0%}; {summary.unsure:.0%} of the items are below {SURE:.0%}."
+        f"{summary.mean_confidence:.0%}; {summary.unsure:.0%} of the items are below "
+        f"{CONFIDENT:.0%}."
     )
     accuracy = summary.evaluation and summary.evaluation.scores["accuracy"]
     if summary.evaluation and accuracy:
@@ -105,7 +106,7 @@ def _print_classes(summary: Summary) -> None:
     rows = [
         (
             row.name,
-            f"{row.annotations:.1%}",
+            f"{row.given:.1%}",
             f"{row.inferred:.1%}",
             Bar(most, 0, row.inferred, width=24),
         )

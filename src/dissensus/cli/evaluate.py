@@ -193,7 +193,7 @@ def _evaluate_annotators(
     options: dict[str, Any],
 ) -> None:
     from ..readers import read
-    from ..readers.annotator_predictions import read_annotator_predictions
+    from ..readers.predictions import read_annotator_predictions
     from ..tendency.dic import dic_interval, with_labels
     from ..tendency.scores import score
 
@@ -208,7 +208,7 @@ def _evaluate_annotators(
     crowd = crowd.subset(items=crowd.labels_per_item > 0)
     log_probability = given.log_probability(crowd)
     scores = score(crowd, log_probability, seed=seed, **options)
-    unknown = _NEED_PROBABILITIES if given.chance is None else set()
+    unknown = _NEED_PROBABILITIES if given.probability is None else set()
     summary = {name: value for name, value in scores.summary().items() if name not in unknown}
     predicted = with_labels(crowd, log_probability.argmax(axis=1))
     spans = dic_interval(crowd, predicted, resamples=repeats // 5, seed=seed, **options)

@@ -64,7 +64,7 @@ def next(  # noqa: A001
     """
     from ..planning import plan
     from ..reporting.charts import check_chart, save_chart
-    from ..reporting.curve import curve_chart
+    from ..reporting.method_figures import curve_chart
 
     if chart:
         check_chart(chart)

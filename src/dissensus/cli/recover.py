@@ -134,7 +134,7 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
     """
     from .._names import as_names
     from ..nn.reading import items_of, read_inputs
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     made, items = _model(model), items_of(inputs, column=column)
     x = made.features(read_inputs(inputs, items, column=column))

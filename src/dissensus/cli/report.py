@@ -15,7 +15,7 @@ from .options import READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..reporting.group_comparison import Rounds
+    from ..reporting.group_comparison import GroupComparison
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
 
@@ -63,7 +63,7 @@ def report(
         raise OptionError(f"{output}: a report ends in .html")
     settings: dict[str, Any] = {"truth": read_known(truth), "seed": seed}
     given = {"--gold": gold, "--inputs": inputs, "--tendency": tendency}
-    page: Report | NumberReport | Rounds
+    page: Report | NumberReport | GroupComparison
     if second is not None or by is not None:
         _refuse(given, "does not go with a comparison of two groups")
         if scale not in ("auto", "nominal"):
@@ -137,7 +137,7 @@ def _report_numbers(
 
 def _compare_groups(
     groups: dict[str, Annotations], strategy: str, settings: dict[str, Any]
-) -> Rounds:
+) -> GroupComparison:
     from ..reporting.group_report import report_groups
 
     (one, first), (two, second) = groups.items()
@@ -167,7 +167,7 @@ def _read_groups(
     return split_by(examine_annotations(path, **reading).annotations, by)
 
 
-def _print(page: Report | NumberReport | Rounds) -> None:
+def _print(page: Report | NumberReport | GroupComparison) -> None:
     from ..reporting.report import Report
     from ..reporting.sentences import advice
 

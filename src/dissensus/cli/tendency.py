@@ -154,7 +154,7 @@ def predict(
     from ..nn.reading import items_of
     from ..readers.sources import format_for
     from ..tendency.classifier import TendencyClassifier
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     if output != "-":
         format_for(output)  # before anything is computed
@@ -282,7 +282,7 @@ def _inputs(path: str, items: Any, column: str | None, frames: int) -> Any:
 
 
 def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:
-    from ..readers.annotator_tables import read_annotators
+    from ..readers.side_tables import read_annotators
 
     return None if path is None else read_annotators(path)
 
