@@ -15,7 +15,7 @@ from dissensus._names import as_names
 from dissensus.errors import MethodError, OptionError
 from dissensus.nn import Texts, as_inputs, encoder_for
 from dissensus.simulation.tendency import simulate_tendency
-from dissensus.tendency._base import Views
+from dissensus.tendency._base import Features
 from dissensus.tendency._map_images import heat
 from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_agreement
 from dissensus.tendency.map_report import map_report
@@ -36,13 +36,13 @@ def looked():
         kind="images", n_items=400, n_annotators=4, groups=2, positions=4, seed=3
     )
     encoder = "patches[size=16,side=8]"
-    views = Views.of(drawn.inputs, encoder, tokens=True)
-    return SMALL.fit(views, drawn.annotations), views, drawn
+    features = Features.of(drawn.inputs, encoder, tokens=True)
+    return SMALL.fit(features, drawn.annotations), features, drawn
 
 
 @pytest.fixture(scope="module")
 def report(looked):
-    model, views, drawn = looked
+    model, features, drawn = looked
     few = np.arange(len(NAMES))
     annotations = Annotations.from_matrix(
         np.array(CLASSES, dtype=object)[drawn.labels[few]],
@@ -53,7 +53,7 @@ def report(looked):
     return map_report(
         model,
         as_inputs(drawn.inputs[few]),
-        views.take(few),
+        features.take(few),
         items=annotations.items,
         annotators=annotations.annotators,
         classes=annotations.classes,
@@ -64,8 +64,8 @@ def report(looked):
 
 @pytest.mark.parametrize("over", ["mean", "last", "rollout"])
 def test_maps_sum_to_one(looked, over):
-    model, views, _ = looked
-    found = look(model, views, over=over, raw=True)
+    model, features, _ = looked
+    found = look(model, features, over=over, raw=True)
     assert (found.kind, found.shape) == ("patches", (2, 2))
     assert found.values.shape == (400, 4, 4)
     assert_allclose(found.values.sum(axis=2), 1)
@@ -75,46 +75,46 @@ def test_maps_sum_to_one(looked, over):
 
 
 def test_annotators_point_to_the_places_they_look_at(looked):
-    model, views, drawn = looked
-    found = look(model, views).values
+    model, features, drawn = looked
+    found = look(model, features).values
     assert drawn.pointing(found) > 0.9
-    chance = np.random.default_rng(0).random(found.shape)
-    assert drawn.pointing(chance) < 0.6
+    probability = np.random.default_rng(0).random(found.shape)
+    assert drawn.pointing(probability) < 0.6
     assert drawn.cosine(found) > drawn.cosine(np.ones_like(found)) + 0.1
 
 
 def test_some_annotators_have_the_maps_they_have_among_all(looked):
-    model, views, _ = looked
+    model, features, _ = looked
     for over in ("mean", "rollout"):
-        every, some = look(model, views, over=over), look(model, views, [3, 1], over=over)
+        every, some = look(model, features, over=over), look(model, features, [3, 1], over=over)
         assert_allclose(some.values, every.values[:, [3, 1]], atol=1e-6)
 
 
 def test_a_token_for_the_whole_image_is_left_out():
-    views = Views.of(np.random.default_rng(0).normal(size=(20, 10, 6)))
+    features = Features.of(np.random.default_rng(0).normal(size=(20, 10, 6)))
     annotations = simulate_tendency(n_items=20, n_annotators=2).annotations
     model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
-        views, annotations
+        features, annotations
     )
-    found = look(model, views)
+    found = look(model, features)
     assert (found.kind, found.shape) == ("patches", (3, 3))
     assert_allclose(found.values.sum(axis=2), 1)
-    assert look(model, views, whole=True).values.shape == (20, 2, 10)
+    assert look(model, features, whole=True).values.shape == (20, 2, 10)
 
 
 def test_models_without_queries_look_nowhere(looked):
-    _, views, drawn = looked
+    _, features, drawn = looked
     with pytest.raises(MethodError, match="fit it with query or qumatl"):
-        look(OwnMajority().fit(views, drawn.annotations), views)
-    base = Query(qformer=False, fits=1, epochs=1).fit(views, drawn.annotations)
+        look(OwnMajority().fit(features, drawn.annotations), features)
+    base = Query(qformer=False, fits=1, epochs=1).fit(features, drawn.annotations)
     with pytest.raises(MethodError, match="without a Q-Former"):
-        look(base, views)
+        look(base, features)
 
 
 def test_queries_inside_another_model_are_found(looked):
-    model, views, _ = looked
+    model, features, _ = looked
 
-    class Mix(OwnMajority().fit(views, looked[2].annotations).__class__):
+    class Mix(OwnMajority().fit(features, looked[2].annotations).__class__):
         def __init__(self):
             self.parts = [("first", None), ("second", model)]
 
@@ -122,8 +122,8 @@ def test_queries_inside_another_model_are_found(looked):
 
 
 def test_trust_is_high_where_maps_show_what_matters(looked):
-    model, views, _ = looked
-    found = faithfulness(model, views, most=24)
+    model, features, _ = looked
+    found = faithfulness(model, features, most=24)
     assert found.deletion < found.deletion_by_chance - 0.05
     assert found.insertion > found.insertion_by_chance + 0.05
     assert found.randomisation > 0.1
@@ -137,21 +137,21 @@ def test_trust_is_high_where_maps_show_what_matters(looked):
 
 
 def test_measuring_trust_leaves_the_model_as_it_was(looked):
-    model, views, _ = looked
-    before = model.log_proba(views)
-    faithfulness(model, views, most=4)
-    assert np.array_equal(model.log_proba(views), before)
+    model, features, _ = looked
+    before = model.log_proba(features)
+    faithfulness(model, features, most=4)
+    assert np.array_equal(model.log_proba(features), before)
 
 
 def test_gradient_maps_are_zero_where_nothing_is():
     drawn = simulate_tendency(n_items=30, n_annotators=2, groups=2, positions=4)
     mask = np.ones((30, 4), bool)
     mask[:, 3] = False
-    views = Views.of_tokens(drawn.inputs, mask)
+    features = Features.of_tokens(drawn.inputs, mask)
     model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
-        views, drawn.annotations
+        features, drawn.annotations
     )
-    found = gradient_maps(model, views, np.arange(2))
+    found = gradient_maps(model, features, np.arange(2))
     assert found.shape == (30, 2, 4)
     assert not found[:, :, 3].any()
     assert found[:, :, :3].min() > 0
@@ -162,11 +162,11 @@ def test_words_add_up_their_parts():
     text = "Unbelievably good, so it was"
     encoder = encoder_for("minilm")
     source = encoder.prepare(Texts((text,)))
-    n_places = source[[0]].shape[1]
-    assert n_places > len(text.split()) + 2  # a word is in parts, and there are two marks
+    n_tokens = source[[0]].shape[1]
+    assert n_tokens > len(text.split()) + 2  # a word is in parts, and there are two marks
 
     class Given:
-        values = np.ones((1, 2, n_places)) / n_places
+        values = np.ones((1, 2, n_tokens)) / n_tokens
 
     found = word_maps(Given(), [text], encoder.tokenizer, 128)[0]
     assert found.shape == (2, 5)
@@ -269,15 +269,15 @@ def test_maps_of_texts_are_of_words():
     drawn = simulate_tendency(kind="text", groups=2, n_items=120, n_annotators=2, seed=1)
     encoder = encoder_for("minilm")
     texts = Texts(drawn.inputs)
-    views = Views.of(texts, "minilm", tokens=True)
+    features = Features.of(texts, "minilm", tokens=True)
     model = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=8, lr=5e-3).fit(
-        views, drawn.annotations
+        features, drawn.annotations
     )
     few = np.arange(3)
     made = map_report(
         model,
         texts.take(few),
-        views.take(few),
+        features.take(few),
         items=as_names(["a", "b", "c"]),
         annotators=as_names(["x", "y"]),
         classes=drawn.annotations.classes,
@@ -289,24 +289,24 @@ def test_maps_of_texts_are_of_words():
     assert "tint" in made.page()
     with pytest.raises(OptionError, match="need the encoder"):
         map_report(
-            model, texts.take(few), views.take(few), items=as_names("abc"),
+            model, texts.take(few), features.take(few), items=as_names("abc"),
             annotators=as_names("xy"), classes=drawn.annotations.classes,
         )  # fmt: skip
 
 
 def test_maps_of_videos_are_curves_over_frames():
     drawn = simulate_tendency(kind="video", n_items=40, n_annotators=2, groups=2, positions=4)
-    views = Views.of_tokens(np.random.default_rng(0).normal(size=(40, 4, 3, 6)))
+    features = Features.of_tokens(np.random.default_rng(0).normal(size=(40, 4, 3, 6)))
     method = Query(width=8, layers=2, heads=2, hidden=8, fc=8, fits=1, epochs=1, frame_queries=3)
-    model = method.fit(views, drawn.annotations)
-    found = look(model, views, raw=True)
+    model = method.fit(features, drawn.annotations)
+    found = look(model, features, raw=True)
     assert (found.kind, found.shape) == ("frames", (4,))
     assert_allclose(found.values.sum(axis=2), 1)
     assert found.raw[0].shape == (40, 2, 2, 2, 12)
-    assert not np.isnan(faithfulness(model, views, most=4).deletion)
+    assert not np.isnan(faithfulness(model, features, most=4).deletion)
     few = np.arange(2)
     made = map_report(
-        model, as_inputs(drawn.inputs[few]), views.take(few), items=as_names("ab"),
+        model, as_inputs(drawn.inputs[few]), features.take(few), items=as_names("ab"),
         annotators=as_names("xy"), classes=drawn.annotations.classes,
     )  # fmt: skip
     assert len(made.shown[0].pictures) == 4

