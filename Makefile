@@ -1,5 +1,6 @@
 # make demo    build an environment with the core and show what it does
 # make test    build the full environment with a browser; format, lint, types and all tests
+# make processors    only the numeric tests, rounding as other processors do
 # make lint    only format, lint and types
 # make bench   install the peers and run the benchmarks
 # make docs    write the generated pages again
@@ -9,13 +10,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint browser bench docs clean
+.PHONY: demo test processors lint browser bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/dissensus demo
 
 test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	$(BIN)/python -m tests.processors
+
+processors: $(VENV)/.dev
+	$(BIN)/python -m tests.processors
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -87,6 +87,7 @@ def test_dawid_and_skene_1979():
     assert result.labels.tolist() == printed.split()
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize(
     ("name", "accuracy", "log_likelihood"),
     [
@@ -128,6 +129,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("table", PUBLISHED)
 def test_published_simulations(table):
     options, strategy, naive_soft, dawid_skene = PUBLISHED[table]

@@ -151,7 +151,7 @@ def test_predictions_are_matched_by_name():
 
 def test_a_missing_prediction_is_named():
     annotations = Annotations.from_columns("aabb", "xyxy", "0110")
-    with pytest.raises(DataError, match="annotator 'y' says of item 'b'"):
+    with pytest.raises(DataError, match="annotator 'y' on item 'b'"):
         dic(annotations, Annotations.from_columns("aab", "xyx", "011"))
 
 
@@ -243,7 +243,7 @@ def test_annotators_with_few_labels_are_left_out_of_means():
 def test_habits_that_are_right_have_no_error():
     annotations = Annotations.from_matrix([[0, 0], [1, 0], [0, 1], [1, 1]])
     half = np.full((8, 2), math.log(0.5))
-    assert score(annotations, half, min_labels=1).habit_error.tolist() == [0.0, 0.0]
+    assert score(annotations, half, min_labels=1).marginal_error.tolist() == [0.0, 0.0]
     assert score(annotations, half, min_labels=1).accuracy.tolist() == [0.5, 0.5]
 
 

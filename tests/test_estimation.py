@@ -74,6 +74,7 @@ def test_the_order_of_rows_does_not_matter(spec, rows, order):
     assert np.isfinite(there.value).all()
 
 
+@pytest.mark.numeric
 @each_spec
 def test_names_do_not_matter(spec):
     annotations = crowd().annotations

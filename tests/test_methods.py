@@ -69,6 +69,7 @@ def test_the_order_of_rows_does_not_matter(name, rows, order):
     assert there.labels.tolist() == back.labels.tolist()
 
 
+@pytest.mark.numeric
 @each_method
 def test_names_do_not_matter(name):
     annotations = crowd(name)
@@ -116,7 +117,7 @@ class Elsewhere(Local):
     "engine",
     [
         Local(threads=1, parts=1),
-        Local(threads=1, parts=7),
+        pytest.param(Local(threads=1, parts=7), marks=pytest.mark.numeric),
         Local(threads=2, parts=2),
         Local(3, 120),
         Elsewhere(parts=3),

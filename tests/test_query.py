@@ -13,14 +13,15 @@ from torch.nn import functional
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
+from dissensus.nn.features import Features, Layout, features_of
 from dissensus.simulation.tendency import simulate_tendency, thinned
-from dissensus.tendency._base import FitContext, Layout, Features
+from dissensus.tendency import FitContext
 from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
 from dissensus.tendency._net import QueryNet, Sizes
 from dissensus.tendency._slots import slots
 from dissensus.tendency.qformer import QFormer, Shape, load_qformer
 from dissensus.tendency.query import Query
-from dissensus.tendency.qumatl import Qumatl, voted
+from dissensus.tendency.qumatl import Qumatl, vote_shares
 
 SMALL = Shape(width=24, layers=5, heads=3, hidden=40)
 TINY = {"width": 16, "layers": 2, "heads": 2, "hidden": 16, "fc": 8, "dropout": 0.0, "fits": 1}
@@ -46,7 +47,7 @@ def crowd(n_items=40, n_annotators=4, seed=0, kept=1.0):
     drawn = simulate_tendency(
         n_items=n_items, n_annotators=n_annotators, groups=2, positions=4, seed=seed, kept=kept
     )
-    return Features.of(drawn.inputs), drawn.annotations, drawn
+    return features_of(drawn.inputs), drawn.annotations, drawn
 
 
 def fitted(method, n_items=40, **more):
@@ -121,22 +122,22 @@ class TestQFormer:
         save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
         (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
         annotations = simulate_tendency(n_items=20, n_annotators=5).annotations
-        features = Features.of_tokens(np.random.default_rng(0).normal(size=(20, *positions, 16)))
+        features = Features.from_tokens(np.random.default_rng(0).normal(size=(20, *positions, 16)))
         method = Qumatl(pretrained=str(tmp_path), epochs=1, lr=1e-12, frame_queries=3, fc=8)
         net = method.fit(features, annotations).nets[0]
-        asks = net.asks if len(positions) == 1 else net.entrance.asks
+        asks = net.qformer if len(positions) == 1 else net.tokens.qformer
         wanted, _ = load_qformer(tmp_path, 16)
         for name, value in wanted.state_dict().items():
             assert_allclose(asks.state_dict()[name], value, atol=1e-6, err_msg=name)
         if len(positions) == 2:
-            assert_allclose(net.entrance.queries.detach(), queries, atol=1e-6)
+            assert_allclose(net.tokens.queries.detach(), queries, atol=1e-6)
         else:
             own = net.queries.own.all.detach()
             assert_allclose(own[3:], queries[0, :2], atol=0.2)
             assert not torch.equal(own[3], own[0])
 
     def test_a_folder_without_a_qformer_is_refused_in_one_line(self, tmp_path):
-        with pytest.raises(DataError, match="not the settings of a Q-Former"):
+        with pytest.raises(DataError, match="not the config of a Q-Former"):
             load_qformer(tmp_path, 7)
         summary = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3}
         (tmp_path / "config.json").write_text(json.dumps({**summary, "intermediate_size": 40}))
@@ -193,8 +194,8 @@ class TestQFormer:
         values, mask = tokens()
         queries = torch.randn(1, 6, 24)
         alone = asks(queries[:, :4], values, mask).values
-        both = asks(queries, values, mask, n_guests=2).values
-        one = asks(queries[:, [0, 1, 2, 3, 5]], values, mask, n_guests=1).values
+        both = asks(queries, values, mask, n_added=2).values
+        one = asks(queries[:, [0, 1, 2, 3, 5]], values, mask, n_added=1).values
         assert_allclose(both[:, :4].detach(), alone.detach(), atol=1e-5)
         assert_allclose(both[:, 5].detach(), one[:, 4].detach(), atol=1e-5)
 
@@ -252,7 +253,7 @@ class TestHeads:
         laid = slots(owner)
         assert len(laid.owner) * laid.size <= 3 * len(owner) + laid.size
         x = torch.randn(len(owner), 2)
-        assert torch.equal(laid.pick(laid.lay(x)), x)
+        assert torch.equal(laid.unpack(laid.pack(x)), x)
         assert torch.equal(laid.owner[laid.position // laid.size], owner)
 
     def test_ordinal_heads_give_distributions_that_rise_with_the_score(self):
@@ -293,21 +294,21 @@ class TestNetwork:
         features, annotations, _ = crowd(kept=0.4)
         net, batch = net_for(Query(**TINY, self_attention=False), features, annotations)
         filled(net)
-        seen = net.seen(batch.x)
-        every = net.looked(seen, torch.arange(4)).values[batch.row, batch.annotator]
+        seen = net.split(batch.x)
+        every = net.attention(seen, torch.arange(4)).values[batch.row, batch.annotator]
         assert_allclose(
-            net._asked(seen, batch.row, batch.annotator).detach(), every.detach(), atol=1e-5
+            net.attend(seen, batch.row, batch.annotator).detach(), every.detach(), atol=1e-5
         )
 
     def test_items_without_labels_beside_items_with_many_are_kept_apart(self):
         features, annotations, _ = crowd()
         net, batch = net_for(Query(**TINY, self_attention=False), features, annotations)
         filled(net)
-        seen = net.seen(batch.x[:4])
+        seen = net.split(batch.x[:4])
         row = torch.tensor([0, 2, *[3] * 10])  # three has two rows, one has none
         annotator = torch.arange(12) % 4
-        every = net.looked(seen, torch.arange(4)).values[row, annotator]
-        assert_allclose(net._asked(seen, row, annotator).detach(), every.detach(), atol=1e-5)
+        every = net.attention(seen, torch.arange(4)).values[row, annotator]
+        assert_allclose(net.attend(seen, row, annotator).detach(), every.detach(), atol=1e-5)
 
     @pytest.mark.parametrize("self_attention", [True, False])
     def test_a_label_that_was_not_given_is_in_no_gradient(self, self_attention):
@@ -337,7 +338,7 @@ class TestNetwork:
         features, annotations, _ = crowd()
         net, batch = net_for(Query(**TINY, head="shared"), features, annotations)
         filled(net).queries.own.weight.data[:] = 0.5
-        log = net.log_given(net.seen(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
+        log = net.log_given(net.split(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
         assert_allclose(log.detach(), log[:, :1].expand(-1, 4, -1).detach(), atol=1e-5)
 
     @pytest.mark.parametrize("head", ["own", "shared", "bias", "shrunk"])
@@ -363,10 +364,10 @@ class TestNetwork:
             classes=3,
         )
         method = Query(**TINY, head="own", epochs=2)
-        got = method.fit(Features.of(drawn.inputs), many)
+        got = method.fit(features_of(drawn.inputs), many)
         assert not got.nets[0].sizes.shape.self_attention
         probability = got.log_probability(
-            Features.of(drawn.inputs), np.array([0, 1]), np.array([19_998, 7])
+            features_of(drawn.inputs), np.array([0, 1]), np.array([19_998, 7])
         )
         assert_allclose(np.exp(probability).sum(axis=1), 1)
 
@@ -400,8 +401,11 @@ class TestLearning:
     def test_the_same_seed_gives_the_same_and_fits_differ(self):
         method = Query(**{**TINY, "fits": 2, "epochs": 2})
         features, annotations, _ = crowd()
-        one, two = (method.fit(features, annotations, seed=3).log_proba(features) for _ in range(2))
-        other = method.fit(features, annotations, seed=4)
+        one, two = (
+            method.fit(features, annotations, FitContext(seed=3)).log_proba(features)
+            for _ in range(2)
+        )
+        other = method.fit(features, annotations, FitContext(seed=4))
         assert np.array_equal(one, two)
         assert not np.allclose(one, other.log_proba(features))
         first, second = other.nets
@@ -409,7 +413,7 @@ class TestLearning:
 
     def test_it_learns_who_looks_where(self):
         drawn = simulate_tendency(n_items=460, n_annotators=4, groups=2, positions=4, seed=1)
-        features = Features.of(drawn.inputs)
+        features = features_of(drawn.inputs)
         train, test = np.arange(400), np.arange(400, 460)
         annotations = drawn.annotations.keep(drawn.annotations.item < 400)
         annotations = Annotations.from_codes(
@@ -434,7 +438,7 @@ class TestLearning:
         stored = np.exp(plain.log_proba(features))
         votes = np.stack([(stored.argmax(axis=2) == each).sum(axis=1) for each in range(3)], axis=1)
         got = after.log_proba(features)
-        assert_allclose(got[:, 0], np.log(voted(stored)), atol=1e-6)
+        assert_allclose(got[:, 0], np.log(vote_shares(stored)), atol=1e-6)
         clear = np.sort(votes, axis=1)[:, -1] > np.sort(votes, axis=1)[:, -2]
         assert clear.any()
         assert np.array_equal(got[clear, 0].argmax(axis=1), votes[clear].argmax(axis=1))
@@ -442,46 +446,17 @@ class TestLearning:
     def test_votes_before_of_one_annotator_are_ordinary_training(self):
         features, annotations, _ = crowd(n_annotators=1)
         ways = [{"votes": "before"}, {"head": "shared"}]
-        one, two = (Query(**{**TINY, "epochs": 3, **way}).fit(features, annotations) for way in ways)
+        one, two = (
+            Query(**{**TINY, "epochs": 3, **way}).fit(features, annotations) for way in ways
+        )
         assert_allclose(one.log_proba(features), two.log_proba(features), atol=1e-6)
-
-    def test_a_correction_begins_at_the_logits_it_is_given_and_gets_better(self):
-        features, annotations, _ = crowd(n_items=200, kept=0.8)
-        rng = np.random.default_rng(0)
-        offset = rng.normal(size=(len(annotations), 3))
-        still = Query(**{**TINY, "epochs": 1, "lr": 1e-12}).learn(features, annotations, FitContext(), offset)
-        got = still.log_probability(features, annotations.item, annotations.annotator, offset)
-        plain = offset - np.log(np.exp(offset).sum(axis=1, keepdims=True))
-        assert_allclose(got, plain, atol=1e-5)
-        rows = np.arange(len(annotations))
-        moved = Query(**{**TINY, "epochs": 15, "lr": 5e-3}).learn(features, annotations, FitContext(), offset)
-        after = moved.log_probability(features, annotations.item, annotations.annotator, offset)
-        assert after[rows, annotations.label].mean() > plain[rows, annotations.label].mean() + 0.1
-        with pytest.raises(MethodError, match="asks for offsets"):
-            moved.log_probability(features, annotations.item, annotations.annotator)
-        with pytest.raises(MethodError, match="fitted without offsets"):
-            Query(**TINY, epochs=1).fit(features, annotations).log_probability(
-                features, annotations.item, annotations.annotator, offset
-            )
-
-    def test_offsets_follow_annotations_whatever_their_order_in_a_batch(self):
-        features, annotations, _ = crowd(kept=0.6)
-        offset = np.random.default_rng(0).normal(size=(len(annotations), 3))
-        net, _ = net_for(Query(**TINY), features, annotations)
-        net.offset_by(annotations, offset)
-        batch = Examples(features.rows, annotations).batch(np.array([7, 2, 30]))
-        wanted = [
-            offset[(annotations.item == [7, 2, 30][row]) & (annotations.annotator == who)][0]
-            for row, who in zip(batch.row.tolist(), batch.annotator.tolist(), strict=True)
-        ]
-        assert_allclose(net._offset(batch).numpy(), wanted, atol=1e-6)
 
     def test_items_of_another_kind_are_refused_in_one_line(self):
         got, _, _ = fitted(Query(**TINY, epochs=1))
         with pytest.raises(DataError, match="4 tokens of 16"):
-            got.log_proba(Features.of(np.zeros((3, 16))))
-        with pytest.raises(DataError, match="places"):
-            got.log_proba(Features.of(np.zeros((3, 5, 16))))
+            got.log_proba(features_of(np.zeros((3, 16))))
+        with pytest.raises(DataError, match="tokens"):
+            got.log_proba(features_of(np.zeros((3, 5, 16))))
 
     def test_qumatl_is_trained_as_published(self):
         summary = Qumatl().training(3)
@@ -526,7 +501,7 @@ class TestNewcomers:
 
     def test_a_newcomer_is_taken_for_whom_they_resemble(self):
         drawn = simulate_tendency(n_items=300, n_annotators=4, groups=2, positions=4, seed=2)
-        features = Features.of(drawn.inputs)
+        features = features_of(drawn.inputs)
         known = drawn.annotations.keep(drawn.annotations.annotator < 3)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=300, annotators=3, classes=3
@@ -541,14 +516,14 @@ class TestNewcomers:
 
     def test_what_is_known_of_an_annotator_foresees_one_who_never_spoke(self):
         drawn = simulate_tendency(n_items=300, n_annotators=9, groups=2, positions=4, seed=2)
-        features = Features.of(drawn.inputs)
+        features = features_of(drawn.inputs)
         known = drawn.annotations.keep(drawn.annotations.annotator < 8)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=300, annotators=8, classes=3
         )
         side = np.eye(2)[drawn.group]
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(features, known, metadata=side[:8])
+        got = method.fit(features, known, FitContext(metadata=side[:8]))
         right = {}
         for position in range(2):
             grown = got.with_annotator(
@@ -560,9 +535,9 @@ class TestNewcomers:
 
     def test_newcomers_of_whom_nothing_is_known_are_refused_in_one_line(self):
         got, features, _ = fitted(Query(**TINY, epochs=1))
-        with pytest.raises(MethodError, match="nothing is known; give some labels"):
+        with pytest.raises(MethodError, match="no metadata; give some labels"):
             got.with_annotator(features.take([]), np.array([], int))
-        with pytest.raises(DataError, match="0 features of an annotator, but 2 are given"):
+        with pytest.raises(DataError, match="0 metadata features of an annotator, but 2 are given"):
             got.with_annotator(features.take([]), np.array([], int), metadata=np.zeros(2))
 
 
@@ -576,7 +551,7 @@ class TestItemsOfOtherLengths:
     """Texts that come later are shorter or longer than those that were learned from."""
 
     def predicted(self, model, values, mask, seed=0):
-        features = Features.of_tokens(values, mask)
+        features = Features.from_tokens(values, mask)
         item = np.repeat(np.arange(len(features)), 3)
         return model.log_probability(features, item, np.tile(np.arange(3), len(features)))
 
@@ -586,7 +561,7 @@ class TestItemsOfOtherLengths:
         mask = random.random(values.shape[:-1]) > 0.3
         mask[..., 0] = True
         annotations = Annotations.from_matrix(random.integers(2, size=(20, 3)))
-        model = Query(**TINY, epochs=1).fit(Features.of_tokens(values, mask), annotations)
+        model = Query(**TINY, epochs=1).fit(Features.from_tokens(values, mask), annotations)
         return model, values, mask
 
     def test_room_that_is_empty_changes_nothing(self):
@@ -610,5 +585,5 @@ class TestItemsOfOtherLengths:
         model, values, mask = self.learned(frames=(4,))
         assert np.isfinite(self.predicted(model, values[:, :2], mask[:, :2])).all()
         twice = np.concatenate([values, values], axis=1), np.concatenate([mask, mask], axis=1)
-        with pytest.raises(DataError, match="places"):
+        with pytest.raises(DataError, match="tokens"):
             self.predicted(model, *twice)

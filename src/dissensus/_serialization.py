@@ -15,16 +15,35 @@ from ._names import as_names
 from ._relation import Relation
 from .errors import DataError
 
-__all__ = ["Stored", "loading_state", "relation_of", "save_state", "with_prefix"]
+__all__ = ["State", "loading_state", "relation_of", "save_state", "with_prefix"]
 
 _FORMAT = 2
 
 
-class Stored(NamedTuple):
-    """What a folder holds."""
+class State(NamedTuple):
+    """What a result or a fitted model is made of: notes that JSON can hold, and arrays by name.
+
+    >>> state = State.join(linear=State({"a": 1}, {"w": np.ones(2)}))
+    >>> state.part("linear").arrays["w"].tolist(), sorted(state.arrays)
+    ([1.0, 1.0], ['linear.w'])
+    """
 
     notes: dict[str, Any]
     arrays: dict[str, Any]
+
+    @classmethod
+    def join(cls, **parts: State) -> State:
+        """Return the state of a model with several parts, each under its own name."""
+        arrays = {
+            f"{name}.{key}": value
+            for name, part in parts.items()
+            for key, value in part.arrays.items()
+        }
+        return cls({name: part.notes for name, part in parts.items()}, arrays)
+
+    def part(self, name: str) -> State:
+        """Return the state of one part."""
+        return State(self.notes[name], with_prefix(name, self.arrays))
 
 
 def save_state(
@@ -48,7 +67,7 @@ def save_state(
 
 
 @contextmanager
-def loading_state(folder: str | Path, kind: str) -> Iterator[Stored]:
+def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
     """Yield what a folder holds; whatever fails while it is used is told as a damaged folder."""
     folder = Path(folder)
     try:
@@ -59,14 +78,14 @@ def loading_state(folder: str | Path, kind: str) -> Iterator[Stored]:
             other = str(notes["kind"])
             raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-            yield Stored(notes, dict(stored))
+            yield State(notes, dict(stored))
     except DataError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DataError(f"{folder}: not a saved result ({problem})") from None
 
 
-def relation_of(stored: Stored) -> dict[str, Any]:
+def relation_of(stored: State) -> dict[str, Any]:
     """Return the fields of the relation that a result speaks of."""
     names = {name: as_names(texts) for name, texts in stored.notes["names"].items()}
     return {**with_prefix("annotations", stored.arrays), **names}

@@ -30,12 +30,12 @@ from .params import Settings, describe_fields, format_value
 if TYPE_CHECKING:
     from .aggregation._base import Aggregator
     from .aggregation.numeric._base import Estimator
-    from .learning._base import Method
+    from .learning.base import Method
     from .meta.adapter import Rule
     from .planning._base import Policy
     from .recovery._base import RecoveryMethod
     from .simulation._crowd import Strategy
-    from .tendency._base import TendencyMethod
+    from .tendency import TendencyMethod
 
 __all__ = [
     "Registry",
@@ -378,12 +378,12 @@ tendencies: Registry[TendencyMethod] = Registry(
         "hubi-formula": "dissensus.tendency.hubi:HubiFormula",
         "d-lema": "dissensus.tendency.d_lema:DLema",
         "padl": "dissensus.tendency.padl:Padl",
-        "crowd": "dissensus.tendency.crowd:Crowd",
+        "crowd": "dissensus.tendency.crowd:CrowdMethod",
         "query": "dissensus.tendency.query:Query",
         "qumatl": "dissensus.tendency.qumatl:Qumatl",
     },
     {
-        "shared": "linear[bias=0,slope=0,own=0,known=0]",
+        "shared": "linear[bias=0,slope=0,own=0,metadata=0]",
         "DS-confusion": "confused-consensus",
         "E_a": "annotator-embedding[annotations=False]",
         "E_n": "annotator-embedding[annotator=False]",

@@ -32,7 +32,7 @@ from .dawid_skene import Confusion
 __all__ = ["Lfc", "Taught"]
 
 _STEPS = (1, 10)  # Newton steps in a round, with features and where only the constant is known
-_GAIN = 1e-12  # a step that gains less than this share is the last
+_GAIN = 1e-12  # a step that gains less than this share is the last; losses below it are rounding
 _HALVINGS = 30
 _RIDGE = 1e-9  # classes may all be moved alike, and nothing would change
 
@@ -151,7 +151,7 @@ class Lfc(AlternatingAggregator[Taught]):
             step = _newton_step(design, posterior, weights, decay)
             for _ in range(_HALVINGS):
                 then = value(weights + step)
-                if then >= now:
+                if then >= now - _GAIN * max(1.0, abs(now)):
                     break
                 step /= 2
             else:

@@ -115,10 +115,10 @@ def show_json(content: Any) -> None:
 
 @contextmanager
 def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Yield a function to call with what is done; a bar shows when it takes long.
+    """Yield a progress callback that shows a bar, on a terminal and after two seconds.
 
-    Only on a terminal, and only after two seconds. Called with a round and an objective (no
-    total), it shows both; called with done and total, a bar with the time left.
+    It takes (done, total, message) of trainings, done of a known `total`, or else a round and its
+    objective.
     """
     if not sys.stderr.isatty():
         yield lambda *_: None
@@ -144,11 +144,15 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[..., 
     )
     task = bar.add_task(what, total=total, state="")
 
-    def progress(done: float, more: float = 0.0) -> None:
+    def progress(done: float, more: float = 0.0, message: str = "") -> None:
         if not bar.live.is_started and time.monotonic() - began > _PATIENCE:
             bar.start()
-        state = f"round {done}, objective {more:.6g}" if total is None else f"{done:,} of {total:,}"
-        bar.update(task, completed=done if total is not None else None, state=state)
+        if message:
+            bar.update(task, completed=done, total=more, state=message)
+        elif total is None:
+            bar.update(task, state=f"round {done}, objective {more:.6g}")
+        else:
+            bar.update(task, completed=done, state=f"{done:,} of {total:,}")
 
     try:
         yield progress

@@ -86,14 +86,13 @@ def fit(
         classes=names or code(list(known.values()))[1].tolist(),
         seed=seed,
     )
-    from ..nn.progress import training_bar
     from ..nn.reading import read_inputs
 
     x = read_inputs(inputs or labels, items, column=column)
     crowd = None
     if annotations is not None:
         crowd = _ordered_like(_plain(annotations), items.tolist(), annotations)
-    with training_bar("recovering") as progress:
+    with progress_bar("recovering") as progress:
         made.fit(
             x,
             list(known.values()),

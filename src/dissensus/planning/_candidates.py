@@ -99,11 +99,9 @@ def _alike(posterior: Floats) -> tuple[Integers, Floats, Integers]:
     n_items, n_classes = posterior.shape
     if n_classes < 2:
         return np.zeros(n_items, dtype=np.int64), posterior[:1], np.array([n_items])
-    top = np.argpartition(-posterior, 1, axis=1)[:, :2]
+    top = np.argsort(-posterior, axis=1, kind="stable")[:, :2]
     level = np.rint(np.take_along_axis(posterior, top, axis=1) * _LEVELS).astype(np.int64)
-    order = np.argsort(-np.take_along_axis(posterior, top, axis=1), axis=1, kind="stable")
-    first, second = np.take_along_axis(top, order, axis=1).T
-    much, less = np.take_along_axis(level, order, axis=1).T
+    (first, second), (much, less) = top.T, level.T
     key = ((first * n_classes + second) * (_LEVELS + 1) + much) * (_LEVELS + 1) + less
     _, group, size = np.unique(key, return_inverse=True, return_counts=True)
     columns = [np.bincount(group, column) for column in posterior.T]

@@ -137,7 +137,7 @@ def _look(
             else hopes.doubt
         )[items]
         value = value + 1e-9 * rng.random(len(items))
-        items = items[np.argpartition(-value, looked)[:looked]]
+        items = items[np.sort(np.argpartition(-value, looked)[:looked])]  # draws go by place
     if isinstance(policy, PairPolicy):
         voices = policy.voices(outlook)
         pairs = best_pairs(items, free, hopes, voices, terms.cost, seen, width, rng)

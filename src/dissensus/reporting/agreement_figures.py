@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._figure import Figure
-from .charts import chart, pairs_chart
+from .charts import Figure, chart, pairs_chart
 from .sentences import percent
 
 if TYPE_CHECKING:

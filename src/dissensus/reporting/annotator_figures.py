@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._figure import Figure
-from .charts import PERCENT, chart
+from .charts import PERCENT, Figure, chart
 
 if TYPE_CHECKING:
     from ..identification import AnnotatorScores

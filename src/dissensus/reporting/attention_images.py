@@ -1,7 +1,7 @@
 """Attention maps as images: heat over an image, words on coloured ground, strips of frames.
 
-All annotators of an item share one colour scale, from transparent at zero to dark red at the highest
-of them, so that they can be compared side by side.
+All annotators of an item share one colour scale, from transparent at zero to dark red at the
+highest of them, so that they can be compared side by side.
 """
 
 from __future__ import annotations

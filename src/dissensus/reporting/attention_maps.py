@@ -41,8 +41,8 @@ _SMALL = 96  # pixels of a frame
 _SHEET = 30  # items on the sheet
 _SINGULAR = {"patches": "patch", "frames": "frame", "words": "word", "tokens": "token"}
 _MEANINGS = {
-    "deletion": "probability of the predicted label while the highest positions are masked, against "
-    "random positions; lower is better",
+    "deletion": "probability of the predicted label while the highest positions are masked, "
+    "against random positions; lower is better",
     "insertion": "the same while only the highest positions are shown; higher is better",
     "randomization": "how far maps move when an annotator gets a random query; near 0, maps do not "
     "depend on the annotator",

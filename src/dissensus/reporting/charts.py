@@ -5,6 +5,7 @@ Colours of texts and axes are left to the page, which knows whether it is dark.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,18 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from ..agreement import Clusters, Pairs
 
-__all__ = ["chart", "check_chart", "pairs_chart", "save_chart", "share_bars"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "PERCENT",
+    "Figure",
+    "chart",
+    "check_chart",
+    "pairs_chart",
+    "save_chart",
+    "share_bars",
+]
 
 BLUE, ORANGE, GREY = "#2f6fde", "#e07b39", "#9aa4b2"
 PERCENT = {"format": ".0%", "tickCount": 6}
@@ -26,6 +38,34 @@ _ENDINGS = (".svg", ".png", ".html")
 _MOST = 60  # annotators in a heat map
 _ROOM = 560  # pixels
 _WIDE = 520  # of a chart that fills its page, where there is no page
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its words.
+
+    Attributes
+    ----------
+    title, words
+        What it is, and what is to be seen on it, in a sentence.
+    spec
+        How Vega-Lite draws it.
+    numbers
+        The same as a table, the head first, for those who see no picture; empty where the page
+        has such a table anyway.
+    """
+
+    title: str
+    words: str
+    spec: dict[str, Any]
+    numbers: tuple[tuple[str, ...], ...] = ()
+
+    def save(self, path: str | Path) -> None:
+        """Write it as .svg, .png or .html."""
+        save_chart(self.spec, path)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"application/vnd.vegalite.v6+json": self.spec, "text/plain": self.words}
 
 
 def chart(rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

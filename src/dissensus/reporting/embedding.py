@@ -22,7 +22,7 @@ from .._files import atomic_file
 from .._version import __version__
 
 if TYPE_CHECKING:
-    from ._figure import Figure
+    from .charts import Figure
 
 __all__ = ["as_json", "bundle", "filled", "framed", "policy", "resource", "shown_charts"]
 

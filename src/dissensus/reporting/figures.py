@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._figure import Figure
 from .agreement_figures import confusion_figure, pairs_figure
 from .annotator_figures import annotators_figure
+from .charts import Figure
 from .label_figures import calibration_figure, classes_figure, confidence_figure
 from .method_figures import budget_figure, methods_figure
 from .tendency_section import foresight_figure

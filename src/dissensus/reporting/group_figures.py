@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._figure import Figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, chart, share_bars
+from .charts import BLUE, GREY, ORANGE, PERCENT, Figure, chart, share_bars
 from .group_comparison import Rounds
 from .sentences import percent
 

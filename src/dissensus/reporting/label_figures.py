@@ -8,8 +8,7 @@ import numpy as np
 
 from ..identification.proportions import proportion
 from ..result import gold_codes
-from ._figure import Figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, chart, share_bars
+from .charts import BLUE, GREY, ORANGE, PERCENT, Figure, chart, share_bars
 from .sentences import percent
 from .summary import SURE
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._figure import Figure
-from .charts import BLUE, PERCENT, chart
+from .charts import BLUE, PERCENT, Figure, chart
 from .curve import curve_chart
 from .sentences import amount, percent
 

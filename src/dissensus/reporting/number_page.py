@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from ._figure import Figure
-from .charts import BLUE, GREY, chart
+from .charts import BLUE, GREY, Figure, chart
 from .number_report import NumberReport
 from .sections import Cell, Download, Section, Small, Sortable, render_sections
 from .sentences import amount

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._figure import Figure
+from .charts import Figure
 from .embedding import filled, shown_charts
 
 __all__ = ["Cell", "Download", "Section", "Small", "Sortable", "render_sections"]

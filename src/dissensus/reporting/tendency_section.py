@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ._figure import Figure
-from .charts import BLUE, GREY, PERCENT, chart
+from .charts import BLUE, GREY, PERCENT, Figure, chart
 
 __all__ = ["Foresight", "foresight_figure", "read_foresight"]
 

@@ -1,7 +1,7 @@
 """The contract of all models of individual annotators.
 
-A `TendencyMethod` holds settings, as the registry knows them. Fitted to features and annotations, it
-returns a `Tendency`, which predicts labels,
+A `TendencyMethod` holds settings, as the registry knows them. Fitted to features and annotations,
+it returns a `Tendency`, which predicts labels,
 
     log_probability(features, item, annotator)[n, l]
         = log P(annotator[n] gives label l to item[n]),
@@ -20,55 +20,24 @@ JSON, and `restore` of the method rebuilds it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from .._relation import Array, Floats, Integers
+from .._progress import Progress
+from .._relation import Floats, Integers
+from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
+from ..nn.features import Features
 from ..params import Settings
-from ._features import Features
 
-__all__ = ["FitContext", "Progress", "State", "Tendency", "TendencyMethod"]
+__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces"]
 
-Progress = Callable[[int, int, str], None]  # steps done, steps in total, message
 _CELLS = 2**22  # probabilities per piece
-
-
-class State(NamedTuple):
-    """The state of a fitted model: values that JSON can hold, and arrays by name.
-
-    >>> both = State.join(linear=State({"a": 1}, {"w": np.ones(2)}))
-    >>> both.part("linear").arrays["w"].tolist(), sorted(both.arrays)
-    ([1.0, 1.0], ['linear.w'])
-    """
-
-    notes: dict[str, Any]
-    arrays: dict[str, Array]
-
-    @classmethod
-    def join(cls, **parts: State) -> State:
-        """Return the state of a model with named parts."""
-        arrays = {
-            f"{name}.{key}": value
-            for name, state in parts.items()
-            for key, value in state.arrays.items()
-        }
-        return cls({name: state.notes for name, state in parts.items()}, arrays)
-
-    def part(self, name: str) -> State:
-        """Return the state of a part."""
-        prefix = f"{name}."
-        arrays = {
-            key.removeprefix(prefix): value
-            for key, value in self.arrays.items()
-            if key.startswith(prefix)
-        }
-        return State(self.notes[name], arrays)
 
 
 class Tendency(ABC):
@@ -135,6 +104,9 @@ def pieces(n_items: int, cells_per_item: int) -> Iterator[Integers]:
         yield np.arange(start, min(start + step, n_items))
 
 
+def _silent(done: float, total: float = 0, message: str = "") -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitContext:
     """What a fit needs besides the data; composite methods pass it on to their parts.
@@ -153,7 +125,7 @@ class FitContext:
 
     metadata: Floats | None = None
     seed: int = 0
-    progress: Progress = field(default=lambda *_: None)
+    progress: Progress = _silent
     folder: Path | None = None
     resume: bool = False
 

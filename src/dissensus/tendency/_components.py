@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from .._relation import Array, Floats
 from ..errors import DataError
-from ._features import Features
+from ..nn.features import Features
 
 __all__ = ["KERNELS", "Components", "Kernel", "check_width", "fit_components", "standardization"]
 
@@ -82,7 +82,9 @@ def fit_components(
 ) -> Components:
     """Return a map to at most `most` components of vectors: (item, feature)."""
     gamma = float(kernel.gamma)
-    mean, scale = np.zeros((2, vectors.shape[1])) if kernel.unit_length else standardization(vectors)
+    mean, scale = (
+        np.zeros((2, vectors.shape[1])) if kernel.unit_length else standardization(vectors)
+    )
     x = _scaled(vectors, mean, scale)
     anchors, mean_kernel, mean_square = np.zeros((0, x.shape[1])), np.zeros(0), 1.0
     if gamma:
@@ -99,7 +101,8 @@ def fit_components(
         gram = (x - x.mean(axis=0)).T @ x
     value, basis = np.linalg.eigh(gram)
     kept = np.flatnonzero(value > _TINY * max(value[-1], _TINY))[::-1][:most]
-    basis = basis[:, kept] / np.sqrt(value[kept]) if gamma else basis[:, kept]
+    basis = np.ascontiguousarray(basis[:, kept])
+    basis = basis / np.sqrt(value[kept]) if gamma else basis
     components = Components(mean, scale, gamma, mean_square, anchors, mean_kernel, basis)
     total = float(components.of(Features(vectors)).var(axis=0).sum())
     return replace(components, basis=basis / np.sqrt(total)) if total > 0 else components
@@ -107,7 +110,7 @@ def fit_components(
 
 def check_width(features: Features, width: int) -> None:
     """Raise if vectors have another width than those the model was fitted to."""
-    if features.vectors.shape[1] != width:
+    if len(features) and features.vectors.shape[1] != width:
         raise DataError(
             f"vectors of {features.vectors.shape[1]} features, but the model was fitted to {width}"
         )

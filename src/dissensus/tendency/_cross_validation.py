@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
+from .._progress import Progress
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ._base import Progress
+from ..nn.features import Features
 from ._components import Kernel, fit_components
-from ._features import Features
 from ._shrunk import Pairs, Priors, fit_shrunk
 
 __all__ = ["Candidate", "CrossValidation", "random_folds", "search"]

@@ -20,9 +20,9 @@ from torch.nn import functional
 from .._relation import Floats
 from ..annotations import Annotations
 from ..nn.batches import Batch
+from ..nn.features import FeatureBatch, Features, Layout
 from ..nn.learner import Learner
 from ..nn.tables import Table
-from ._features import FeatureBatch, Features, Layout
 from ._heads import BiasHeads, Heads, OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
 from ._slots import slots
 from ._token_layers import FrameLayer, Standardize, TokenLayer
@@ -262,7 +262,11 @@ def _heads(sizes: Sizes, method: Qumatl) -> Heads:
     if method.head == "shared" or method.votes == "before":
         heads = SharedHeads(*widths)
     else:
-        kinds: dict[str, Callable[..., Heads]] = {"own": OwnHeads, "bias": BiasHeads, "shrunk": ShrunkHeads}
+        kinds: dict[str, Callable[..., Heads]] = {
+            "own": OwnHeads,
+            "bias": BiasHeads,
+            "shrunk": ShrunkHeads,
+        }
         heads = kinds[method.head](sizes.n_annotators, *widths)
     if method.ordinal:
         own = not isinstance(heads, SharedHeads)

@@ -18,9 +18,9 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
+from ..nn.features import Features
 from ..nn.tables import Table
 from ..nn.training import Training, train
-from ._features import Features
 from ._heads import OrdinalHeads, OwnHeads
 from ._net import QueryNet
 

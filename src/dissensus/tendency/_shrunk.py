@@ -6,10 +6,10 @@ With x the components of an item and m the metadata of an annotator, the logits 
     own = U[k] x + Σ_r e[k, r] F[r] x + Σ_f m[k, f] G[f] x   of annotator k
     logits = level + bias[k] + m[k] B + ((1 + slope[k]) z + own) T
 
-Every parameter but the level has a Gaussian prior of mean zero, whose standard deviation decides how
-far annotators may deviate from what is shared; zero leaves the parameter out. T maps directions of
-z to classes: for ordinal classes z is one number and T holds their ranks (logits of neighbours differ
-by z); otherwise T are contrasts.
+Every parameter but the level has a Gaussian prior of mean zero, whose standard deviation decides
+how far annotators may deviate from what is shared; zero leaves the parameter out. T maps directions
+of z to classes: for ordinal classes z is one number and T holds their ranks (logits of neighbours
+differ by z); otherwise T are contrasts.
 
 The fit is the posterior mode, found by L-BFGS on parameters divided by their prior standard
 deviations. Nothing is as large as items × annotators. What depends on the item (z, F x) is computed
@@ -36,7 +36,7 @@ from scipy.special import log_softmax
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 
-__all__ = ["Fit", "Pairs", "ShrunkLinear", "Spreads", "class_basis", "fit_shrunk"]
+__all__ = ["Fit", "Pairs", "Priors", "ShrunkLinear", "class_basis", "fit_shrunk"]
 
 _PIECE = 512  # pairs whose heads are gathered at a time
 _PER_ANNOTATOR = ("bias", "slope", "own", "embedding")  # parameters with a row per annotator
@@ -89,13 +89,15 @@ class ShrunkLinear:
     def factors(self, x: Floats) -> Floats:
         """Return F x: (item, factor, direction)."""
         n_factors, n_directions, d = self.factor.shape
-        return (x @ self.factor.reshape(-1, d).T).reshape(-1, n_factors, n_directions)
+        return (x @ self.factor.reshape(-1, d).T).reshape(len(x), n_factors, n_directions)
 
     def arrays(self) -> dict[str, Any]:
         """Return every field by name."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
-    def with_annotator(self, bias: Floats, slope: float, own: Floats, embedding: Floats) -> ShrunkLinear:
+    def with_annotator(
+        self, bias: Floats, slope: float, own: Floats, embedding: Floats
+    ) -> ShrunkLinear:
         """Return the same heads and those of one more annotator."""
         return replace(
             self,

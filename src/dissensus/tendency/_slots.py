@@ -1,8 +1,8 @@
 """Pairs arranged in padded rows of equal length, one or more rows per owner.
 
-Queries on the same item, and vectors for the same annotator's classifier, are processed together: one
-matrix product per row instead of a copy of the matrix per pair. A row has at most twice the mean
-number of slots, so rows have at most three times as many slots as there are pairs, however
+Queries on the same item, and vectors for the same annotator's classifier, are processed together:
+one matrix product per row instead of a copy of the matrix per pair. A row has at most twice the
+mean number of slots, so rows have at most three times as many slots as there are pairs, however
 unevenly pairs are distributed.
 """
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ._features import FeatureBatch, Layout
+from ..nn.features import FeatureBatch, Layout
 from .qformer import QFormer, Shape
 
 __all__ = ["FrameLayer", "Standardize", "TokenLayer"]

@@ -1,7 +1,8 @@
 """Networks on item vectors: what the deep baselines share.
 
 A `VectorNet` gives the log-probability of every label from the vector of the item and the code of
-the annotator. Loss, training, early stopping and state are here; a method's file holds its formulas.
+the annotator. Loss, training, early stopping and state are here; a method's file holds its
+formulas.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -19,17 +20,18 @@ from torch import Tensor, nn
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
+from ..nn.features import Features
 from ..nn.learner import Learner
 from ..nn.training import Training, train
 from ..nn.validation_split import hold_out
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import check_width, standardization
-from ._features import Features
 
 __all__ = ["NetworkMethod", "Sizes", "VectorNet", "VectorTendency", "fit_network", "hidden_layer"]
 
 _PAIRS = 2**14  # predicted at a time
+Net = TypeVar("Net", bound=Learner)
 
 
 class Sizes(NamedTuple):
@@ -131,7 +133,7 @@ class NetworkTendency(VectorTendency):
         return self.net.log_given(self.net.scaled(x), row, annotator)
 
 
-def fit_network[Net: Learner](
+def fit_network(
     build: Callable[[Annotations], Net],
     x: Tensor,
     annotations: Annotations,
@@ -197,9 +199,7 @@ class NetworkMethod(TendencyMethod):
         """Return the network to train."""
 
     def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
-        sizes = Sizes(
-            features.vectors.shape[1], annotations.n_annotators, annotations.n_classes
-        )
+        sizes = Sizes(features.vectors.shape[1], annotations.n_annotators, annotations.n_classes)
 
         def build(learned: Annotations) -> VectorNet:
             net = self.build(sizes)

@@ -25,11 +25,11 @@ from annotated_types import Ge
 from .._names import NUMBER
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import Count
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS
 from ._cross_validation import Candidate, CrossValidation, random_folds
-from ._features import Features
 from ._pool import pool, pool_weights
 from .linear import Linear, LinearTendency
 

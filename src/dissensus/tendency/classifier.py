@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -22,8 +23,7 @@ from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.estimator import Estimator
-from ..nn.features import Features, features_of
-from ..nn.inputs import Inputs
+from ..nn.features import Features
 from ..registry import tendencies
 from ._base import FitContext, Tendency, pieces
 from .jury import Verdict, jury
@@ -100,15 +100,10 @@ class TendencyClassifier(Estimator):
             Called with steps done, steps in all, and a message.
         """
         method = tendencies.create(self.method)
-        inputs: Features | Inputs
-        if isinstance(X, Features):
-            inputs = X
-            self._check_kind("features", (X.vectors.shape[1],), fitting=True)
-        else:
-            inputs = self._inputs(X, fitting=True)
+        inputs = X if isinstance(X, Features) else self._inputs(X, fitting=True)
         annotations = self._annotations(annotations, inputs)
         self.tokens_ = method.needs_tokens(annotations)
-        features = self._features_of(inputs, progress)
+        features = self._features(inputs, fitting=True, progress=progress, tokens=self.tokens_)
         self.metadata_ = None if metadata is None else Metadata.fit(metadata)
         self.table_: Table = {} if metadata is None else metadata
         known = None
@@ -117,10 +112,11 @@ class TendencyClassifier(Estimator):
         context = FitContext(
             metadata=known,
             seed=self.seed,
-            progress=progress or (lambda *_: None),
             folder=None if folder is None else Path(folder),
             resume=resume,
         )
+        if progress is not None:
+            context = replace(context, progress=progress)
         self.label_marginals_ = label_marginals(annotations)  # (annotator, class)
         self.model_: Tendency = method.fit(features, annotations, context)
         return self
@@ -130,12 +126,9 @@ class TendencyClassifier(Estimator):
             return len(self.shape_) == 2 and shape[1] == self.shape_[1]
         return super()._fits(shape)
 
-    def _features(self, X: Any, progress: Progress | None = None) -> Features:  # noqa: N803
+    def _fitted_features(self, X: Any, progress: Progress | None = None) -> Features:  # noqa: N803
         check_is_fitted(self)
-        return self._features_of(X if isinstance(X, Features) else self._inputs(X), progress)
-
-    def _features_of(self, inputs: Features | Inputs, progress: Progress | None) -> Features:
-        return features_of(inputs, self.encoder, tokens=self.tokens_, progress=progress)
+        return self._features(X, progress=progress, tokens=self.tokens_)
 
     def predict_annotator_proba(
         self,
@@ -146,11 +139,12 @@ class TendencyClassifier(Estimator):
     ) -> Floats:
         """Return label probabilities of annotators, all by default: (item, annotator, class)."""
         codes = self._annotator_codes(annotators)
-        return np.exp(self.model_.log_proba(self._features(X, progress), codes))
+        return np.exp(self.model_.log_proba(self._fitted_features(X, progress), codes))
 
     def predict_annotators(self, X: Any, annotators: ArrayLike | None = None) -> Array:  # noqa: N803
         """Return the most probable label of annotators, all by default: (item, annotator)."""
-        return self.classes_[self.predict_annotator_proba(X, annotators).argmax(axis=2)]
+        label = self.predict_annotator_proba(X, annotators).argmax(axis=2)
+        return self.classes_[label]
 
     def predict_proba(self, X: Any, voting: Voting = "hard") -> Floats:  # noqa: N803
         """Return the consensus of all annotators: (item, class).
@@ -163,7 +157,7 @@ class TendencyClassifier(Estimator):
             `hard`: the share of annotators whose most probable label is the class; `soft`: the mean
             of their probabilities; `confidence`: that mean weighted by one minus the entropy.
         """
-        features = self._features(X)
+        features = self._fitted_features(X)
         n_classes = len(self.classes_)
         out = np.empty((len(features), n_classes))
         for items in pieces(len(features), len(self.annotators_) * n_classes):
@@ -172,7 +166,8 @@ class TendencyClassifier(Estimator):
 
     def predict(self, X: Any, voting: Voting = "hard") -> Array:  # noqa: N803
         """Return the consensus label of all annotators; ties are broken by the random seed."""
-        return self.classes_[vote(self.predict_proba(X, voting), self.seed)]
+        label = vote(self.predict_proba(X, voting), self.seed)
+        return self.classes_[label]
 
     def predict_jury(
         self,
@@ -189,10 +184,8 @@ class TendencyClassifier(Estimator):
         if all(value is None for value in values):
             raise DataError(f"no metadata {column!r} of annotators; give them to fit")
         groups = [None if value is None else text(value) for value in values]
-        features = self._features(X)
-        return jury(
-            self.model_, features, groups, quota, size=size, juries=juries, seed=self.seed
-        )
+        features = self._fitted_features(X)
+        return jury(self.model_, features, groups, quota, size=size, juries=juries, seed=self.seed)
 
     def evaluate(self, X: Any, annotations: Annotations, **options: Any) -> TendencyScores:  # noqa: N803
         """Return scores of predictions on held-out items.
@@ -230,7 +223,7 @@ class TendencyClassifier(Estimator):
             annotators=self.annotators_,
             classes=annotations.classes,
         )
-        features = self._features(X)
+        features = self._fitted_features(X)
         if len(features) != annotations.n_items:
             raise DataError(
                 f"{len(features)} inputs, but annotations on {annotations.n_items} items"
@@ -266,7 +259,9 @@ class TendencyClassifier(Estimator):
         codes = indices_of(given, as_names(self.classes_))
         if (codes < 0).any():
             raise DataError(f"label {given[codes < 0][0]!r} is not among the classes")
-        features = self._features(X) if len(codes) else Features(np.zeros((0, 1), np.float32))
+        features = (
+            self._fitted_features(X) if len(codes) else Features(np.zeros((0, 1), np.float32))
+        )
         if len(features) != len(codes):
             raise DataError(f"{len(features)} inputs, but {len(codes)} labels")
         known = None
@@ -292,9 +287,7 @@ class TendencyClassifier(Estimator):
             },
             "tokens": self.tokens_,
         }
-        return State(
-            state.notes | notes, state.arrays | {"label_marginals": self.label_marginals_}
-        )
+        return State(state.notes | notes, state.arrays | {"label_marginals": self.label_marginals_})
 
     def _restore(self, state: State) -> None:
         encoding = state.notes["metadata"]

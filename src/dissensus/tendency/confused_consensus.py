@@ -3,8 +3,8 @@
     P(k says l of x) = Σ_t P(x is t) π[k, t, l]
 
 The truth is estimated by an aggregator (Dawid and Skene's by default), a classifier learns its
-posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk towards
-those of all. Annotators differ in how they err, but not in the items on which they err.
+posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk
+towards those of all. Annotators differ in how they err, but not in the items on which they err.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import NonNegative
 from ..registry import aggregators
 from ._base import FitContext, State, Tendency
-from ._features import Features
 from .consensus import Consensus, PosteriorClassifier
 
 __all__ = ["ConfusedConsensus", "ConfusedTendency"]

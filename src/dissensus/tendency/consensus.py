@@ -17,10 +17,10 @@ from scipy.special import log_softmax
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import Count
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, Kernel, fit_components
-from ._features import Features
 from ._shrunk import Pairs, Priors, ShrunkLinear, class_basis, fit_shrunk
 
 __all__ = ["Consensus", "ConsensusTendency", "PosteriorClassifier", "majority_posterior"]

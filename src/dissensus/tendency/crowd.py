@@ -17,13 +17,13 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from ..annotations import Annotations
-from ..learning import _base as learning
-from ..learning._network import Classifier
+from ..learning import base as learning
+from ..learning.network import Classifier
+from ..nn.features import Features
 from ..nn.training import Training
 from ..params import Count, Positive, Probability
 from ..registry import learners
 from ._base import FitContext, State, Tendency, TendencyMethod
-from ._features import Features
 from ._vector_net import Sizes, VectorTendency, fit_network
 
 __all__ = ["CrowdMethod"]
@@ -43,7 +43,7 @@ class _CrowdTendency(VectorTendency):
     def log_pairs(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
         vector = self.net.classifier.encode(x)
         return self.net.log_given(
-            learning.Seen(self.net.log_class(vector)[row], vector[row], annotator)
+            learning.Pairs(self.net.log_class(vector)[row], vector[row], annotator)
         )
 
     def state(self) -> State:
@@ -97,9 +97,7 @@ class CrowdMethod(TendencyMethod):
         def build(learned: Annotations) -> learning.CrowdModel:
             return self._model(learned, x, known)
 
-        return _CrowdTendency(
-            fit_network(build, x, annotations, training, self.held_out, context)
-        )
+        return _CrowdTendency(fit_network(build, x, annotations, training, self.held_out, context))
 
     def _model(
         self, annotations: Annotations, x: Tensor, known: Tensor | None
@@ -110,7 +108,9 @@ class CrowdMethod(TendencyMethod):
             network.fit_scale(x)
             return network
 
-        return learners.create(self.learner).build(learning.Crowd(annotations, classifier, known))
+        return learners.create(self.learner).build(
+            learning.FitContext(annotations, classifier, known)
+        )
 
     def restore(self, state: State) -> Tendency:
         n_features, n_annotators, n_classes = state.notes["sizes"]

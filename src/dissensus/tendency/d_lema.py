@@ -70,7 +70,7 @@ class DLemaNet(VectorNet):
         return torch.stack(logs).logsumexp(dim=0) - log(samples)
 
     def _sample(self, x: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """Return log-probabilities of every network under one dropout mask: (item, group, class)."""
+        """Return log-probabilities under one dropout mask: (item, group, class)."""
         x = dropout(x, self.dropout)
         hidden = torch.einsum("id,ghd->igh", x, first[:, :, :-1]) + first[:, :, -1]
         hidden = dropout(hidden.relu(), self.dropout)

@@ -147,8 +147,8 @@ def split_half(
     squares = []
     for repeat in range(repeats):
         order = np.random.default_rng([seed, repeat, 0x4A1F]).permutation(annotations.n_items)
-        halves = [annotations.take(np.sort(half)) for half in np.array_split(order, 2)]
-        squares.append(_squares(*halves, **options) / 2)
+        one, other = (annotations.take(np.sort(half)) for half in np.array_split(order, 2))
+        squares.append(_squares(one, other, **options) / 2)
     return _pooled(squares)
 
 
@@ -227,7 +227,7 @@ def _squares(
         for each, value in zip(agreement, values, strict=True)
     ]
     keys = [each.key[mask] for each, mask in zip(agreement, kept, strict=True)]
-    _, left, right = np.intersect1d(*keys, return_indices=True)
+    _, left, right = np.intersect1d(keys[0], keys[1], return_indices=True)
     return (values[0][kept[0]][left] - values[1][kept[1]][right]) ** 2
 
 

@@ -22,8 +22,8 @@ import torch
 from scipy.stats import rankdata
 
 from .._relation import Floats, Integers
+from ..nn.features import FeatureBatch, Features, TokenFeatures
 from ._base import Tendency
-from ._features import Features, TokenFeatures
 from .maps import attention_maps, query_model
 from .qumatl import QueryTendency
 
@@ -147,8 +147,8 @@ def gradient_maps(model: QueryTendency, features: Features, annotator: Integers)
     batch = net.split(features.rows[np.arange(len(features))])
     out = []
     for item in range(len(features)):
-        one = batch._make(
-            each[item : item + 1].expand(len(codes), *each.shape[1:]) for each in batch
+        one = FeatureBatch(
+            *(each[item : item + 1].expand(len(codes), *each.shape[1:]) for each in batch)
         )
         values = one.values.clone().requires_grad_(True)
         log = net.log_given(one._replace(values=values), torch.arange(len(codes)), codes)

@@ -17,8 +17,8 @@ import numpy as np
 
 from .._relation import Floats, Integers, frozen
 from ..errors import DataError, OptionError
+from ..nn.features import Features
 from ._base import Tendency, pieces
-from ._features import Features
 
 __all__ = ["Verdict", "apportion", "jury"]
 

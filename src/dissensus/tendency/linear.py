@@ -3,10 +3,11 @@
     logits of annotator k = (1 + slope[k]) z(x) + bias[k] + U[k] x,   z(x) = W x + level
 
 W is learned from all labels; bias, slope and U are those of annotator k, and how far they may
-deviate from zero is chosen by cross-validation, where "not at all" is always a candidate. So annotators
-with thousands of labels get heads of their own, and those with six a bias. Components are those of
-an RBF kernel where that predicts better, which makes z a kernel regression. Metadata give annotators
-a bias and a head as well, so that annotators without labels are predicted by similar ones.
+deviate from zero is chosen by cross-validation, where "not at all" is always a candidate. So
+annotators with thousands of labels get heads of their own, and those with six a bias. Components
+are those of an RBF kernel where that predicts better, which makes z a kernel regression. Metadata
+give annotators a bias and a head as well, so that annotators without labels are predicted by
+similar ones.
 
 Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
 """
@@ -25,11 +26,11 @@ from scipy.special import log_softmax
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
+from ..nn.features import Features
 from ..params import Count, NonNegative, Positive
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, fit_components
 from ._cross_validation import Candidate, CrossValidation, search
-from ._features import Features
 from ._shrunk import Pairs, Priors, ShrunkLinear, fit_shrunk
 
 __all__ = ["Linear", "LinearTendency"]
@@ -75,12 +76,10 @@ class LinearTendency(Tendency):
         n_metadata = self.heads.n_metadata
         if metadata is not None and len(metadata) != n_metadata:
             raise DataError(
-                f"{len(metadata)} metadata features of the annotator, but the model has {n_metadata}"
+                f"{len(metadata)} metadata features of an annotator, but the model has {n_metadata}"
             )
         known = np.zeros(n_metadata) if metadata is None else np.asarray(metadata, np.float64)
-        heads = _with_annotator(
-            self.heads, self.priors, self.components.of(features), label, known
-        )
+        heads = _with_annotator(self.heads, self.priors, self.components.of(features), label, known)
         return LinearTendency(self.components, heads, self.priors)
 
 
@@ -172,9 +171,7 @@ class Linear(TendencyMethod):
         self, features: Features, annotations: Annotations, context: FitContext
     ) -> LinearTendency:
         validation = self.validation(features, annotations, context)
-        return self.fit_candidate(
-            features, annotations, self.choose(validation, context), context
-        )
+        return self.fit_candidate(features, annotations, self.choose(validation, context), context)
 
     def validation(
         self, features: Features, annotations: Annotations, context: FitContext

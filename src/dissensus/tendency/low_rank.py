@@ -2,9 +2,9 @@
 
     logits of annotator k = (1 + slope[k]) z(x) + bias[k] + Σ_r e[k, r] F[r] x
 
-The factors F are learned from all annotators, so a few labels suffice to place an annotator; heads of
-their own, as in `linear`, need many. If annotators differ in one trait, such as how easily a certain
-topic offends them, one factor captures it.
+The factors F are learned from all annotators, so a few labels suffice to place an annotator; heads
+of their own, as in `linear`, need many. If annotators differ in one trait, such as how easily a
+certain topic offends them, one factor captures it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Attention maps: where every annotator's query attends to, over patches, words or frames.
 
-The attention weights of an annotator's query over the tokens of an item, averaged over heads, layers
-and fits, are a map that sums to one. A token for the whole image and special tokens of a text are left
-out; the queries that summarize a frame are summed.
+The attention weights of an annotator's query over the tokens of an item, averaged over heads,
+layers and fits, are a map that sums to one. A token for the whole image and special tokens of a
+text are left out; the queries that summarize a frame are summed.
 
 Attention shows where the network looked, not why it predicted a label: tokens can get attention
 without being used, and information can come by way of other queries. `faithfulness.py` measures how
@@ -23,8 +23,8 @@ from torch import Tensor
 
 from .._relation import Floats, Integers
 from ..errors import MethodError
+from ..nn.features import Features
 from ._base import Tendency
-from ._features import Features
 from ._token_layers import FrameLayer
 from .qformer import Output
 from .qumatl import QueryTendency

@@ -75,7 +75,9 @@ class Metadata:
         for column, shares in self.groups.items():
             value = values.get(column)
             name = "" if _missing(value) else text(value)
-            out += [(name == each) - share if name in shares else 0.0 for each, share in shares.items()]
+            out += [
+                (name == each) - share if name in shares else 0.0 for each, share in shares.items()
+            ]
         return out
 
 

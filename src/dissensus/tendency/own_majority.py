@@ -13,9 +13,9 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import Positive
 from ._base import FitContext, State, Tendency, TendencyMethod
-from ._features import Features
 
 __all__ = ["OwnMajority", "OwnMajorityTendency", "label_counts", "label_marginals"]
 

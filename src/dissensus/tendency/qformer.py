@@ -1,15 +1,15 @@
 """The Q-Former of BLIP-2: a set of queries that attend to the tokens of an item.
 
-In every layer queries attend to each other, in every `cross_every`-th layer (starting with the first)
-also to the tokens, and a feed-forward block follows:
+In every layer queries attend to each other, in every `cross_every`-th layer (starting with the
+first) also to the tokens, and a feed-forward block follows:
 
     q ← norm(q + attention(q, q))       self-attention, if any
     q ← norm(q + attention(q, tokens))  cross-attention, keys and values of the tokens' width
     q ← norm(q + out(gelu(wide(q))))
 
-The Q-Former is equivariant to the order of the queries. Without self-attention a query's output does not
-depend on other queries, so only the needed queries are computed; `row` then names the item of each
-row of queries, and keys are still computed once per item.
+The Q-Former is equivariant to the order of the queries. Without self-attention a query's output
+does not depend on other queries, so only the needed queries are computed; `row` then names the item
+of each row of queries, and keys are still computed once per item.
 
     J. Li, D. Li, S. Savarese, S. Hoi. BLIP-2: bootstrapping language-image pre-training with
     frozen image encoders and large language models. ICML 2023. arXiv:2301.12597
@@ -270,7 +270,7 @@ def load_qformer(
     folder
         With `config.json` and safetensors as transformers writes them.
     key_width
-        Width of the tokens. If it differs from the folder's, keys and values are initialized randomly.
+        Width of the tokens. If it differs from the folder's, keys and values start at random.
     self_attention
         Whether queries attend to each other; if not, these weights are ignored.
     """
@@ -285,7 +285,9 @@ def load_qformer(
     }
     missing = [name for name in expected if name not in fits and not _KEYS.search(name)]
     if missing:
-        raise DataError(f"{folder}: no weights for {missing[0]}, and {len(missing) - 1} more like this")
+        raise DataError(
+            f"{folder}: no weights for {missing[0]}, and {len(missing) - 1} more like this"
+        )
     try:
         qformer.load_state_dict(fits, strict=False)
     except RuntimeError as problem:
@@ -305,7 +307,9 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
         queries = name.rpartition(".")[2] == "query_tokens"
         if queries or not part or _PREFIX.match(name):
             with safe_open(path, framework="pt") as file:
-                weights["query_tokens" if queries else _our_name(name)] = file.get_tensor(name).float()
+                weights["query_tokens" if queries else _our_name(name)] = file.get_tensor(
+                    name
+                ).float()
     return weights
 
 

@@ -12,9 +12,9 @@ ablations are settings: `qformer=False` (base: the vector of the item instead of
 the mean of all queries) and `votes=after` (post-mv: the majority of all predicted labels).
 
 What the paper leaves open is our choice: a shared layer of width 256, one hidden layer in every
-classifier, batches of 32 items, and a validation split of a tenth of the items, on which the epoch with
-the highest mean accuracy over annotators is chosen. With these widths, ten annotators, six classes
-and the tokens of ViT-G there are 106.02 million parameters, as published.
+classifier, batches of 32 items, and a validation split of a tenth of the items, on which the epoch
+with the highest mean accuracy over annotators is chosen. With these widths, ten annotators, six
+classes and the tokens of ViT-G there are 106.02 million parameters, as published.
 
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
@@ -35,10 +35,10 @@ from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
 from ..nn.devices import mixed
+from ..nn.features import Features, Layout
 from ..nn.training import History, Training, train
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitContext, State, Tendency, TendencyMethod
-from ._features import Features, Layout
 from ._net import QueryNet, Sizes
 from .qformer import Output, Shape, pretrained_shape
 
@@ -268,7 +268,7 @@ class Qumatl(TendencyMethod):
                 net = QueryNet(sizes, self)
                 net.start(features, annotations, metadata, seed, self.pretrained)
 
-            def progress(done: int, total: int, message: str, fit: int = fit) -> None:
+            def progress(done: float, total: float = 0, message: str = "", fit: int = fit) -> None:
                 context.progress(done + fit * total, self.fits * total, message)
 
             history = train(

@@ -24,10 +24,10 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..agreement.pairs import pairwise
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import Count, Positive, Probability
 from ._base import FitContext
 from ._components import fit_components
-from ._features import Features
 from ._shrunk import Pairs, fit_shrunk
 from .linear import Linear, LinearTendency
 
