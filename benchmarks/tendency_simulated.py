@@ -23,13 +23,14 @@ import numpy as np
 from crowds import OUT
 from dissensus import Annotations
 from dissensus.nn.encoders import encoder_for
+from dissensus.nn.features import Features, features_of
 from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
-from dissensus.tendency._base import Features
+from dissensus.tendency import FitContext
 from dissensus.tendency.dic import dic, redrawn, split_half, with_labels
 from dissensus.tendency.faithfulness import deletion
-from dissensus.tendency.maps import Maps, look, word_maps
+from dissensus.tendency.maps import Maps, attention_maps, word_maps
 from dissensus.tendency.qumatl import QueryTendency
 from pages import Section, Table
 
@@ -65,11 +66,11 @@ class Drawn:
 
 def _views(drawn: TendencySimulation, kind: str) -> Features:
     if kind == "text":
-        return Features.of(Texts(drawn.inputs), "minilm", tokens=True)
+        return features_of(Texts(drawn.inputs), "minilm", tokens=True)
     if kind == "patches":
-        return Features.of(drawn.inputs)
+        return features_of(drawn.inputs)
     size = drawn.inputs.shape[-1]
-    return Features.of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
+    return features_of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
 
 
 def _first(annotations: Annotations, n_items: int) -> Annotations:
@@ -112,17 +113,21 @@ def _draws(log: Any, repeats: int = 10) -> Any:
         yield (random.random((len(log), 1)) > cumulated).sum(axis=1)
 
 
-def measured(drawn: Drawn, spec: str, seed: int, features: Features | None = None) -> dict[str, float]:
+def measured(
+    drawn: Drawn, spec: str, seed: int, features: Features | None = None
+) -> dict[str, float]:
     """Fit once, and look at the test items once."""
     features = drawn.features if features is None else features
     if spec == "the Bayes rule":
         return scored(drawn, np.log(np.maximum(drawn.chances, 1e-12)))
     began = process_time()
-    made = tendencies.create(spec).fit(features.take(drawn.train), drawn.annotations, seed=seed)
+    made = tendencies.create(spec).fit(
+        features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+    )
     taken = process_time() - began
     test = features.take(drawn.test)
     found = scored(drawn, made.log_proba(test)) | {"seconds": taken}
-    if isinstance(made, QueryTendency) and made.nets[0].asks is not None:
+    if isinstance(made, QueryTendency) and made.nets[0].qformer is not None:
         found |= looked(drawn, made, test)
     return found
 
@@ -130,13 +135,15 @@ def measured(drawn: Drawn, spec: str, seed: int, features: Features | None = Non
 def looked(drawn: Drawn, made: QueryTendency, test: Features) -> dict[str, float]:
     """Return how well maps find where annotators look."""
     texts = isinstance(drawn.whole.inputs, tuple)
-    maps = look(made, test, whole=texts)
+    maps = attention_maps(made, test, all_tokens=texts)
     values = _by_word(drawn, maps) if texts else maps.values
     few = np.arange(min(len(test), 60))
     codes = np.arange(made.n_annotators)
-    order = look(made, test.take(few), whole=True).values
+    order = attention_maps(made, test.take(few), all_tokens=True).values
     random = np.random.default_rng(0).random(order.shape)
-    fits = [look(made, test, fits=[position]).values for position in range(len(made.nets))]
+    fits = [
+        attention_maps(made, test, fits=[position]).values for position in range(len(made.nets))
+    ]
     across = [_apart(fits[0], each) for each in fits[1:]]
     pairs = [(one, two) for one in codes for two in codes if one < two]
     return {
@@ -276,7 +283,7 @@ def control(runs: Runs) -> Table:
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images", profile="same")
         made = tendencies.create(TWO).fit(
-            drawn.features.take(drawn.train), drawn.annotations, seed=seed
+            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
         )
         test = drawn.features.take(drawn.test)
         best = made.log_proba(test).argmax(axis=2)
@@ -354,7 +361,9 @@ def newcomers(runs: Runs) -> Table:
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
         )
-        made = tendencies.create(ONE).fit(drawn.features.take(drawn.train), known, seed=seed)
+        made = tendencies.create(ONE).fit(
+            drawn.features.take(drawn.train), known, FitContext(seed=seed)
+        )
         test, out = drawn.features.take(drawn.test), {}
         order = np.random.default_rng(seed).permutation(TRAIN)
         for count in counts:
@@ -364,7 +373,7 @@ def newcomers(runs: Runs) -> Table:
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
         whole = tendencies.create(ONE).fit(
-            drawn.features.take(drawn.train), drawn.annotations, seed=seed
+            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
         )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())
@@ -393,7 +402,7 @@ def efficiency() -> Table:
         began = process_time()
         tokens = torch.cat([encoder.tokens(images[at : at + 4]).values for at in range(0, 16, 4)])
         below = (process_time() - began) / n_items
-    features = Features.of_tokens(tokens.numpy())
+    features = Features.from_tokens(tokens.numpy())
     size = sum(value.numel() for value in encoder.parameters())
     specs = {
         "query, narrow": SMALL.replace("]", ",positions=False]").replace("epochs=25", "epochs=1"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, aggregate, read, read_truth, simulate, write
 from dissensus.readers import as_annotations, as_truth, read_predictions
 from dissensus.writers import losses
-from dissensus.writers.simulated import write_simulation
+from dissensus.writers.folders import write_simulation
 from tests.support import annotation_rows, relation
 
 TABLES = [

@@ -281,7 +281,7 @@ def test_counts_are_read_as_votes_of_nobody(name, counts):
     assert {item: sorted(given) for item, given in by_item.items()} == {
         item: sorted(given.split()) for item, given in counts.items()
     }
-    assert "who said what is unknown" in found.notes[0]
+    assert "annotators are unknown" in found.notes[0]
 
 
 def test_votes_per_class_may_be_told(tmp_path):
@@ -476,7 +476,7 @@ BROKEN = {
     ],
     "toloka": [
         ("INPUT:x\tOUTPUT:y\na\tb\n", "no column 'ASSIGNMENT:worker_id'"),
-        ("OUTPUT:y\tASSIGNMENT:worker_id\na\tb\n", "tell what was answered"),
+        ("OUTPUT:y\tASSIGNMENT:worker_id\na\tb\n", "items have no names"),
     ],
     "appen": [("_worker_id,mood\n1,a\n", "no column '_unit_id'")],
     "zooniverse": [

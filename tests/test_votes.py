@@ -652,7 +652,7 @@ def test_skills_that_cannot_be_meant_are_told(skills):
     ("text", "message"),
     [
         ("annotator,skill\nx,good\n", "'x' has 'good', which is not a number"),
-        ("annotator,skill\nx,1\nx,2\n", "annotator 'x' stands there twice"),
+        ("annotator,skill\nx,1\nx,2\n", "annotator 'x' appears twice"),
         ("annotator,height\nx,1\n", "no column for the skill"),
         ("annotator,skill\nx,nan\n", "'x' has 'nan', which is not a number"),
     ],

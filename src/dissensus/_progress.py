@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-__all__ = ["Progress", "progress_bar"]
+__all__ = ["Progress", "iterations", "progress_bar"]
 
 _PATIENCE = 2.0  # seconds before a bar appears on a terminal
 _PERIOD = 10.0  # seconds between two lines elsewhere
@@ -29,11 +29,22 @@ def progress_bar(title: str) -> Iterator[Progress]:
     Of several processes only the first reports.
     """
     if os.environ.get("RANK", "0") != "0":
-        yield lambda done, total=0, message="": None
+        yield _silent
     elif sys.stderr.isatty():
         yield from _bar(title)
     else:
         yield _lines(title)
+
+
+def iterations(progress: Progress) -> Callable[[int, float], None]:
+    """Return the callback of a fit, which is given the iteration and the objective."""
+    return lambda step, objective: progress(
+        step, 0, f"iteration {step}, objective {objective:.6g}"
+    )
+
+
+def _silent(done: float, total: float = 0, message: str = "") -> None:
+    pass
 
 
 def _bar(title: str) -> Iterator[Progress]:
@@ -70,7 +81,8 @@ def _lines(title: str) -> Progress:
         nonlocal written
         if time.monotonic() - written > _PERIOD:
             written = time.monotonic()
-            print(f"{title}: {message or _count(done, total)}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{title}: {message or _count(done, total)}\n")
+            sys.stderr.flush()
 
     return progress
 

@@ -178,7 +178,7 @@ def _anonymous(annotations: Annotations) -> Finding:
 
 def _as_numbers(annotations: Annotations, labels: str) -> Annotations | Numbers:
     from ..readers import as_numbers
-    from ..readers.numeric import kind_of_labels
+    from ..readers import kind_of_labels
 
     if labels == "auto":
         labels = kind_of_labels(annotations.classes.tolist()).kind

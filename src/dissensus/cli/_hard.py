@@ -211,8 +211,8 @@ def _write(
     import numpy as np
 
     from .._relation import indices_of
-    from ..readers.folders import save_array
     from ..writers.hard_items import samples_of, write_aum, write_too_hard, write_waum
+    from ..writers.table_files import save_array
 
     rest = data.others.inputs if data.others is not None else None
     files = [getattr(inputs, "paths", ()) for inputs in (data.inputs, rest)]

@@ -27,7 +27,7 @@ _TOLD = 5  # sentences, pairs and changes on a screen
 def give(table: Any, output: str | None) -> None:
     """Write a table, if somebody wants it."""
     if output:
-        from ..writers.score_tables import write_columns
+        from ..writers.table_files import write_columns
 
         write_columns(table, output)
 

@@ -97,10 +97,8 @@ def map_(
     names = _names(path, items, most)
     inputs = read_inputs(path, names, column=column, frames=frames)
     annotations = read_annotations(answers, **reading) if answers else None
-    with progress_bar("reading inputs", len(inputs)) as progress:
-        features = features_of(
-            inputs, estimator.encoder, tokens=True, progress=lambda done, *_: progress(done)
-        )
+    with progress_bar("reading inputs") as progress:
+        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
     report = attention_report(
         estimator.model_,
         inputs,

@@ -179,7 +179,7 @@ def identify(
         elif not output:
             print_items(table, most)
         return
-    with progress_bar("scoring annotators", _STEPS) as progress:
+    with progress_bar("scoring annotators") as progress:
         identified = asked.identified(models=models, copying=copying, progress=progress)
     table = dict(identified.table())
     if probabilities:
@@ -284,7 +284,7 @@ def _write_as_peerannot(path: str, scored: Scored, asked: Asked, *, both: bool) 
     import numpy as np
 
     from ..identification.scores import score
-    from ..readers.folders import save_array
+    from ..writers.table_files import save_array
 
     for one in (scored, score(asked, "difficulty")) if both else (scored,):
         if one.score.file is None:

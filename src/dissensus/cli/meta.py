@@ -294,7 +294,7 @@ def adapt(
 
     from ..errors import OptionError
     from ..meta.few_shot import FewShotCrowd
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     if plan and not ask:
         raise OptionError("--plan says where the labels to ask for go; --ask says how many")

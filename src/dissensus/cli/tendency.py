@@ -156,18 +156,18 @@ def predict(
     from ..nn.reading import items_of
     from ..readers.sources import format_for
     from ..tendency.classifier import TendencyClassifier
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     if output != "-":
         format_for(output)  # before anything is computed
     estimator = TendencyClassifier.load(model)
     names = None if annotators is None else [name.strip() for name in annotators.split(",")]
     items = items_of(inputs, column=column)
-    with progress_bar("reading inputs", len(items)) as progress:
+    with progress_bar("reading inputs") as progress:
         probability = estimator.predict_annotator_proba(
             _inputs(inputs, items, column, frames),
             names,
-            progress=lambda done, *_: progress(done),
+            progress=progress,
         )  # (item, annotator, class)
     annotator = estimator.annotators_ if names is None else as_names(names)
     columns: dict[str, Any] = {
@@ -285,7 +285,7 @@ def _inputs(path: str, items: Any, column: str | None, frames: int) -> Any:
 
 
 def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:
-    from ..readers.annotator_tables import read_annotators
+    from ..readers.side_tables import read_annotators
 
     return None if path is None else read_annotators(path)
 

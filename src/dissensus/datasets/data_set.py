@@ -13,8 +13,10 @@ from .._names import Names, numbered
 from .._relation import indices_of
 from ..annotations import Annotations
 from ..errors import DataError
-from ..readers.folders import read_metadata, write_folder, write_notes
+from ..readers.folders import read_metadata
 from ..readers.reading import examine
+from ..writers.folders import write_folder
+from ..writers.table_files import write_json
 from .image_links import Link, Pictures, link_all, plan_links, read_words
 
 __all__ = ["Installed", "Layout", "read_answers", "settle"]
@@ -64,9 +66,9 @@ def settle(
         more["label_names"] = names
     if name:
         more["name"] = name
-    write_folder(folder, annotations, notes={**more, **_kept(own)})
+    write_folder(folder, annotations, metadata={**more, **_kept(own)})
     if truth is not None:
-        write_notes(folder / "test_groundTruth.json", truth)
+        write_json(folder / "test_groundTruth.json", truth)
     link_all(links, folder)
     return Installed(folder, annotations, len(links), notes)
 

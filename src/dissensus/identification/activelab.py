@@ -22,10 +22,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from .._probabilities import as_models
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ._tally import by_item, majority
-from .crowdlab import as_models, crowdlab
+from .crowdlab import crowdlab
 
 __all__ = ["activelab", "calibrated"]
 

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._names import Names, decode
+from .._probabilities import as_models
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import DataError
@@ -45,7 +46,7 @@ from ._tally import (
     worst_class,
 )
 
-__all__ = ["Crowdlab", "as_models", "crowdlab"]
+__all__ = ["Crowdlab", "crowdlab"]
 
 _FLOOR = 1e-6  # of weights and doubt
 _ALONE = "No item has two labels: all belief is the classifier's, and annotators have no weight."
@@ -203,29 +204,6 @@ def crowdlab(
     label = best(posterior, first)
     weights = _weights(annotations, label, others, predicted)
     return _conclude(annotations, models, label, _posterior(annotations, models, weights), weights)
-
-
-def as_models(annotations: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
-    """Return probabilities of one or several classifiers, checked: (model, item, class)."""
-    if annotations.n_classes == 0:
-        raise DataError("there is no class to choose from; give labels or declare classes")
-    models = np.asarray(probabilities, dtype=np.float64)
-    if models.ndim == 2:
-        models = models[None]
-    shape = (annotations.n_items, annotations.n_classes)
-    if models.ndim != 3 or models.shape[1:] != shape or len(models) == 0:
-        raise DataError(
-            f"probabilities are (item, class), here {shape}, or (model, item, class), "
-            f"but these are {np.shape(probabilities)}"
-        )
-    bad = ~(np.abs(models.sum(axis=2) - 1) < 1e-3) | (models.min(axis=2, initial=0) < 0)
-    if bad.any():
-        item = bad.any(axis=0).argmax()
-        raise DataError(
-            f"the probabilities of item {annotations.items[item]!r} are not from 0 to 1 with sum 1; "
-            f"{bad.any(axis=0).sum()} items are like this"
-        )
-    return models
 
 
 def _weights(

@@ -13,8 +13,9 @@ import polars as pl
 from .._files import atomic_file
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
+from ..readers.long_tables import without_gaps
 from ..readers.sources import open_source
-from ..readers.tables import as_frame, column_names, read_columns, without_gaps
+from ..readers.tables import as_frame, column_names, read_columns
 from .chunks import naming
 
 __all__ = ["Batch", "new_rows", "read_batch", "write_batch"]
@@ -81,6 +82,6 @@ def new_rows(
         )
     rows = frame.height
     frame = frame.select(pl.col(one).alias(role) for role, one in wanted.items()).slice(seen)
-    frame = without_gaps(frame, missing, source.name, None)
+    frame = without_gaps(frame, missing)
     texts = [frame[role].cast(pl.String).to_list() for role in wanted]
     return Batch(texts[0], texts[1], texts[2], texts[3] if name else None, {"rows": rows})

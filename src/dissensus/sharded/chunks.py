@@ -17,7 +17,8 @@ import polars as pl
 from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
-from ..readers.tables import annotations_from, as_frame
+from ..readers.long_tables import annotations_from
+from ..readers.tables import as_frame
 
 __all__ = [
     "Chunk",

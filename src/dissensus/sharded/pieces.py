@@ -16,7 +16,7 @@ from .._names import Names
 from .._relation import Array, Floats, Integers
 from ..errors import OptionError
 from ..readers.sources import format_for
-from ..writers.content import column
+from ..writers.table_files import as_column
 
 __all__ = ["gathering", "is_address", "one_file", "write_columns", "write_piece"]
 
@@ -108,7 +108,7 @@ def write_piece(
 
 def write_columns(table: Mapping[str, Array], path: Path) -> None:
     """Write columns as Parquet."""
-    frame = pl.DataFrame({name: column(values) for name, values in table.items()})
+    frame = pl.DataFrame({name: as_column(values) for name, values in table.items()})
     frame.write_parquet(path, compression="zstd")
 
 
