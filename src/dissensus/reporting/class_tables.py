@@ -40,9 +40,9 @@ def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]
     shown = scores.worst[annotations.labels_per_annotator[scores.worst] > 0][:_MAX_ANNOTATORS]
     lone = _lone_labels(report, shown)
     with_confusion = annotations.n_classes <= _MAX_CLASSES
-    habits, accuracy = scores.habits, scores.accuracy
+    behaviour, accuracy = scores.behaviour, scores.accuracy
     verdicts, evidence = scores.verdict, scores.evidence
-    timed = bool(np.isfinite(habits.seconds).any())
+    timed = bool(np.isfinite(behaviour.seconds).any())
     heads = {
         "annotator": "name",
         "labels": "number",
@@ -59,12 +59,12 @@ def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]
         low, high = float(accuracy.low[a]), float(accuracy.high[a])
         cells = [
             (name, None),
-            number_cell(int(habits.labels[a]), "d"),
+            number_cell(int(behaviour.labels[a]), "d"),
             number_cell(float(accuracy.value[a]), percent),
             ("" if math.isnan(low) else f"{percent(low)} to {percent(high)}", None),
-            number_cell(float(habits.agreement[a]), percent),
+            number_cell(float(behaviour.agreement[a]), percent),
             number_cell(float(scores.spam_score[a]), ".2f"),
-            *([number_cell(float(habits.seconds[a]), ".1f")] if timed else []),
+            *([number_cell(float(behaviour.seconds[a]), ".1f")] if timed else []),
             (verdict, None),
         ]
         rows.append(Row(cells, [verdict]))
@@ -195,7 +195,7 @@ def downloads(report: Report) -> dict[str, Download]:
         [
             annotations.annotators[a],
             scores.verdict[a],
-            int(scores.habits.labels[a]),
+            int(scores.behaviour.labels[a]),
             *(None if math.isnan(column[a]) else round(float(column[a]), 4) for column in numbers),
             scores.evidence[a],
         ]

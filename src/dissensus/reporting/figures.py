@@ -183,7 +183,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     if not len(known):
         return None
     shown = known[:_MAX_POINTS]
-    verdict, labels = scores.verdict, scores.habits.labels
+    verdict, labels = scores.verdict, scores.behaviour.labels
     rows = [
         {
             "annotator": scores.annotations.annotators[annotator],

@@ -26,8 +26,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..agreement._co_annotation import Meetings
-from ..agreement.differences import Wish, weights_to_difference
+from ..agreement.co_annotation import CoAnnotations
+from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
@@ -75,7 +75,7 @@ def dic(
     scope: Scope = "matched",
     min_overlap: int = 10,
     measure: Measure = "cohen",
-    weights: Wish = "identity",
+    weights: WeightsLike = "identity",
 ) -> Dic:
     """Return the distance between predicted and true agreement.
 
@@ -197,11 +197,11 @@ def with_labels(annotations: Annotations, label: Integers) -> Annotations:
 class _Agreement:
     """Agreement of pairs of annotators, under any weights of the items."""
 
-    def __init__(self, annotations: Annotations, measure: Measure, weights: Wish) -> None:
+    def __init__(self, annotations: Annotations, measure: Measure, weights: WeightsLike) -> None:
         if measure not in _MEASURES:
             raise OptionError(f"no measure {measure!r}; there are {', '.join(_MEASURES)}")
         difference = weights_to_difference(weights, annotations.classes)
-        self.pairs, self.measure = Meetings(annotations, difference), measure
+        self.pairs, self.measure = CoAnnotations(annotations, difference), measure
         self.key = self.pairs.one * annotations.n_annotators + self.pairs.other
 
     def values(self, times: Floats | None = None) -> Floats:
@@ -217,7 +217,7 @@ def _squares(
     other: Annotations,
     min_overlap: int = 10,
     measure: Measure = "cohen",
-    weights: Wish = "identity",
+    weights: WeightsLike = "identity",
 ) -> Floats:
     """Return squared differences of agreement, of pairs with enough overlap in both: (pair)."""
     agreement = [_Agreement(each, measure, weights) for each in (one, other)]
@@ -241,7 +241,7 @@ class _Comparison:
         scope: Scope = "matched",
         min_overlap: int = 10,
         measure: Measure = "cohen",
-        weights: Wish = "identity",
+        weights: WeightsLike = "identity",
     ) -> None:
         if scope not in ("matched", "all"):
             raise OptionError(f"no scope {scope!r}; there are matched and all")
