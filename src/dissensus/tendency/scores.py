@@ -22,7 +22,6 @@ import numpy as np
 
 from .._names import Names
 from .._relation import Floats, Integers, frozen
-from ..aggregation._base import TIE
 from ..annotations import Annotations
 from ..errors import DataError
 from .dic import Dic, dic, split_half, with_labels
@@ -31,6 +30,7 @@ __all__ = ["TendencyScores", "score", "vote"]
 
 _BINS = 15
 _LEAST = 1e-15
+_TIE = 1e-12  # probabilities closer than this are equal
 _BY_ANNOTATOR = ("count", "accuracy", "log_loss", "macro_f1", "marginal_error")
 
 
@@ -130,7 +130,7 @@ def score(
     annotator, label = annotations.annotator.astype(np.int64), annotations.label.astype(np.int64)
     rows, n_classes = np.arange(len(annotations)), annotations.n_classes
     best = log_probability.max(axis=1)
-    tied = log_probability >= best[:, None] - TIE
+    tied = log_probability >= best[:, None] - _TIE
     correct = tied[rows, label] / tied.sum(axis=1)
     loss = -np.maximum(log_probability[rows, label], math.log(_LEAST))
     count = np.bincount(annotator, minlength=annotations.n_annotators)
@@ -177,7 +177,7 @@ def vote(votes: Floats, seed: int = 0) -> Integers:
     [0, -1, 1]
     """
     random = np.random.default_rng([seed, 0x707E]).random(votes.shape)
-    tied = votes >= votes.max(axis=1, keepdims=True) - TIE
+    tied = votes >= votes.max(axis=1, keepdims=True) - _TIE
     return np.where(votes.max(axis=1) > 0, np.where(tied, random, -1.0).argmax(axis=1), -1)
 
 
@@ -185,7 +185,7 @@ def _consensus_accuracy(annotations: Annotations, predictions: Annotations, seed
     """Return how often the vote of predictions is that of labels, on items without a tie."""
     votes = annotations.votes()
     most = votes.max(axis=1, keepdims=True)
-    decided = ((votes >= most - TIE).sum(axis=1) == 1) & (most[:, 0] > 0)
+    decided = ((votes >= most - _TIE).sum(axis=1) == 1) & (most[:, 0] > 0)
     correct = vote(predictions.votes(), seed) == votes.argmax(axis=1)
     return _mean(correct[decided].astype(float))
 
