@@ -71,7 +71,7 @@ CASES = [
     Case(DistributionRecovery, RECOVERERS, {}, by_annotator=False),
     Case(
         FewShotCrowd,
-        ("auto", *adapters),
+        tuple(adapters),
         {
             "sizes": Sizes(ways=(2,), shots=(1,), annotators=(2,), queries=1),
             "tuning": 1,
