@@ -197,7 +197,7 @@ class Annotations(Relation):
     @staticmethod
     def from_table(table: Any, *, columns: Mapping[str, str] | None = None) -> Annotations:
         """Make annotations from a polars, pandas or Arrow table with the usual column names."""
-        from .readers.tables import annotations_from
+        from .readers.long_tables import annotations_from
 
         return annotations_from(table, columns=columns)
 

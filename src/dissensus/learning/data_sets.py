@@ -69,7 +69,6 @@ def open_data_set(
     *,
     valid: Truth | None = None,
     test: Truth | None = None,
-    splits: Mapping[str, Split] | None = None,
 ) -> DataSet:
     """Return annotations with their inputs.
 
@@ -81,8 +80,6 @@ def open_data_set(
         The inputs, by the names of items.
     valid, test
         Known classes by item; these items are not learned from.
-    splits
-        Items from elsewhere, instead of `valid` or `test`.
     """
     given = {"valid": valid, "test": test}
     held = {
@@ -105,9 +102,10 @@ def open_data_set(
     return DataSet(
         annotations,
         index.take(annotations.items),
-        others=Split(rest, index.take(rest)) if len(rest) else None,
+        held.get("valid"),
+        held.get("test"),
+        Split(rest, index.take(rest)) if len(rest) else None,
         notes=(note,) if missing else (),
-        **dict(splits or {}) | held,
     )
 
 
@@ -160,8 +158,9 @@ def open_folder(
         for name, parent in parents.items()
         if parent in code
     }
-    data = open_data_set(annotations, index, valid=valid, test=test, splits=splits)
-    return replace(data, folders=classes or None)
+    data = open_data_set(annotations, index, valid=valid, test=test)
+    held = {name: getattr(data, name) or splits.get(name) for name in ("valid", "test")}
+    return replace(data, folders=classes or None, **held)
 
 
 def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:

@@ -118,7 +118,7 @@ class Outcome:
 
     def write(self, paths: OutputPaths, *, crowd: bool = True) -> None:
         """Write all files atomically, results last; without `crowd`, none of annotators."""
-        from ..writers.score_tables import write_columns
+        from ..writers.table_files import write_columns
 
         for name, predictions in self.predictions.items():
             file = "predictions.csv" if name == "train" else f"predictions_{name}.csv"
