@@ -159,8 +159,12 @@ def open_folder(
         if parent in code
     }
     data = open_data_set(annotations, index, valid=valid, test=test)
-    held = {name: getattr(data, name) or splits.get(name) for name in ("valid", "test")}
-    return replace(data, folders=classes or None, **held)
+    return replace(
+        data,
+        valid=data.valid or splits.get("valid"),
+        test=data.test or splits.get("test"),
+        folders=classes or None,
+    )
 
 
 def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Floats]:
