@@ -122,7 +122,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--consensus": "Method whose consensus annotators are compared with.",
             "--encoder": "Encoder of the inputs, as name[setting=value,…]; see "
             "`dissensus modelinfo`.",
-            "--teach": "Training of the embedding: clean, classes, or the name of an adapter.",
+            "--objective": "Training of the embedding: clean, classes, or an adapter.",
             "--address": "Address of a Dask scheduler.",
         },
     ),
@@ -144,7 +144,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--resume": "Resume interrupted work.",
             "--votes": "Also write the vote share of the ensemble members: v:<class>.",
             "--raw": "Also write the weights of every layer and head.",
-            "--turns": "Add images rotated by right angles as classes.",
+            "--rotations": "Rotated images form new classes.",
             "--fast": "Vectorised sampling: a thousand times faster, other draws.",
             "--imbalance-votes imbalance": "Vary the number of labels per item.",
             "--verbose": "Print all options.",
