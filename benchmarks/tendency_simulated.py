@@ -53,7 +53,7 @@ class Drawn:
         self.views = _views(drawn, settings.get("kind", "patches"))
         self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
         self.annotations = _first(drawn.annotations, TRAIN)
-        self.labels, self.chances = drawn.labels[self.test], drawn.chances[self.test]
+        self.labels, self.chances = drawn.labels[self.test], drawn.probabilities[self.test]
         self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
 
     def side_by_side(self) -> Views:
@@ -87,13 +87,13 @@ def _first(annotations: Annotations, n_items: int) -> Annotations:
 def scored(drawn: Drawn, log: Any) -> dict[str, float]:
     """Return how well labels on test items are foreseen, and the floor of DIC."""
     n_items, n_annotators = drawn.labels.shape
-    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.chances.shape[2]))
+    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.probabilities.shape[2]))
     flat = log.reshape(n_items * n_annotators, -1)
-    law = np.log(np.maximum(drawn.chances, 1e-12)).reshape(flat.shape)
+    law = np.log(np.maximum(drawn.probabilities, 1e-12)).reshape(flat.shape)
     chance = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
     return {
         "accuracy": float((log.argmax(axis=2) == drawn.labels).mean()),
-        "bayes": float((drawn.chances.argmax(axis=2) == drawn.labels).mean()),
+        "bayes": float((drawn.probabilities.argmax(axis=2) == drawn.labels).mean()),
         "log_loss": float(-np.maximum(chance, np.log(1e-12)).mean()),
         "dic": dic(annotations, with_labels(annotations, flat.argmax(axis=1))).dic,
         "drawn": float(
@@ -116,7 +116,7 @@ def measured(drawn: Drawn, spec: str, seed: int, views: Views | None = None) -> 
     """Fit once, and look at the test items once."""
     views = drawn.views if views is None else views
     if spec == "the Bayes rule":
-        return scored(drawn, np.log(np.maximum(drawn.chances, 1e-12)))
+        return scored(drawn, np.log(np.maximum(drawn.probabilities, 1e-12)))
     began = process_time()
     made = tendencies.create(spec).fit(views.take(drawn.train), drawn.annotations, seed=seed)
     taken = process_time() - began
@@ -368,7 +368,7 @@ def newcomers(runs: Runs) -> Table:
         )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())
-        out["bayes"] = float((drawn.chances[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean())
+        out["bayes"] = float((drawn.probabilities[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean())
         return out
 
     row = runs.over_seeds("newcomers", run)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from .aggregation.numeric._base import Estimator
     from .learning.base import Method
     from .meta.adapter import Rule
-    from .planning._base import Policy
+    from .planning.policy import Policy
     from .recovery._base import RecoveryMethod
-    from .simulation._crowd import Strategy
+    from .simulation.strategy import Strategy
     from .tendency._base import TendencyMethod
 
 __all__ = [

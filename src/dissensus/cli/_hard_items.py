@@ -12,7 +12,8 @@ from ._output import is_first, note, show_json, write_table
 from ._training import read_data
 
 if TYPE_CHECKING:
-    from ..identification.scores import Asked, Score
+    from ..identification.score_context import ScoreContext
+    from ..identification.scores import Score
     from ..learning._hardness import Hardness
     from ..learning.data_sets import DataSet
     from ..nn import Inputs
@@ -41,7 +42,7 @@ class HardItems:
     network: Network
 
     def identify(
-        self, found: Reading, asked: Asked, *, output: str | None, top: int, as_json: bool
+        self, found: Reading, asked: ScoreContext, *, output: str | None, top: int, as_json: bool
     ) -> None:
         """Train, write the files of peerannot and a picture, and print the hardest items."""
         from .._relation import indices_of
@@ -85,7 +86,7 @@ class HardItems:
             f"{hard.epochs} epochs; all files are in {folder}"
         )
 
-    def _train(self, asked: Asked, run: Path) -> Hardness:
+    def _train(self, asked: ScoreContext, run: Path) -> Hardness:
         from ..nn.runs import clear_ended
 
         network, name = self.network, self.score.name
@@ -113,7 +114,7 @@ class HardItems:
         last = name if name in ("aum", "aumc") else f"{name}_{self.alpha}_{margin}"
         return base / "identification" / self.network.name(inputs) / last
 
-    def _single_labels(self, asked: Asked, data: DataSet) -> dict[str, str] | None:
+    def _single_labels(self, asked: ScoreContext, data: DataSet) -> dict[str, str] | None:
         """Return one label per item for AUM: from a file, gold, or the folders of the images."""
         if self.hard_labels:
             from ..readers.predictions import read_predictions

@@ -84,13 +84,13 @@ def print_annotators(found: AnnotatorScores, top: int) -> None:
     rows = []
     for code in order[:top]:
         right, low, high = (values[code] for values in found.accuracy[1:])
-        spam, agreement = found.spam_score[code], found.habits.agreement[code]
+        spam, agreement = found.spam_score[code], found.behaviour.agreement[code]
         spam_interval = f"({found.spam_low[code]:.2f}–{found.spam_high[code]:.2f})"
         rows.append(
             (
                 names[code],
                 found.verdict[code],
-                str(found.habits.labels[code]),
+                str(found.behaviour.labels[code]),
                 "" if math.isnan(right) else f"{right:.0%} ({100 * low:.0f}–{100 * high:.0f})",
                 "" if math.isnan(spam) else f"{spam:.2f} {spam_interval}",
                 "" if math.isnan(agreement) else f"{agreement:.0%}",
@@ -117,8 +117,8 @@ def _print_copies(copies: Any) -> None:
     if len(copies.pairs) > _SENTENCES:
         more = len(copies.pairs) - _SENTENCES
         click.echo(f"{more} more pairs agree too much; all are in --json.")
-    if copies.looked < 1:
-        click.echo(f"Pairs were compared on {copies.looked:.0%} of the items.")
+    if copies.sampled < 1:
+        click.echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
 
 
 def print_cleaned(cleaned: Cleaned, output: str | None) -> None:

@@ -24,7 +24,8 @@ from ._reading import examine_folder, is_data_folder, read_known, read_probabili
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..identification.scores import Asked, Scored
+    from ..identification.score_context import ScoreContext
+    from ..identification.scores import Scored
 
 __all__ = ["identificationinfo", "identify"]
 
@@ -107,7 +108,7 @@ def identify(
     annotations = found.annotations
     if not folder or scale != "auto":
         scale_of(annotations, scale, "identify", ordinal=False)
-    asked = scores.Asked(
+    asked = scores.ScoreContext(
         annotations,
         consensus,
         gold=read_known(gold),
@@ -181,7 +182,7 @@ def _read_matrices(file: str | None) -> Any:
     return matrices.astype(float)
 
 
-def _drop(asked: Asked, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
+def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_json: bool) -> None:
     from ..identification.cleaning import clean
     from ..writers import write
 
@@ -194,7 +195,7 @@ def _drop(asked: Asked, rules: tuple[str, ...], output: str | None, as_json: boo
         print_cleaned(cleaned, output)
 
 
-def _write_as_peerannot(path: str, scored: Scored, asked: Asked, *, both: bool) -> None:
+def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext, *, both: bool) -> None:
     """Write a score to the file of peerannot, if it has one."""
     import numpy as np
 

@@ -29,6 +29,7 @@ __all__ = [
     "dots",
     "histogram",
     "number",
+    "records",
     "save_chart",
     "share",
     "share_bars",
@@ -73,6 +74,14 @@ class Figure:
 def chart(rows: Sequence[Mapping[str, Any]], **options: Any) -> dict[str, Any]:
     """Return a chart of rows that is as wide as its container."""
     return {"$schema": SCHEMA, "data": {"values": rows}, "width": "container", **options}
+
+
+def records(**columns: Any) -> list[dict[str, Any]]:
+    """Return rows of a chart from arrays."""
+    values = [
+        column.tolist() if hasattr(column, "tolist") else column for column in columns.values()
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def number(field: str, title: str | None = None, **options: Any) -> dict[str, Any]:
@@ -128,16 +137,10 @@ def dots(
     ]
 
 
-def histogram(
-    edges: Sequence[float], counts: Sequence[int], title: str, **x: Any
-) -> dict[str, Any]:
+def histogram(edges: Any, counts: Any, title: str, **x: Any) -> dict[str, Any]:
     """Return how many items have which value."""
-    rows = [
-        {"from": float(low), "to": float(high), "items": int(count)}
-        for low, high, count in zip(edges, edges[1:], counts, strict=False)
-    ]
     return chart(
-        rows,
+        records(**{"from": edges[:-1], "to": edges[1:], "items": counts}),
         height=200,
         mark={"type": "bar", "tooltip": True, "color": BLUE},
         encoding={

@@ -24,6 +24,7 @@ from ..readers import as_annotations, as_numbers, as_truth
 from ..result import Table
 from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
 from .embedding import plain
+from .number_page import number_page
 from .sections import Page, PageReport
 from .sentences import agreement_sentence, amount, by_verdict, verdict_sentences, volume
 
@@ -127,9 +128,7 @@ class NumberReport(PageReport):
 
     def layout(self) -> Page:
         """Return what the page shows."""
-        from .number_page import layout
-
-        return layout(self)
+        return number_page(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

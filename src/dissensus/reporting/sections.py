@@ -13,22 +13,20 @@ from typing import Any, NamedTuple
 
 from .._files import atomic_file
 from .charts import Figure
-from .embedding import fill, framed
+from .embedding import fill, framed, plain
+from .summary import CONFIDENT
 
 __all__ = [
-    "Cell",
+    "Column",
     "Download",
     "Page",
     "PageReport",
-    "Row",
     "Section",
     "SortableTable",
     "Table",
-    "number_cell",
+    "formatted",
     "with_interval",
 ]
-
-Cell = tuple[str, Any]  # the text, and a number to sort by or a CSS class
 
 
 class Table(NamedTuple):
@@ -41,28 +39,43 @@ class Table(NamedTuple):
     hide_caption: bool = False
 
 
-class Row(NamedTuple):
-    """A row of a sortable table, and the kinds that readers can filter by."""
+class Column(NamedTuple):
+    """A column of a sortable table; its kind is `number` if a format is given.
 
-    cells: Sequence[Cell]
-    kinds: Sequence[str] = ()
+    Other kinds are `verdict`, and `plain` and `plain number` if there is no point in sorting.
+    """
+
+    values: Any
+    form: str | Callable[[float], str] | None = None
+    kind: str = "text"
+    classes: Sequence[str] = ()  # of CSS, by row
+
+    def cells(self) -> list[tuple[str, Any]]:
+        """Return the text of every cell, with a number to sort by or a CSS class."""
+        values = self.values.tolist() if hasattr(self.values, "tolist") else list(self.values)
+        if self.form is not None:
+            return [(formatted(value, self.form), plain(value)) for value in values]
+        return list(zip(values, self.classes or [""] * len(values), strict=True))
 
 
 class SortableTable(NamedTuple):
     """A table to sort, search and filter.
 
-    Columns have a kind: `name` for the first, `text`, `number`, `verdict`, or `plain` and
-    `plain number` if there is no point in sorting. With `details`, a click on a name opens the
+    Rows have kinds that readers can filter by. With `details`, a click on a name opens the
     details of an `annotator` or `item`.
     """
 
     name: str
     caption: str
-    heads: Mapping[str, str]  # name → kind
-    rows: Sequence[Row]
+    columns: Mapping[str, Column]
+    kinds: Sequence[Sequence[str]] = ()
     details: str = ""
     hint: str = "a word"
     filter: str = ""
+
+    def rows(self) -> list[tuple[tuple[str, Any], ...]]:
+        """Return the cells of every row."""
+        return list(zip(*(column.cells() for column in self.columns.values()), strict=True))
 
 
 class Section(NamedTuple):
@@ -82,8 +95,14 @@ class Download(NamedTuple):
     """A table that the page offers as CSV."""
 
     title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    columns: Mapping[str, Any]
+
+    def rows(self) -> list[list[Any]]:
+        """Return the rows, with six digits of every number."""
+        return [
+            [float(f"{value:.6g}") if isinstance(value, float) else value for value in row]
+            for row in zip(*(plain(values) for values in self.columns.values()), strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -96,19 +115,21 @@ class Page:
     sections: Sequence[Section]
     charts: Mapping[str, Figure]
     downloads: Mapping[str, Download]
-    about: Mapping[str, str]
+    terms: Sequence[str]  # explained at the end
     method: str
     seed: int
     advice: Sequence[str] = ()
+    samples: Sequence[str] | None = None  # parts that were computed on a sample
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self) -> str:
         """Return the page as HTML."""
-        downloads = {name: one for name, one in self.downloads.items() if one.rows}
+        tables = {name: [[*one.columns], one.rows()] for name, one in self.downloads.items()}
+        tables = {name: table for name, table in tables.items() if table[1]}
         data = {
             **self.data,
             "charts": {name: one.spec for name, one in self.charts.items()},
-            "downloads": {name: [one.head, one.rows] for name, one in downloads.items()},
+            "downloads": tables,
         }
         sections = [("overview", "Summary"), *((one.name, one.title) for one in self.sections)]
         return fill(
@@ -118,7 +139,8 @@ class Page:
             page=self,
             title=self.title,
             sections=sections,
-            downloads=downloads,
+            confident=f"{CONFIDENT:.0%}",
+            downloads={name: self.downloads[name] for name in tables},
         )
 
 
@@ -149,21 +171,20 @@ class PageReport:
         return framed(self.page())
 
 
-def number_cell(value: float, form: str | Callable[[float], str] = ".4g") -> Cell:
-    """Return a number for a sortable table, formatted.
+def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
+    """Return a number as text, a dash for NaN.
 
-    >>> number_cell(0.25, ".0%"), number_cell(math.nan)
-    (('25%', 0.25), ('–', None))
+    >>> formatted(0.25, ".0%"), formatted(math.nan)
+    ('25%', '–')
     """
     if math.isnan(value):
-        return "–", None
-    return form(value) if callable(form) else f"{value:{form}}", float(f"{value:.6g}")
+        return "–"
+    return form(value) if callable(form) else f"{value:{form}}"
 
 
 def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
     """Return an estimate and its interval as texts; a dash and nothing where there is none."""
-    value, low, high = (number_cell(getattr(estimate, name), form)[0] for name in _BOUNDS)
+    value, low, high = (
+        formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)
+    )
     return value, "" if "–" in (value, low, high) else f"{low} to {high}"
-
-
-_BOUNDS = ("value", "low", "high")

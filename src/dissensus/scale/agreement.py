@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..agreement._joint import Panel
-from ..agreement._measures import find_measure
-from ..agreement._votes import Votes
-from ..agreement.differences import Wish
-from ..agreement.estimating import USUAL, How, estimated
+from ..agreement.differences import WeightsLike
+from ..agreement.estimating import USUAL, Resampling, estimated
 from ..agreement.intervals import IntervalKind, check_interval
+from ..agreement.joint import JointMeasures
+from ..agreement.measure import find_measure
 from ..agreement.result import Estimate
+from ..agreement.votes import Votes
 from ..annotations import Annotations, Part
 from ..engine import Engine
 from ..errors import OptionError
@@ -32,8 +32,8 @@ def agree_shards(
     engine: Engine,
     measures: Sequence[str] = USUAL,
     *,
-    level: Wish = "nominal",
-    weights: Wish | None = None,
+    scale: WeightsLike = "nominal",
+    weights: WeightsLike | None = None,
     resamples: int = 1000,
     confidence: float = 0.95,
     interval: IntervalKind = "percentile",
@@ -54,9 +54,9 @@ def agree_shards(
     alike = Annotations.from_codes(
         one, one, one, items=1, annotators=1, classes=annotations.classes
     )
-    panel = Panel(alike, chosen, level=level, weights=weights, votes=Votes(counts, times))
-    how = How(resamples, confidence, interval, seed, lambda *_: None)
-    return estimated([panel], how)[0]
+    joint = JointMeasures(alike, chosen, scale=scale, weights=weights, votes=Votes(counts, times))
+    settings = Resampling(resamples, confidence, interval, seed, lambda *_: None)
+    return estimated([joint], settings)[0]
 
 
 def _patterns(part: Part) -> tuple[Floats, Integers]:

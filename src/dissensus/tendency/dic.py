@@ -27,8 +27,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..agreement._co_annotation import Meetings
-from ..agreement.differences import Wish, weights_to_difference
+from ..agreement.co_annotation import CoAnnotations
+from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
@@ -77,7 +77,7 @@ def dic(
     scope: Scope = "matched",
     min_overlap: int = 10,
     measure: Measure = "cohen",
-    weights: Wish = "identity",
+    weights: WeightsLike = "identity",
 ) -> Dic:
     """Return how far predicted agreement is from the true one.
 
@@ -210,15 +210,15 @@ class _Agreement(NamedTuple):
 class _Panel:
     """Annotators two by two, under any weights of the items."""
 
-    meetings: Meetings
+    meetings: CoAnnotations
     measure: Measure
 
     @classmethod
-    def of(cls, annotations: Annotations, measure: Measure, weights: Wish) -> _Panel:
+    def of(cls, annotations: Annotations, measure: Measure, weights: WeightsLike) -> _Panel:
         if measure not in _MEASURES:
             raise OptionError(f"no measure {measure!r}; there are {', '.join(_MEASURES)}")
         return cls(
-            Meetings(annotations, weights_to_difference(weights, annotations.classes)), measure
+            CoAnnotations(annotations, weights_to_difference(weights, annotations.classes)), measure
         )
 
     @property
@@ -237,7 +237,7 @@ def _agreement(
     annotations: Annotations,
     min_overlap: int = 10,
     measure: Measure = "cohen",
-    weights: Wish = "identity",
+    weights: WeightsLike = "identity",
 ) -> _Agreement:
     panel = _Panel.of(annotations, measure, weights)
     value = panel.values()
@@ -255,7 +255,7 @@ class _Compared:
         scope: Scope = "matched",
         min_overlap: int = 10,
         measure: Measure = "cohen",
-        weights: Wish = "identity",
+        weights: WeightsLike = "identity",
     ) -> None:
         if scope not in ("matched", "all"):
             raise OptionError(f"no scope {scope!r}; there are matched and all")

@@ -1,6 +1,4 @@
-"""Measures of agreement by name: what they are, and how they are worked out.
-
-One table, `measures`, which the command line, the docs and the tests walk.
+"""The table of agreement measures, which the command line, the docs and the tests walk.
 
 >>> find_measure("KrippendorffAlpha").name, find_measure("gwet").title
 ('alpha', "Gwet's AC")
@@ -23,14 +21,14 @@ from .differences import Difference
 
 __all__ = ["Measure", "find_measure", "measures"]
 
-Chance = Callable[[Floats, Difference], tuple[Floats, Floats]]
+Expected = Callable[[Floats, Difference], tuple[Floats, Floats]]
 
 
 class Measure(NamedTuple):
     """One measure of agreement.
 
-    `formula` works on sums over items; measures without it look at annotators: `conger` at their
-    labels, `cohen` and `scott` at all pairs of them.
+    `formula` takes sufficient statistics; measures without one need the annotators: `conger` their
+    label marginals, `cohen` and `scott` all pairs of them.
     """
 
     name: str
@@ -38,42 +36,42 @@ class Measure(NamedTuple):
     summary: str
     aliases: tuple[str, ...] = ()
     formula: of.Formula | None = None
-    chance: Chance | None = None  # for the standard error over items
+    expected: Expected | None = None  # for the standard error over items
     nominal: bool = False  # never weighted
 
     @property
     def by_pairs(self) -> bool:
-        """Whether all pairs of annotators are looked at."""
+        """Whether it is a mean over pairs of annotators."""
         return self.name in ("cohen", "scott")
 
     @property
     def linear(self) -> bool:
         """Whether its standard error has a formula."""
-        return self.chance is not None or self.name == "percent"
+        return self.expected is not None or self.name == "percent"
 
 
 _TABLE = (
     Measure(
         "percent",
         "percent",
-        "Mean share of the pairs of labels on an item that agree; chance is not looked at.",
+        "Mean share of the label pairs of an item that agree; not chance-corrected.",
         ("agreement", "percent-agreement", "observed"),
         of.percent,
     ),
     Measure(
         "alpha",
         "Krippendorff's alpha",
-        "Takes chance from all labels together; every label on an item with a pair counts once.",
+        "Chance agreement from all labels; every label of an item with a pair counts once.",
         ("krippendorff", "krippendorff-alpha"),
         of.alpha,
     ),
     Measure(
         "fleiss",
         "Fleiss' kappa",
-        "Takes chance from the mean shares of classes; items may have any number of labels.",
+        "Chance agreement from mean class proportions; items may have any number of labels.",
         ("fleiss-kappa",),
         of.fleiss,
-        of.fleiss_chance,
+        of.fleiss_expected,
     ),
     Measure(
         "ac1",
@@ -81,41 +79,41 @@ _TABLE = (
         "Chance agreement only on items that are hard; robust where one class is very common.",
         ("ac2", "gwet", "gwet-ac1", "gwet-ac2"),
         of.gwet,
-        of.gwet_chance,
+        of.gwet_expected,
     ),
     Measure(
         "brennan-prediger",
         "Brennan–Prediger",
-        "Chance picks every class evenly, weighted where classes differ by degrees.",
+        "Chance agreement of uniform labels, weighted where classes differ by degrees.",
         ("bp", "s-score", "bennett"),
         of.brennan_prediger,
-        of.even_chance,
+        of.even_expected,
     ),
     Measure(
         "randolph",
         "Randolph's kappa",
-        "Chance picks every class evenly; classes are the same or not.",
+        "Chance agreement of uniform labels; classes are equal or not.",
         ("free-marginal", "randolph-kappa"),
         of.brennan_prediger,
-        of.even_chance,
+        of.even_expected,
         True,
     ),
     Measure(
         "conger",
         "Conger's kappa",
-        "Takes chance from the labels of every annotator, averaged over all pairs of annotators.",
+        "Chance agreement from the label marginals of annotators, averaged over their pairs.",
         ("conger-kappa",),
     ),
     Measure(
         "cohen",
         "Cohen's kappa",
-        "Two annotators on common items; of more than two, the mean over pairs that met.",
+        "Two annotators on common items; of more than two, the mean over co-annotating pairs.",
         ("kappa", "cohen-kappa", "light"),
     ),
     Measure(
         "scott",
         "Scott's pi",
-        "As Cohen's, with chance from the labels of both annotators together.",
+        "As Cohen's, with chance agreement from the labels of both annotators together.",
         ("pi", "scott-pi"),
     ),
 )
@@ -124,7 +122,7 @@ measures: Mapping[str, Measure] = MappingProxyType({one.name: one for one in _TA
 
 
 def find_measure(name: str) -> Measure:
-    """Return a measure by its name or another one; case, `-`, `_` and spaces do not matter."""
+    """Return a measure by name or alias, ignoring case, `-`, `_` and spaces."""
     known = {_plain(other): one for one in _TABLE for other in (one.name, *one.aliases)}
     if _plain(name) in known:
         return known[_plain(name)]

@@ -18,11 +18,11 @@ from .._relation import Array, Floats, Integers
 from ..errors import MethodError, OptionError
 from ..params import Count, Settings
 
-__all__ = ["Answers", "Crowd", "Plan", "Strategy", "dominant", "one_coin", "pick"]
+__all__ = ["Answers", "CrowdParameters", "Design", "Strategy", "dominant", "one_coin", "pick"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan(Settings):
+class Design(Settings):
     """How much to simulate; the words are those of `simulate`."""
 
     n_items: Count = 20
@@ -57,7 +57,7 @@ class Plan(Settings):
         return min(self.cap, self.n_annotators, self.feedback or self.n_annotators)
 
 
-class Crowd(NamedTuple):
+class CrowdParameters(NamedTuple):
     """What was drawn about the annotators, and about the items besides their truth."""
 
     n_classes: int
@@ -79,38 +79,40 @@ class Strategy(Settings, ABC):
 
     numeric: ClassVar[bool] = False  # whether answers are numbers instead of classes
 
-    def truth(self, plan: Plan, rng: np.random.Generator) -> Array:
+    def truth(self, design: Design, rng: np.random.Generator) -> Array:
         """Return the truth of every item; by default all classes are equally common."""
-        return rng.choice(plan.n_classes, size=plan.n_items, replace=True)
+        return rng.choice(design.n_classes, size=design.n_items, replace=True)
 
     @abstractmethod
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         """Return who annotates."""
 
-    def chances(self, crowd: Crowd, truth: Array, item: Array, annotator: Array) -> Floats:
+    def probabilities(
+        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
+    ) -> Floats:
         """Return how probable every label is: (answer, given class)."""
         assert crowd.confusion is not None  # or the strategy says its own
         return crowd.confusion[annotator, truth[item]]
 
     def answers(
         self,
-        crowd: Crowd,
+        crowd: CrowdParameters,
         truth: Array,
         item: Array,  # (answer)
         annotator: Array,  # (answer)
         rng: np.random.Generator,
     ) -> Array:
         """Return what these annotators say about these items."""
-        return pick(self.chances(crowd, truth, item, annotator), rng)
+        return pick(self.probabilities(crowd, truth, item, annotator), rng)
 
 
-def pick(chances: Floats, rng: np.random.Generator) -> Array:
+def pick(probabilities: Floats, rng: np.random.Generator) -> Array:
     """Return one class per row, as `rng.choice(n_classes, p=row)` would, row by row.
 
     >>> pick(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0)).tolist()
     [1, 0]
     """
-    upto = chances.cumsum(axis=1)
+    upto = probabilities.cumsum(axis=1)
     upto /= upto[:, -1:]
     level = rng.random(len(upto))
     label = np.zeros(len(upto), dtype=np.int64)

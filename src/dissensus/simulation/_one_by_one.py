@@ -16,32 +16,32 @@ import numpy as np
 from .._names import smallest_dtype
 from .._relation import Array
 from ..errors import OptionError
-from ._crowd import Answers, Crowd, Plan, Strategy
+from .strategy import Answers, CrowdParameters, Design, Strategy
 
 __all__ = ["one_by_one"]
 
 
 def one_by_one(
     strategy: Strategy,
-    plan: Plan,
-    crowd: Crowd,
+    design: Design,
+    crowd: CrowdParameters,
     truth: Array,
     rng: np.random.Generator,
     progress: Callable[[int, int], None],
 ) -> Answers:
     """Return what the crowd says, drawn item by item."""
-    load = np.zeros(plan.n_annotators, dtype=np.int64)
-    starts = np.zeros(plan.n_items + 1, dtype=np.int64)
+    load = np.zeros(design.n_annotators, dtype=np.int64)
+    starts = np.zeros(design.n_items + 1, dtype=np.int64)
     annotators, answers = [], []
-    for item in range(plan.n_items):
-        free = np.flatnonzero(load < plan.cap)
-        size = min(plan.most, len(free))
+    for item in range(design.n_items):
+        free = np.flatnonzero(load < design.cap)
+        size = min(design.most, len(free))
         if size == 0:
             raise OptionError(
-                f"nobody is left for item {item}: all annotators have given {plan.cap} labels; "
+                f"nobody is left for item {item}: all annotators have given {design.cap} labels; "
                 "raise workerload or lower feedback"
             )
-        if plan.imbalance:
+        if design.imbalance:
             size = int(rng.choice(size)) + 1
         annotator = rng.choice(free, replace=False, size=size)
         answer = strategy.answers(crowd, truth, np.full(size, item), annotator, rng)
@@ -50,10 +50,10 @@ def one_by_one(
         order = annotator.argsort()
         annotators.append(annotator[order])
         answers.append(answer[order])
-        progress(item + 1, plan.n_items)
-    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(plan.n_classes)
+        progress(item + 1, design.n_items)
+    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
     return Answers(
         starts,
-        np.concatenate(annotators).astype(smallest_dtype(plan.n_annotators)),
+        np.concatenate(annotators).astype(smallest_dtype(design.n_annotators)),
         np.concatenate(answers).astype(kind),
     )

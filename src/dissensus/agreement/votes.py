@@ -1,7 +1,7 @@
-"""What an item was called, and how often: the counts that most measures need.
+"""Label counts of items, which most measures need.
 
-Only cells with a vote are kept, so the size is that of the annotations. Items whose counts are the
-same say the same; `distinct` keeps one row for all of them, which makes resampling cheap.
+Only cells with a vote are stored, so the size is that of the annotations. `distinct` merges items
+with equal counts into one row, which makes resampling cheap.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from .._relation import Floats, Integers
+from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
 
-__all__ = ["Votes", "count_votes"]
+__all__ = ["Votes", "count_votes", "repeats_previous"]
 
 _ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Counts of labels, one row for an item or for all items that look alike.
+    """Label counts, one row for an item or for all items with equal counts.
 
-    They stand in a full table where that is not much larger than the labels, else in a sparse one.
+    Dense where that is not much larger than the labels, else sparse.
     """
 
     counts: Floats | sparse.csr_array[Any, Any]  # (row, class)
-    times: Integers  # (row): how many items look like this
+    times: Integers  # (row): how many items have these counts
 
     @property
     def n_classes(self) -> int:
-        """How many classes can be said."""
+        """The number of classes."""
         return self.counts.shape[1]
 
     @cached_property
@@ -43,33 +44,33 @@ class Votes:
 
     @cached_property
     def size(self) -> Floats:
-        """How many labels there are: (row)."""
+        """The number of labels: (row)."""
         return self.dot(np.ones(self.n_classes))
 
     @property
     def squares(self) -> Floats:
-        """Squared counts, added up: (row)."""
+        """Sums of squared counts: (row)."""
         if isinstance(self.counts, np.ndarray):
             return np.einsum("ij,ij->i", self.counts, self.counts)
         return self._by_row(self.table.data**2)
 
     def dot(self, values: Floats) -> Floats:
-        """Return a number of every class, added up over labels: (row)."""
+        """Return class values summed over labels: (row)."""
         return self.counts @ values
 
-    def around(self, values: Floats, middle: Floats) -> Floats:
-        """Return squared distances from the middle of a row, added up over labels: (row)."""
+    def around(self, values: Floats, center: Floats) -> Floats:
+        """Return squared distances from the center of a row, summed over labels: (row)."""
         if isinstance(self.counts, np.ndarray):
-            return np.einsum("ij,ij->i", self.counts, (values - middle[:, None]) ** 2)
-        away = values[self.table.indices] - self.spread(middle)
+            return np.einsum("ij,ij->i", self.counts, (values - center[:, None]) ** 2)
+        away = values[self.table.indices] - self.spread(center)
         return self._by_row(self.table.data * away**2)
 
-    def added(self, weights: Floats) -> Floats:
-        """Return the counts of all rows together, each weighing so much: (class)."""
+    def summed(self, weights: Floats) -> Floats:
+        """Return the weighted sum of the counts: (class)."""
         return weights @ self.counts
 
     def coincidences(self, weights: Floats) -> Floats:
-        """Return counts times counts, added up over rows of such weights: (class, class)."""
+        """Return the weighted sum of outer products of the counts: (class, class)."""
         if isinstance(self.counts, np.ndarray):
             return self.counts.T @ (self.counts * weights[:, None])
         scaled = self.table.copy()
@@ -77,11 +78,11 @@ class Votes:
         return (self.table.T @ scaled).toarray()
 
     def spread(self, values: Floats) -> Floats:
-        """Return values of rows, for every cell of the sparse table."""
+        """Return the value of a row for every cell of the sparse table."""
         return np.repeat(values, np.diff(self.table.indptr))
 
     def _by_row(self, values: Floats) -> Floats:
-        """Return values of cells, added up for every row."""
+        """Return values of cells, summed for every row."""
         filled = np.flatnonzero(np.diff(self.table.indptr))
         out = np.zeros(len(self.times))
         if len(filled):
@@ -90,8 +91,8 @@ class Votes:
 
     def distinct(self) -> Votes:
         """Return every row once, in an order that does not depend on the order of items."""
-        # A sum of random 64-bit numbers names a row; among 10^6 rows two share a name by accident
-        # with a chance of 3e-8.
+        # A sum of random 64-bit numbers identifies a row; the probability that two of 10^6 rows
+        # collide is 3e-8.
         mark = np.random.default_rng(0).integers(2**63, size=self.n_classes, dtype=np.uint64)
         cells = mark[self.table.indices] * self.table.data.astype(np.uint64)
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
@@ -118,3 +119,15 @@ def count_votes(annotations: Annotations) -> Votes:
         (counts.astype(np.float64), label, index), shape=(annotations.n_items, width)
     )
     return Votes(table, times)
+
+
+def repeats_previous(annotations: Relation) -> npt.NDArray[np.bool_]:
+    """Return whether a label is by the same annotator on the same item as the one before.
+
+    >>> repeats_previous(Annotations.from_columns("aab", "xxx", "010")).tolist()
+    [False, True, False]
+    """
+    repeats = np.zeros(len(annotations), dtype=bool)
+    item, annotator = annotations.item, annotations.annotator
+    repeats[1:] = (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
+    return repeats

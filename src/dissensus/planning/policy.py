@@ -11,12 +11,12 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..params import Settings
 from ._information import entropy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
 
-__all__ = ["ItemPolicy", "PairPolicy", "Policy", "Voices"]
+__all__ = ["ItemPolicy", "NoiseModel", "PairPolicy", "Policy"]
 
 
-class Voices(NamedTuple):
+class NoiseModel(NamedTuple):
     """What annotators are taken to say."""
 
     matrix: Floats  # (annotator, true class, given class)
@@ -35,10 +35,12 @@ class ItemPolicy(Policy):
     """A policy that chooses items; annotators are drawn at random."""
 
     @abstractmethod
-    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         """Return how much a label is worth: (item).
 
-        `waiting` are the labels that are planned already, and `doubt` is the entropy of an item
+        `pending` are the labels that are planned already, and `remaining_entropy` is the entropy of an item
         that is expected after these.
         """
 
@@ -48,18 +50,18 @@ class PairPolicy(Policy):
     """A policy that chooses an item and an annotator together."""
 
     @abstractmethod
-    def voices(self, outlook: Outlook) -> Voices:
+    def noise_model(self, state: PosteriorState) -> NoiseModel:
         """Return what annotators are taken to say, by which answers are judged."""
 
-    def trusted(self, outlook: Outlook) -> Floats:
+    def trusted(self, state: PosteriorState) -> Floats:
         """Return how many labels to plan of one annotator before others are asked: (annotator).
 
         By default as many as have been learned from. Where little is known, a hair's difference
         would else send everything to one person, who may turn out to guess.
         """
-        return outlook.counts.sum(axis=(1, 2))
+        return state.counts.sum(axis=(1, 2))
 
 
-def mean_voices(outlook: Outlook) -> Voices:
+def mean_noise_model(state: PosteriorState) -> NoiseModel:
     """Return annotators as they are in the mean."""
-    return Voices(outlook.confusion, np.asarray(entropy(outlook.confusion)))
+    return NoiseModel(state.confusion, np.asarray(entropy(state.confusion)))

@@ -1,4 +1,4 @@
-"""Sums over annotations, and the most frequent label with the tie-breaks of CROWDLAB."""
+"""Sums and medians over annotations, and the most frequent label with CROWDLAB's tie-breaks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._relation import Array, Floats, Integers
+from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "by_cell",
     "by_item",
     "majority",
+    "median_by",
     "worst_class",
 ]
 
@@ -22,33 +24,50 @@ _TIE = 1e-12  # scores closer than this are equal
 
 
 def by_item(annotations: Annotations, values: Array) -> Floats:
-    """Return the sum of what belongs to the labels of every item: (item)."""
+    """Return values of annotations summed for every item: (item)."""
     return _summed(annotations.item, values, annotations.n_items)
 
 
 def by_annotator(annotations: Annotations, values: Array) -> Floats:
-    """Return the sum of what belongs to the labels of every annotator: (annotator)."""
+    """Return values of annotations summed for every annotator: (annotator)."""
     return _summed(annotations.annotator, values, annotations.n_annotators)
 
 
 def by_cell(annotations: Annotations, values: Array) -> Floats:
-    """Return the sum of what belongs to the labels of one class on one item: (item, class)."""
+    """Return values of annotations summed for every class of an item: (item, class)."""
     cells = _summed(_cells(annotations), values, annotations.n_items * annotations.n_classes)
     return cells.reshape(annotations.n_items, annotations.n_classes)
+
+
+def median_by(group: Array, values: Floats, n_groups: int) -> Floats:
+    """Return the median of the values in every group; NaN for empty groups.
+
+    >>> median_by(np.array([0, 2, 0, 2, 2]), np.array([1.0, 5, 2, 4, 9]), 3).tolist()
+    [1.5, nan, 5.0]
+    """
+    values = values[np.lexsort((values, group))]
+    count = np.bincount(group, minlength=n_groups)
+    filled = count > 0
+    start, size = (np.cumsum(count) - count)[filled], count[filled]
+    median = np.full(n_groups, np.nan)
+    median[filled] = (values[start + (size - 1) // 2] + values[start + size // 2]) / 2
+    return median
 
 
 def agreement_with_others(annotations: Annotations) -> Floats:
     """Return the share of others' labels on an annotator's items that equal theirs: (annotator).
 
-    Those who share no item with anybody get the mean of the rest. What somebody says of an item
-    more than once is not compared with itself.
+    Annotators who share no item with anybody get the mean of the rest. Repeated labels of an
+    annotator on an item are not compared with each other.
     """
-    alone, own = _repeats(annotations)
-    same = annotations.votes().ravel()[_cells(annotations)] - own
-    others = annotations.labels_per_item[annotations.item] - alone
-    compared = by_annotator(annotations, others)
-    agreed = by_annotator(annotations, same)
+    new = ~repeats_previous(annotations)
+    own = _run_lengths(new)
+    equal_to_previous = np.diff(annotations.label.astype(np.int64), prepend=-1) == 0
+    same_own = _run_lengths(new | ~equal_to_previous)
+    same = annotations.votes().ravel()[_cells(annotations)] - same_own
+    compared = by_annotator(annotations, annotations.labels_per_item[annotations.item] - own)
     known = compared > 0
+    agreed = by_annotator(annotations, same)
     agreement = np.divide(agreed, compared, where=known, out=np.zeros(len(known)))
     agreement[~known] = agreement[known].mean() if known.any() else 1.0
     return agreement
@@ -57,9 +76,8 @@ def agreement_with_others(annotations: Annotations) -> Floats:
 def majority(annotations: Annotations, posterior: Floats) -> Integers:
     """Return the most frequent label of every item, -1 where there is none: (item).
 
-    Among equals decide: the belief (item, class), then how rarely the class is named at all, then
-    how often those who named it agree with the most frequent label where that is clear, then the
-    order of classes.
+    Ties are broken by the posterior (item, class), then by the rarer class, then by how often the
+    annotators who gave it agree with clear majorities, then by the order of classes.
     """
     votes = annotations.votes()
     label = votes.argmax(axis=1)
@@ -72,21 +90,24 @@ def majority(annotations: Annotations, posterior: Floats) -> Integers:
         still = likely.sum(axis=1) > 1
         if still.any():
             rows = tied[still]
-            label[rows] = _by_company(annotations, label, tied, rows, likely[still], votes[rows])
+            quality = _annotator_quality(annotations, label, tied, rows) / np.maximum(
+                votes[rows], 1
+            )
+            label[rows] = _narrow(likely[still], quality).argmax(axis=1)
     return np.where(annotations.labels_per_item > 0, label, -1)
 
 
 def best(posterior: Floats, otherwise: Integers) -> Integers:
-    """Return the best class of every item; among equals, or where there is none, the other."""
+    """Return the best class of every item; in a tie, or without a label, the other one."""
     top = posterior.max(axis=1, keepdims=True)
     several = (posterior >= top - _TIE).sum(axis=1) > 1
     return np.where(several | (otherwise < 0), otherwise, posterior.argmax(axis=1))
 
 
 def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: Floats) -> Integers:
-    """Return the class that every annotator gives with the least right, -1 for none: (annotator).
+    """Return the least precise class of every annotator, -1 for none: (annotator).
 
-    Among equals: the class given most often, then that on the items of best quality, the first.
+    Ties: the class given most often, then that on the items of best quality, the first.
     """
     n_classes = annotations.n_classes
     cells = annotations.annotator * np.int64(n_classes) + annotations.label
@@ -102,15 +123,10 @@ def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: 
     return np.where(worst.any(axis=1), worst.argmax(axis=1), -1)
 
 
-def _by_company(
-    annotations: Annotations,
-    label: Integers,
-    tied: Integers,
-    rows: Integers,
-    likely: npt.NDArray[np.bool_],
-    votes: Floats,
-) -> Integers:
-    """Return labels of tied items by how good those are who named each class: (row)."""
+def _annotator_quality(
+    annotations: Annotations, label: Integers, tied: Integers, rows: Integers
+) -> Floats:
+    """Return the summed quality of the annotators behind every class of some items."""
     clear = np.ones(annotations.n_items, dtype=bool)
     clear[tied] = False
     counted = clear[annotations.item]
@@ -119,8 +135,7 @@ def _by_company(
     agreement = np.divide(agreed, given, where=given > 0, out=np.zeros(len(given)))
     agreement[given == 0] = agreement[given > 0].mean() if counted.any() else 0.0
     few = annotations.take(rows)
-    company = by_cell(few, agreement[few.annotator]) / np.maximum(votes, 1)
-    return _narrow(likely, company).argmax(axis=1)
+    return by_cell(few, agreement[few.annotator])
 
 
 def _narrow(among: npt.NDArray[np.bool_], score: Floats) -> npt.NDArray[np.bool_]:
@@ -137,19 +152,7 @@ def _cells(annotations: Annotations) -> Integers:
     return annotations.item * np.int64(annotations.n_classes) + annotations.label
 
 
-def _repeats(annotations: Annotations) -> tuple[Integers, Integers]:
-    """Return how often the annotator labelled the item, and so labelled it: (annotation) each."""
-    who = annotations.item * np.int64(annotations.n_annotators) + annotations.annotator
-    new = np.diff(who, prepend=-1) != 0
-    if new.all():
-        once = np.ones(len(annotations), dtype=np.int64)
-        return once, once
-    other = new | (np.diff(annotations.label.astype(np.int64), prepend=-1) != 0)
-    return _run_lengths(new), _run_lengths(other)
-
-
 def _run_lengths(starts: npt.NDArray[np.bool_]) -> Integers:
-    """Return for every place how long the run is that it stands in."""
-    first = np.flatnonzero(starts)
-    length = np.diff(first, append=len(starts))
+    """Return for every position the length of its run."""
+    length = np.diff(np.flatnonzero(starts), append=len(starts))
     return np.repeat(length, length)

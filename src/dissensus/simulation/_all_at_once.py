@@ -15,8 +15,8 @@ import numpy as np
 from .._names import smallest_dtype
 from .._relation import Array
 from ..errors import OptionError
-from ._assign import dealt, drawn, loads
-from ._crowd import Answers, Crowd, Plan, Strategy
+from ._assign import assign_loads, drawn, loads
+from .strategy import Answers, CrowdParameters, Design, Strategy
 
 __all__ = ["all_at_once"]
 
@@ -26,48 +26,50 @@ _THREADS = os.cpu_count() or 1
 
 def all_at_once(
     strategy: Strategy,
-    plan: Plan,
-    crowd: Crowd,
+    design: Design,
+    crowd: CrowdParameters,
     truth: Array,
     progress: Callable[[int, int], None],
 ) -> Answers:
     """Return what the crowd says, drawn chunk by chunk."""
-    n_items, most = plan.n_items, plan.most
-    if n_items * most > plan.cap * plan.n_annotators:
+    n_items, most = design.n_items, design.most
+    if n_items * most > design.cap * design.n_annotators:
         raise OptionError(
-            f"{n_items} items with {most} labels each are more than {plan.n_annotators} annotators "
-            f"with workerload = {plan.cap} can give; lower feedback to "
-            f"{plan.cap * plan.n_annotators // n_items} or raise workerload"
+            f"{n_items} items with {most} labels each are more than {design.n_annotators} annotators "
+            f"with workerload = {design.cap} can give; lower feedback to "
+            f"{design.cap * design.n_annotators // n_items} or raise workerload"
         )
-    chunk = max(1, _CELLS // max(most * plan.n_classes, 2 * most))
+    chunk = max(1, _CELLS // max(most * design.n_classes, 2 * most))
     firsts = range(0, n_items, chunk)
-    seed, *seeds = np.random.SeedSequence(plan.seed).spawn(1 + len(firsts))
+    seed, *seeds = np.random.SeedSequence(design.seed).spawn(1 + len(firsts))
     rng = np.random.default_rng(seed)
 
     starts = np.zeros(n_items + 1, dtype=np.int64)
-    size = rng.integers(most, size=n_items) + 1 if plan.imbalance else np.full(n_items, most)
+    size = rng.integers(most, size=n_items) + 1 if design.imbalance else np.full(n_items, most)
     np.cumsum(size, out=starts[1:])
     assigned = None
-    if plan.cap < n_items:
-        assigned = dealt(n_items, loads(n_items * most, plan.cap, plan.n_annotators, rng), rng)
-    annotators = np.empty(starts[-1], dtype=smallest_dtype(plan.n_annotators))
-    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(plan.n_classes)
+    if design.cap < n_items:
+        assigned = assign_loads(
+            n_items, loads(n_items * most, design.cap, design.n_annotators, rng), rng
+        )
+    annotators = np.empty(starts[-1], dtype=smallest_dtype(design.n_annotators))
+    kind = np.dtype(np.float64) if strategy.numeric else smallest_dtype(design.n_classes)
     answers = np.empty(starts[-1], dtype=kind)
 
     def work(first: int, seed: np.random.SeedSequence) -> int:
         stop = min(first + chunk, n_items)
         rng = np.random.default_rng(seed)
         if assigned is None:
-            rows = drawn(stop - first, most, plan.n_annotators, rng)
+            rows = drawn(stop - first, most, design.n_annotators, rng)
         else:
             rows = assigned[first:stop]
-        if plan.imbalance:
+        if design.imbalance:
             rng.permuted(rows, axis=1, out=rows)
             dropped = np.arange(most) >= size[first:stop, None]
             rows = rows.astype(np.int64)
-            rows[dropped] = plan.n_annotators
+            rows[dropped] = design.n_annotators
             rows.sort(axis=1)
-            annotator = rows[rows < plan.n_annotators]
+            annotator = rows[rows < design.n_annotators]
         else:
             annotator = rows.ravel()
         item = np.repeat(np.arange(first, stop), size[first:stop])
