@@ -266,7 +266,10 @@ CHOICES = {
     "--optimizer -optim": ("adam adamw radam sgd", "Optimizer."),
     "--scheduler": ("constant multistep cosine warmup-cosine", "Learning rate schedule."),
     "--precision": ("32 bf16", "Floating point precision."),
-    "--answers-format": ("0 1 2", "0 matrix, 1 {item: {annotator: label}}, 2 by annotator."),
+    "--answers-format": (
+        "0 1 2",
+        "Layout: 0 matrix, 1 {item: {annotator: label}}, 2 by annotator.",
+    ),
     "--test-ground-truth-format": ("-1 0 1 2", "As --answers-format; -1 for the same."),
 }
 REPEATABLE = {  # options that may be given several times
