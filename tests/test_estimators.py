@@ -17,7 +17,8 @@ from sklearn.exceptions import NotFittedError
 from dissensus import Annotations, DataError, OptionError
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.nn.settings import Training
-from dissensus.registry import learners
+from dissensus.registry import learners, tendencies
+from dissensus.tendency.classifier import TendencyClassifier
 
 
 class Case(NamedTuple):
@@ -33,8 +34,26 @@ class Case(NamedTuple):
 
 
 TINY = Training(epochs=1, batch=16, held_out=0.0)
+LINEAR = "folds=2,kernel=linear"
+QUERY = "epochs=1,width=8,layers=1,heads=2,hidden=8,fc=8"
+QUICK_TENDENCIES = {
+    "auto": "queries=never,folds=2",
+    **dict.fromkeys(["linear", "low-rank", "independent", "consensus"], LINEAR),
+    "confused-consensus": LINEAR,
+    "sim-label": f"{LINEAR},rounds=1",
+    "d-lema": "epochs=1,samples=2",
+    **dict.fromkeys(["multi-task", "annotator-embedding", "padl", "crowd"], "epochs=1"),
+    **dict.fromkeys(["hubi-simple", "hubi-medium", "hubi-formula"], "epochs=1"),
+    "qumatl": f"{QUERY},head_hidden=8",
+    "query": f"{QUERY},fits=1",
+}
 CASES = [
     Case(CrowdClassifier, tuple(learners), {"hidden": 4, "training": TINY}),
+    Case(
+        TendencyClassifier,
+        tuple(f"{name}[{QUICK_TENDENCIES.get(name, '')}]" for name in reversed(list(tendencies))),
+        {},
+    ),
 ]
 METHODS = [
     pytest.param(case, method, id=f"{case.estimator.__name__}-{method}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .planning.policy import Policy
     from .recovery._base import RecoveryMethod
     from .simulation.strategy import Strategy
-    from .tendency._base import TendencyMethod
+    from .tendency import TendencyMethod
 
 __all__ = [
     "Registry",
@@ -378,12 +378,12 @@ tendencies: Registry[TendencyMethod] = Registry(
         "hubi-formula": "dissensus.tendency.hubi:HubiFormula",
         "d-lema": "dissensus.tendency.d_lema:DLema",
         "padl": "dissensus.tendency.padl:Padl",
-        "crowd": "dissensus.tendency.crowd:Crowd",
+        "crowd": "dissensus.tendency.crowd:CrowdMethod",
         "query": "dissensus.tendency.query:Query",
         "qumatl": "dissensus.tendency.qumatl:Qumatl",
     },
     {
-        "shared": "linear[bias=0,slope=0,own=0,known=0]",
+        "shared": "linear[bias=0,slope=0,own=0,metadata=0]",
         "DS-confusion": "confused-consensus",
         "E_a": "annotator-embedding[annotations=False]",
         "E_n": "annotator-embedding[annotator=False]",
