@@ -70,7 +70,7 @@ def map_(
     estimator = TendencyClassifier.load(model)
     query_model(estimator.model_)  # before anything is read
     chosen = _codes(split_names(among), estimator.annotators_)
-    items = as_names(split_names(only)) if only else items_of(path)[:top]
+    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
     inputs = read_inputs(path, items, column=column, frames=frames)
     given = None
     if annotations:

@@ -75,14 +75,6 @@ def _declare() -> dict[str, tuple[list[str], dict[str, Any]]]:
 DECLARED = _declare()
 
 
-def _default(default: Any) -> dict[str, Any]:
-    if default is REQUIRED:
-        return {"required": True}
-    if isinstance(default, Computed):
-        return {"show_default": str(default)}
-    return {"default": default, "show_default": not isinstance(default, (bool, type(None)))}
-
-
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
     """Return a decorator that gives a command some options of the table.
 
@@ -98,8 +90,14 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
         wanted = {name.split()[0]: name.split()[1:] for name in (*defaults, *names)}
         for name, aliases in reversed(wanted.items()):
             flags, settings = DECLARED[name]
-            if name in defaults or name in _DEFAULTS:
-                settings = settings | _default(defaults.get(name, _DEFAULTS.get(name)))
+            default = defaults.get(name, _DEFAULTS.get(name))
+            if default is REQUIRED:
+                settings = settings | {"required": True}
+            elif isinstance(default, Computed):
+                settings = settings | {"show_default": str(default)}
+            elif name in defaults or name in _DEFAULTS:
+                shown = default is not None and not settings.get("is_flag")
+                settings = settings | {"default": default, "show_default": shown}
             command = click.option(*flags, cls=Option, aliases=aliases, **settings)(command)
         return command
 

@@ -234,7 +234,7 @@ def _cross_validate(
 
     methods = [recoverers.create(spec) for spec in specs]
     used = {part for method in methods for part in (*method.needs, *method.uses)}
-    parts = {name: name in used for name in ("vectors", "tokens", "raw")}
+    parts: Any = {name: name in used for name in ("vectors", "tokens", "raw")}
     features = features_of(x, encoder, seed=settings["seed"], **parts)
     with progress_bar("cross-validating") as progress:
         return cross_validate(features, annotations, specs, progress=progress, **settings)

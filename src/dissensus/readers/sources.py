@@ -185,7 +185,7 @@ def _recognise(source: Source, head: bytes) -> str:
 
 
 def _undecodable(content: Path | bytes) -> str:
-    """Say where the text stops being UTF-8; a packed file is only said to be damaged."""
+    """Say where the text stops being UTF-8, or that a packed file is damaged."""
     raw = content if isinstance(content, bytes) else content.read_bytes()
     if is_packed(raw):
         return "cannot be unpacked to UTF-8 text; it is damaged or not text"

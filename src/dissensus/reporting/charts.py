@@ -32,7 +32,6 @@ __all__ = [
     "records",
     "save_chart",
     "share",
-    "share_bars",
 ]
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
@@ -147,30 +146,6 @@ def histogram(edges: Any, counts: Any, title: str, **x: Any) -> dict[str, Any]:
             "x": number("from", title, bin={"binned": True}, **x),
             "x2": {"field": "to"},
             "y": number("items", "items"),
-        },
-    )
-
-
-def share_bars(
-    names: Sequence[str], shares: Mapping[str, Sequence[float]], colours: Sequence[str]
-) -> dict[str, Any]:
-    """Return bars of how common classes are, one for every kind of share, in this order."""
-    kinds = list(shares)
-    rows = [
-        {"class": name, "share": round(float(shares[kind][position]), 6), "of": kind}
-        for position, name in enumerate(names)
-        for kind in kinds
-    ]
-    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
-    return chart(
-        rows,
-        height=max(28 * len(names), 60),
-        mark={"type": "bar", "tooltip": True},
-        encoding={
-            "y": {**y, "axis": {"labelLimit": 140}},
-            "yOffset": {"field": "of", "sort": kinds},
-            "x": number("share", "share", axis=PERCENT),
-            "color": colour("of", dict(zip(kinds, colours, strict=False))) | {"sort": kinds},
         },
     )
 

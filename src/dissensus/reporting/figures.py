@@ -88,9 +88,24 @@ def classes_figure(
     shown = order[:_MAX_CLASSES]
     if len(shown) < len(classes):
         words += f" The {len(shown)} most common are shown."
-    names = [classes[k] for k in shown]
-    spec = charts.share_bars(
-        names, {kind: values[shown].tolist() for kind, values in shares.items()}, colours
+    names, kinds = [classes[k] for k in shown], list(shares)
+    bars = [
+        {"class": classes[k], "share": round(float(values[k]), 6), "of": kind}
+        for k in shown
+        for kind, values in shares.items()
+    ]
+    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
+    colour = charts.colour("of", dict(zip(kinds, colours, strict=False)))
+    spec = charts.chart(
+        bars,
+        height=max(28 * len(names), 60),
+        mark={"type": "bar", "tooltip": True},
+        encoding={
+            "y": {**y, "axis": {"labelLimit": 140}},
+            "yOffset": {"field": "of", "sort": kinds},
+            "x": charts.number("share", "share", axis=PERCENT),
+            "color": {**colour, "sort": kinds},
+        },
     )
     rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
     return Figure(title, words, spec, (("class", *shares), *rows))

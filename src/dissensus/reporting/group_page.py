@@ -10,8 +10,8 @@ import numpy as np
 
 from .charts import BLUE, GREY, ORANGE, RED, Figure, chart, colour, diagonal, records, share
 from .figures import class_shares, classes_figure
-from .sections import Column, Download, Page, Section, SortableTable, Table, with_interval
-from .sentences import amount, percent
+from .sections import Column, Download, Page, Section, SortableTable, Table
+from .sentences import amount, percent, with_interval
 
 if TYPE_CHECKING:
     from .group_comparison import Group, GroupComparison
@@ -43,8 +43,6 @@ def group_page(groups: GroupComparison) -> Page:
             f"the highest confidence first.{kappa}"
         )
     return Page(
-        groups.name,
-        groups.sentences,
         {
             "items in both": amount(groups.n_common),
             "with the same label": percent(groups.same.value),
@@ -69,7 +67,6 @@ def group_page(groups: GroupComparison) -> Page:
         },
         ("right", "change", "confidence", "alpha"),
         groups.first.result.method,
-        groups.seed,
     )
 
 

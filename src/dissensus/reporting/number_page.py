@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .charts import GREY, RED, Figure, chart, colour, histogram, number, records
-from .sections import (
-    Column,
-    Download,
-    Page,
-    Section,
-    SortableTable,
-    Table,
-    formatted,
-    with_interval,
-)
-from .sentences import amount
+from .sections import Column, Download, Page, Section, SortableTable, Table
+from .sentences import amount, formatted, with_interval
 
 if TYPE_CHECKING:
     from .number_report import NumberReport
@@ -55,8 +46,6 @@ def number_page(report: NumberReport) -> Page:
     text = ["Everybody is compared with the mean of the others on the same items."]
     annotators = _annotator_table(report)
     return Page(
-        report.name,
-        report.sentences,
         {
             "annotators": amount(report.annotations.n_annotators),
             "items": amount(report.annotations.n_items),
@@ -77,7 +66,6 @@ def number_page(report: NumberReport) -> Page:
         },
         ("bias", "scatter", "correlation", "alpha"),
         report.result.method,
-        report.seed,
     )
 
 
