@@ -9,8 +9,7 @@ import pytest
 import dissensus
 
 # These stand on torch, which may be missing.
-_ON_TORCH = ("dissensus.nn", "dissensus.learning")
-_ON_TORCH += ("dissensus.recovery._nets", "dissensus.recovery.estimator")
+_ON_TORCH = ("dissensus.nn", "dissensus.learning", "dissensus.recovery")
 DEEP = () if importlib.util.find_spec("torch") else _ON_TORCH
 MODULES = [
     name

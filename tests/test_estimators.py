@@ -16,8 +16,11 @@ from sklearn.exceptions import NotFittedError
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.learning.classifier import CrowdClassifier
+from dissensus.meta.episodes import Sizes
+from dissensus.meta.few_shot import FewShotCrowd
 from dissensus.nn.settings import Training
-from dissensus.registry import learners, tendencies
+from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.registry import adapters, learners, recoverers, tendencies
 from dissensus.tendency.classifier import TendencyClassifier
 
 
@@ -34,6 +37,17 @@ class Case(NamedTuple):
 
 
 TINY = Training(epochs=1, batch=16, held_out=0.0)
+QUICK_RECOVERERS = {
+    "seedbert": "seedbert[n=2,epochs=1]",
+    "auto": "auto[n=5,steps=1]",
+    "kernel-ridge": "kernel-ridge",
+    "marginal": "marginal",
+}
+RECOVERERS = tuple(
+    QUICK_RECOVERERS.get(name, f"{name}[epochs=1,steps=1]")
+    for name in recoverers
+    if name != "attention-heads"  # needs token features; part of test_recovery.py
+)
 LINEAR = "folds=2,kernel=linear"
 QUERY = "epochs=1,width=8,layers=1,heads=2,hidden=8,fc=8"
 QUICK_TENDENCIES = {
@@ -53,6 +67,21 @@ CASES = [
         TendencyClassifier,
         tuple(f"{name}[{QUICK_TENDENCIES.get(name, '')}]" for name in reversed(list(tendencies))),
         {},
+    ),
+    Case(DistributionRecovery, RECOVERERS, {}, by_annotator=False),
+    Case(
+        FewShotCrowd,
+        tuple(adapters),
+        {
+            "sizes": Sizes(ways=(2,), shots=(1,), annotators=(2,), queries=1),
+            "tuning": 1,
+            "episodes": 16,
+            "training": TINY,
+        },
+        one_label=True,
+        by_annotator=False,
+        predicts=False,
+        name="adapter",
     ),
 ]
 METHODS = [

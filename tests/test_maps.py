@@ -320,7 +320,7 @@ def test_maps_of_videos_are_curves_over_frames():
 def test_videos_go_from_files_to_maps(tmp_path):
     from click.testing import CliRunner
 
-    from dissensus.cli._tendency_map import map_
+    from dissensus.cli._attention_maps import map_
     from dissensus.nn import read_inputs
     from dissensus.tendency.classifier import TendencyClassifier
 

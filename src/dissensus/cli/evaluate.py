@@ -13,7 +13,7 @@ from ._reading import read_known
 from .options import options
 
 if TYPE_CHECKING:
-    from ..recovery.evaluating import SoftEvaluation
+    from ..recovery.evaluation import SoftEvaluation
 
 __all__ = ["evaluate", "print_soft"]
 
@@ -143,7 +143,7 @@ def _evaluate_soft(
     pred: str, annotations: str, scale: str, repeats: int, as_json: bool, seed: int
 ) -> None:
     from ..readers import read, read_predictions
-    from ..recovery.evaluating import evaluate_named
+    from ..recovery.evaluation import evaluate_named
 
     if scale in ("interval", "ratio"):
         raise OptionError("distributions are over classes; --scale is nominal or ordinal here")

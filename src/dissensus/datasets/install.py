@@ -1,7 +1,7 @@
-"""Data sets made ready as a folder: by name, or from annotations, folders, archives and scripts.
+"""Data sets prepared as a folder: by name, or from annotations, folders, archives and scripts.
 
-The folder has `answers.json` and `metadata.json` as peerannot wants them, and links to pictures
-if there are any. A data set's own code runs only for those who ask for it.
+The folder has `answers.json` and `metadata.json` as peerannot expects them, and links to pictures
+if there are any. A data set's own code runs only on request.
 """
 
 from __future__ import annotations

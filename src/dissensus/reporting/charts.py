@@ -32,7 +32,7 @@ __all__ = [
     "records",
     "save_chart",
     "share",
-    "share_bars",
+    "tooltip",
 ]
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
@@ -105,6 +105,11 @@ def colour(field: str, palette: Mapping[str, str], **legend: Any) -> dict[str, A
     }
 
 
+def tooltip(**formats: str) -> list[dict[str, str]]:
+    """Return fields to show on hovering, with the format of numbers."""
+    return [{"field": name, **({"format": form} if form else {})} for name, form in formats.items()]
+
+
 def diagonal(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     """Return a layer with a dashed line from 0 to 1."""
     return {
@@ -117,7 +122,7 @@ def diagonal(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
 def dots(
     x: dict[str, Any],
     y: dict[str, Any],
-    tooltip: Mapping[str, str],
+    tooltip: Sequence[Mapping[str, str]],
     *,
     along: str = "y",
     **mark: Any,
@@ -125,14 +130,11 @@ def dots(
     """Return layers with dots and their intervals, fields `low` and `high`, along an axis."""
     encoding = {"x": x, "y": y}
     ends = {**encoding, along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
-    shown = [
-        {"field": name, **({"format": form} if form else {})} for name, form in tooltip.items()
-    ]
     return [
         {"mark": {"type": "rule", "opacity": 0.35, **mark}, "encoding": ends},
         {
             "mark": {"type": "circle", "size": 60, "opacity": 0.95, **mark},
-            "encoding": {**encoding, "tooltip": shown},
+            "encoding": {**encoding, "tooltip": tooltip},
         },
     ]
 
@@ -147,30 +149,6 @@ def histogram(edges: Any, counts: Any, title: str, **x: Any) -> dict[str, Any]:
             "x": number("from", title, bin={"binned": True}, **x),
             "x2": {"field": "to"},
             "y": number("items", "items"),
-        },
-    )
-
-
-def share_bars(
-    names: Sequence[str], shares: Mapping[str, Sequence[float]], colours: Sequence[str]
-) -> dict[str, Any]:
-    """Return bars of how common classes are, one for every kind of share, in this order."""
-    kinds = list(shares)
-    rows = [
-        {"class": name, "share": round(float(shares[kind][position]), 6), "of": kind}
-        for position, name in enumerate(names)
-        for kind in kinds
-    ]
-    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
-    return chart(
-        rows,
-        height=max(28 * len(names), 60),
-        mark={"type": "bar", "tooltip": True},
-        encoding={
-            "y": {**y, "axis": {"labelLimit": 140}},
-            "yOffset": {"field": "of", "sort": kinds},
-            "x": number("share", "share", axis=PERCENT),
-            "color": colour("of", dict(zip(kinds, colours, strict=False))) | {"sort": kinds},
         },
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..agreement import ClassAgreement
-from .class_tables import annotator_table, downloads, item_table, part
-from .sections import Page, Section, Table, formatted, with_interval
-from .sentences import advice, amount, percent
+from .class_tables import annotator_table, downloads, item_table
+from .sections import Page, Section, Table
+from .sentences import advice, amount, formatted, percent, with_interval
 
 if TYPE_CHECKING:
     from .report import Report
@@ -38,13 +38,6 @@ def class_page(report: Report) -> Page:
     items, item_details, names = item_table(report)
     files = downloads(report)
     samples = list(report.samples)
-    for table, total, what in (
-        (annotators, annotations.n_annotators, "annotator"),
-        (items, annotations.n_items, "item"),
-    ):
-        n_rows = len(table.kinds)
-        if n_rows < total:
-            samples.append(f"The page shows {part(n_rows, total, what)}.")
     if not files["labels"].columns:
         samples.append("There are too many labels to download here; use `dissensus aggregate`.")
     sections = [
@@ -55,9 +48,9 @@ def class_page(report: Report) -> Page:
             "Annotators",
             [
                 "“Right” is how often a label is the consensus of the other annotators, with a 95% "
-                "interval: nobody votes for themselves. The spam score is 0 for somebody whose "
-                "labels do not depend on the item, and 1 for somebody whose every label "
-                "determines the class. Click a name for the evidence."
+                "interval; their own label does not count. The spam score is 0 if labels do not "
+                "depend on the item, and 1 if every label determines the class. Click a name for "
+                "the evidence."
             ],
             panels=[["annotators"]],
             table=annotators,
@@ -88,8 +81,6 @@ def class_page(report: Report) -> Page:
     if report.predictions is not None:
         sections.insert(-1, report.predictions.section())
     return Page(
-        report.name,
-        report.sentences,
         {
             "annotators": amount(annotations.n_annotators),
             "items": amount(annotations.n_items),
@@ -103,7 +94,6 @@ def class_page(report: Report) -> Page:
         files,
         ("confidence", "alpha", "verdicts"),
         report.result.method,
-        report.seed,
         advice(report),
         samples,
         {
@@ -127,7 +117,7 @@ def _copies(report: Report) -> list[Section]:
         "work independently would. Labels do not show who copied from whom."
     )
     heads = ["one", "other", "items in common", "equal", "expected"]
-    table = Table("Pairs with suspiciously high agreement", heads, rows, 2, hide_caption=True)
+    table = Table("Pairs with suspiciously high agreement", heads, rows, 2)
     return [Section("copies", "Suspiciously high agreement", [text], panels=[[table]])] * bool(rows)
 
 
@@ -160,7 +150,7 @@ def _labels_section(report: Report) -> Section:
     methods = []
     if comparison is not None and comparison.n_scored:
         scored = report.evaluation is not None
-        heads = ["method", "behind the best", "with the majority"] + ["accuracy"] * scored
+        heads = ["method", "behind the best", "with most methods"] + ["accuracy"] * scored
         rows = []
         for one in comparison.methods:
             behind = "best" if one.behind == 0 else f"{one.behind:.3f} ± {2 * one.error:.3f}"
@@ -183,7 +173,7 @@ def _labels_section(report: Report) -> Section:
 
 
 def _agreement_section(report: Report) -> Section:
-    """Return coefficients, classes, and who agrees with whom."""
+    """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
     heads = ["measure", "value", "interval"]
     rows = [

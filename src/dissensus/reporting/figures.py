@@ -88,9 +88,24 @@ def classes_figure(
     shown = order[:_MAX_CLASSES]
     if len(shown) < len(classes):
         words += f" The {len(shown)} most common are shown."
-    names = [classes[k] for k in shown]
-    spec = charts.share_bars(
-        names, {kind: values[shown].tolist() for kind, values in shares.items()}, colours
+    names, kinds = [classes[k] for k in shown], list(shares)
+    bars = [
+        {"class": classes[k], "share": round(float(values[k]), 6), "of": kind}
+        for k in shown
+        for kind, values in shares.items()
+    ]
+    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
+    colour = charts.colour("of", dict(zip(kinds, colours, strict=False)))
+    spec = charts.chart(
+        bars,
+        height=max(28 * len(names), 60),
+        mark={"type": "bar", "tooltip": True},
+        encoding={
+            "y": {**y, "axis": {"labelLimit": 140}},
+            "yOffset": {"field": "of", "sort": kinds},
+            "x": charts.number("share", "share", axis=PERCENT),
+            "color": {**colour, "sort": kinds},
+        },
     )
     rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
     return Figure(title, words, spec, (("class", *shares), *rows))
@@ -148,7 +163,7 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
         charts.share("confidence", "confidence in the label"),
         charts.share("right", "labels that are right"),
     )
-    tooltip = {"confidence": ".1%", "right": ".1%", "items": ""}
+    tooltip = charts.tooltip(confidence=".1%", right=".1%", items="")
     layers = [charts.diagonal(x, y), *charts.dots(x, y, tooltip, color=BLUE, opacity=1)]
     numbers = [
         (
@@ -188,7 +203,8 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         scale = {"type": "log", "domain": [least / 1.1, most * 1.1], "nice": False}
     axis = {"tickCount": 6, "format": "~s" if most >= 10_000 else ",.0f"}
     x = charts.number("labels", "labels given", scale=scale, axis=axis)
-    tooltip = {"annotator": "", "verdict": "", "labels": "", "right": ".1%", "low": ".1%"}
+    share = dict.fromkeys(("right", "low", "high"), ".1%")
+    tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
     palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
     spec = charts.chart(
         rows,
@@ -197,7 +213,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         layer=charts.dots(
             x,
             charts.share("right", "agrees with the consensus of the others"),
-            tooltip | {"high": ".1%"},
+            tooltip,
             cursor="pointer",
         ),
     )

@@ -17,7 +17,7 @@ from ..metrics import Evaluation
 from ..result import Aggregation, Table
 from .embedding import plain
 from .group_page import group_page
-from .sections import Page, PageReport
+from .sections import PageReport
 from .sentences import amount, by_verdict, listed, percent, volume
 from .summary import CONFIDENT
 
@@ -165,9 +165,7 @@ class GroupComparison(PageReport):
         unchanged = f"Of {amount(count, 'annotator')} in both, nobody got clearly better or worse."
         return sentences + (changes or [unchanged if count else "No annotator is in both."])
 
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        return group_page(self)
+    layout = group_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

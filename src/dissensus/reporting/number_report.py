@@ -25,7 +25,7 @@ from ..result import Table
 from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
 from .embedding import plain
 from .number_page import number_page
-from .sections import Page, PageReport
+from .sections import PageReport
 from .sentences import agreement_sentence, amount, by_verdict, verdict_sentences, volume
 
 __all__ = ["NumberReport", "report_numbers"]
@@ -126,9 +126,7 @@ class NumberReport(PageReport):
                 )
         return sentences
 
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        return number_page(self)
+    layout = number_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

@@ -29,10 +29,9 @@ from ..planning import Plan, plan
 from ..readers import Reading, as_truth, examine
 from ..readers.side_tables import read_texts
 from ..result import Aggregation, Table
-from .charts import Figure
 from .class_page import class_page
 from .figures import figures
-from .sections import Page, PageReport
+from .sections import PageReport
 from .sentences import opening
 from .summary import CONFIDENT, summarise
 from .tendency_section import Predictions, read_predictions
@@ -127,19 +126,9 @@ class Report(PageReport):
             shares = counts / counts.sum(axis=1, keepdims=True)
         return np.where(np.isnan(shares), 1 / len(counts), shares)
 
-    @cached_property
-    def sentences(self) -> list[str]:
-        """The report in a few sentences."""
-        return opening(self)
-
-    @cached_property
-    def charts(self) -> dict[str, Figure]:
-        """Every figure of the report, by name."""
-        return figures(self)
-
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        return class_page(self)
+    sentences = cached_property(opening)
+    charts = cached_property(figures)
+    layout = class_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
@@ -248,7 +237,7 @@ def report(
         further = plan(annotations, result, budget=budget, draws=_DRAWS, seed=seed)
     progress(7, _STEPS)
     path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
-    beside = path if texts is None else Path(texts)
+    place = path if texts is None else Path(texts)
     return Report(
         name or ("annotations" if path is None else path.name),
         reading,
@@ -265,7 +254,7 @@ def report(
         truth or {},
         samples,
         seed,
-        beside.parent if beside is not None and beside.is_file() else folder,
+        place.parent if place is not None and place.is_file() else folder,
         predictions,
     )
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,11 +28,13 @@ __all__ = [
     "agreement_sentence",
     "amount",
     "by_verdict",
+    "formatted",
     "listed",
     "opening",
     "percent",
     "verdict_sentences",
     "volume",
+    "with_interval",
 ]
 
 _NAMED = 3  # names in one sentence
@@ -154,7 +156,7 @@ def by_verdict(names: Iterable[Any], verdicts: Iterable[str]) -> dict[str, list[
 def verdict_sentences(
     names: Mapping[str, list[str]], phrases: Mapping[str, tuple[str, str]]
 ) -> list[str]:
-    """Return who does what, a sentence for every verdict that somebody has."""
+    """Return a sentence for every verdict, with its annotators."""
     sentences = []
     for verdict, (one, several) in phrases.items():
         people = names.get(verdict, [])
@@ -202,3 +204,22 @@ def listed(names: list[str]) -> str:
     if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - len(shown)} more"
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
+
+
+def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
+    """Return a number as text, a dash for NaN.
+
+    >>> formatted(0.25, ".0%"), formatted(math.nan)
+    ('25%', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return form(value) if callable(form) else f"{value:{form}}"
+
+
+def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
+    """Return an estimate and its interval as texts; a dash and nothing where there is none."""
+    value, low, high = (
+        formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)
+    )
+    return value, "" if "–" in (value, low, high) else f"{low} to {high}"

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import DataError
 from .charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
-from .sections import Section, Table, formatted
+from .sections import Section, Table
+from .sentences import formatted
 
 __all__ = ["Predictions", "predictions_figure", "read_predictions"]
 

@@ -1,15 +1,15 @@
-"""Accuracy of few-shot methods against something, as a Vega-Lite dictionary."""
+"""Accuracy of few-shot methods against a condition, as a Vega-Lite dictionary."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..reporting.charts import chart
+from dissensus.reporting.charts import BLUE, GREY, ORANGE, chart
 
 __all__ = ["accuracy_chart"]
 
-_SERIES = ["#2f6fde", "#e07b39", "#3a9d6e", "#8a5cc2", "#c2455c", "#9aa4b2"]
+_COLOURS = [BLUE, ORANGE, "#3a9d6e", "#8a5cc2", "#c2455c", GREY]
 
 
 def accuracy_chart(
@@ -20,16 +20,16 @@ def accuracy_chart(
     Parameters
     ----------
     rows
-        With `method`, `accuracy`, `half` (of the interval), and what it is against.
+        With `method`, `accuracy`, `half` (of the interval), and the condition.
     against
-        The name of the latter.
+        Name of the condition.
     title
-        What stands above.
+        Title of the chart.
     log
         Whether the horizontal axis is logarithmic.
     """
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    drawn = [
+    values = [
         {**row, "low": row["accuracy"] - row["half"], "high": row["accuracy"] + row["half"]}
         for row in rows
     ]
@@ -50,20 +50,18 @@ def accuracy_chart(
         "type": "nominal",
         "title": None,
         "sort": methods,
-        "scale": {"domain": methods, "range": _SERIES[: len(methods)]},
+        "scale": {"domain": methods, "range": _COLOURS[: len(methods)]},
         "legend": {"symbolOpacity": 1},
     }
-    band = {
-        "mark": {"type": "area", "opacity": 0.15},
-        "encoding": {
-            "x": x,
-            "y": {**y, "field": "low"},
-            "y2": {"field": "high"},
-            "color": colour,
+    interval = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    layers = [
+        {
+            "mark": {"type": "area", "opacity": 0.15},
+            "encoding": {"x": x, **interval, "color": colour},
         },
-    }
-    line = {
-        "mark": {"type": "line", "point": True},
-        "encoding": {"x": x, "y": {**y, "field": "accuracy"}, "color": colour},
-    }
-    return chart(drawn, height=220, title={"text": title, "anchor": "start"}, layer=[band, line])
+        {
+            "mark": {"type": "line", "point": True},
+            "encoding": {"x": x, "y": {**y, "field": "accuracy"}, "color": colour},
+        },
+    ]
+    return chart(values, height=220, title={"text": title, "anchor": "start"}, layer=layers)
