@@ -208,7 +208,7 @@ def report(
         raise DataError("there are no labels to report on")
     known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
     truth = None if truth is None else as_truth(truth)
-    checked = check(reading, gold=known, labels="nominal")
+    checked = check(reading, gold=known, scale="nominal")
     progress(1, _STEPS)
     comparison, samples = _compare(annotations, truth, known, seed)
     progress(2, _STEPS)
