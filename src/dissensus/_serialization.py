@@ -1,4 +1,4 @@
-"""Results in folders: plain arrays and JSON, written all at once, read without running anything."""
+"""Results in folders: plain arrays and JSON, written atomically, read without running code."""
 
 from __future__ import annotations
 
@@ -15,67 +15,63 @@ from ._names import as_names
 from ._relation import Relation
 from .errors import DataError
 
-__all__ = ["Stored", "loading_state", "relation_of", "save_state", "with_prefix"]
+__all__ = ["SavedState", "loading_state", "save_state", "with_prefix"]
 
 _FORMAT = 2
 
 
-class Stored(NamedTuple):
-    """What a folder holds."""
+class SavedState(NamedTuple):
+    """The content of a folder."""
 
-    notes: dict[str, Any]
+    values: dict[str, Any]  # from JSON
     arrays: dict[str, Any]
+    relation: dict[str, Any]  # the fields of the annotations
 
 
 def save_state(
     folder: str | Path,
     kind: str,
     annotations: Relation,
-    notes: dict[str, Any],
+    values: dict[str, Any],
     arrays: dict[str, Any],
 ) -> None:
-    """Write a result of some kind with the relation it speaks of."""
+    """Write a result of some kind with its annotations."""
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
         raise DataError(f"{folder}: holds something else; name a new folder")
-    columns = {name: value for name, value in vars(annotations).items() if name not in ("columns",)}
-    texts = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
-    codes = {f"annotations.{name}": value for name, value in columns.items() if name not in texts}
+    columns = {name: value for name, value in vars(annotations).items() if name != "columns"}
+    names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
+    codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
     with atomic_folder(folder) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
-        told = {"format": _FORMAT, "kind": kind, **notes, "names": texts}
-        (target / "result.json").write_text(json.dumps(told), encoding="utf-8")
+        content = {"format": _FORMAT, "kind": kind, **values, "names": names}
+        (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 @contextmanager
-def loading_state(folder: str | Path, kind: str) -> Iterator[Stored]:
-    """Yield what a folder holds; whatever fails while it is used is told as a damaged folder."""
+def loading_state(folder: str | Path, kind: str) -> Iterator[SavedState]:
+    """Yield the content of a folder; errors while it is used are reported as a damaged folder."""
     folder = Path(folder)
     try:
-        notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        if notes["format"] != _FORMAT:
+        values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        if values["format"] != _FORMAT:
             raise DataError(f"{folder}: written by another version; update dissensus to read it")
-        if notes["kind"] != kind:
-            other = str(notes["kind"])
+        if values["kind"] != kind:
+            other = str(values["kind"])
             raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
+        names = {name: as_names(texts) for name, texts in values["names"].items()}
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-            yield Stored(notes, dict(stored))
+            arrays = dict(stored)
+        yield SavedState(values, arrays, {**with_prefix("annotations", arrays), **names})
     except DataError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DataError(f"{folder}: not a saved result ({problem})") from None
 
 
-def relation_of(stored: Stored) -> dict[str, Any]:
-    """Return the fields of the relation that a result speaks of."""
-    names = {name: as_names(texts) for name, texts in stored.notes["names"].items()}
-    return {**with_prefix("annotations", stored.arrays), **names}
-
-
-def with_prefix(kind: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays whose names begin with a kind and a point, without that."""
+def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names start with a prefix and a point, without them."""
+    start = f"{prefix}."
     return {
-        name.removeprefix(f"{kind}."): value
-        for name, value in arrays.items()
-        if name.startswith(f"{kind}.")
+        name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)
     }
