@@ -63,9 +63,8 @@ TAUGHT = {
 def _guess(kind: str, make: Any, x: Any, label: Any, query: Any) -> Any:
     annotations = Annotations.from_matrix(label, classes=range(5))
     if make is None:
-        made = CrowdClassifier(
-            kind, hidden=0, dropout=0.0, input_dropout=0.0, epochs=25, held_out=0.0
-        )
+        training = Training(epochs=25, held_out=0.0)
+        made = CrowdClassifier(kind, hidden=0, dropout=0.0, input_dropout=0.0, training=training)
         return made.fit(x, annotations).predict(query).astype(int)
     found = aggregators.create(kind).fit(annotations, seed=0).label
     if len(np.unique(found)) == 1:

@@ -71,7 +71,7 @@ def shape(rng: np.random.Generator, kind: int) -> Any:
 def pool() -> dict[str, Any]:
     """Return images to draw from, as vectors of the encoder that comes with the package."""
     from dissensus.nn import as_inputs, encoder_for
-    from dissensus.nn.features import features
+    from dissensus.nn.feature_cache import cached_features
 
     rng = np.random.default_rng(7)
     kind = rng.integers(N_CLASSES, size=1600)
@@ -85,7 +85,7 @@ def pool() -> dict[str, Any]:
     )
     inputs = as_inputs(images.clip(0, 1).astype(np.float32))
     encoder = encoder_for("efficientnet-lite0", inputs)
-    vectors = features(encoder, inputs, folder=OUT / "features").numpy()
+    vectors = np.array(cached_features(encoder, inputs, folder=OUT / "features").values)
     return {"kind": kind, "clear": vectors[:1600], "noise": vectors[1600:]}
 
 
@@ -191,6 +191,7 @@ def retrained(name: str, seed: int) -> dict[str, float]:
     """Return accuracies on test items, of classifiers that learn from all or from fewer items."""
     from dissensus.learning.classifier import CrowdClassifier
     from dissensus.learning.waum import waum
+    from dissensus.nn.settings import Training
 
     data, out = SETS[name](seed), {}
     hardest = waum(data.x, data.annotations, seed=seed).hardest
@@ -202,10 +203,11 @@ def retrained(name: str, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, 3])
     dropped["without a tenth at random"] = rng.permutation(dropped[f"waum, alpha {ALPHAS[-1]}"])
     truth = data.truth_test.astype(str)
+    training = Training(epochs=10, held_out=0)
     for way, gone in dropped.items():
         annotations = data.annotations.keep(~gone[data.annotations.item])
         rights = [
-            CrowdClassifier("two-stage[labels=wds]", epochs=10, held_out=0, seed=number)
+            CrowdClassifier("two-stage[labels=wds]", training=training, seed=number)
             .fit(data.x, annotations)
             .predict(data.x_test)
             == truth

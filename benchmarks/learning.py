@@ -16,6 +16,7 @@ import csv
 import gzip
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -89,8 +90,7 @@ def music() -> Data:
 
 def sentiment() -> Data:
     """4999 sentences with labels of 203 annotators, 3999 to test; through MiniLM."""
-    from dissensus.nn.encoders import encoder_for
-    from dissensus.nn.features import features
+    from dissensus.nn.features import features_of
     from dissensus.nn.inputs import Texts
 
     annotations, truth = _read("sentiment_polarity")
@@ -99,7 +99,7 @@ def sentiment() -> Data:
     test = [item for item in truth if item not in set(annotations.items.tolist()) and item in rows]
     texts = [rows[item] for item in [*annotations.items.tolist(), *test]]
     inputs = Texts(tuple(texts))
-    x = np.asarray(features(encoder_for("minilm", inputs), inputs))
+    x = features_of(inputs, "minilm").vectors
     size = annotations.n_items
     return Data(
         annotations,
@@ -133,7 +133,8 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
             items=annotations.items,
             classes=annotations.classes,
         )
-    settings = {} if epochs is None else {"epochs": epochs}
+    default = CrowdClassifier.nested["training"]
+    settings = {"training": default if epochs is None else replace(default, epochs=epochs)}
     began = process_time()
     if spec == CHOSEN:
         specs = [f"raykar[volume={volume}]" for volume in VOLUMES]

@@ -111,9 +111,12 @@ def texts_of(name: str) -> TextTask:
 
 def features_of(texts: list[str]) -> Any:
     """Return MiniLM's vectors: (item, 384), from the cache if they are there."""
-    from dissensus.nn import Texts, encoder_for, features
+    import torch
 
-    return features(encoder_for("minilm"), Texts(tuple(texts)))
+    from dissensus.nn import Texts
+    from dissensus.nn.features import features_of as encoded
+
+    return torch.from_numpy(encoded(Texts(tuple(texts)), "minilm").vectors)
 
 
 if __name__ == "__main__":

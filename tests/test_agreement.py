@@ -841,7 +841,7 @@ def test_a_chart_is_drawn_and_needs_no_network(answers, ending, begin):
 
 
 def test_a_chart_has_a_cell_for_every_pair_with_a_value():
-    from dissensus.reporting.charts import pairs_chart
+    from dissensus.reporting.agreement_figures import pairs_chart
 
     annotations = Annotations.from_matrix(
         crowd(0, n_annotators=4), annotators=["</script>", "b" * 40, "c", "d"]
@@ -853,7 +853,8 @@ def test_a_chart_has_a_cell_for_every_pair_with_a_value():
 
 
 def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
-    from dissensus.reporting.charts import pairs_chart, save_chart
+    from dissensus.reporting.agreement_figures import pairs_chart
+    from dissensus.reporting.charts import save_chart
 
     names = ["</script><b>x", "<!--", "c<d", "d"]
     annotations = Annotations.from_matrix(crowd(0, n_annotators=4), annotators=names)

@@ -31,14 +31,14 @@ from dissensus.catalogue import catalogue, glances
 from dissensus.cli._deep import network_options
 from dissensus.cli._learned import read_data
 from dissensus.errors import DataError, OptionError
-from dissensus.learning._base import Crowd
-from dissensus.learning._network import Classifier
+from dissensus.learning.base import FitContext
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_folder
+from dissensus.learning.network import Classifier
 from dissensus.learning.outcome import top
 from dissensus.learning.two_stage import TwoStage
 from dissensus.metrics import Predictions
-from dissensus.nn import Examples, as_inputs, encoder_for, read_inputs
+from dissensus.nn import Examples, Training, as_inputs, encoder_for, read_inputs
 from dissensus.nn.encoders import encoder_spec
 from dissensus.nn.encoders._weights import weights_file
 from dissensus.nn.reading import class_folders, read_input_index
@@ -201,7 +201,7 @@ def test_a_folder_of_images_is_learned_end_to_end(shapes, tmp_path):
     ]
     np.testing.assert_allclose(again.predict_proba(files), chance, atol=1e-6)
     names = [file.name for file in (tmp_path / "best_models" / "first").iterdir()]
-    assert sorted(names) == ["classifier.json", "weights.safetensors"]
+    assert sorted(names) == ["model.json", "weights.safetensors"]
 
 
 def test_labels_as_aggregate_writes_them_are_learned(shapes, tmp_path):
@@ -256,11 +256,12 @@ def test_images_change_while_training_and_pass_a_tuned_encoder(shapes, tmp_path)
 def test_a_frozen_encoder_sees_changed_images_anew_and_learns_nothing():
     images = np.random.default_rng(0).random((12, 3, 16, 16)).astype(np.float32)
     annotations = np.arange(12)[:, None] % 2
-    settings = {"encoder": "conv4[size=16,hidden=4]", "frozen": True, "epochs": 2, "hidden": 0}
+    settings = {"encoder": "conv4[size=16,hidden=4]", "frozen": True, "hidden": 0}
+    settings["training"] = Training(epochs=2)
     kept = CrowdClassifier("two-stage", **settings).fit(images, annotations)
     changed = CrowdClassifier("two-stage", augment=True, **settings).fit(images, annotations)
-    assert kept.encoding_.before
-    assert not changed.encoding_.before
+    assert kept.encoding_.cached
+    assert not changed.encoding_.cached
     start = encoder_for("conv4[size=16,hidden=4]", as_inputs(images), seed=0).state_dict()
     for name, value in changed.model_.classifier.encoder.state_dict().items():
         assert torch.equal(value, start[name])
@@ -335,7 +336,7 @@ def test_features_are_learned_and_everything_is_told(features, tmp_path):
 def test_what_annotators_do_is_counted_over_their_own_labels(features):
     annotations = read(features / "answers.csv")
     x = read_inputs(features / "x.npz", annotations.items)
-    made = CrowdClassifier("madl", epochs=2, hidden=8).fit(x, annotations)
+    made = CrowdClassifier("madl", hidden=8, training=Training(epochs=2)).fit(x, annotations)
     table = made.annotator_scores(x, annotations)
     right = made.annotator_performance(x)  # (item, annotator)
     given = made.predict_annotator_proba(x)
@@ -354,7 +355,7 @@ def test_what_annotators_do_is_counted_over_their_own_labels(features):
 def test_the_log_tells_the_loss_on_what_the_epoch_is_chosen_by(features):
     annotations = read(features / "answers.csv")
     x = read_inputs(features / "x.npz", annotations.items)
-    made = CrowdClassifier("global-noise", epochs=4, hidden=8, lr=0.01)
+    made = CrowdClassifier("global-noise", hidden=8, training=Training(epochs=4, lr=0.01))
     for row in made.fit(x, annotations).history_.rows:
         assert row.valid_loss == -row.score
     truth = annotations.classes[np.arange(80) % 8]
@@ -695,7 +696,7 @@ def test_sure_beliefs_are_ordinary_labels_and_foreseen_as_such():
         np.arange(9), np.zeros(9, np.int64), np.arange(9) % 3, items=9, annotators=1, classes=3
     )
     posterior = torch.eye(3)[torch.arange(9) % 3]
-    crowd = Crowd(
+    crowd = FitContext(
         annotations, lambda: Classifier(torch.nn.Flatten(), 4, 3, 5, 0.0), None, posterior
     )
     model = TwoStage().build(crowd).eval()
@@ -713,7 +714,7 @@ def test_sure_beliefs_are_ordinary_labels_and_foreseen_as_such():
     even = TwoStage().build(replace(crowd, posterior=soft)).eval()
     log = even.log_truth(batch.x)
     torch.testing.assert_close(even.log_probability(batch), log.mean(dim=1)[batch.row])
-    with pytest.raises(OptionError, match="beliefs are for two-stage"):
+    with pytest.raises(OptionError, match="posterior= is for two-stage"):
         CrowdClassifier("conal").fit(np.zeros((9, 4)), annotations, posterior=soft)
 
 
@@ -731,7 +732,8 @@ def test_the_best_few_classes_count_by_item_and_by_class():
 def test_a_saved_classifier_knows_what_it_takes(given, tmp_path, shapes):
     if isinstance(given[0], Path):
         given = sorted((shapes / "val").rglob("*.png"))[:2]
-    made = CrowdClassifier("two-stage", epochs=1, held_out=0, milestones=(3, 4), momentum=0.5)
+    training = Training(epochs=1, held_out=0, milestones=(3, 4), momentum=0.5)
+    made = CrowdClassifier("two-stage", training=training)
     made.fit(given, np.array([[0], [1]])).save(tmp_path)
     again = CrowdClassifier.load(tmp_path)
     assert again.kind_ == made.kind_
@@ -741,23 +743,22 @@ def test_a_saved_classifier_knows_what_it_takes(given, tmp_path, shapes):
 
 def test_a_damaged_classifier_is_told_in_one_line(tmp_path):
     x, annotations = np.eye(3), np.arange(3)[:, None]
-    CrowdClassifier("global-noise", epochs=1, hidden=4, held_out=0).fit(x, annotations).save(
-        tmp_path
-    )
-    notes, weights = tmp_path / "classifier.json", tmp_path / "weights.safetensors"
+    training = Training(epochs=1, held_out=0)
+    CrowdClassifier("global-noise", hidden=4, training=training).fit(x, annotations).save(tmp_path)
+    notes, weights = tmp_path / "model.json", tmp_path / "weights.safetensors"
     whole = notes.read_text()
     notes.write_text(whole.replace("global-noise", "union-net"))
     with pytest.raises(DataError, match="the weights are not those of union-net"):
         CrowdClassifier.load(tmp_path)
     for broken in ("{", "{}", whole[:-20]):
         notes.write_text(broken)
-        with pytest.raises(DataError, match="not a classifier that was saved"):
+        with pytest.raises(DataError, match="a damaged CrowdClassifier"):
             CrowdClassifier.load(tmp_path)
     notes.write_text(whole)
     weights.write_bytes(weights.read_bytes()[:-5])
-    with pytest.raises(DataError, match="not a classifier that was saved"):
+    with pytest.raises(DataError, match="not a saved CrowdClassifier"):
         CrowdClassifier.load(tmp_path)
-    with pytest.raises(DataError, match="not a classifier that was saved"):
+    with pytest.raises(DataError, match="not a saved CrowdClassifier"):
         CrowdClassifier.load(tmp_path / "nowhere")
 
 
@@ -771,12 +772,16 @@ def test_cross_validation_keeps_all_labels_of_an_item_together():
     annotations = np.where(rng.random((60, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
     annotations[rng.random((60, 4)) < 0.3] = -1
     x = 3 * truth[:, None] + rng.normal(size=(60, 2))
-    made = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
+    made = make_pipeline(
+        StandardScaler(), CrowdClassifier("two-stage", training=Training(epochs=8, lr=0.03))
+    )
     folds = list(KFold(3, shuffle=True, random_state=0).split(x))
     scores = cross_val_score(made, x, annotations, cv=folds)
     for score, (kept, held) in zip(scores, folds, strict=True):
         assert not set(kept) & set(held)
-        alone = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
+        alone = make_pipeline(
+            StandardScaler(), CrowdClassifier("two-stage", training=Training(epochs=8, lr=0.03))
+        )
         assert alone.fit(x[kept], annotations[kept]).score(
             x[held], annotations[held]
         ) == pytest.approx(score)

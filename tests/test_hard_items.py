@@ -24,9 +24,9 @@ from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds
 from dissensus.learning._hardness import below
 from dissensus.learning._margins import Watched, margins
-from dissensus.learning._network import Classifier
 from dissensus.learning._watching import Trainee
 from dissensus.learning.aum import aum, aumc
+from dissensus.learning.network import Classifier
 from dissensus.learning.waum import trust, waum, weighted
 from dissensus.nn.batches import Examples
 from dissensus.reporting.hardest import HardItem, contact_sheet

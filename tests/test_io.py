@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, aggregate, read, read_truth, simulate, write
-from dissensus.readers import read_predictions
+from dissensus.readers import as_annotations, as_truth, read_predictions
 from dissensus.writers import losses
 from dissensus.writers.simulated import write_simulation
 from tests.support import annotation_rows, relation
@@ -385,3 +387,32 @@ def test_a_damaged_result_is_refused(damage, tmp_path):
 def test_paths_may_be_text_or_path_objects(tmp_path):
     write(relation(AWKWARD), str(tmp_path / "a.csv"))
     assert read(str(tmp_path / "a.csv")) == read(Path(tmp_path / "a.csv"))
+
+
+def test_functions_take_paths_tables_and_mappings_alike(tmp_path):
+    columns = {"item": ["a", "a", "b"], "annotator": ["x", "y", "x"], "label": [1, 2, 1]}
+    nested = {"a": {"x": 1, "y": 2}, "b": {"x": 1}}
+    path = tmp_path / "answers.csv"
+    pl.DataFrame(columns).write_csv(path)
+    annotations = as_annotations(nested)
+    assert as_annotations(annotations) is annotations
+    for source in (columns, pl.DataFrame(columns), pd.DataFrame(columns), path, str(path)):
+        assert as_annotations(source) == annotations
+    with pytest.raises(DataError, match="'a' is neither a column nor"):
+        as_annotations({"a": 3})
+    with pytest.raises(DataError, match="different length: item 2, label 1"):
+        as_annotations({"item": ["a", "b"], "label": [1]})
+
+
+def test_truth_is_taken_from_mappings_series_and_tables():
+    known = {"a": "cat", "b": "dog"}
+    table = {"item": ["a", "b", "c"], "label": ["cat", "dog", None]}
+    for source in (
+        known,
+        pd.Series({**known, "c": None}),
+        pd.DataFrame(table),
+        pl.DataFrame(table),
+    ):
+        assert as_truth(source) == known
+    with pytest.raises(DataError, match="item 'a' has two true labels"):
+        as_truth(pd.Series(["cat", "dog"], index=["a", "a"]))

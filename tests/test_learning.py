@@ -13,16 +13,17 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
-from dissensus.learning._base import Crowd, picked
 from dissensus.learning._confusion import count_confusion, trusting
-from dissensus.learning._network import Classifier
 from dissensus.learning._volume import log_volume
+from dissensus.learning.base import FitContext, picked
 from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.madl import weights
 from dissensus.learning.max_mig import DIVERGENCES
+from dissensus.learning.network import Classifier
 from dissensus.learning.raykar import expect
 from dissensus.nn.batches import Examples
+from dissensus.nn.settings import Training
 from dissensus.registry import learners
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -54,7 +55,9 @@ def _double():
     torch.set_default_dtype(torch.float32)
 
 
-def crowd_of(n_items=12, n_annotators=7, n_classes=3, width=5, seed=0) -> tuple[Crowd, Examples]:
+def crowd_of(
+    n_items=12, n_annotators=7, n_classes=3, width=5, seed=0
+) -> tuple[FitContext, Examples]:
     rng = np.random.default_rng(seed)
     item, annotator = np.nonzero(rng.random((n_items, n_annotators)) < 0.5)
     annotations = Annotations.from_codes(
@@ -70,7 +73,7 @@ def crowd_of(n_items=12, n_annotators=7, n_classes=3, width=5, seed=0) -> tuple[
         return Classifier(torch.nn.Flatten(), width, n_classes, 4, 0.0)
 
     x = torch.from_numpy(rng.normal(size=(n_items, width)))
-    return Crowd(annotations, classifier), Examples(x, annotations)
+    return FitContext(annotations, classifier), Examples(x, annotations)
 
 
 def built(spec, crowd, examples, *, scatter=True):
@@ -169,7 +172,7 @@ def test_t3_labels_that_are_left_out_change_nothing_whatever_they_were(spec):
             annotations.item, annotations.annotator, other, items=12, annotators=7, classes=3
         ).keep(kept)
         part = Examples(examples.x, less)
-        model = built(spec, Crowd(less, crowd.classifier), part)
+        model = built(spec, FitContext(less, crowd.classifier), part)
         found.append((loss_of(model, whole(part)), model.confusion()))
     assert torch.equal(found[0][0], found[1][0])
     assert torch.equal(found[0][1], found[1][1])
@@ -425,7 +428,7 @@ def test_divergences_of_max_mig_belong_together():
 
 def test_features_of_annotators_take_the_place_of_their_names():
     crowd, examples = crowd_of()
-    summary = Crowd(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
+    summary = FitContext(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
     model = built("madl", summary, examples)
     confusion = model.confusion()
     torch.testing.assert_close(confusion[3], confusion[6])  # both have only zeros
@@ -456,14 +459,9 @@ def blobs(seed=0, n=600, n_classes=4, n_annotators=12):
 def learned(spec, seed=0, **settings):
     torch.set_default_dtype(torch.float32)
     x, annotations, x_test, truth, confusion = blobs(seed)
-    settings = {
-        "epochs": 12,
-        "hidden": 32,
-        "dropout": 0.0,
-        "input_dropout": 0.0,
-        "lr": 1e-2,
-    } | settings
-    made = CrowdClassifier(spec, **settings).fit(x, annotations)
+    training = Training(**{"epochs": 12, "lr": 1e-2} | settings)
+    network = {"hidden": 32, "dropout": 0.0, "input_dropout": 0.0}
+    made = CrowdClassifier(spec, training=training, **network).fit(x, annotations)
     return made, made.score(x_test, truth), np.abs(made.confusion_ - confusion).mean()
 
 
@@ -504,7 +502,7 @@ def test_the_same_seed_learns_the_same():
 def test_the_history_says_what_chose_the_epoch():
     torch.set_default_dtype(torch.float32)
     x, annotations, x_test, truth, _ = blobs()
-    made = CrowdClassifier("global-noise", epochs=3)
+    made = CrowdClassifier("global-noise", training=Training(epochs=3))
     assert "annotations held out" in made.fit(x, annotations).history_.chosen_by
     assert "accuracy" in made.fit(x, annotations, valid=(x_test, truth)).history_.chosen_by
 
@@ -519,13 +517,13 @@ def test_it_is_a_scikit_learn_estimator():
     x, annotations, x_test, truth, _ = blobs(n=150)
     matrix = np.full((150, 12), -1)
     matrix[annotations.item, annotations.annotator] = annotations.label
-    made = CrowdClassifier("confusion-layer", epochs=4, hidden=8)
+    made = CrowdClassifier("confusion-layer", hidden=8, training=Training(epochs=4))
     assert clone(made).get_params() == made.get_params()
     assert clone(made).set_params(method="madl").method == "madl"
     line = make_pipeline(StandardScaler(), made).fit(x, matrix)
     assert line.predict(x_test).shape == truth.shape
-    search = GridSearchCV(made, {"lr": [1e-4, 1e-2]}, cv=3).fit(x, matrix)
-    assert search.best_params_ == {"lr": 1e-2}
+    search = GridSearchCV(made, {"training__lr": [1e-4, 1e-2]}, cv=3).fit(x, matrix)
+    assert search.best_params_ == {"training__lr": 1e-2}
 
 
 @pytest.mark.parametrize("spec", METHODS)
@@ -566,7 +564,7 @@ def test_trust_is_the_chance_of_being_right_at_the_start():
 def test_a_method_that_foresees_labels_better_is_chosen_and_ties_go_to_the_last():
     torch.set_default_dtype(torch.float32)
     x, annotations, *_ = blobs(n=200)
-    settings = {"epochs": 6, "hidden": 8, "lr": 1e-2}
+    settings = {"hidden": 8, "training": Training(epochs=6, lr=1e-2)}
     found = choose(
         ["confusion-layer", "confusion-layer[warm_up=6]"], x, annotations, folds=2, **settings
     )

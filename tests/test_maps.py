@@ -359,7 +359,7 @@ def test_videos_go_from_files_to_maps(tmp_path):
     assert weights[5]["place"] == "frame 6"
     assert load_file(tmp_path / "maps" / "raw.safetensors")["fit 1"].shape == (3, 2, 2, 2, 12)
     page = (tmp_path / "maps" / "index.html").read_text(encoding="utf-8")
-    assert "said <b" in page
+    assert "gave <b" in page
     some = CliRunner().invoke(
         map_,
         [*arguments, "--annotators", "bob", "--items", "clip4", "--json"],

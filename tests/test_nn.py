@@ -26,13 +26,13 @@ from dissensus.errors import DataError, DissensusError, MethodError, OptionError
 from dissensus.nn import (  # noqa: E402
     Augment,
     Examples,
-    Known,
+    LabelledInputs,
     Table,
+    TokenFeatures,
     Training,
     as_inputs,
     cached_features,
     encoder_for,
-    features,
     folder_truth,
     hold_out,
     read_inputs,
@@ -47,6 +47,11 @@ from .crowd_net import SETTINGS, CrowdNet, crowd, fresh  # noqa: E402
 from .support import annotation_rows, relation  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
+
+
+def features(encoder, inputs, **options):
+    """Return one vector per item, from a cache."""
+    return torch.from_numpy(np.array(cached_features(encoder, inputs, **options).values))
 
 
 @pytest.fixture(autouse=True)
@@ -304,7 +309,7 @@ def test_with_known_truth_the_epoch_is_chosen_by_accuracy_and_nothing_is_held_ou
     x, annotations, truth = crowd()
     net = fresh(annotations)
     settings = Training(epochs=6, lr=3e-2)
-    history = train(net, Examples(x, annotations), settings, valid=Known(x, truth))
+    history = train(net, Examples(x, annotations), settings, valid=LabelledInputs(x, truth))
     assert history.chosen_by == "accuracy on 120 items of known truth"
     accuracy = (net.log_truth(x).argmax(1).numpy() == truth).mean()
     assert accuracy == pytest.approx(max(row.score for row in history.rows))
@@ -688,7 +693,8 @@ def test_a_network_learns_from_images_that_are_loaded_as_it_goes(tmp_path):
     x = net.encoder.prepare(images)
     settings = Training(epochs=5, batch=8, lr=1e-2)
     before = net.encoder.digest()
-    train(net, Examples(x, annotations, augment=Augment(colour=0)), settings, valid=Known(x, truth))
+    examples = Examples(x, annotations, augment=Augment(colour=0))
+    train(net, examples, settings, valid=LabelledInputs(x, truth))
     assert net.encoder.digest() != before
     with torch.no_grad():
         found = net.log_truth(x[np.arange(40)]).argmax(dim=1)
@@ -814,9 +820,8 @@ def test_minilm_puts_a_paraphrase_nearer_than_something_else(minilm, tmp_path):
     vectors = nn.functional.normalize(features(minilm, texts, folder=tmp_path))
     near, far = (vectors[0] @ vectors[1]).item(), (vectors[0] @ vectors[2]).item()
     assert near > 0.7 > 0.2 > far
-    words = cached_features(minilm, texts, positions=True, folder=tmp_path)
-    mask = words.masks([0, 1, 2])
-    mean = (words.all() * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    words = cached_features(minilm, texts, tokens=True, folder=tmp_path)
+    mean = torch.from_numpy(TokenFeatures(*words).means())
     torch.testing.assert_close(nn.functional.normalize(mean), vectors, rtol=1e-4, atol=1e-5)
     with pytest.raises(OptionError, match="minilm takes texts, but these are arrays"):
         minilm.prepare(as_inputs(np.zeros((2, 2))))
@@ -839,7 +844,7 @@ def test_efficientnet_gives_49_patches_of_1280(tmp_path):
     encoder = encoder_for("auto", images)
     assert encoder.name == "efficientnet-lite0"
     assert encoder.is_frozen
-    patches = cached_features(encoder, images, positions=True, folder=tmp_path / "cache")
+    patches = cached_features(encoder, images, tokens=True, folder=tmp_path / "cache")
     assert patches.values.shape == (1, 49, 1280)
 
 
@@ -853,7 +858,7 @@ def test_features_are_computed_once_and_anew_when_content_or_weights_change(tmp_
     first = features(
         encoder, images, batch=1, folder=cache, progress=lambda *done: summary.append(done)
     )
-    assert summary == [(1, 2), (2, 2)]
+    assert [done for *done, _ in summary] == [[1, 2], [2, 2]]
     with torch.no_grad():
         torch.testing.assert_close(first, encoder(encoder.prepare(images)[[0, 1]]))
 
@@ -880,7 +885,7 @@ def test_features_that_were_broken_off_leave_nothing_behind(tmp_path):
     encoder = encoder_for("conv4[size=16]", frozen=True)
     inputs = as_inputs(torch.rand(3, 3, 16, 16))
 
-    def stop(done, total):
+    def stop(done, total, message):
         raise StopError
 
     with pytest.raises(StopError):

@@ -32,7 +32,7 @@ from dissensus.planning._information import (
 from dissensus.planning._lookahead import Hopes
 from dissensus.planning._posterior_state import Outlook, fit, outlook
 from dissensus.planning.curve import gap_on
-from dissensus.reporting.curve import curve_chart
+from dissensus.reporting.method_figures import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
 POLICIES = [name for name in policies if name != "active-lab"]
@@ -544,7 +544,7 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path):
     path = written(tmp_path, n_items=20)
     (tmp_path / "cost.csv").write_text("annotator,cost\n0,cheap\n")
     for options, message in [
-        (["--cost", "cost.csv"], b"the cost of '0' is 'cheap', not a number"),
+        (["--cost", "cost.csv"], b"'0' has 'cheap', which is not a number"),
         (["--policy", "best"], b"no method 'best'"),
         (["--policy", "active-lab"], b"active-lab needs the probabilities of a classifier"),
         (["--target", "2"], b"target = 2.0, but it must be"),

@@ -197,7 +197,7 @@ def test_json_min_of_one_annotator_has_controls_by_their_place(tmp_path):
     assert found.annotations.to_dict() == {"1": {"1": "pos"}, "2": {"1": "neg"}}
 
 
-def test_a_flat_column_on_which_nobody_differs_is_data_and_told(tmp_path):
+def test_a_flat_column_on_which_nobody_differs_is_data_and_noted(tmp_path):
     lines = ["annotation_id,annotator,created_at,id,lead_time,mood,topic,updated_at"]
     for item in range(6):
         lines += [
@@ -414,7 +414,7 @@ def test_an_item_without_an_id_is_named_by_its_text(tmp_path):
     assert len(found.annotations) == 4
 
 
-def test_one_id_for_two_texts_is_told(tmp_path):
+def test_one_id_for_two_texts_is_reported(tmp_path):
     tasks = [task(1, "q", "yes", text="a"), task(1, "q", "no", text="b")]
     found = examine(write_json(tmp_path / "t.json", tasks))
     assert found.notes == ("items whose text differs under the same id: 1",)
@@ -473,7 +473,7 @@ def test_joined_options_come_apart_again(chosen):
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "message"),
     [
         (lambda tasks: tasks[0].update(annotations=3), "record 1: annotations: expected array"),
         (lambda tasks: tasks[1]["annotations"][0].update(lead_time="x"), "record 2: annotations"),
@@ -483,18 +483,18 @@ def test_joined_options_come_apart_again(chosen):
         (lambda tasks: tasks.append({}), "task 5: neither an id nor any data"),
     ],
 )
-def test_a_wrong_type_is_told_with_its_place(broken, summary, tmp_path):
+def test_a_wrong_type_is_reported_with_its_position(broken, message, tmp_path):
     tasks = json.loads((FIXTURES / "label_studio.json").read_text("utf-8"))
     broken(tasks)
     path = write_json(tmp_path / "t.json", tasks)
     with pytest.raises(DataError) as problem:
         examine(path, format="label-studio", question="mood")
-    assert summary in str(problem.value)
+    assert message in str(problem.value)
     assert "\n" not in str(problem.value)
 
 
 @pytest.mark.parametrize("name", [name for name in READABLE if not name.endswith("parquet")])
-def test_a_file_that_was_cut_off_is_told_or_read(name, tmp_path):
+def test_a_file_that_was_cut_off_is_reported_or_read(name, tmp_path):
     body = (FIXTURES / name).read_bytes()
     for size in range(1, len(body), max(1, len(body) // 30)):
         (tmp_path / "cut").write_bytes(body[:size])
@@ -624,13 +624,13 @@ def test_paths_in_a_zip_lead_nowhere(tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_zip_of_something_else_is_told(tmp_path):
+def test_a_zip_of_something_else_is_reported(tmp_path):
     path = zipped(tmp_path / "z.zip", {"table.csv": "item,annotator,label\na,b,c\n"})
     with pytest.raises(DataError, match="table, record 1: no id or label as doccano has"):
         examine(path)
 
 
-def test_a_damaged_zip_is_told(tmp_path):
+def test_a_damaged_zip_is_reported(tmp_path):
     body = bytearray((FIXTURES / "doccano.zip").read_bytes())
     body[60] ^= 0xFF
     (tmp_path / "z.zip").write_bytes(bytes(body))
@@ -638,7 +638,7 @@ def test_a_damaged_zip_is_told(tmp_path):
         examine(tmp_path / "z.zip")
 
 
-def test_a_zip_with_an_unreadable_name_is_told(tmp_path):
+def test_a_zip_with_an_unreadable_name_is_reported(tmp_path):
     path = zipped(tmp_path / "z.zip", {"äö.jsonl": '{"id": 1, "text": "a", "label": ["x"]}'})
     path.write_bytes(path.read_bytes().replace("äö".encode(), b"\xff\xff\xff\xff"))
     with pytest.raises(DataError, match="damaged zip"):

@@ -188,7 +188,7 @@ def test_metadata_with_an_annotator_twice_are_refused(position):
     assert b"annotator 'ann' has two rows" in done.stderr
 
 
-def test_a_report_tells_of_foresight(position):
+def test_a_report_has_a_section_on_predictions(position):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
                cwd=position)  # fmt: skip
     (position / "scores.json").write_bytes(done.stdout)
@@ -196,15 +196,15 @@ def test_a_report_tells_of_foresight(position):
                "-o", "report.html", cwd=position)  # fmt: skip
     assert done.returncode == 0, done.stderr
     page = (position / "report.html").read_text(encoding="utf-8")
-    assert "What each annotator would say" in page
+    assert "Individual annotators" in page
     assert "Annotators have opinions of their own" in page
-    assert "How often each annotator was foreseen" in page
+    assert "How well each annotator is predicted" in page
 
 
-def test_a_report_without_foresight_does_not_speak_of_it(position):
+def test_a_report_without_predictions_has_no_such_section(position):
     run("report", "answers.csv", "-s", "majority", "-o", "plain.html", cwd=position)
     page = (position / "plain.html").read_text(encoding="utf-8")
-    assert "What each annotator would say" not in page
+    assert "Individual annotators" not in page
 
 
 def test_a_report_refuses_scores_of_something_else(position):
@@ -214,19 +214,19 @@ def test_a_report_refuses_scores_of_something_else(position):
     assert b"not what `dissensus tendency evaluate --json` prints" in done.stderr
 
 
-def test_foresight_says_so_where_nothing_is_personal():
-    from dissensus.reporting.tendency_section import Foresight, foresight_figure
+def test_predictions_say_so_where_nothing_is_personal():
+    from dissensus.reporting.tendency_section import Predictions, predictions_figure
 
     def scores(loss):
         one = {"count": 40, "accuracy": 0.7, "log_loss": loss}
         return {"summary": {"log_loss": loss, "accuracy": 0.7}, "annotators": {"<b>": one}}
 
-    summary = Foresight(
+    summary = Predictions(
         {"own-majority": scores(0.5), "consensus": scores(0.5), "auto": scores(0.495)}
     )
     text = " ".join(summary.sentences)
-    assert "One opinion for all foresees annotators as well" in text
-    assert "Habits alone" in text
-    figure = foresight_figure(summary)
+    assert "One opinion for all predicts annotators as well" in text
+    assert "Label marginals alone" in text
+    figure = predictions_figure(summary)
     assert figure is not None
     assert figure.numbers[1] == ("<b>", "70%", "70%", "40")

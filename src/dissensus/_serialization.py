@@ -15,24 +15,42 @@ from ._names import as_names
 from ._relation import Relation
 from .errors import DataError
 
-__all__ = ["SavedState", "loading_state", "save_state", "with_prefix"]
+__all__ = ["State", "loading_state", "relation_of", "save_state", "with_prefix"]
 
 _FORMAT = 2
 
 
-class SavedState(NamedTuple):
-    """The content of a folder."""
+class State(NamedTuple):
+    """The state of a result or a fitted model: JSON values (`notes`) and arrays by name.
 
-    values: dict[str, Any]  # from JSON
+    >>> state = State.join(linear=State({"a": 1}, {"w": np.ones(2)}))
+    >>> state.part("linear").arrays["w"].tolist(), sorted(state.arrays)
+    ([1.0, 1.0], ['linear.w'])
+    """
+
+    notes: dict[str, Any]
     arrays: dict[str, Any]
-    relation: dict[str, Any]  # the fields of the annotations
+
+    @classmethod
+    def join(cls, **parts: State) -> State:
+        """Return the state of a model with several parts, each under its own name."""
+        arrays = {
+            f"{name}.{key}": value
+            for name, part in parts.items()
+            for key, value in part.arrays.items()
+        }
+        return cls({name: part.notes for name, part in parts.items()}, arrays)
+
+    def part(self, name: str) -> State:
+        """Return the state of one part."""
+        return State(self.notes[name], with_prefix(name, self.arrays))
 
 
 def save_state(
     folder: str | Path,
     kind: str,
     annotations: Relation,
-    values: dict[str, Any],
+    notes: dict[str, Any],
     arrays: dict[str, Any],
 ) -> None:
     """Write a result of some kind with its annotations."""
@@ -44,29 +62,33 @@ def save_state(
     codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
     with atomic_folder(folder) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
-        content = {"format": _FORMAT, "kind": kind, **values, "names": names}
+        content = {"format": _FORMAT, "kind": kind, **notes, "names": names}
         (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 @contextmanager
-def loading_state(folder: str | Path, kind: str) -> Iterator[SavedState]:
+def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
     """Yield the content of a folder; errors while it is used are reported as a damaged folder."""
     folder = Path(folder)
     try:
-        values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        if values["format"] != _FORMAT:
+        notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        if notes["format"] != _FORMAT:
             raise DataError(f"{folder}: written by another version; update dissensus to read it")
-        if values["kind"] != kind:
-            other = str(values["kind"])
+        if notes["kind"] != kind:
+            other = str(notes["kind"])
             raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
-        names = {name: as_names(texts) for name, texts in values["names"].items()}
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-            arrays = dict(stored)
-        yield SavedState(values, arrays, {**with_prefix("annotations", arrays), **names})
+            yield State(notes, dict(stored))
     except DataError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DataError(f"{folder}: not a saved result ({problem})") from None
+
+
+def relation_of(state: State) -> dict[str, Any]:
+    """Return the fields of the annotations of a result."""
+    names = {name: as_names(texts) for name, texts in state.notes["names"].items()}
+    return {**with_prefix("annotations", state.arrays), **names}
 
 
 def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from .params import Settings, describe_fields, format_value
 if TYPE_CHECKING:
     from .aggregation._base import Aggregator
     from .aggregation.numeric._base import Estimator
-    from .learning._base import Method
+    from .learning.base import Method
     from .meta.adapter import Rule
     from .planning._base import Policy
     from .recovery._base import RecoveryMethod

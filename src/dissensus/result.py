@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ._names import Names, decode, text
 from ._relation import Array, Floats, Integers, Relation, frozen
-from ._serialization import loading_state, save_state, with_prefix
+from ._serialization import loading_state, relation_of, save_state, with_prefix
 from .annotations import Annotations
 from .answers.numbers import Numbers
 from .errors import DataError, OptionError
@@ -87,7 +87,7 @@ class _Result:
 
     def save(self, folder: str | Path) -> None:
         """Write the result with its annotations to a folder, all of it or nothing."""
-        values: dict[str, Any] = {}
+        notes: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
@@ -97,23 +97,24 @@ class _Result:
                 packed = pack_params(value)
                 arrays |= {f"params.{key}": np.asarray(one) for key, one in packed.items()}
             elif name in _JSON:
-                values[name] = value
-        save_state(folder, type(self).__name__.lower(), self.annotations, values, arrays)
+                notes[name] = value
+        save_state(folder, type(self).__name__.lower(), self.annotations, notes, arrays)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a result that `save` wrote."""
-        with loading_state(folder, cls.__name__.lower()) as (values, arrays, relation):
-            content = {name: values[name] for name in _JSON if name in values} | arrays
+        with loading_state(folder, cls.__name__.lower()) as state:
+            notes, arrays = state
+            content = {name: notes[name] for name in _JSON if name in notes} | arrays
             for name in ("trace", "notes"):
                 if name in content:
                     content[name] = tuple(content[name])
             known = {field.name for field in fields(cls)}
             content = {name: value for name, value in content.items() if name in known}
             if "params" in known:
-                kind = _params_type(values["method"])
+                kind = _params_type(notes["method"])
                 content["params"] = unpack_params(kind, with_prefix("params", arrays))
-            return cls(annotations=cls.relation_type(**relation), **content)
+            return cls(annotations=cls.relation_type(**relation_of(state)), **content)
 
 
 _JSON = ("method", "trace", "converged", "notes")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ._identified import give, json_of, print_score
 from ._learned import read_data
 from ._shared import is_first, note, show_json
@@ -139,7 +140,6 @@ def find_hard(
 def _trained(wanted: Wanted, asked: Asked, position: Path) -> Hardness:
     from dataclasses import replace
 
-    from ..nn import training_bar
     from ..nn.runs import clear_ended
 
     network, name = wanted.network, wanted.score.name
@@ -165,7 +165,7 @@ def _trained(wanted: Wanted, asked: Asked, position: Path) -> Hardness:
     if name in ("aum", "aumc"):
         how["keep"] = True
     with ExitStack() as stack:
-        how["progress"] = stack.enter_context(training_bar()) if is_first() else None
+        how["progress"] = stack.enter_context(progress_bar("training"))
         return replace(asked, network=how).hardness(name)
 
 

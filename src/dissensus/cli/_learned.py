@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._shared import examine_annotations, is_first, note, show_json
 
@@ -167,14 +168,12 @@ def learn(
     posterior: Any = None,
 ) -> Outcome:
     """Train a classifier; whatever is written comes afterwards, but for its run."""
-    from dataclasses import asdict
+    from dataclasses import replace
 
     from ..learning.classifier import CrowdClassifier
     from ..learning.outcome import Outcome
-    from ..nn import training_bar
     from ..nn.runs import clear_ended
 
-    training = asdict(network.training(seed)) | {"held_out": held_out}
     made = CrowdClassifier(
         method,
         encoder=network.spec(data.inputs),
@@ -183,7 +182,8 @@ def learn(
         hidden=network.hidden,
         dropout=network.dropout,
         input_dropout=network.input_dropout,
-        **training,
+        training=replace(network.training(seed), held_out=held_out),
+        seed=seed,
     )
     valid = None
     if data.valid is not None:
@@ -191,7 +191,7 @@ def learn(
     if is_first() and not network.resume:
         clear_ended(positions.run)
     with ExitStack() as stack:
-        progress = stack.enter_context(training_bar()) if is_first() else None
+        progress = stack.enter_context(progress_bar("training"))
         try:
             made.fit(
                 data.inputs,
@@ -245,7 +245,7 @@ def _told(outcome: Outcome, positions: Places, crowd: bool) -> list[str]:
         f" by {annotations.n_annotators} annotators" if crowd else ""
     )
     how = f"by {made.method} " if crowd else ""
-    encoder = getattr(made.encoding_.encoder, "name", "given")
+    encoder = made.encoding_.name
     out = [
         f"Learned from {what} on {annotations.n_items} items, {how}with the encoder {encoder}.",
         f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}.",

@@ -1,20 +1,13 @@
-"""What several verbs share: options, progress, and how results are shown."""
+"""Options and helpers of commands that are not yet in the table of options."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import click
-
-if TYPE_CHECKING:
-    from ..annotations import Annotations
-    from ..readers import Reading
+from .._progress import progress_bar
+from ._output import is_first, note, show_json
+from ._reading import examine_annotations, read_annotations
+from .options import READING, options
 
 __all__ = [
     "examine_annotations",
@@ -28,129 +21,5 @@ __all__ = [
     "show_json",
 ]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_PATIENCE = 2.0  # seconds before a progress bar appears
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Decides what is random.",
-)
-
-_READING = (
-    click.option("--format", "format_", help="Format of PATH, where its content does not tell."),
-    click.option("--question", help="Which one, where several were asked."),
-    click.option(
-        "--columns", help="Which column is which, by name or number: item=…,annotator=…,label=…"
-    ),
-    click.option(
-        "--classes", help="All classes in order, with commas, where labels may not show them all."
-    ),
-    click.option(
-        "--missing",
-        type=click.Choice(["error", "drop"]),
-        default="error",
-        show_default=True,
-        help="Rows without item, annotator or label.",
-    ),
-)
-
-
-def reading_options(command: Command) -> Command:
-    """Add the options that say how to read annotations."""
-    for option in reversed(_READING):
-        command = option(command)
-    return command
-
-
-def examine_annotations(
-    path: str,
-    format_: str | None,
-    question: str | None,
-    columns: str | None,
-    classes: str | None,
-    missing: str,
-) -> Reading:
-    """Read annotations, and what stands beside them, as the reading options say."""
-    from ..readers import examine
-    from ..readers.columns import parse_columns
-
-    found = examine(
-        path,
-        format=format_,
-        question=question,
-        columns=parse_columns(columns),
-        classes=[name.strip() for name in classes.split(",")] if classes else None,
-        missing=missing,
-    )
-    for sentence in found.notes:
-        note(sentence)
-    return found
-
-
-def read_annotations(path: str, **reading: Any) -> Annotations:
-    """Read annotations as the reading options say."""
-    return examine_annotations(path, **reading).annotations
-
-
-def note(message: str) -> None:
-    """Say something beside the result; of several processes the first speaks for all."""
-    if is_first():
-        click.echo(message, err=True)
-
-
-def is_first() -> bool:
-    """Return whether this is the first of several processes, or the only one."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def show_json(content: Any) -> None:
-    """Print a result for machines."""
-    click.echo(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))
-
-
-@contextmanager
-def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Yield a function to call with what is done; a bar shows when it takes long.
-
-    Only on a terminal, and only after two seconds. Called with a round and an objective (no
-    total), it shows both; called with done and total, a bar with the time left.
-    """
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    began = time.monotonic()
-    times = TimeElapsedColumn() if total is None else TimeRemainingColumn()
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        times,
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task(what, total=total, state="")
-
-    def progress(done: float, more: float = 0.0) -> None:
-        if not bar.live.is_started and time.monotonic() - began > _PATIENCE:
-            bar.start()
-        state = f"round {done}, objective {more:.6g}" if total is None else f"{done:,} of {total:,}"
-        bar.update(task, completed=done if total is not None else None, state=state)
-
-    try:
-        yield progress
-    finally:
-        bar.stop()
+json_option, seed_option = options("json"), options("seed")
+reading_options: Any = options(*READING)

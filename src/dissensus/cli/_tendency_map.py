@@ -97,10 +97,8 @@ def map_(
     names = _names(path, items, most)
     inputs = read_inputs(path, names, column=column, frames=frames)
     annotations = read_annotations(answers, **reading) if answers else None
-    with progress_bar("reading inputs", len(inputs)) as progress:
-        views = Views.of(
-            inputs, made.encoder, tokens=True, progress=lambda done, _total: progress(done)
-        )
+    with progress_bar("reading inputs") as progress:
+        views = Views.of(inputs, made.encoder, tokens=True, progress=progress)
     found = map_report(
         made.tendency_,
         inputs,

@@ -179,7 +179,7 @@ def identify(
         elif not output:
             print_items(table, most)
         return
-    with progress_bar("scoring annotators", _STEPS) as progress:
+    with progress_bar("scoring annotators") as progress:
         identified = asked.identified(models=models, copying=copying, progress=progress)
     table = dict(identified.table())
     if probabilities:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import examine_annotations, json_option, note, reading_options, seed_option, show_json
+from .._progress import progress_bar
+from ._shared import (
+    examine_annotations,
+    json_option,
+    note,
+    reading_options,
+    seed_option,
+    show_json,
+)
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -203,7 +211,6 @@ def fit(
     from ..meta.few_shot import TRAINING, FewShotCrowd
     from ..meta.pseudo import PseudoCrowd
     from ..meta.sources import read_source, together
-    from ..nn.progress import training_bar
 
     given = together([read_source(path, column=column, label=label, task=task) for path in sources])
     model = FewShotCrowd(
@@ -226,7 +233,7 @@ def fit(
         seed=seed,
     )
     many = len(set(given.task)) > 1
-    with training_bar() as progress:
+    with progress_bar("training") as progress:
         model.fit(
             given.inputs,
             given.label,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._shared import json_option, note, progress_bar, read_annotations, seed_option, show_json
-from ._soft import print_soft, soft_row
+from .evaluate import print_soft
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from ..recovery.estimator import DistributionRecovery
 
 __all__ = ["recover"]
+
+_SHOWN = {
+    "Manh. dist.": "manhattan",
+    "JSD bits": "jensen_shannon",
+    "sq. unb.": "unbiased_squared",
+    "cross entr.": "cross_entropy",
+    "entr. corr.": "entropy_pearson",
+    "accu- racy": "accuracy",
+    "macro F1": "macro_f1",
+}
 
 _COLUMN = click.option(
     "--column", help="Of the inputs: the column of texts or files, or the array."
@@ -86,14 +96,13 @@ def fit(
         classes=names or code(list(known.values()))[1].tolist(),
         seed=seed,
     )
-    from ..nn.progress import training_bar
     from ..nn.reading import read_inputs
 
     x = read_inputs(inputs or labels, items, column=column)
     crowd = None
     if annotations is not None:
         crowd = _ordered_like(_plain(annotations), items.tolist(), annotations)
-    with training_bar("recovering") as progress:
+    with progress_bar("recovering") as progress:
         made.fit(
             x,
             list(known.values()),
@@ -277,7 +286,7 @@ def _crossed(
     methods = [recoverers.create(spec) for spec in specs]
     wanted = {view for method in methods for view in (*method.needs, *method.likes)}
     views = views_of(encoder_for(encoder, x, seed=seed), x, wanted)
-    with progress_bar("recovering", (len(specs) + 2) * folds * repeats) as progress:
+    with progress_bar("recovering") as progress:
         return cross_validate(
             views,
             annotations,
@@ -287,7 +296,7 @@ def _crossed(
             ordered=ordered,
             seed=seed,
             folder=None if keep is None else Path(keep),
-            progress=lambda done, _total: progress(done),
+            progress=progress,
         )
 
 
@@ -297,10 +306,10 @@ def _print_crossed(found: CrossValidation) -> None:
     from rich.table import Table
 
     title = f"{found.n_items} items, {found.folds} folds, {found.repeats} repeats"
-    heads = [name.replace(" ", "\n") for name in soft_row()]
+    heads = [name.replace(" ", "\n") for name in _SHOWN]
     table = Table("method", *heads, title=title)
     for method in found.scores:
-        cells = [f"{found.mean(method, score).value:.3f}" for score in soft_row().values()]
+        cells = [f"{found.mean(method, score).value:.3f}" for score in _SHOWN.values()]
         table.add_row(escape(method), *cells)
     Console(highlight=False).print(table)
 

@@ -161,11 +161,11 @@ def predict(
     made = TendencyClassifier.load(model)
     names = None if annotators is None else [name.strip() for name in annotators.split(",")]
     items = items_of(inputs, column=column)
-    with progress_bar("reading inputs", len(items)) as progress:
+    with progress_bar("reading inputs") as progress:
         chance = made.predict_annotator_proba(
             _inputs(inputs, items, column, frames),
             names,
-            encoding=lambda done, _total: progress(done),
+            encoding=progress,
         )  # (item, annotator, class)
     who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
     columns: dict[str, Any] = {
@@ -296,13 +296,12 @@ def _fitted(
     seed: int,
     checkpoints: str | None = None,
 ) -> TendencyClassifier:
-    from ..nn.progress import training_bar
     from ..tendency.classifier import TendencyClassifier
 
     made = TendencyClassifier(strategy, encoder=encoder, seed=seed)
     with (
-        training_bar(strategy.partition("[")[0]) as progress,
-        progress_bar("reading inputs", annotations.n_items) as read,
+        progress_bar(strategy.partition("[")[0]) as progress,
+        progress_bar("reading inputs") as read,
     ):
         return made.fit(
             x,
@@ -311,7 +310,7 @@ def _fitted(
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,
-            encoding=lambda done, _total: read(done),
+            encoding=read,
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._progress import iterations
 from ._deep import Network, network_options
 from ._learned import (
     data_options,
@@ -17,7 +18,7 @@ from ._learned import (
     show,
     without_removed,
 )
-from ._shared import json_option, progress_bar, reading_options, seed_option, show_json
+from ._shared import json_option, progress_bar, reading_options, seed_option
 
 if TYPE_CHECKING:
     from ..metrics import Predictions
@@ -105,13 +106,9 @@ def modelinfo(as_json: bool) -> None:
     """List the encoders, networks that turn inputs into vectors."""
     from ..catalogue import entries_of
     from ..nn.encoders import encoders
-    from .methods import print_entries
+    from .methods import show_entries
 
-    found = entries_of(encoders)
-    if as_json:
-        show_json([entry.as_dict() for entry in found])
-    else:
-        print_entries(found, title="dissensus train --model …")
+    show_entries(entries_of(encoders), as_json, title="dissensus train --encoder …")
 
 
 def _aggregated(found: Reading, strategy: str, seed: int) -> Predictions:
@@ -121,7 +118,9 @@ def _aggregated(found: Reading, strategy: str, seed: int) -> Predictions:
     from ..registry import aggregators
 
     with progress_bar("aggregating") as progress:
-        result = aggregators.create(strategy).fit(found.annotations, seed=seed, progress=progress)
+        result = aggregators.create(strategy).fit(
+            found.annotations, seed=seed, progress=iterations(progress)
+        )
     label = np.where(found.annotations.labels_per_item > 0, result.label, -1)
     return Predictions(found.annotations.items, result.classes, label, result.posterior)
 

@@ -27,7 +27,7 @@ from torch.nn.functional import cross_entropy
 
 from ..nn.batches import Batch, Examples
 from ..nn.learner import Learner
-from ._network import Classifier
+from .network import Classifier
 
 __all__ = ["KINDS", "Kind", "Plain", "Scale", "Watched", "margins"]
 

@@ -26,14 +26,14 @@ from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.augment import augment_for
 from ..nn.batches import Examples, Source, inputs_of
+from ..nn.encoding import encoding_for
 from ..nn.inputs import as_inputs
 from ..nn.settings import Training
 from ..nn.training import train
 from ..nn.validation_split import hold_out
 from ..params import Probability, Settings
-from ._encoding import encoding_for
 from ._margins import KINDS, Plain, Scale, Watched
-from ._network import Classifier
+from .network import Classifier
 
 __all__ = ["ALONE", "Network", "Run", "Some", "Trainee", "Watch", "longest"]
 
@@ -144,13 +144,13 @@ class Trainee:
         """Return what is trained on inputs as a user has them."""
         inputs = as_inputs(given)
         changed = augment_for(inputs) if augment else None
-        encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, changing=augment)
+        encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, augmented=augment)
         x = encoding.prepare(inputs)
         if len(x) != annotations.n_items:
             raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
         vectors = encoding.vectors(x)
-        name = getattr(encoding.encoder, "name", "a network")
-        return cls(x, encoding.network, vectors, network, training, changed, name, encoding.before)
+        described = encoding.network, vectors, network, training, changed, encoding.name
+        return cls(x, *described, encoding.cached)
 
     def some(self, items: Integers) -> Trainee:
         """Return the same on some items alone; vectors are scaled as before."""

@@ -83,11 +83,11 @@ class Aum(Margins):
             )
             scores = None
         else:
-            seen = trainee.watch(one, epochs, run, top=self.top, scale=self.scale, keep=keep)
-            values = {kind: _spread(found, label) for kind, found in seen.aum.items()}
+            record = trainee.watch(one, epochs, run, top=self.top, scale=self.scale, keep=keep)
+            values = {kind: _spread(found, label) for kind, found in record.aum.items()}
             cut = np.full(len(label), below(values[self.margin], self.alpha)[0])
-            scores = seen.scores
-            learned = share_learned(seen.probability[label >= 0], label[label >= 0])
+            scores = record.scores
+            learned = share_learned(record.probability[label >= 0], label[label >= 0])
         chosen = values[self.margin]
         return AumScores(
             annotations,
@@ -123,16 +123,16 @@ class Aum(Margins):
         for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
             moved = label.copy()
             moved[fakes] = n_classes
-            seen = trainee.watch(
+            record = trainee.watch(
                 _labelled(moved, n_classes + 1),
                 epochs,
                 run.below(f"fake-{number}", run.progress),
                 top=self.top,
                 scale=self.scale,
             )
-            found = {kind: _spread(each, moved) for kind, each in seen.aum.items()}
+            found = {kind: _spread(each, moved) for kind, each in record.aum.items()}
             if number == 0:
-                learned = share_learned(seen.probability[heard], moved[heard])
+                learned = share_learned(record.probability[heard], moved[heard])
             level = np.quantile(found[self.margin][fakes], self.percentile)
             mine = np.setdiff1d(heard, fakes) if number == 0 else drawn[:size]
             cut[mine] = level

@@ -74,7 +74,8 @@ def choose(
     settings
         Of `CrowdClassifier`.
     """
-    annotations = CrowdClassifier(**settings)._as_annotations(annotations)
+    if not isinstance(annotations, Annotations):
+        annotations = Annotations.from_matrix(annotations, classes=settings.get("classes"))
     labelled = annotations.labels_per_item > 0
     if not 2 <= folds <= labelled.sum():
         raise OptionError(f"folds = {folds}, but it must be 2 to {labelled.sum()}, the items")
@@ -96,7 +97,7 @@ def choose(
 def _together(made: CrowdClassifier, x: ArrayLike, annotations: Annotations) -> Floats:
     """Return how likely the labels of every item are, together: (item); 0 without labels."""
     model, score = made.model_, np.zeros(annotations.n_items)
-    examples = Examples(made.encoding_.prepare(x), annotations)
+    examples = Examples(made.prepare(x), annotations)
     for batch in examples.batches(_PIECE, 0, 0, shuffle=False):
         vector = model.classifier.encode(batch.x)
         found = model.log_together(model.log_class(vector), vector, batch)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import trusting
+from .base import CrowdModel, FitContext, Method
 from .confusion_layer import Chance
 
 __all__ = ["GlobalNoise", "GlobalNoiseModel"]
@@ -24,8 +24,8 @@ __all__ = ["GlobalNoise", "GlobalNoiseModel"]
 class GlobalNoiseModel(CrowdModel):
     """A classifier and one confusion matrix."""
 
-    def __init__(self, crowd: Crowd, settings: GlobalNoise) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: GlobalNoise) -> None:
+        super().__init__(context, settings)
         self.logits = nn.Parameter(trusting(settings.trust, self.n_classes))  # (true, given)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
@@ -44,5 +44,5 @@ class GlobalNoise(Method):
 
     trust: Chance = 0.6
 
-    def build(self, crowd: Crowd) -> GlobalNoiseModel:
-        return GlobalNoiseModel(crowd, self)
+    def build(self, context: FitContext) -> GlobalNoiseModel:
+        return GlobalNoiseModel(context, self)

@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from ..nn.batches import Batch
 from ..nn.tables import Table
 from ..params import NonNegative, Positive
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import count_confusion, squares
+from .base import CrowdModel, FitContext, Method
 
 __all__ = ["DIVERGENCES", "MaxMig", "MaxMigModel"]
 
@@ -52,13 +52,13 @@ class MaxMigModel(CrowdModel):
 
     start: Tensor  # (annotator, true, given)
 
-    def __init__(self, crowd: Crowd, settings: MaxMig) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: MaxMig) -> None:
+        super().__init__(context, settings)
         self.settings = settings
         dtype = torch.get_default_dtype()
-        votes = crowd.annotations.votes()
+        votes = context.annotations.votes()
         posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(crowd.annotations, posterior, common=settings.pooled)
+        counted = count_confusion(context.annotations, posterior, common=settings.pooled)
         self.register_buffer("start", torch.tensor(np.log(counted), dtype=dtype))
         self.own = Table(torch.zeros(self.start.shape))
         share = np.log(posterior.sum(axis=0) + 1)
@@ -113,5 +113,5 @@ class MaxMig(Method):
     pooled: NonNegative = 5.0
     spread: Positive | None = 2.0
 
-    def build(self, crowd: Crowd) -> MaxMigModel:
-        return MaxMigModel(crowd, self)
+    def build(self, context: FitContext) -> MaxMigModel:
+        return MaxMigModel(context, self)

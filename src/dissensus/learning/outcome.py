@@ -92,7 +92,7 @@ class Outcome:
                         out[f"{name}_macro_top{k}"] = 100 * macro
         return out | {
             "method": self.made.method,
-            "encoder": getattr(self.made.encoding_.encoder, "name", "a network"),
+            "encoder": self.made.encoding_.name,
             "best_epoch": history.best,
             "chosen_by": history.chosen_by,
             "n_items": data.annotations.n_items,

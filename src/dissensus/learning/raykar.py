@@ -35,10 +35,10 @@ from .._relation import Floats
 from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
 from ..params import NonNegative, Positive
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import count_confusion
-from ._network import Classifier
 from ._volume import log_volume
+from .base import CrowdModel, FitContext, Method
+from .network import Classifier
 
 __all__ = ["Raykar", "RaykarModel", "expect"]
 
@@ -62,16 +62,16 @@ class RaykarModel(CrowdModel):
     log_counted: Tensor  # (annotator, true, given)
     fold: Tensor  # (item)
 
-    def __init__(self, crowd: Crowd, settings: Raykar) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: Raykar) -> None:
+        super().__init__(context, settings)
         self.settings = settings
-        self.others = nn.ModuleList([crowd.classifier() for _ in range(settings.folds)])
-        votes = crowd.annotations.votes() + 1e-9
+        self.others = nn.ModuleList([context.classifier() for _ in range(settings.folds)])
+        votes = context.annotations.votes() + 1e-9
         posterior = votes / votes.sum(axis=1, keepdims=True)
         self.register_buffer("target", torch.zeros(posterior.shape))
         self.register_buffer("log_counted", torch.zeros(self.n_annotators, *[self.n_classes] * 2))
         self.register_buffer("fold", torch.arange(self.n_items) % max(settings.folds, 1))
-        self._keep(posterior, crowd.annotations)
+        self._keep(posterior, context.annotations)
 
     def networks(self) -> Iterator[nn.Parameter]:
         return chain(super().networks(), self.others.parameters())
@@ -171,5 +171,5 @@ class Raykar(Method):
     damping: NonNegative = 1.0
     volume: NonNegative = 0.0
 
-    def build(self, crowd: Crowd) -> RaykarModel:
-        return RaykarModel(crowd, self)
+    def build(self, context: FitContext) -> RaykarModel:
+        return RaykarModel(context, self)

@@ -22,8 +22,8 @@ from torch import Tensor
 from ..nn.batches import Batch
 from ..params import NonNegative, Positive
 from ..registry import aggregators
-from ._base import Crowd, CrowdModel, Epochs, Method
 from ._confusion import count_confusion
+from .base import CrowdModel, Epochs, FitContext, Method
 
 __all__ = ["BeliefModel", "TwoStage", "TwoStageModel"]
 
@@ -37,9 +37,9 @@ class TwoStageModel(CrowdModel):
     log_counted: Tensor  # (annotator, true, given)
 
     def __init__(
-        self, crowd: Crowd, settings: TwoStage, target: Tensor, log_counted: Tensor
+        self, context: FitContext, settings: TwoStage, target: Tensor, log_counted: Tensor
     ) -> None:
-        super().__init__(crowd, settings)
+        super().__init__(context, settings)
         self.register_buffer("target", target)
         self.register_buffer("log_counted", log_counted)
 
@@ -83,14 +83,14 @@ class TwoStage(Method):
     temperature: Positive = 1.0
     pooled: NonNegative = 5.0
 
-    def build(self, crowd: Crowd) -> TwoStageModel:
-        aggregator, annotations = aggregators.create(self.labels), crowd.annotations
-        if crowd.posterior is not None:
+    def build(self, context: FitContext) -> TwoStageModel:
+        aggregator, annotations = aggregators.create(self.labels), context.annotations
+        if context.posterior is not None:
             counted = count_confusion(
-                annotations, crowd.posterior.double().numpy(), common=self.pooled
+                annotations, context.posterior.double().numpy(), common=self.pooled
             )
-            log_counted = torch.tensor(np.log(counted), dtype=crowd.posterior.dtype)
-            return BeliefModel(crowd, self, crowd.posterior, log_counted)
+            log_counted = torch.tensor(np.log(counted), dtype=context.posterior.dtype)
+            return BeliefModel(context, self, context.posterior, log_counted)
         target = posterior = np.zeros((annotations.n_items, annotations.n_classes))
         if len(annotations):
             found = aggregator.fit(annotations)
@@ -102,7 +102,7 @@ class TwoStage(Method):
         target = target * (annotations.labels_per_item > 0)[:, None]
         counted = count_confusion(annotations, posterior, common=self.pooled)
         return TwoStageModel(
-            crowd,
+            context,
             self,
             torch.tensor(target, dtype=torch.get_default_dtype()),
             torch.tensor(np.log(counted), dtype=torch.get_default_dtype()),

@@ -114,12 +114,12 @@ class Waum(Margins):
     def _stacked(self, trainee: Trainee, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""
         epochs = trainee.length(annotations, run)
-        seen = trainee.watch(annotations, epochs, run, top=self.top, scale=self.scale)
-        return _Areas(seen.aum[self.margin], seen.probability[annotations.item], epochs)
+        record = trainee.watch(annotations, epochs, run, top=self.top, scale=self.scale)
+        return _Areas(record.aum[self.margin], record.probability[annotations.item], epochs)
 
     def _each(self, trainee: Trainee, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of a network for every annotator, all trained as long."""
-        crowd = list(_by_annotator(annotations))
+        alone_all = list(_by_annotator(annotations))
         training, done = trainee.training, 0
         each = ALONE if trainee.quick else run  # checkpoints would take longer than the networks
 
@@ -128,28 +128,28 @@ class Waum(Margins):
             done += 1
             if run.progress is not None:
                 rounds = 2 if training.held_out else 1
-                run.progress(done, rounds * len(crowd), f"annotator {alone.number}")
+                run.progress(done, rounds * len(alone_all), f"annotator {alone.number}")
 
         epochs = training.epochs
         if training.held_out:
             foreseen = np.zeros(epochs)
-            for alone in crowd:
+            for alone in alone_all:
                 own = each.below(f"length-{alone.number}")
                 foreseen += trainee.some(alone.items).foreseen(alone.annotations, own)
                 progress(alone)
             epochs = longest(foreseen)
         aum = np.zeros(len(annotations))
         probability = np.zeros((len(annotations), annotations.n_classes))
-        for alone in crowd:
-            seen = trainee.some(alone.items).watch(
+        for alone in alone_all:
+            record = trainee.some(alone.items).watch(
                 alone.annotations,
                 epochs,
                 each.below(f"annotator-{alone.number}"),
                 top=self.top,
                 scale=self.scale,
             )
-            aum[alone.rows] = seen.aum[self.margin]
-            probability[alone.rows] = seen.probability[alone.annotations.item]
+            aum[alone.rows] = record.aum[self.margin]
+            probability[alone.rows] = record.probability[alone.annotations.item]
             progress(alone)
         return _Areas(aum, probability, epochs)
 

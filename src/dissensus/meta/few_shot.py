@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..learning._encoding import encoding_for, pieces
 from ..nn.batches import Source, inputs_of
+from ..nn.encoding import chunks, encoding_for
 from ..nn.inputs import Arrays, as_inputs
 from ..nn.settings import Training
 from ..nn.training import History, train
@@ -192,7 +192,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             width = network.eval()(inputs_of(x, np.arange(1))).shape[1]
         self.embedding_ = Embedding(network, width, self.head)
-        if self.encoding_.before:
+        if self.encoding_.cached:
             self.embedding_.fit_scale(inputs_of(x, np.arange(len(x))))
         elif isinstance(network, nn.Module):
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -241,7 +241,7 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
                 **shared,
             )
         self.embedding_.eval()
-        if joint is None and not self.encoding_.before:
+        if joint is None and not self.encoding_.cached:
             some = np.random.default_rng(self.seed).permutation(len(parts.learned.x))[:_LOOK]
             seen = embedded(self.embedding_, parts.learned.items(some)).x
             self.embedding_.fit_scale(inputs_of(seen, np.arange(len(some))))
@@ -304,8 +304,8 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
 
     def prepare(self, given: Any) -> Tensor:
         """Return what the embedding takes, in memory."""
-        x = self.encoding_.prepare(given)
-        return x if isinstance(x, Tensor) else torch.cat([*pieces(x, _LOOK)])
+        x = self.encoding_.prepare(as_inputs(given))
+        return x if isinstance(x, Tensor) else torch.cat([*chunks(x, _LOOK)])
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder: weights as safetensors, the rest as JSON."""

@@ -12,9 +12,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from .._files import atomic_folder
+from .._serialization import with_prefix
 from ..errors import DataError, OptionError
-from ..learning._encoding import encoding_for
-from ..nn.checkpoints import with_prefix
+from ..nn.encoding import encoding_for
 from ..nn.inputs import Arrays, Images, Inputs, Texts
 from ..nn.settings import Training
 from .embedding import Embedding

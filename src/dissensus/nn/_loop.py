@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
@@ -11,6 +11,8 @@ from time import monotonic
 import torch
 from torch import Tensor, nn
 
+from .._progress import Progress
+from .._serialization import with_prefix
 from ..errors import DataError, MethodError
 from .batches import Batch, Batches
 from .checkpoints import (
@@ -19,7 +21,6 @@ from .checkpoints import (
     optimizer_tensors,
     restore_optimizers,
     save_checkpoint,
-    with_prefix,
 )
 from .devices import Devices, seeded
 from .early_stopping import Choice
@@ -30,10 +31,9 @@ from .schedules import lr_factor
 from .settings import Training
 from .tables import Table
 
-__all__ = ["History", "Loop", "Progress"]
+__all__ = ["History", "Loop"]
 
 _TINY = 1e-300
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 
 
 @dataclass(frozen=True)

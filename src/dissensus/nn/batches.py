@@ -21,7 +21,7 @@ from torch import Tensor
 from ..annotations import Annotations, Integers
 from ..errors import DataError
 
-__all__ = ["Batch", "Batches", "Examples", "Known", "Source", "inputs_of", "order_of"]
+__all__ = ["Batch", "Batches", "Examples", "LabelledInputs", "Source", "inputs_of", "order_of"]
 
 _WINDOW = 16  # batches whose items are sorted by size among themselves
 
@@ -84,7 +84,7 @@ class Batch(NamedTuple):
     item: Tensor  # (item): codes, for what is kept per item
 
 
-class Known(NamedTuple):
+class LabelledInputs(NamedTuple):
     """Inputs whose truth is known, to choose an epoch by accuracy."""
 
     x: Tensor | Source  # (item, …)

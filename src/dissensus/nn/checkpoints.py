@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from .._serialization import with_prefix
 from ..errors import DataError
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "optimizer_tensors",
     "restore_optimizers",
     "save_checkpoint",
-    "with_prefix",
 ]
 
 _FORMAT = "1"
@@ -59,14 +59,6 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         return Checkpoint(json.loads(notes["notes"]), tensors)
     except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as problem:
         raise DataError(f"{path}: not a whole checkpoint ({problem}); start again") from None
-
-
-def with_prefix(kind: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with a kind and a point, without that."""
-    start = f"{kind}."
-    return {
-        name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)
-    }
 
 
 def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:

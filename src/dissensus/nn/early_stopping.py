@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from .batches import Batches, Examples, Known, inputs_of
+from .batches import Batches, Examples, LabelledInputs, inputs_of
 from .learner import Learner
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Standing(NamedTuple):
 class Choice:
     """What an epoch is chosen by; a higher score is better."""
 
-    valid: Batches | Known | None
+    valid: Batches | LabelledInputs | None
     short: str
     words: str
 
@@ -37,7 +37,7 @@ class Choice:
         """Return how good a learner is; every process looks at its share."""
         if self.valid is None:
             return None
-        if isinstance(self.valid, Known):
+        if isinstance(self.valid, LabelledInputs):
             sums = _accuracy(learner, self.valid, devices, size)
         elif learner.by_accuracy:
             sums = _by_annotator(learner, self.valid, devices, size)
@@ -47,11 +47,11 @@ class Choice:
         return Standing(good / max(count, 1.0), None if isnan(log) else -log / max(count, 1.0))
 
 
-def choice_of(valid: Batches | Known | None, learner: Learner) -> Choice:
+def choice_of(valid: Batches | LabelledInputs | None, learner: Learner) -> Choice:
     """Return what the epoch is chosen by."""
     if valid is None:
         return Choice(None, "", "the last epoch")
-    if isinstance(valid, Known):
+    if isinstance(valid, LabelledInputs):
         return Choice(valid, "accuracy", f"accuracy on {len(valid.x)} items of known truth")
     held = valid.told(learner.foresees)
     if learner.by_accuracy:
@@ -69,7 +69,7 @@ def _foresees(learner: Learner, valid: Batches) -> bool:
 
 
 def _accuracy(
-    learner: Learner, valid: Known, devices: Devices, size: int
+    learner: Learner, valid: LabelledInputs, devices: Devices, size: int
 ) -> tuple[float, float, float]:
     truth = torch.as_tensor(valid.truth).to(devices.device).long()
     right = count = 0

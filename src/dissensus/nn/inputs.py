@@ -21,7 +21,17 @@ from torch import Tensor
 from ..annotations import Integers
 from ..errors import DataError, OptionError
 
-__all__ = ["Arrays", "Images", "Inputs", "Pictures", "Texts", "as_inputs", "content_of", "hashed"]
+__all__ = [
+    "Arrays",
+    "Images",
+    "Inputs",
+    "Pictures",
+    "Texts",
+    "as_inputs",
+    "content_of",
+    "empty_inputs",
+    "hashed",
+]
 
 _READERS = 4  # threads that decode images
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
@@ -146,6 +156,15 @@ def as_inputs(given: Any) -> Inputs:
     if values.dtype.kind not in "fiub" or values.ndim == 0:
         raise DataError("inputs are an array of numbers, a list of texts or a list of paths")
     return Arrays(_numbers(torch.from_numpy(np.array(values))))
+
+
+def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
+    """Return inputs of a kind without content, for encoders that depend on their shape alone."""
+    from .videos import Videos
+
+    if kind == "arrays":
+        return Arrays(torch.zeros(1, *shape))
+    return {"images": Images, "texts": Texts, "videos": Videos}[kind](())
 
 
 def picture(path: Path, size: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""How a network is trained, with limits."""
+"""How a network is trained."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Training(Settings):
     devices
         Processes; more than one have to be started by torchrun.
     seed
-        Decides what is random.
+        Random seed.
     save_every
         Steps between checkpoints, where a folder is given.
     """

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .._progress import Progress
 from ..errors import DataError
-from ._loop import History, Loop, Progress
-from .batches import Batches, Examples, Known
+from ._loop import History, Loop
+from .batches import Batches, Examples, LabelledInputs
 from .devices import devices_for, seeded
 from .early_stopping import choice_of
 from .learner import Learner
@@ -31,7 +32,7 @@ def train(
     examples: Batches,
     settings: Training,
     *,
-    valid: Batches | Known | None = None,
+    valid: Batches | LabelledInputs | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,

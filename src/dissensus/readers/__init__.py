@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
-from .numeric import as_numbers
-from .predictions import read_predictions
-from .reading import Reading, examine, read
-from .truth import read_truth
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Reading", "as_numbers", "examine", "read", "read_predictions", "read_truth"]
+from .coerce import as_annotations, as_truth
+
+if TYPE_CHECKING:
+    from .numeric import as_numbers
+    from .predictions import read_predictions
+    from .reading import Reading, examine, read
+    from .truth import read_truth
+
+__all__ = [
+    "Reading",
+    "as_annotations",
+    "as_numbers",
+    "as_truth",
+    "examine",
+    "read",
+    "read_predictions",
+    "read_truth",
+]
+
+# Imported on first use: annotations that are already in memory need no reader and no polars.
+_HOMES = {
+    "Reading": "reading",
+    "as_numbers": "numeric",
+    "examine": "reading",
+    "read": "reading",
+    "read_predictions": "predictions",
+    "read_truth": "truth",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -113,8 +113,8 @@ def _aligned(
     unknown = classes[indices_of(classes, annotations.classes) < 0]
     if len(unknown):
         raise DataError(
-            f"{name}: class {str(unknown[0])!r} is not among the classes {abbreviate(annotations.classes)}; "
-            "declare it with the annotations"
+            f"{name}: class {str(unknown[0])!r} is not among the classes "
+            f"{abbreviate(annotations.classes)}; declare it with the annotations"
         )
     if (columns < 0).any():
         raise DataError(

@@ -71,7 +71,8 @@ def read(
     source
         A path to a table (csv, tsv, parquet, arrow, jsonl, json; text also as .gz or .zst), to an
         export of a labelling tool, to a folder with `answers.json`, or `-` for standard input; a
-        polars, pandas or Arrow table; or `{item: {annotator: label}}`.
+        polars, pandas or Arrow table; `{item: {annotator: label}}`; or a mapping of column names
+        to columns.
     format
         The format, where its content does not tell.
     question
@@ -107,7 +108,7 @@ def examine(
     """Return the annotations with gold, texts and notes found beside them; words as in `read`."""
     if isinstance(source, Annotations):
         return Reading(source, "annotations")
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         return Reading(Annotations.from_dict(source, classes=classes), "mapping")
     if not isinstance(source, (str, Path)):
         annotations = annotations_from(source, columns=columns, classes=classes, missing=missing)

@@ -17,7 +17,7 @@ from .records import parse
 from .sources import Source, open_source
 from .tables import column_names, read_columns
 
-__all__ = ["read_authors", "read_removed", "read_scores", "read_skills"]
+__all__ = ["read_amounts", "read_authors", "read_removed", "read_scores", "read_skills"]
 
 _SKILL = ["skill", "weight", "quality", "accuracy", "competence"]
 _SCORE = ["score", "probability", "confidence", "p"]
@@ -28,6 +28,12 @@ def read_skills(file: str) -> dict[str, float]:
     """Return `{annotator: skill}` from a table with two such columns, or from a JSON object."""
     source = open_source(file)
     return _numbers(source, _pairs(source, {"annotator": NEEDED["annotator"], "skill": _SKILL}))
+
+
+def read_amounts(file: str, role: str) -> dict[str, float]:
+    """Return `{annotator: amount}`, the cost or limit of every annotator, likewise."""
+    source, names = open_source(file), [role, "price", "amount", "max", "n_labels"]
+    return _numbers(source, _pairs(source, {"annotator": NEEDED["annotator"], role: names}))
 
 
 def read_scores(file: str) -> dict[str, float]:

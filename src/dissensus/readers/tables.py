@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import dropwhile, islice, takewhile
 from typing import IO, Any
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def as_frame(table: Any) -> pl.DataFrame:
-    """Return a polars, pandas or Arrow table as polars."""
+    """Return a polars, pandas or Arrow table, or a mapping of columns, as polars."""
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):
@@ -44,11 +44,29 @@ def as_frame(table: Any) -> pl.DataFrame:
     if type(table).__module__.startswith("pandas"):
         # Column by column through Python: no Arrow needed, and mixed columns survive.
         return pl.DataFrame(
-            {str(name): series_of(str(name), table[name].tolist()) for name in table.columns}
+            {str(name): series_of(str(name), _values_of(name, table[name])) for name in table}
         )
     if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__dataframe__"):
         return pl.DataFrame(table)
+    if isinstance(table, Mapping):
+        columns = {str(name): _values_of(str(name), values) for name, values in table.items()}
+        if len({len(values) for values in columns.values()}) > 1:
+            sizes = ", ".join(f"{name} {len(values)}" for name, values in columns.items())
+            raise DataError(f"columns of different length: {sizes}")
+        return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
     raise DataError(f"cannot read a {type(table).__name__} as a table")
+
+
+def _values_of(name: str, values: Any) -> list[Any]:
+    if type(values).__module__.startswith("pandas"):
+        return list(values.astype(object).where(values.notna(), None))
+    if hasattr(values, "tolist"):
+        return list(values.tolist())
+    if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
+        return list(values)
+    raise DataError(
+        f"{name!r} is neither a column nor {{annotator: label}}, but a {type(values).__name__}"
+    )
 
 
 def annotations_from(

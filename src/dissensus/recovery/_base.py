@@ -14,7 +14,7 @@ members, flattened by the number of votes behind the labels where that is known 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._progress import Progress
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
@@ -29,9 +30,7 @@ from ..params import NonNegative, Settings
 from ._flattening import flattened, vote_slope
 from .measures import best
 
-__all__ = ["Kept", "People", "Places", "Recovery", "RecoveryMethod", "Shown", "Views"]
-
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
+__all__ = ["Kept", "People", "Places", "Progress", "Recovery", "RecoveryMethod", "Shown", "Views"]
 
 
 class Places(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._relation import Floats
-from ..reporting._figure import Figure
-from ..reporting.charts import BLUE, GREY, ORANGE, PERCENT
+from ..reporting.charts import BLUE, GREY, ORANGE, PERCENT, Figure
 from .measures import entropy, reliability, shares_of
 
 __all__ = ["reliability_figure", "splits_figure"]

@@ -1,204 +1,196 @@
-"""Two rounds or groups as one page."""
+"""The page of a comparison of two groups."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
-from .group_comparison import Rounds, Side
-from .group_figures import change_figure, classes_figure
-from .sections import Cell, Download, Section, Small, Sortable, render_sections
+import numpy as np
+
+from .charts import BLUE, GREY, ORANGE, RED, Figure, chart, colour, diagonal, share
+from .figures import class_shares, classes_figure
+from .group_comparison import Group, GroupComparison
+from .sections import Download, Page, Row, Section, SortableTable, Table, number_cell, with_interval
 from .sentences import amount, percent
-from .summary import SURE
+from .summary import CONFIDENT
 
-__all__ = ["render_rounds"]
+__all__ = ["layout"]
 
-_MOST = 1000  # rows of a table
+_MAX_ROWS = 1000
+_COLOURS = {"better": "#1d6996", "worse": RED, "no clear change": GREY}
 
 
-def render_rounds(rounds: Rounds) -> str:
-    """Return the page."""
-    one, two = rounds.first, rounds.second
-    charts = {"classes": classes_figure(rounds)}
-    if rounds.annotators:
-        charts["change"] = change_figure(rounds)
-    return render_sections(
-        f"{one.name} and {two.name}",
-        rounds.sentences,
-        _facts(rounds),
+def layout(groups: GroupComparison) -> Page:
+    """Return what the page shows."""
+    charts = {"classes": _classes_figure(groups)}
+    annotators = items = None
+    annotator_text, item_text = "No annotator labelled in both groups.", "No item is in both."
+    if groups.annotators:
+        charts["change"] = _change_figure(groups)
+        annotators = _annotator_table(groups)
+        annotator_text = (
+            f"{amount(len(groups.annotators), 'annotator')} labelled in both. “Right” is how often "
+            "a label is the consensus of the others, those of both groups together."
+        )
+    if groups.n_common:
+        items = _item_table(groups) if groups.items else None
+        kappa = "" if math.isnan(groups.kappa) else f" Cohen's kappa is {groups.kappa:.2f}."
+        item_text = (
+            f"{len(groups.items)} of {amount(groups.n_common, 'common item')} got another label, "
+            f"the highest confidence first.{kappa}"
+        )
+    return Page(
+        groups.name,
+        groups.sentences,
+        {
+            "items in both": amount(groups.n_common),
+            "with the same label": percent(groups.same.value),
+            "change of alpha": f"{groups.alpha.value:+.2f}",
+            "annotators in both": amount(len(groups.annotators)),
+        },
         [
-            Section(
-                "numbers",
-                "Side by side",
-                charts=["classes"],
-                small=[Small("With 95% intervals", ["", one.name, two.name], _numbers(rounds))],
-            ),
+            Section("numbers", "Comparison", panels=[[_numbers_table(groups), "classes"]]),
             Section(
                 "annotators",
                 "Annotators in both",
-                [_about_annotators(rounds)],
-                ["change"] if rounds.annotators else [],
-                sortable=[_annotators(rounds)] if rounds.annotators else [],
+                [annotator_text],
+                panels=[["change"]],
+                table=annotators,
             ),
-            Section(
-                "items",
-                "Items with another label",
-                [_about_items(rounds)],
-                sortable=[_items(rounds)] if rounds.items else [],
-            ),
+            Section("items", "Items with another label", [item_text], table=items),
         ],
-        charts=charts,
-        downloads=_downloads(rounds),
-        about={
-            "Right": "How often labels are what the others say, those of both sides together.",
-            "Change": "Second less first. It is clear where chance would hardly bring about a "
-            "single one among all annotators.",
-            "Belief": f"How probable a label is. Below {SURE:.0%} it deserves a second look.",
-            "Alpha": "Krippendorff's: 1 is full agreement, 0 is what chance would give.",
+        charts,
+        _downloads(groups),
+        {
+            "Right": "How often labels are the consensus of the others, those of both groups "
+            "together.",
+            "Change": "Second less first. It is called clear if it holds although so many "
+            "annotators were compared (Bonferroni).",
+            "Confidence": f"How probable a label is. Below {CONFIDENT:.0%} it needs review.",
+            "Alpha": "Krippendorff's: 1 is full agreement, 0 is agreement by chance.",
         },
-        made=f"with {one.result.method}, seed {rounds.seed}",
+        groups.first.result.method,
+        groups.seed,
     )
 
 
-def _facts(rounds: Rounds) -> dict[str, str]:
-    return {
-        "items in both": amount(rounds.n_common, "").rstrip("s ").strip(),
-        "with the same label": percent(rounds.same.value),
-        "change of alpha": f"{rounds.alpha.value:+.2f}",
-        "annotators in both": str(len(rounds.annotators)),
-    }
+def _numbers_table(groups: GroupComparison) -> Table:
+    """Return the key figures of both groups with their intervals."""
+
+    def shown(estimate: object, form: str | Callable[[float], str] = percent) -> str:
+        value, interval = with_interval(estimate, form)
+        return f"{value} ({interval})" if interval else value
+
+    def figures(group: Group) -> dict[str, str]:
+        annotations = group.annotations
+        known = None if group.evaluation is None else group.evaluation.scores.get("accuracy")
+        return {
+            "annotators": str(annotations.n_annotators),
+            "items": str(annotations.n_items),
+            "labels": str(len(annotations)),
+            "labels on an item": f"{len(annotations) / max(annotations.n_items, 1):.1f}",
+            "pairs that agree": shown(group.agreement["percent"]),
+            "alpha": shown(group.alpha, ".2f"),
+            "labels right, by the consensus of the others": shown(group.right),
+            "items that need review": shown(group.unsure),
+            "annotators who answer at random": str(group.n_random),
+            **({} if known is None else {"items labelled right": shown(known)}),
+            **({"the same label on common items": shown(groups.same)} if groups.n_common else {}),
+        }
+
+    first, second = figures(groups.first), figures(groups.second)
+    rows = [(name, value, second.get(name, "–")) for name, value in first.items()]
+    return Table("With 95% intervals", ["", groups.first.name, groups.second.name], rows)
 
 
-def _numbers(rounds: Rounds) -> list[tuple[str, ...]]:
-    def row(name: str, of: Any) -> tuple[str, ...]:
-        return (name, of(rounds.first), of(rounds.second))
+def _classes_figure(groups: GroupComparison) -> Figure:
+    """Return how common every class is in both groups."""
+    both = groups.first, groups.second
+    shares = [class_shares(group.result) for group in both]
+    classes = groups.first.annotations.classes.tolist()
+    k = int(np.abs(shares[1] - shares[0]).argmax())
+    words = (
+        f"The share of {classes[k]} differs most: {percent(float(shares[0][k]))} and "
+        f"{percent(float(shares[1][k]))} of the items."
+    )
+    order = np.argsort(-(shares[0] + shares[1]), kind="stable").tolist()
+    kinds = {group.name: share for group, share in zip(both, shares, strict=True)}
+    return classes_figure(("Class shares", words), classes, kinds, order, [ORANGE, BLUE])
 
+
+def _change_figure(groups: GroupComparison) -> Figure:
+    """Return the share of right labels of every annotator, first against second."""
     rows = [
-        row("annotators", lambda side: str(side.annotations.n_annotators)),
-        row("items", lambda side: str(side.annotations.n_items)),
-        row("labels", lambda side: str(len(side.annotations))),
-        row(
-            "labels on an item",
-            lambda side: f"{len(side.annotations) / max(side.annotations.n_items, 1):.1f}",
-        ),
-        row("pairs that agree", lambda side: _shown(side.agreement["percent"], percent)),
-        row("alpha", lambda side: _shown(side.alpha, _decimals)),
-        row("labels right, by the others", lambda side: _shown(side.right, percent)),
-        row("items that deserve a second look", lambda side: _shown(side.unsure, percent)),
-        row("annotators who answer at random", lambda side: str(side.n_random)),
+        {"annotator": one.name, "first": one.right[0], "second": one.right[1], "change": one.word}
+        for one in groups.annotators[:_MAX_ROWS]
     ]
-    if rounds.first.evaluation is not None:
-        rows.append(row("items labelled right", _accuracy))
-    if rounds.n_common:
-        told = _shown(rounds.same, percent)
-        rows.append(("the same label on common items", told, told))
-    return rows
-
-
-def _shown(one: Any, form: Any) -> str:
-    if math.isnan(one.value):
-        return "–"
-    interval = "" if math.isnan(one.low) else f" ({form(one.low)} to {form(one.high)})"
-    return f"{form(one.value)}{interval}"
-
-
-def _decimals(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _accuracy(side: Side) -> str:
-    score = None if side.evaluation is None else side.evaluation.scores.get("accuracy")
-    return "–" if score is None else _shown(score, percent)
-
-
-def _about_annotators(rounds: Rounds) -> str:
-    if not rounds.annotators:
-        return "No annotator labelled in both, so nobody can be followed."
-    return (
-        f"{amount(len(rounds.annotators), 'annotator')} labelled in both. “Right” is how often a "
-        "label is what the others say, those of both sides together."
-    )
-
-
-def _about_items(rounds: Rounds) -> str:
-    if not rounds.n_common:
-        return "No item is in both."
-    kappa = "" if math.isnan(rounds.kappa) else f" Cohen's kappa of the two is {rounds.kappa:.2f}."
-    return (
-        f"{len(rounds.items)} of {amount(rounds.n_common, 'common item')} got another label, the "
-        f"surest first.{kappa}"
-    )
-
-
-def _annotators(rounds: Rounds) -> Sortable:
-    one, two = rounds.first.name, rounds.second.name
-    heads = [
-        *(("annotator", "text"), (f"labels, {one}", "number"), (f"labels, {two}", "number")),
-        *((f"right, {one}", "number"), (f"right, {two}", "number"), ("change", "number")),
-        *(("95% interval", "text"), ("verdict", "text")),
+    x = share("first", f"right in {groups.first.name}")
+    y = share("second", f"right in {groups.second.name}")
+    tooltip = [
+        {"field": "annotator"},
+        {"field": "first", "format": ".1%"},
+        {"field": "second", "format": ".1%"},
+        {"field": "change"},
     ]
-    rows: list[list[Cell]] = [
+    points = {
+        "mark": {"type": "circle", "size": 60, "opacity": 0.95},
+        "encoding": {"x": x, "y": y, "color": colour("change", _COLOURS), "tooltip": tooltip},
+    }
+    spec = chart(rows, height=300, layer=[diagonal(x, y), points])
+    return Figure("Annotators, first and second", "Above the dashed line: better.", spec)
+
+
+def _annotator_table(groups: GroupComparison) -> SortableTable:
+    one, two = groups.first.name, groups.second.name
+    columns = (f"labels, {one}", f"labels, {two}", f"right, {one}", f"right, {two}", "change")
+    heads = {"annotator": "name", **dict.fromkeys(columns, "number")}
+    rows = [
+        Row(
+            [
+                (each.name, None),
+                *(number_cell(count, "d") for count in each.labels),
+                *(number_cell(value, percent) for value in each.right),
+                (f"{100 * each.change.value:+.0f} points", each.change.value),
+                (f"{100 * each.change.low:+.0f} to {100 * each.change.high:+.0f}", None),
+                (each.word, None),
+            ]
+        )
+        for each in groups.annotators[:_MAX_ROWS]
+    ]
+    caption = f"{amount(len(rows), 'annotator')}, the largest loss first"
+    heads |= {"95% interval": "plain", "verdict": "text"}
+    return SortableTable("annotator-table", caption, heads, rows)
+
+
+def _item_table(groups: GroupComparison) -> SortableTable:
+    heads = {"item": "name"}
+    for name in (groups.first.name, groups.second.name):
+        heads |= {f"label, {name}": "text", f"confidence, {name}": "number"}
+    rows = []
+    for each in groups.items[:_MAX_ROWS]:
+        first, second = (number_cell(value, percent) for value in each.confidence)
+        labels = [(label, None) for label in each.label]
+        rows.append(Row([(each.name, None), labels[0], first, labels[1], second]))
+    caption = f"{len(rows)} of {amount(len(groups.items), 'item')} with another label"
+    return SortableTable("item-table", caption, heads, rows)
+
+
+def _downloads(groups: GroupComparison) -> dict[str, Download]:
+    head = ["item", "first_label", "second_label", "first_confidence", "second_confidence"]
+    items = [
+        [one.name, *one.label, *(round(value, 4) for value in one.confidence)]
+        for one in groups.items
+    ]
+    columns = ["annotator", "first_labels", "second_labels", "first_right", "second_right"]
+    annotators = [
         [
-            (each.name, each.name),
-            *((str(count), count) for count in each.labels),
-            *((percent(share), share) for share in each.right),
-            (_points(each.change.value), each.change.value),
-            (f"{100 * each.change.low:+.0f} to {100 * each.change.high:+.0f}", None),
-            (each.word, None),
+            *(one.name, *one.labels, *(round(value, 4) for value in one.right)),
+            *(*(round(value, 4) for value in one.change), one.word),
         ]
-        for each in rounds.annotators[:_MOST]
+        for one in groups.annotators
     ]
-    return Sortable(
-        "annotator-table", f"{len(rows)} annotators, the largest loss first", heads, rows
-    )
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:+.0f} points"
-
-
-def _items(rounds: Rounds) -> Sortable:
-    one, two = rounds.first.name, rounds.second.name
-    heads = [
-        *(("item", "text"), (f"label, {one}", "text"), (f"belief, {one}", "number")),
-        *((f"label, {two}", "text"), (f"belief, {two}", "number")),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            (each.name, each.name),
-            (each.label[0], None),
-            (percent(each.posterior[0]), each.posterior[0]),
-            (each.label[1], None),
-            (percent(each.posterior[1]), each.posterior[1]),
-        ]
-        for each in rounds.items[:_MOST]
-    ]
-    part = f"{len(rows)} of {amount(len(rounds.items), 'item')}"
-    return Sortable("item-table", f"{part} with another label", heads, rows)
-
-
-def _downloads(rounds: Rounds) -> dict[str, Download]:
+    columns += ["change", "low", "high", "verdict"]
     return {
-        "changed_items": Download(
-            "Download the items with another label (CSV)",
-            ["item", "first_label", "second_label", "first_belief", "second_belief"],
-            [
-                [one.name, *one.label, *(round(value, 4) for value in one.posterior)]
-                for one in rounds.items
-            ],
-        ),
-        "annotators": Download(
-            "Download the annotators in both (CSV)",
-            [
-                *("annotator", "first_labels", "second_labels", "first_right", "second_right"),
-                *("change", "low", "high", "verdict"),
-            ],
-            [
-                [
-                    *(one.name, *one.labels, *(round(value, 4) for value in one.right)),
-                    *(*(round(value, 4) for value in one.change), one.word),
-                ]
-                for one in rounds.annotators
-            ],
-        ),
+        "changed_items": Download("items with another label", head, items),
+        "annotators": Download("annotators in both", columns, annotators),
     }

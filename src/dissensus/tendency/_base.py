@@ -20,13 +20,13 @@ and what JSON can say, and goes back in by `restore` of the method.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from .._progress import Progress
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
@@ -45,7 +45,6 @@ __all__ = [
     "Views",
 ]
 
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 _CELLS = 2**22  # probabilities that are worked on together
 
 

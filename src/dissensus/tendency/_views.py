@@ -13,7 +13,6 @@ them. A network takes both as one row of numbers per item, which its `Layout` ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._progress import Progress
 from .._relation import Floats, Integers
 from ..errors import DataError, OptionError
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Layout", "Places", "Rows", "Seen", "Views"]
 
 _PIECE = 256  # items whose places are looked at together
-Progress = Callable[[int, int], None]  # items done, items in all
 
 
 class Seen(NamedTuple):
@@ -224,7 +223,7 @@ class Views:
             values = np.array(given, dtype=np.float32)
             return cls(values) if axes == 2 else cls.of_tokens(values)
         from ..nn.encoders import encoder_for
-        from ..nn.features import cached_features
+        from ..nn.feature_cache import cached_features
         from ..nn.inputs import Arrays, as_inputs
 
         inputs = as_inputs(given)
@@ -233,15 +232,15 @@ class Views:
         if isinstance(inputs, Arrays) and encoder in ("auto", "identity"):
             return cls.of(inputs.values.numpy())
         made = encoder_for(encoder, inputs, frozen=True)
-        if not made.learned:
+        if not made.pretrained:
             raise OptionError(
                 f"{made.name} knows nothing before it is trained, and nothing trains it here; "
                 "name an encoder that does (minilm, efficientnet-lite0, hf:…)"
             )
         if tokens:
-            found = cached_features(made, inputs, positions=True, progress=progress)
+            found = cached_features(made, inputs, tokens=True, progress=progress)
             return cls.of_tokens(found.values, found.mask)
-        return cls(cached_features(made, inputs, progress=progress).all().numpy())
+        return cls(np.array(cached_features(made, inputs, progress=progress).values))
 
 
 def check_width(views: Views, width: int) -> None:

@@ -9,7 +9,7 @@ Items of the inputs and of the annotations are in the same order. Annotations ma
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -83,7 +83,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         folder: str | Path | None = None,
         resume: bool = False,
         progress: Progress | None = None,
-        encoding: Callable[[int, int], None] | None = None,
+        encoding: Progress | None = None,
     ) -> Self:
         """Learn from inputs and what annotators said of them.
 
@@ -128,7 +128,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
             return annotations if self.classes is None else annotations.recode(self.classes)
         return Annotations.from_matrix(annotations, classes=self.classes)
 
-    def _views(self, given: Any, encoding: Callable[[int, int], None] | None = None) -> Views:
+    def _views(self, given: Any, encoding: Progress | None = None) -> Views:
         given = np.asarray(given) if _is_rows(given) else given
         return Views.of(given, self.encoder, tokens=self.tokens_, progress=encoding)
 
@@ -150,7 +150,7 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         X: Any,  # noqa: N803
         annotators: ArrayLike | None = None,
         *,
-        encoding: Callable[[int, int], None] | None = None,
+        encoding: Progress | None = None,
     ) -> Floats:
         """Return what annotators, all by default, would say: (item, annotator, class)."""
         codes = self._codes(annotators)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ..learning import _base as learning
-from ..learning._network import Classifier
+from ..learning.base import CrowdModel, FitContext, Pairs
+from ..learning.network import Classifier
 from ..nn.batches import Examples
 from ..nn.training import Training, train
 from ..nn.validation_split import hold_out
@@ -36,7 +36,7 @@ _DROPOUT = 0.5, 0.3  # of the hidden layer and of the vectors
 class CrowdTendency(Tendency):
     """A classifier of the truth, and what annotators make of it."""
 
-    def __init__(self, model: learning.CrowdModel) -> None:
+    def __init__(self, model: CrowdModel) -> None:
         self.model = model.eval()
         self.n_annotators, self.n_classes = model.n_annotators, model.n_classes
 
@@ -48,7 +48,7 @@ class CrowdTendency(Tendency):
             here = slice(at, at + _PAIRS)
             items, row = np.unique(item[here], return_inverse=True)
             vector = self.model.classifier.encode(torch.from_numpy(views.vectors[items]))
-            seen = learning.Seen(self.model.log_class(vector)[row], vector[row], who[here])
+            seen = Pairs(self.model.log_class(vector)[row], vector[row], who[here])
             out[here] = self.model.log_given(seen).double().log_softmax(dim=1).numpy()
         return out
 
@@ -120,16 +120,14 @@ class Crowd(TendencyMethod):
             )
         return CrowdTendency(model)
 
-    def _model(
-        self, annotations: Annotations, x: Tensor, known: Tensor | None
-    ) -> learning.CrowdModel:
+    def _model(self, annotations: Annotations, x: Tensor, known: Tensor | None) -> CrowdModel:
         def classifier() -> Classifier:
             sizes = x.shape[1], annotations.n_classes, self.hidden
             made = Classifier(nn.Flatten(), *sizes, *_DROPOUT)
             made.fit_scale(x)
             return made
 
-        return learners.create(self.learner).build(learning.Crowd(annotations, classifier, known))
+        return learners.create(self.learner).build(FitContext(annotations, classifier, known))
 
     def restore(self, state: State) -> CrowdTendency:
         n_annotators, n_classes, width = state.notes["sizes"]

@@ -324,8 +324,8 @@ class Qumatl(TendencyMethod):
         if offset is not None:
             net.offset_by(labels, offset)
 
-        def progress(done: int, total: int, words: str) -> None:
-            how.progress(done + position * total, self.fits * total, words)
+        def progress(done: float, total: float = 0, message: str = "") -> None:
+            how.progress(done + position * total, self.fits * total, message)
 
         history = train(
             net,

@@ -78,7 +78,7 @@ def encoder_for(
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         encoder: Encoder = made.build(inputs)
-    return encoder.freeze() if (encoder.learned if frozen is None else frozen) else encoder
+    return encoder.freeze() if (encoder.pretrained if frozen is None else frozen) else encoder
 
 
 def encoder_spec(

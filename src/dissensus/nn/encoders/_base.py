@@ -34,7 +34,7 @@ class Encoder(nn.Module, ABC):
 
     name: str
     width: int  # of a vector
-    learned: bool = False  # whether it comes with weights that know something
+    pretrained: bool = False
     is_frozen: bool = False
 
     @abstractmethod

@@ -33,7 +33,7 @@ class EfficientNet(ImageEncoder):
 
     name = "efficientnet-lite0"
     width = 1280
-    learned = True
+    pretrained = True
 
     def __init__(self) -> None:
         super().__init__(size=224)

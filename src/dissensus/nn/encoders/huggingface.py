@@ -74,7 +74,7 @@ class MinilmSettings(Settings):
 class TextTransformer(Encoder):
     """A transformer of texts: x is the numbers of words, (item, place)."""
 
-    learned = True
+    pretrained = True
 
     def __init__(self, name: str, body: Any, tokenizer: Any, length: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class Words:
 class ImageTransformer(ImageEncoder):
     """A transformer, or another network, of images."""
 
-    learned = True
+    pretrained = True
 
     def __init__(self, name: str, body: Any, notes: dict[str, Any]) -> None:
         half = [0.5, 0.5, 0.5]

@@ -120,7 +120,7 @@ class Mlp(Identity):
 class Patches(ImageEncoder):
     """Squares of an image, pixel by pixel: it has nothing to learn."""
 
-    learned = True
+    pretrained = True
 
     def __init__(self, size: int, side: int) -> None:
         super().__init__(size, (0.5,) * 3, (0.25,) * 3)

@@ -49,7 +49,7 @@ class ResNetSettings(Settings):
         if self.weights is not None:
             file = weights_file(f"resnet{self.depth}", self.weights)
             load_weights(made, file, without=("fc.",))
-            made.learned = True
+            made.pretrained = True
         return made
 
 

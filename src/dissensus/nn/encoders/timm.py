@@ -54,7 +54,7 @@ class Timm(ImageEncoder):
             raise OptionError(f"timm:{model}: cannot be had ({first})") from None
         config = body.pretrained_cfg
         super().__init__(config["input_size"][-1], tuple(config["mean"]), tuple(config["std"]))
-        self.name, self.body, self.learned = f"timm:{model}", body, pretrained
+        self.name, self.body, self.pretrained = f"timm:{model}", body, pretrained
         self.width = body.num_features
 
     def patches(self, x: Tensor) -> Tensor:

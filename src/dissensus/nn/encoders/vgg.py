@@ -125,5 +125,5 @@ def _filled(made: Vgg, weights: str | None) -> Vgg:
     if weights is not None:
         file = weights_file(made.name.partition("[")[0], weights)
         load_weights(made, file, without=("classifier.",))
-        made.learned = True
+        made.pretrained = True
     return made

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._progress import Progress
 from ..._relation import Array, Integers
 from ...nn.encoders import Encoder
-from ...nn.features import Progress, cached_features
+from ...nn.feature_cache import cached_features
 from ...nn.inputs import Arrays, Inputs
 from .._base import Places, Views
 
@@ -43,7 +44,7 @@ def views_of(
         return Views(inputs.values.numpy().reshape(len(inputs), -1), None, raw)
     positions = None
     if "places" in wanted:
-        found = cached_features(encoder, inputs, positions=True, progress=progress)
+        found = cached_features(encoder, inputs, tokens=True, progress=progress)
         positions = Places(found.values, np.asarray(found.mask))
     if "vectors" not in wanted:
         return Views(None, positions, raw)

@@ -36,15 +36,15 @@ from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
 from ..nn.training import Learner
 from ..params import Positive, Settings
-from ._network import Classifier
+from .network import Classifier
 
-__all__ = ["Crowd", "CrowdModel", "Epochs", "Method", "Seen", "heard", "in_turn", "picked"]
+__all__ = ["CrowdModel", "Epochs", "FitContext", "Method", "Pairs", "heard", "in_turn", "picked"]
 
 Epochs = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class FitContext:
     """What a method is built for: who said what, and the classifier to train."""
 
     annotations: Annotations  # the annotations to learn from; items in the order of the inputs
@@ -70,11 +70,11 @@ class Method(Settings, ABC):
     crowd_lr: Positive = 0.03
 
     @abstractmethod
-    def build(self, crowd: Crowd) -> CrowdModel:
+    def build(self, context: FitContext) -> CrowdModel:
         """Return the network to train."""
 
 
-class Seen(NamedTuple):
+class Pairs(NamedTuple):
     """What the model of the annotators sees of every annotation."""
 
     log_truth: Tensor  # (annotation, class)
@@ -90,26 +90,26 @@ class CrowdModel(Learner):
     warming: Tensor  # whether the classifier still learns the labels as they are
     count: Tensor  # (annotator): how many labels each gave, at least one
 
-    def __init__(self, crowd: Crowd, method: Method) -> None:
+    def __init__(self, context: FitContext, method: Method) -> None:
         super().__init__()
-        self.classifier = crowd.classifier()
-        self.n_items = crowd.annotations.n_items
-        self.n_annotators = crowd.annotations.n_annotators
-        self.n_classes = crowd.annotations.n_classes
+        self.classifier = context.classifier()
+        self.n_items = context.annotations.n_items
+        self.n_annotators = context.annotations.n_annotators
+        self.n_classes = context.annotations.n_classes
         self.warm_up, self.crowd_lr = method.warm_up, method.crowd_lr
         self.register_buffer("warming", torch.tensor(method.warm_up > 0))
-        count = torch.from_numpy(crowd.annotations.labels_per_annotator).clamp(min=1)
-        self.n_annotations = max(len(crowd.annotations), 1)
+        count = torch.from_numpy(context.annotations.labels_per_annotator).clamp(min=1)
+        self.n_annotations = max(len(context.annotations), 1)
         self.register_buffer("count", count.to(torch.get_default_dtype()))
 
     @abstractmethod
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         """Return what annotators say of items of every class: (annotation, true, given)."""
 
-    def log_given(self, seen: Seen) -> Tensor:
+    def log_given(self, pairs: Pairs) -> Tensor:
         """Return log-probabilities of the labels that could be given: (annotation, given)."""
-        confusion = self.log_confusion(seen.annotator, seen.vector)
-        return torch.logsumexp(seen.log_truth[:, :, None] + confusion, dim=1)
+        confusion = self.log_confusion(pairs.annotator, pairs.vector)
+        return torch.logsumexp(pairs.log_truth[:, :, None] + confusion, dim=1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
         """Return what is added to the loss whatever was said, for instance a prior.
@@ -140,7 +140,7 @@ class CrowdModel(Learner):
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         """Return the loss after the warm-up, without the penalty."""
-        return -picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label).mean()
+        return -picked(self.log_given(self.pairs(log_truth, vector, batch)), batch.label).mean()
 
     def log_label(self, vector: Tensor, batch: Batch) -> Tensor:
         """Return the log-probability of every label under every class: (annotation, true)."""
@@ -152,9 +152,9 @@ class CrowdModel(Learner):
         """Return the log-probability of all labels of an item together: (item)."""
         return log_truth.index_add(0, batch.row, self.log_label(vector, batch)).logsumexp(dim=1)
 
-    def seen(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Seen:
+    def pairs(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Pairs:
         """Return the batch as its annotations see it."""
-        return Seen(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
+        return Pairs(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
 
     def loss(self, batch: Batch) -> Tensor:
         batch = heard(batch)
@@ -185,7 +185,7 @@ class CrowdModel(Learner):
         log_truth = self.log_class(vector)
         if self.joint:
             return in_turn(log_truth[batch.row], self.log_label(vector, batch), batch.row)
-        return picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label)
+        return picked(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
 
     def log_classes(self, examples: Examples) -> Tensor:
         """Return log-probabilities of the classes of all items with labels: (item, class)."""
@@ -198,20 +198,20 @@ class CrowdModel(Learner):
         """Return what these annotators would say of these items: (item, annotator, given)."""
         vector = self.classifier.encode(x)
         row, column = _pairs(len(x), annotator)
-        seen = Seen(self.log_class(vector)[row], vector[row], column)
-        return self.log_given(seen).exp().reshape(len(x), len(annotator), self.n_classes)
+        pairs = Pairs(self.log_class(vector)[row], vector[row], column)
+        return self.log_given(pairs).exp().reshape(len(x), len(annotator), self.n_classes)
 
     def performance(self, x: Tensor, annotator: Tensor) -> Tensor:
         """Return how probably these annotators are right about these items: (item, annotator)."""
         vector = self.classifier.encode(x)
         row, column = _pairs(len(x), annotator)
-        seen = Seen(self.log_class(vector)[row], vector[row], column)
-        return self.right(seen).reshape(len(x), len(annotator))
+        pairs = Pairs(self.log_class(vector)[row], vector[row], column)
+        return self.right(pairs).reshape(len(x), len(annotator))
 
-    def right(self, seen: Seen) -> Tensor:
+    def right(self, pairs: Pairs) -> Tensor:
         """Return how probably a label is right, whatever it is: (annotation)."""
-        log_right = self.log_confusion(seen.annotator, seen.vector).diagonal(dim1=1, dim2=2)
-        return (seen.log_truth + log_right).exp().sum(dim=1)
+        log_right = self.log_confusion(pairs.annotator, pairs.vector).diagonal(dim1=1, dim2=2)
+        return (pairs.log_truth + log_right).exp().sum(dim=1)
 
     def confusion(self) -> Tensor:
         """Return what every annotator says of an average item: (annotator, true, given)."""
