@@ -28,7 +28,14 @@ from .engine import Local
 from .params import describe_fields
 from .result import Aggregation
 
-__all__ = ["HeldOut", "confusion_from_posterior", "held_out", "mixture_weights", "stopped_early"]
+__all__ = [
+    "HeldOut",
+    "confusion_from_posterior",
+    "held_out",
+    "mixture_weights",
+    "predicted_probability",
+    "stopped_early",
+]
 
 _GUESS = 0.01  # weight of a uniform guess
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior behind a vote's confusion matrices
@@ -85,7 +92,7 @@ def held_out(
         method = stopped_early(methods[position])
         result = method.fit(trains[number], engine=Local(1))
         left = tests[number]
-        probability[position, left] = _predicted(method, result, annotations, left)
+        probability[position, left] = predicted_probability(method, result, annotations, left)
 
     cores = Local(threads).cores
     with ThreadPoolExecutor(cores) as pool:
@@ -105,7 +112,7 @@ def stopped_early(method: Aggregator) -> Aggregator:
     return replace(method, **limits)
 
 
-def _predicted(
+def predicted_probability(
     method: Aggregator, result: Aggregation, annotations: Annotations, which: Integers
 ) -> Floats:
     """Return the probability of annotations under a result that has not seen them."""

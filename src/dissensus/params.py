@@ -58,7 +58,7 @@ class Settings:
             if field.is_float and isinstance(value, int):
                 object.__setattr__(self, field.name, float(value))
             if field.is_table and isinstance(value, str) and value.lstrip().startswith("{"):
-                object.__setattr__(self, field.name, _parse_table(field.name, value))
+                object.__setattr__(self, field.name, _parse_table(field, value))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the settings by name, as scikit-learn's `clone` needs them."""
@@ -137,15 +137,17 @@ def table_of(name: str, value: Mapping[Any, Any] | str | None) -> dict[str, Any]
     return {text(key): one for key, one in (value or {}).items()}
 
 
-def _parse_table(name: str, value: str) -> dict[str, Any]:
+def _parse_table(field: Field, value: str) -> dict[str, Any]:
+    """Return a mapping from JSON, with values of the right type."""
+    mapping = next(kind for kind in _options(field.kind) if get_origin(kind) is Mapping)
+    kind = get_args(mapping)[1]
     try:
         table = json.loads(value)
-        numbers = [one for one in table.values() if not isinstance(one, str)]
-        if all(math.isfinite(one) and not isinstance(one, bool) for one in numbers):
+        if all(_fits(one, kind) for one in table.values()):
             return table
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, AttributeError, RecursionError):
         pass
-    raise MethodError(f'{name} = {value!r}, but it must look like {{"name": 0.9}}')
+    raise MethodError(f'{field.name} = {value!r}, but it must look like {{"name": 0.9}}')
 
 
 _WORDS = {"True", "False", "None"}

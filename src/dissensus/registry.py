@@ -27,7 +27,7 @@ from .errors import MethodError
 from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
-    from .aggregation._base import Aggregator
+    from .aggregation import Aggregator
     from .aggregation.numeric._base import Estimator
     from .learning.base import Method
     from .meta.adapter import Rule

@@ -47,8 +47,8 @@ class GoldMajority(WeightedVote):
 
     def estimate_params(self, fit: FitContext) -> Fitted:
         if fit.gold is None:
-            weight = 1.0 if self.default is None else self.default
-            return Fitted(self.record(fit).weights(np.full(fit.annotations.n_annotators, weight)))
+            default = 1.0 if self.default is None else self.default
+            return Fitted(self.record(fit).weights(np.full(fit.annotations.n_annotators, default)))
         right, labels = fit.add_up(_on_gold)
         accuracy = (right + self.smoothing) / (labels + 2 * self.smoothing)
         weight = Record(right, labels, fit.annotations.n_classes).impute(accuracy)

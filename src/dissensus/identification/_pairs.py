@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .._probability import normalize
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import share
 from ..aggregation.dawid_skene_map import trust
 from ..annotations import Annotations
 from .leave_one_out import Others
@@ -123,7 +123,7 @@ class Tally:
     def __init__(self, annotations: Annotations, view: Others, met: Met) -> None:
         n_classes = annotations.n_classes
         pseudo = trust(_STRENGTH, _ACCURACY, n_classes).T
-        confusion = share(view.record.counts + pseudo)  # (annotator, true class, given class)
+        confusion = normalize(view.record.counts + pseudo)  # (annotator, true class, given class)
         self.annotations, self.view = annotations, view
         self.both = _both(confusion, met.one, met.other)  # (pair, true class)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)

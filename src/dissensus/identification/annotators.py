@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share
 from ..aggregation.dawid_skene_map import trust
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
@@ -100,14 +100,14 @@ def identify(
     progress(2, _STEPS)
     n_classes = annotations.n_classes
     counts = found.counts + trust(STRENGTH, ACCURACY, n_classes).T
-    confusion = share(counts)
-    prior = share(found.counts.sum(axis=(0, 2)) + 1)
+    confusion = normalize(counts)
+    prior = normalize(found.counts.sum(axis=(0, 2)) + 1)
     spam = spam_score(confusion)
     _, low, high = spam_interval(counts, prior=0.0)
     usual = habits(annotations)
     accuracy = proportion(_by_annotator(annotations, found.credit), found.scored, level)
     given, true = found.counts.sum(axis=1), found.counts.sum(axis=2)  # (annotator, class)
-    guess = np.where(found.scored > 0, (share(given) * share(true)).sum(axis=1), np.nan)
+    guess = np.where(found.scored > 0, (normalize(given) * normalize(true)).sum(axis=1), np.nan)
     progress(3, _STEPS)
     pairs = copies(annotations, fitted, gold=gold, view=posteriors, seed=seed) if copying else None
     progress(4, _STEPS)

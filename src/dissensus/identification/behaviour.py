@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
+from .._probability import normalize
 from .._relation import Array, Floats, Integers, frozen
-from ..aggregation._base import share
 from ..annotations import Annotations
 from ._tally import agreement_with_others, by_annotator
 from .leave_one_out import heard_others
@@ -58,7 +58,7 @@ def habits(annotations: Annotations) -> Habits:
     counts = counts.reshape(annotations.n_annotators, annotations.n_classes)
     labels = annotations.labels_per_annotator
     silent = labels == 0
-    used = share(counts.astype(float))
+    used = normalize(counts.astype(float))
     return Habits(
         labels,
         (counts > 0).sum(axis=1),

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._probability import TIE, log_normalize, normalize, safe_log
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import TIE, share
-from ..aggregation._em import EMAggregator, logs, normalise
+from ..aggregation import EMAggregator
 from ..annotations import Annotations
 from ..engine import Local
 from ..registry import aggregators
@@ -84,10 +84,10 @@ class Others:
     def _believed(self, item: Array, score: Floats) -> Floats:
         if self.is_log:
             score -= score.max(axis=1, keepdims=True)
-            posterior = normalise(score)[1]
+            posterior = log_normalize(score)[1]
         else:
             # What is left of a vote that was taken away is a rounding error.
-            posterior = share(np.where(score > TIE, score, 0.0))
+            posterior = normalize(np.where(score > TIE, score, 0.0))
         if self.gold is not None:
             known = np.flatnonzero(self.gold[item] >= 0)
             posterior[known] = np.eye(posterior.shape[1])[self.gold[item[known]]]
@@ -113,20 +113,20 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
 
         return Others(annotations, score, given, True, gold)
     few = np.zeros(0, dtype=np.int64)
-    if params is not None and method.chances(params, few, few) is not None:
+    if params is not None and method.label_probabilities(params, few, few) is not None:
         is_em = isinstance(method, EMAggregator)
         item = annotations.item
 
         def likely(positions: Integers) -> Floats:
-            return logs(_chances(method, params, annotations, item, positions))
+            return safe_log(_chances(method, params, annotations, item, positions))
 
         score = (
             np.concatenate([method.log_joint(part, params) for part in parts])
             if is_em
-            else logs(result.posterior)
+            else safe_log(result.posterior)
         )
         if score.shape[1] != n_classes:
-            score = logs(result.posterior)
+            score = safe_log(result.posterior)
         return Others(annotations, score, likely, True, gold)
     weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
@@ -179,7 +179,7 @@ def _chances(
     step = max(1, _CELLS // annotations.n_classes**2)
     for first in range(0, len(positions), step):
         now = positions[first : first + step]
-        chances = method.chances(params, item[now], annotations.annotator[now])
+        chances = method.label_probabilities(params, item[now], annotations.annotator[now])
         out[first : first + step] = chances[np.arange(len(now)), :, annotations.label[now]]
     return out
 

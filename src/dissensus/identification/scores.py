@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import entr
 
 from .._names import Names, as_names
+from .._probability import normalize
 from .._relation import Array, Floats
-from ..aggregation._base import share
 from ..annotations import Annotations
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
@@ -163,7 +163,7 @@ class Scored:
 
 def _entropies(asked: Asked) -> Floats:
     votes = asked.annotations.votes()
-    return np.where(votes.any(axis=1), entr(share(votes)).sum(axis=1), np.nan)
+    return np.where(votes.any(axis=1), entr(normalize(votes)).sum(axis=1), np.nan)
 
 
 def _alpha(asked: Asked) -> Floats:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share
 from ._base import Voices
 from ._information import entropy, expected_accuracy, information
 
@@ -81,8 +81,8 @@ class Hopes:
         chance = joint.sum(axis=2)
         chance *= np.repeat(self.weight[rows], matrix.shape[2], axis=1)
         kept = np.argsort(-chance, axis=1)[:, :_BRANCHES]
-        self.weight[rows] = share(np.take_along_axis(chance, kept, axis=1))
-        self.branch[rows] = share(np.take_along_axis(joint, kept[:, :, None], axis=1))
+        self.weight[rows] = normalize(np.take_along_axis(chance, kept, axis=1))
+        self.branch[rows] = normalize(np.take_along_axis(joint, kept[:, :, None], axis=1))
 
     def _mean(self, item: Integers, annotator: Integers, of: _Of) -> Floats:
         """Return the mean of something over the possible beliefs about items, pair by pair."""

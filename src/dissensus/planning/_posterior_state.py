@@ -24,12 +24,12 @@ from functools import cached_property
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Array, Floats, Integers
 from ..aggregation import aggregate
-from ..aggregation._base import share
-from ..aggregation.dawid_skene_map import trust
+from ..aggregation.dawid_skene_map import pseudo_counts
 from ..annotations import Annotations
-from ..heldout import counted
+from ..heldout import confusion_from_posterior
 from ..registry import aggregators
 from ..result import Aggregation
 from ._information import entropy
@@ -53,7 +53,7 @@ class Outlook:
     @cached_property
     def confusion(self) -> Floats:
         """What annotators make of every class, in the mean: (annotator, true, given)."""
-        return share(self.counts)
+        return normalize(self.counts)
 
     @cached_property
     def asked(self) -> Integers:
@@ -79,8 +79,8 @@ class Outlook:
 def fit(annotations: Annotations, seed: int = 0) -> Aggregation:
     """Return a fit that also holds with one or two labels per item."""
     votes = annotations.votes()
-    spread = share(votes.sum(axis=0))
-    return aggregate(annotations, METHOD, start=share(votes + spread), seed=seed)
+    spread = normalize(votes.sum(axis=0))
+    return aggregate(annotations, METHOD, start=normalize(votes + spread), seed=seed)
 
 
 def outlook(
@@ -105,18 +105,18 @@ def _evidence(result: Aggregation) -> Floats:
     n_classes = annotations.n_classes
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
-        confusion = counted(result)
+        confusion = confusion_from_posterior(result)
     says = confusion[annotations.annotator, :, annotations.label]  # (annotation, true class)
     log = np.log(np.maximum(result.posterior[annotations.item], _TINY)) - np.log(
         np.maximum(says, _TINY)
     )
     log -= log.max(axis=1, keepdims=True, initial=-np.inf)
-    without = share(np.exp(log))
+    without = normalize(np.exp(log))
     without *= (1 - entropy(without) / max(np.log(n_classes), _TINY))[:, None]
     cell = annotations.annotator * np.int64(n_classes) + annotations.label
     size = annotations.n_annotators * n_classes
     given = np.stack([np.bincount(cell, column, minlength=size) for column in without.T], axis=1)
     counts = given.reshape(annotations.n_annotators, n_classes, n_classes).swapaxes(1, 2)
-    usual = trust(1, _ACCURACY, n_classes).T
-    crowd = share(counts.sum(axis=0) + usual)
+    usual = pseudo_counts(1, _ACCURACY, n_classes).T
+    crowd = normalize(counts.sum(axis=0) + usual)
     return counts + _STRENGTH * (usual + crowd) / 2

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share
 from ..errors import DataError
 from ..simulation._crowd import pick
 from ._base import Policy
@@ -180,7 +180,7 @@ def _future(
         scale = n_items / _SAMPLE
         outlook, terms = outlook.on(some), _scaled(terms, some, scale, outlook)
     truth = pick(np.array(outlook.posterior), rng)
-    matrix = share(rng.standard_gamma(outlook.counts) + _TINY)
+    matrix = normalize(rng.standard_gamma(outlook.counts) + _TINY)
     label, spent = 0, 0.0
     out = [(0.0, 0.0, _right(outlook, truth))]
     room, budget = terms.room.copy(), terms.budget
@@ -210,7 +210,7 @@ def _heard(outlook: Outlook, item: Integers, annotator: Integers, label: Integer
         annotators=annotations.annotators,
         classes=annotations.classes,
     )
-    return replace(outlook, annotations=more, posterior=share(np.exp(log)))
+    return replace(outlook, annotations=more, posterior=normalize(np.exp(log)))
 
 
 def _right(outlook: Outlook, truth: Integers) -> float:

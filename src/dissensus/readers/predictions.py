@@ -16,7 +16,7 @@ from .sources import Source, open_source
 from .tables import column_names, read_columns
 
 if TYPE_CHECKING:
-    from ..metrics import Predictions, Values
+    from ..result import Predictions, Values
 
 __all__ = ["read_predictions"]
 
@@ -47,7 +47,7 @@ def read_predictions(
 
 
 def _from_array(opened: Source, source: str | Path) -> Predictions:
-    from ..metrics import Predictions
+    from ..result import Predictions
 
     found = load_array(source)
     if found.ndim == 2:
@@ -60,7 +60,7 @@ def _from_array(opened: Source, source: str | Path) -> Predictions:
 
 
 def _numbers(opened: Source, items: Names, label: pl.Series) -> Values:
-    from ..metrics import Values
+    from ..result import Values
 
     value = label.cast(pl.Float64, strict=False)
     wrong = label.filter(value.is_null() & label.is_not_null() | value.is_infinite())
@@ -72,7 +72,7 @@ def _numbers(opened: Source, items: Names, label: pl.Series) -> Values:
 def _classes(
     opened: Source, items: Names, label: pl.Series, posteriors: pl.DataFrame
 ) -> Predictions:
-    from ..metrics import Predictions
+    from ..result import Predictions
 
     labels = label.to_list()
     classes = [name.removeprefix("p:") for name in posteriors.columns]

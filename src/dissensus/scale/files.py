@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._files import atomic_folder
-from ..aggregation._base import machine_memory
+from ..aggregation import machine_memory
 from ..engine import Local
 from ..engine.disk import Disk
 from ..result import Table, pack_params

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from .._relation import Floats, Integers
-from ..aggregation._base import Aggregator, Fit, Found, Kept, check_memory, decided
+from ..aggregation import Aggregator, Checkpoints, FitContext, Fitted, check_memory
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
@@ -84,21 +84,21 @@ def fit_shards(
     engine: Engine,
     *,
     seed: int = 0,
-    kept: Kept | None = None,
+    kept: Checkpoints | None = None,
     memory: int | None = None,
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> Outcome:
     """Return what a method learns from shards."""
     chosen = additive(method)
     name = aggregators.describe(chosen)
-    if chosen.most_classes is not None and annotations.n_classes > chosen.most_classes:
+    if chosen.max_classes is not None and annotations.n_classes > chosen.max_classes:
         raise MethodError(
-            f"{name} chooses between {chosen.most_classes} classes, and there are {annotations.n_classes}"
+            f"{name} chooses between {chosen.max_classes} classes, and there are {annotations.n_classes}"
         )
     if annotations.n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
     _check_room(chosen, annotations, memory)
-    fit = Fit(
+    fit = FitContext(
         cast(Annotations, annotations),  # additive methods ask it for sizes and sums alone
         annotations.shards,
         np.empty(0, dtype=np.int64) if annotations.has_gold else None,
@@ -106,9 +106,9 @@ def fit_shards(
         seed,
         None,
         progress,
-        kept=kept,
+        checkpoints=kept,
     )
-    found: Found = chosen.find(fit)
+    found: Fitted = chosen.estimate_params(fit)
     return Outcome(name, annotations, found.params, found.trace, found.converged, engine, seed)
 
 
@@ -169,7 +169,7 @@ def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
         annotators=np.empty(shard.n_annotators, dtype=StringDType()),
         classes=judging.classes,
     )
-    fit = Fit(
+    fit = FitContext(
         annotations,
         [part],
         shard.gold,
@@ -180,7 +180,8 @@ def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
         first=shard.start,
         n_class=judging.n_class,
     )
-    return decided(fit, *judging.method.judge(fit, judging.params))
+    method, params = judging.method, judging.params
+    return method.decisions(fit, method.posterior(fit, params), params)
 
 
 def judging_of(outcome: Outcome) -> Judging:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from .._relation import Floats
-from ..aggregation._base import Fit, Found
+from ..aggregation import FitContext, Fitted
 from ..annotations import Annotations, Part
 from ..engine import Engine
 from ..errors import OptionError
@@ -57,10 +57,10 @@ class _Begun:
 
     params: Any
 
-    def load(self, kind: type | None, attempt: int) -> Found:  # noqa: ARG002
-        return Found(self.params, (), False)
+    def load(self, kind: type | None, attempt: int) -> Fitted:  # noqa: ARG002
+        return Fitted(self.params, (), False)
 
-    def save(self, found: Found, attempt: int) -> None: ...
+    def save(self, found: Fitted, attempt: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _quality(outcome: Outcome, seed: int, number: int) -> Floats:
     method, annotations = additive(outcome.method), outcome.annotations
     engine = _Drawn(outcome.engine, (seed, number))
     labels = engine.add_up(_labels, annotations.shards)
-    fit = Fit(
+    fit = FitContext(
         cast(Annotations, annotations),
         annotations.shards,
         np.empty(0, dtype=np.int64) if annotations.has_gold else None,
@@ -116,9 +116,9 @@ def _quality(outcome: Outcome, seed: int, number: int) -> Floats:
         outcome.seed,
         None,
         lambda *_: None,
-        kept=_Begun(outcome.params) if outcome.params is not None else None,
+        checkpoints=_Begun(outcome.params) if outcome.params is not None else None,
     )
-    params = method.find(fit).params
+    params = method.estimate_params(fit).params
     agreement = np.zeros(annotations.n_annotators)
     if params is None:  # a vote, whose quality is how often somebody is with it
         told = engine.add_up(partial(told_by, judging=judging_of(outcome)), annotations.shards)

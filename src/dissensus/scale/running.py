@@ -24,7 +24,7 @@ import numpy as np
 
 from .._names import text
 from .._relation import Floats, Integers
-from ..aggregation._em import EMAggregator
+from ..aggregation import EMAggregator
 from ..annotations import Part
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
@@ -74,7 +74,7 @@ class Running:
         seed: int = 0,
     ) -> None:
         chosen = aggregators.create(method)
-        if not isinstance(chosen, EMAggregator) or type(chosen).expect is not EMAggregator.expect:
+        if not isinstance(chosen, EMAggregator) or type(chosen).e_step is not EMAggregator.e_step:
             raise MethodError(
                 f"{aggregators.describe(chosen)} cannot take labels one by one; "
                 f"these can: {', '.join(_able())}"
@@ -204,14 +204,14 @@ class Running:
         )
 
     def _believe(self, part: Part, params: Any) -> Floats:
-        return self.method.weigh(self.method.log_joint(part, params), part.allowed)[1]
+        return self.method.normalize_joint(self.method.log_joint(part, params), part.allowed)[1]
 
 
 def _able() -> list[str]:
     able = []
     for name in aggregators:
         kind = aggregators.find(name)
-        if issubclass(kind, EMAggregator) and kind.expect is EMAggregator.expect:
+        if issubclass(kind, EMAggregator) and kind.e_step is EMAggregator.e_step:
             able.append(name)
     return able
 

@@ -147,7 +147,7 @@ class Stream:
                     for name, value in arrays.items()
                     if name.startswith("params.")
                 }
-                running.params = unpack_params(running.method.learns, learned)
+                running.params = unpack_params(running.method.params_type, learned)
                 running.turn, running.fitted = int(arrays["turn"]), int(arrays["fitted"])
                 running.recount(arrays["belief"])
                 self.batch, self._saved = int(arrays["batch"]), running.fitted

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from .._names import Names
+from .._probability import TIE
 from .._relation import Floats, Integers, frozen
-from ..aggregation._base import TIE
 from ..annotations import Annotations
 from ..errors import DataError
 from .dic import Dic, dic, split_half, with_labels

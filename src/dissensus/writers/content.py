@@ -13,12 +13,11 @@ import numpy as np
 import polars as pl
 
 from .._names import Names
-from ..aggregation.numeric.result import Estimation
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..readers.exports import MARK, Kind
 from ..readers.reading import Reading
-from ..result import Aggregation
+from ..result import Aggregation, Estimation
 
 __all__ = ["Content", "What", "chosen_options", "column", "content_of", "gather", "table_of"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ..aggregation.numeric.result import Estimation
-from ..result import Aggregation
+from ..result import Aggregation, Estimation
 from .content import Content, column, table_of
 
 __all__ = ["answers", "results"]
