@@ -86,7 +86,7 @@ def _ours(measure: str, annotations: Any) -> Callable[[], float]:
 
     name, _, level = measure.partition(" ")
     if name == "alpha":
-        return lambda: agreement.krippendorff_alpha(annotations, level=level or "nominal")
+        return lambda: agreement.krippendorff_alpha(annotations, scale=level or "nominal")
     functions: dict[str, Callable[[Any], float]] = {
         "percent": agreement.percent_agreement,
         "fleiss": agreement.fleiss_kappa,
@@ -230,7 +230,7 @@ def time_intervals(crowd: str, resamples: int) -> Found:
     out: dict[str, Any] = {}
     for name, given in {
         "intervals": {},
-        "intervals, ordinal": {"level": "ordinal"},
+        "intervals, ordinal": {"scale": "ordinal"},
         "intervals, bca": {"interval": "bca"},
         "by class, with intervals": {"by": "class"},
         "by annotator, without": {"by": "annotator", "resamples": 0},

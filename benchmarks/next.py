@@ -26,7 +26,7 @@ from dissensus import Annotations, read, read_truth, simulate
 from dissensus.planning import plan
 from dissensus.planning._posterior_state import METHOD, fit
 from dissensus.registry import simulators
-from dissensus.simulation._crowd import Plan as Size
+from dissensus.simulation.strategy import Design
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -65,9 +65,9 @@ def simulated(name: str, seed: int) -> World:
     """Return a crowd that answers whatever it is asked."""
     spec, n_classes = CROWDS[name]
     strategy, rng = simulators.create(spec), np.random.default_rng(seed)
-    size = Size(n_items=N_ITEMS, n_annotators=N_ANNOTATORS, n_classes=n_classes, seed=seed)
-    truth = strategy.truth(size, rng)
-    crowd = strategy.crowd(size, rng)
+    design = Design(n_items=N_ITEMS, n_annotators=N_ANNOTATORS, n_classes=n_classes, seed=seed)
+    truth = strategy.truth(design, rng)
+    crowd = strategy.crowd(design, rng)
     guess = np.where(rng.random(N_ITEMS) < SKILL, truth, rng.integers(n_classes, size=N_ITEMS))
     sure = np.eye(n_classes)[guess] * SKILL + (1 - SKILL) / n_classes
     nothing = Annotations.from_codes(

@@ -28,8 +28,9 @@ import numpy as np
 
 from crowds import OUT
 from dissensus import Annotations, read
+from dissensus.nn.features import Features, features_of
 from dissensus.registry import tendencies
-from dissensus.tendency._base import Views
+from dissensus.tendency import FitContext
 from dissensus.tendency.scores import score
 from pages import Section, Table
 
@@ -84,7 +85,7 @@ _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means 
 
 class Data(NamedTuple):
     annotations: Annotations
-    views: Views
+    features: Features
 
 
 def loaded(name: str) -> Data:
@@ -98,7 +99,7 @@ def loaded(name: str) -> Data:
     with gzip.open(DATA / name / "tasks.csv.gz", "rt", encoding="utf-8") as file:
         texts = {row["task"]: row["text"] for row in csv.DictReader(file)}
     given = [texts[item] for item in annotations.items.tolist()]
-    return Data(annotations, Views.of(given, "minilm", tokens=True))
+    return Data(annotations, features_of(given, "minilm", tokens=True))
 
 
 def split(annotations: Annotations, seed: int) -> tuple[Any, Any]:
@@ -121,19 +122,21 @@ def measured(data: Data, spec: str, seed: int, deleted: float) -> dict[str, Any]
     if deleted:
         annotations = without(annotations, deleted, seed)
     method = tendencies.create(spec)
-    views = data.views if method.looks_at_tokens(annotations) else Views(data.views.vectors)
+    features = (
+        data.features if method.needs_tokens(annotations) else Features(data.features.vectors)
+    )
     began = process_time()
-    model = method.fit(views.take(learned), annotations, seed=seed)
+    model = method.fit(features.take(learned), annotations, FitContext(seed=seed))
     taken = process_time() - began
     item, annotator = there.item.astype(np.int64), there.annotator.astype(np.int64)
     found = score(
-        there, model.log_probability(views.take(held), item, annotator), seed=seed
+        there, model.log_probability(features.take(held), item, annotator), seed=seed
     ).summary()
     weights = {}
     if spec == "auto":
         weights = {
             name: round(float(share), 3)
-            for (name, _), share in zip(model.members, model.weight, strict=True)
+            for name, share in zip(model.members, model.weight, strict=True)
         }
     return {**found, "seconds": taken, "members": weights}
 

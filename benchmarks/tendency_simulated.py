@@ -23,13 +23,14 @@ import numpy as np
 from crowds import OUT
 from dissensus import Annotations
 from dissensus.nn.encoders import encoder_for
+from dissensus.nn.features import Features, features_of
 from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
-from dissensus.tendency._base import Views
+from dissensus.tendency import FitContext
 from dissensus.tendency.dic import dic, redrawn, split_half, with_labels
 from dissensus.tendency.faithfulness import deletion
-from dissensus.tendency.maps import Maps, look, word_maps
+from dissensus.tendency.maps import Maps, attention_maps, word_maps
 from dissensus.tendency.qumatl import QueryTendency
 from pages import Section, Table
 
@@ -50,26 +51,26 @@ class Drawn:
         n_test = settings.pop("n_test", TEST)
         drawn = simulate_tendency(seed=seed, n_items=TRAIN + n_test, **settings)
         self.whole = drawn
-        self.views = _views(drawn, settings.get("kind", "patches"))
+        self.features = _views(drawn, settings.get("kind", "patches"))
         self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
         self.annotations = _first(drawn.annotations, TRAIN)
-        self.labels, self.chances = drawn.labels[self.test], drawn.chances[self.test]
+        self.labels, self.probabilities = drawn.labels[self.test], drawn.probabilities[self.test]
         self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
 
-    def side_by_side(self) -> Views:
+    def side_by_side(self) -> Features:
         """Return views whose vectors hold all places, one after the other."""
-        assert self.views.tokens is not None
-        values, _ = self.views.tokens.load(np.arange(len(self.views)))
-        return Views(values.reshape(len(values), -1))
+        assert self.features.tokens is not None
+        values, _ = self.features.tokens.load(np.arange(len(self.features)))
+        return Features(values.reshape(len(values), -1))
 
 
-def _views(drawn: TendencySimulation, kind: str) -> Views:
+def _views(drawn: TendencySimulation, kind: str) -> Features:
     if kind == "text":
-        return Views.of(Texts(drawn.inputs), "minilm", tokens=True)
+        return features_of(Texts(drawn.inputs), "minilm", tokens=True)
     if kind == "patches":
-        return Views.of(drawn.inputs)
+        return features_of(drawn.inputs)
     size = drawn.inputs.shape[-1]
-    return Views.of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
+    return features_of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
 
 
 def _first(annotations: Annotations, n_items: int) -> Annotations:
@@ -87,14 +88,14 @@ def _first(annotations: Annotations, n_items: int) -> Annotations:
 def scored(drawn: Drawn, log: Any) -> dict[str, float]:
     """Return how well labels on test items are foreseen, and the floor of DIC."""
     n_items, n_annotators = drawn.labels.shape
-    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.chances.shape[2]))
+    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.probabilities.shape[2]))
     flat = log.reshape(n_items * n_annotators, -1)
-    law = np.log(np.maximum(drawn.chances, 1e-12)).reshape(flat.shape)
-    chance = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
+    law = np.log(np.maximum(drawn.probabilities, 1e-12)).reshape(flat.shape)
+    probability = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
     return {
         "accuracy": float((log.argmax(axis=2) == drawn.labels).mean()),
-        "bayes": float((drawn.chances.argmax(axis=2) == drawn.labels).mean()),
-        "log_loss": float(-np.maximum(chance, np.log(1e-12)).mean()),
+        "bayes": float((drawn.probabilities.argmax(axis=2) == drawn.labels).mean()),
+        "log_loss": float(-np.maximum(probability, np.log(1e-12)).mean()),
         "dic": dic(annotations, with_labels(annotations, flat.argmax(axis=1))).dic,
         "drawn": float(
             np.mean([dic(annotations, with_labels(annotations, each)).dic for each in _draws(flat)])
@@ -112,31 +113,37 @@ def _draws(log: Any, repeats: int = 10) -> Any:
         yield (random.random((len(log), 1)) > cumulated).sum(axis=1)
 
 
-def measured(drawn: Drawn, spec: str, seed: int, views: Views | None = None) -> dict[str, float]:
+def measured(
+    drawn: Drawn, spec: str, seed: int, features: Features | None = None
+) -> dict[str, float]:
     """Fit once, and look at the test items once."""
-    views = drawn.views if views is None else views
+    features = drawn.features if features is None else features
     if spec == "the Bayes rule":
-        return scored(drawn, np.log(np.maximum(drawn.chances, 1e-12)))
+        return scored(drawn, np.log(np.maximum(drawn.probabilities, 1e-12)))
     began = process_time()
-    made = tendencies.create(spec).fit(views.take(drawn.train), drawn.annotations, seed=seed)
+    made = tendencies.create(spec).fit(
+        features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+    )
     taken = process_time() - began
-    test = views.take(drawn.test)
+    test = features.take(drawn.test)
     found = scored(drawn, made.log_proba(test)) | {"seconds": taken}
-    if isinstance(made, QueryTendency) and made.nets[0].asks is not None:
+    if isinstance(made, QueryTendency) and made.nets[0].qformer is not None:
         found |= looked(drawn, made, test)
     return found
 
 
-def looked(drawn: Drawn, made: QueryTendency, test: Views) -> dict[str, float]:
+def looked(drawn: Drawn, made: QueryTendency, test: Features) -> dict[str, float]:
     """Return how well maps find where annotators look."""
     texts = isinstance(drawn.whole.inputs, tuple)
-    maps = look(made, test, whole=texts)
+    maps = attention_maps(made, test, all_tokens=texts)
     values = _by_word(drawn, maps) if texts else maps.values
     few = np.arange(min(len(test), 60))
     codes = np.arange(made.n_annotators)
-    order = look(made, test.take(few), whole=True).values
+    order = attention_maps(made, test.take(few), all_tokens=True).values
     random = np.random.default_rng(0).random(order.shape)
-    fits = [look(made, test, fits=[position]).values for position in range(len(made.nets))]
+    fits = [
+        attention_maps(made, test, fits=[position]).values for position in range(len(made.nets))
+    ]
     across = [_apart(fits[0], each) for each in fits[1:]]
     pairs = [(one, two) for one in codes for two in codes if one < two]
     return {
@@ -276,9 +283,9 @@ def control(runs: Runs) -> Table:
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images", profile="same")
         made = tendencies.create(TWO).fit(
-            drawn.views.take(drawn.train), drawn.annotations, seed=seed
+            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
         )
-        test = drawn.views.take(drawn.test)
+        test = drawn.features.take(drawn.test)
         best = made.log_proba(test).argmax(axis=2)
         annotations = [drawn.labels[:, a] != drawn.labels[:, b] for a in range(6) for b in range(a)]
         differ = [best[:, a] != best[:, b] for a in range(6) for b in range(a)]
@@ -354,21 +361,25 @@ def newcomers(runs: Runs) -> Table:
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
         )
-        made = tendencies.create(ONE).fit(drawn.views.take(drawn.train), known, seed=seed)
-        test, out = drawn.views.take(drawn.test), {}
+        made = tendencies.create(ONE).fit(
+            drawn.features.take(drawn.train), known, FitContext(seed=seed)
+        )
+        test, out = drawn.features.take(drawn.test), {}
         order = np.random.default_rng(seed).permutation(TRAIN)
         for count in counts:
             few = np.sort(order[:count])
             label = drawn.whole.labels[few, 5]
-            grown = made.with_annotator(drawn.views.take(few), label, seed=seed)
+            grown = made.with_annotator(drawn.features.take(few), label, seed=seed)
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
         whole = tendencies.create(ONE).fit(
-            drawn.views.take(drawn.train), drawn.annotations, seed=seed
+            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
         )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())
-        out["bayes"] = float((drawn.chances[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean())
+        out["bayes"] = float(
+            (drawn.probabilities[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean()
+        )
         return out
 
     row = runs.over_seeds("newcomers", run)
@@ -393,7 +404,7 @@ def efficiency() -> Table:
         began = process_time()
         tokens = torch.cat([encoder.tokens(images[at : at + 4]).values for at in range(0, 16, 4)])
         below = (process_time() - began) / n_items
-    views = Views.of_tokens(tokens.numpy())
+    features = Features.from_tokens(tokens.numpy())
     size = sum(value.numel() for value in encoder.parameters())
     specs = {
         "query, narrow": SMALL.replace("]", ",positions=False]").replace("epochs=25", "epochs=1"),
@@ -414,12 +425,12 @@ def efficiency() -> Table:
             classes=n_classes,
         )
         for name, spec in specs.items():
-            made = tendencies.create(spec).fit(views, annotations)
+            made = tendencies.create(spec).fit(features, annotations)
             count = sum(value.size for value in made.state().arrays.values())
             times = []
             for _ in range(5):
                 began = process_time()
-                made.log_proba(views)
+                made.log_proba(features)
                 times.append((process_time() - began) / n_items)
             above = min(times)
             rows.append(

@@ -12,8 +12,7 @@ import dissensus
 import dissensus.aggregation
 
 # These stand on torch, which may be missing.
-_ON_TORCH = ("dissensus.nn", "dissensus.learning")
-_ON_TORCH += ("dissensus.recovery._nets", "dissensus.recovery.estimator")
+_ON_TORCH = ("dissensus.nn", "dissensus.learning", "dissensus.recovery")
 DEEP = () if importlib.util.find_spec("torch") else _ON_TORCH
 MODULES = [
     name

@@ -28,8 +28,8 @@ from safetensors.torch import load_file
 import dissensus
 from dissensus import Annotations, read
 from dissensus.catalogue import catalogue, outlines
-from dissensus.cli._deep import network_options
-from dissensus.cli._learned import read_data
+from dissensus.cli._network import network_options
+from dissensus.cli._training import read_data
 from dissensus.errors import DataError, OptionError
 from dissensus.learning.base import FitContext
 from dissensus.learning.classifier import CrowdClassifier

@@ -26,8 +26,8 @@ def matrix(table, **declared):
 def kappa(one, other):
     """Cohen's kappa by its definition, with its conventions."""
     agree = np.mean(one == other)
-    chance = sum(np.mean(one == c) * np.mean(other == c) for c in range(3))
-    return 1.0 if chance == 1 else (agree - chance) / (1 - chance)
+    probability = sum(np.mean(one == c) * np.mean(other == c) for c in range(3))
+    return 1.0 if probability == 1 else (agree - probability) / (1 - probability)
 
 
 def by_definition(true, predicted, least=1):
@@ -151,7 +151,7 @@ def test_predictions_are_matched_by_name():
 
 def test_a_missing_prediction_is_named():
     annotations = Annotations.from_columns("aabb", "xyxy", "0110")
-    with pytest.raises(DataError, match="annotator 'y' says of item 'b'"):
+    with pytest.raises(DataError, match="annotator 'y' on item 'b'"):
         dic(annotations, Annotations.from_columns("aab", "xyx", "011"))
 
 
@@ -195,16 +195,16 @@ def test_where_nobody_met_often_there_is_no_floor():
     assert all(map(math.isnan, split_half(matrix(labels(0, 15)))))
 
 
-def foreseen(seed=0, share=1.0):
+def predicted(seed=0, share=1.0):
     annotations = matrix(labels(seed, share=share))
-    chance = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(annotations))
-    return annotations, np.log(chance)
+    probability = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(annotations))
+    return annotations, np.log(probability)
 
 
 def test_scores_are_what_a_loop_over_annotators_finds():
     from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-    annotations, log_probability = foreseen(share=0.8)
+    annotations, log_probability = predicted(share=0.8)
     found = score(annotations, log_probability)
     for code in range(annotations.n_annotators):
         mine = annotations.annotator == code
@@ -243,7 +243,7 @@ def test_annotators_with_few_labels_are_left_out_of_means():
 def test_habits_that_are_right_have_no_error():
     annotations = Annotations.from_matrix([[0, 0], [1, 0], [0, 1], [1, 1]])
     half = np.full((8, 2), math.log(0.5))
-    assert score(annotations, half, min_labels=1).habit_error.tolist() == [0.0, 0.0]
+    assert score(annotations, half, min_labels=1).marginal_error.tolist() == [0.0, 0.0]
     assert score(annotations, half, min_labels=1).accuracy.tolist() == [0.5, 0.5]
 
 
@@ -255,6 +255,6 @@ def test_votes_are_drawn_by_the_seed_where_they_tie():
 
 
 def test_chances_for_other_labels_are_refused():
-    annotations, log_probability = foreseen()
+    annotations, log_probability = predicted()
     with pytest.raises(DataError, match="for 240 labels of 3 classes"):
         score(annotations, log_probability[:-1])

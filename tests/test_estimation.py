@@ -23,7 +23,7 @@ from dissensus import (
 from dissensus.aggregation.numeric import Gaussian
 from dissensus.aggregation.numeric._base import NumericContext
 from dissensus.params import describe_fields
-from dissensus.readers.numeric import kind_of_labels, numbers_from, read_numbers
+from dissensus.readers import as_numbers, kind_of_labels, read
 from tests.support import run, shared, shared_path, shared_truth
 
 METHODS = list(estimators)
@@ -476,7 +476,7 @@ def test_wild_answers_move_students_t_less():
     ],
 )
 def test_emotion_scores_come_out_as_published(name, mae, error):
-    annotations = read_numbers(shared_path("n_emotion") / "answers.csv.gz")
+    annotations = as_numbers(read(shared_path("n_emotion") / "answers.csv.gz"))
     truths = shared_truth("n_emotion")
     truth = np.array([float(truths[item]) for item in annotations.items.tolist()])
     found = estimate(annotations, name)
@@ -540,23 +540,23 @@ def test_public_data_come_out_as_seen(data, name, accuracy):
 def test_numbers_are_read_from_a_table(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("task,worker,label,time\na,x,1.5,3\nb,x,-2,4\na,y,1e2,5\n")
-    annotations = read_numbers(path)
+    annotations = as_numbers(read(path))
     assert annotations == Numbers.from_columns("aba", "xxy", [1.5, -2, 100], time=[3, 4, 5])
-    assert numbers_from(pl.read_csv(path)) == annotations
+    assert as_numbers(read(pl.read_csv(path))) == annotations
 
 
-def test_a_label_that_is_no_number_is_told_with_file_and_line(tmp_path):
+def test_a_label_that_is_no_number_is_reported(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text('task,worker,label\na,x,1\nb,"y\nz",cat\na,y,nan\n')
-    with pytest.raises(DataError, match=r"scores.csv: line 3: label 'cat' is not a number; 1 more"):
-        read_numbers(path)
+    with pytest.raises(DataError, match=r"labels that are numbers were expected .*'cat'"):
+        as_numbers(read(path))
     path.write_text("task,worker,label\na,x,1\nb,x,\n")
     with pytest.raises(DataError, match=r"line 3: no label"):
-        read_numbers(path)
-    assert len(read_numbers(path, missing="drop")) == 1
+        as_numbers(read(path))
+    assert len(as_numbers(read(path, missing="drop"))) == 1
     path.write_text("task,worker,label\n")
     with pytest.raises(DataError, match="only a header"):
-        read_numbers(path)
+        as_numbers(read(path))
     with pytest.raises(DataError, match="row 2: 'cat' is not a number"):
         Numbers.from_columns("ab", "xx", [1, "cat"])
     with pytest.raises(DataError, match="different length: item 2, annotator 1"):

@@ -16,8 +16,12 @@ from sklearn.exceptions import NotFittedError
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.learning.classifier import CrowdClassifier
+from dissensus.meta.episodes import Sizes
+from dissensus.meta.few_shot import FewShotCrowd
 from dissensus.nn.settings import Training
-from dissensus.registry import learners
+from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.registry import adapters, learners, recoverers, tendencies
+from dissensus.tendency.classifier import TendencyClassifier
 
 
 class Case(NamedTuple):
@@ -33,8 +37,52 @@ class Case(NamedTuple):
 
 
 TINY = Training(epochs=1, batch=16, held_out=0.0)
+QUICK_RECOVERERS = {
+    "seedbert": "seedbert[n=2,epochs=1]",
+    "auto": "auto[n=5,steps=1]",
+    "kernel-ridge": "kernel-ridge",
+    "marginal": "marginal",
+}
+RECOVERERS = tuple(
+    QUICK_RECOVERERS.get(name, f"{name}[epochs=1,steps=1]")
+    for name in recoverers
+    if name != "attention-heads"  # needs token features; part of test_recovery.py
+)
+LINEAR = "folds=2,kernel=linear"
+QUERY = "epochs=1,width=8,layers=1,heads=2,hidden=8,fc=8"
+QUICK_TENDENCIES = {
+    "auto": "queries=never,folds=2",
+    **dict.fromkeys(["linear", "low-rank", "independent", "consensus"], LINEAR),
+    "confused-consensus": LINEAR,
+    "sim-label": f"{LINEAR},rounds=1",
+    "d-lema": "epochs=1,samples=2",
+    **dict.fromkeys(["multi-task", "annotator-embedding", "padl", "crowd"], "epochs=1"),
+    **dict.fromkeys(["hubi-simple", "hubi-medium", "hubi-formula"], "epochs=1"),
+    "qumatl": f"{QUERY},head_hidden=8",
+    "query": f"{QUERY},fits=1",
+}
 CASES = [
     Case(CrowdClassifier, tuple(learners), {"hidden": 4, "training": TINY}),
+    Case(
+        TendencyClassifier,
+        tuple(f"{name}[{QUICK_TENDENCIES.get(name, '')}]" for name in reversed(list(tendencies))),
+        {},
+    ),
+    Case(DistributionRecovery, RECOVERERS, {}, by_annotator=False),
+    Case(
+        FewShotCrowd,
+        tuple(adapters),
+        {
+            "sizes": Sizes(ways=(2,), shots=(1,), annotators=(2,), queries=1),
+            "tuning": 1,
+            "episodes": 16,
+            "training": TINY,
+        },
+        one_label=True,
+        by_annotator=False,
+        predicts=False,
+        name="adapter",
+    ),
 ]
 METHODS = [
     pytest.param(case, method, id=f"{case.estimator.__name__}-{method}")

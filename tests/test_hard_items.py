@@ -467,7 +467,7 @@ def pictures(tmp_path_factory):
     """A folder as peerannot has them: bars, crosses, discs, and noise that nobody can tell."""
     from PIL import Image
 
-    from dissensus.readers.folders import write_folder
+    from dissensus.writers.folders import write_folder
 
     folder = tmp_path_factory.mktemp("pictures")
     rng = np.random.default_rng(0)
@@ -486,7 +486,7 @@ def pictures(tmp_path_factory):
             rows.append((item, annotator, label))
     item, annotator, label = (np.array(each) for each in zip(*rows, strict=True))
     annotations = Annotations.from_codes(item, annotator, label, items=40, annotators=3, classes=3)
-    write_folder(folder, annotations, notes={"name": "shapes", "label_names": NAMES})
+    write_folder(folder, annotations, metadata={"name": "shapes", "label_names": NAMES})
     return folder
 
 

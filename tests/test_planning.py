@@ -20,8 +20,7 @@ from dissensus import (
     simulate,
 )
 from dissensus.planning import Curve, Gap, Point
-from dissensus.planning._base import Voices, mean_voices
-from dissensus.planning._choose import Terms, choose
+from dissensus.planning._choose import Constraints, choose
 from dissensus.planning._information import (
     entropy,
     expected_accuracy,
@@ -29,9 +28,10 @@ from dissensus.planning._information import (
     information,
     information_table,
 )
-from dissensus.planning._lookahead import Hopes
-from dissensus.planning._posterior_state import Outlook, fit, outlook
+from dissensus.planning._lookahead import Lookahead
+from dissensus.planning._posterior_state import PosteriorState, fit, posterior_state
 from dissensus.planning.curve import gap_on
+from dissensus.planning.policy import NoiseModel, mean_noise_model
 from dissensus.reporting.method_figures import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
@@ -52,7 +52,7 @@ def pairs_of(found):
     return list(zip(table["item"].tolist(), table["annotator"].tolist(), strict=True))
 
 
-def told_by_loops(posterior, matrix):
+def information_by_loops(posterior, matrix):
     """The mutual information of truth and answer, term by term."""
     n_classes = len(posterior)
     says = [sum(posterior[t] * matrix[t][g] for t in range(n_classes)) for g in range(n_classes)]
@@ -65,12 +65,12 @@ def told_by_loops(posterior, matrix):
 def test_information_is_the_mutual_information_of_truth_and_answer():
     rng = np.random.default_rng(0)
     posterior, matrix = distributions(rng, 7, 3), distributions(rng, 7, 3, 3)
-    expected = [told_by_loops(b, m) for b, m in zip(posterior, matrix, strict=True)]
+    expected = [information_by_loops(b, m) for b, m in zip(posterior, matrix, strict=True)]
     np.testing.assert_allclose(
         information(posterior, matrix, entropy(matrix)), expected, rtol=1e-10
     )
     table = information_table(posterior, matrix, entropy(matrix))
-    every = [[told_by_loops(b, m) for m in matrix] for b in posterior]
+    every = [[information_by_loops(b, m) for m in matrix] for b in posterior]
     np.testing.assert_allclose(table, every, rtol=1e-10)
 
 
@@ -102,52 +102,54 @@ def test_what_is_on_its_way_counts_as_the_chain_rule_says():
     """Two answers tell together what the first tells and what the second tells after it."""
     rng = np.random.default_rng(3)
     posterior, matrix = distributions(rng, 1, 2), distributions(rng, 2, 2, 2)
-    hopes, voices = Hopes(posterior), Voices(matrix, entropy(matrix))
+    lookahead, noise_model = Lookahead(posterior), NoiseModel(matrix, entropy(matrix))
     item, one, other = np.array([0]), np.array([0]), np.array([1])
-    first = hopes.information(item, one, voices)[0]
-    alone = hopes.information(item, other, voices)[0]
-    hopes.ask(item, one, matrix)
-    second = hopes.information(item, other, voices)[0]
+    first = lookahead.information(item, one, noise_model)[0]
+    alone = lookahead.information(item, other, noise_model)[0]
+    lookahead.ask(item, one, matrix)
+    second = lookahead.information(item, other, noise_model)[0]
     both = np.einsum("tg,th->tgh", *matrix).reshape(2, 4)
     together = entropy(posterior[0] @ both) - posterior[0] @ entropy(both)
     assert first + second == pytest.approx(together, rel=1e-9)
     assert second < alone
-    assert hopes.doubt[0] == pytest.approx(entropy(posterior)[0] - first, rel=1e-9)
+    assert lookahead.remaining_entropy[0] == pytest.approx(entropy(posterior)[0] - first, rel=1e-9)
 
 
-def test_the_mean_of_what_will_be_believed_is_what_is_believed():
+def test_the_mean_of_lookahead_posteriors_is_the_posterior():
     rng = np.random.default_rng(4)
     posterior, matrix = distributions(rng, 4, 3), distributions(rng, 5, 3, 3)
-    hopes, items = Hopes(posterior), np.arange(4)
+    lookahead, items = Lookahead(posterior), np.arange(4)
     for _ in range(2):  # nine series of answers, all of which are kept
-        hopes.ask(items, rng.integers(5, size=4), matrix)
-    mean = np.einsum("rb,rbk->rk", hopes.weight, hopes.posterior)[hopes.row]
+        lookahead.ask(items, rng.integers(5, size=4), matrix)
+    mean = np.einsum("rb,rbk->rk", lookahead.weight, lookahead.branch)[lookahead.row]
     np.testing.assert_allclose(mean, posterior, rtol=1e-10)
 
 
 def test_a_label_that_nobody_else_can_judge_says_nothing_about_its_annotator():
     annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "y", "0"), ("c", "z", "1")])
-    found = outlook(relation([("a", "x", "0"), ("b", "x", "1")], annotators="xn"))
+    found = posterior_state(relation([("a", "x", "0"), ("b", "x", "1")], annotators="xn"))
     np.testing.assert_allclose(found.counts[0], found.counts[1], atol=0.05)
-    judged = outlook(annotations)
+    judged = posterior_state(annotations)
     assert judged.counts.sum(axis=(1, 2)) == pytest.approx(8, abs=1.5)  # hardly above the prior
 
 
 def test_good_annotators_are_told_from_spammers():
-    made = simulate(
+    simulated = simulate(
         "hammer-spammer[ratio=0.5]", n_items=200, n_annotators=10, feedback=5, workerload=200
     )
-    right = np.einsum("att->a", outlook(made.annotations).confusion) / 2
+    right = np.einsum("att->a", posterior_state(simulated.annotations).confusion) / 2
     assert right[:5].min() > right[5:].max() + 0.2
 
 
 def test_a_fit_with_one_label_per_item_does_not_collapse():
-    made = simulate(
+    simulated = simulate(
         "one-coin[low=0.6,high=0.9]", n_items=400, n_annotators=40, feedback=1, workerload=400
     )
-    vote = (made.annotations.votes().argmax(axis=1) == made.truth).mean()
-    assert (fit(made.annotations).label == made.truth).mean() > vote - 0.03
-    assert (aggregate(made.annotations, "hierarchical").label == made.truth).mean() < vote - 0.1
+    vote = (simulated.annotations.votes().argmax(axis=1) == simulated.truth).mean()
+    assert (fit(simulated.annotations).label == simulated.truth).mean() > vote - 0.03
+    assert (
+        aggregate(simulated.annotations, "hierarchical").label == simulated.truth
+    ).mean() < vote - 0.1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -171,18 +173,18 @@ def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
         draws=0,
         seed=budget,
     )
-    asked = pairs_of(found)
+    known_pairs = pairs_of(found)
     known = {(row[0], row[1]) for row in rows}
-    assert len(asked) == len(set(asked))
-    assert not known & set(asked)
-    assert len(asked) <= min(budget, batch or budget)
+    assert len(known_pairs) == len(set(known_pairs))
+    assert not known & set(known_pairs)
+    assert len(known_pairs) <= min(budget, batch or budget)
     assert np.bincount(found.annotator, minlength=5).max() <= limit
     if per_item:
         assert np.bincount(found.item, minlength=6).max() <= per_item
     if limit == 3 and per_item is None and batch is None:
         # Everything that can be asked is asked while there is budget.
         free = [sum((i, a) not in known for i in "abcdef") for a in "vwxyz"]
-        assert len(asked) == min(budget, sum(min(one, 3) for one in free))
+        assert len(known_pairs) == min(budget, sum(min(one, 3) for one in free))
     assert (found.gain >= 0).all()
     assert (found.after >= found.before - 1e-9).all()
     assert found.stop or len(found)
@@ -197,12 +199,12 @@ def test_the_same_seed_gives_the_same_plan(policy):
 
 def test_the_joint_policy_takes_the_best_of_all_pairs_that_are_left():
     annotations = crowd(n_items=30, n_annotators=60, feedback=4).annotations
-    view = outlook(annotations)
-    asked = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
+    view = posterior_state(annotations)
+    known_pairs = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     every = {
-        (i, a): told_by_loops(view.posterior[i], view.confusion[a])
+        (i, a): information_by_loops(view.posterior[i], view.confusion[a])
         for i, a in product(range(30), range(60))
-        if (i, a) not in asked
+        if (i, a) not in known_pairs
     }
     found = plan(annotations, budget=1, draws=0)
     assert found.gain[0] == pytest.approx(max(every.values()), rel=1e-9)
@@ -219,7 +221,7 @@ def test_nobody_gets_everything_while_little_is_known_of_them():
         items=200, annotators=20, classes=2,
     )  # fmt: skip
     load = np.bincount(plan(annotations, budget=100, draws=0).annotator, minlength=20)
-    assert load.max() <= math.ceil(outlook(annotations).counts.sum(axis=(1, 2)).max()) < 20
+    assert load.max() <= math.ceil(posterior_state(annotations).counts.sum(axis=(1, 2)).max()) < 20
     bold = plan(annotations, budget=100, policy="joint[trust=1000]", per_item=1, draws=0)
     assert np.bincount(bold.annotator).max() > 60
     # Two people have to do what ten would else share.
@@ -255,7 +257,7 @@ def test_somebody_new_is_taken_for_one_of_the_crowd():
     found = plan(annotations, budget=5, annotators=["new", "newer"], limit=3, draws=0)
     assert set(found.table["annotator"].tolist()) == {"new", "newer"}
     assert len(found) == 5
-    view = outlook(found.annotations)
+    view = posterior_state(found.annotations)
     position = found.annotations.annotators.tolist().index("new")
     np.testing.assert_allclose(view.counts[position].sum(axis=1), 4)
     with_result = plan(
@@ -276,8 +278,8 @@ def test_items_that_are_in_doubt_come_first():
 
 def test_joint_needs_at_most_seven_tenths_of_the_labels_of_random():
     """The whole loop on a small crowd: ask, answer, fit, and ask again."""
-    made = crowd_that_answers(seed=1)
-    joint, random = (closed_loop(made, policy) for policy in ("joint", "random"))
+    simulated = crowd_that_answers(seed=1)
+    joint, random = (closed_loop(simulated, policy) for policy in ("joint", "random"))
     assert joint[420] > random[600]
     assert joint[600] > random[600] + 0.02
 
@@ -288,8 +290,8 @@ def crowd_that_answers(seed):
     return rng.integers(2, size=150), right, rng
 
 
-def closed_loop(made, policy):
-    truth, right, _ = made
+def closed_loop(simulated, policy):
+    truth, right, _ = simulated
     rng = np.random.default_rng(5)
     item, annotator = np.arange(150), rng.integers(20, size=150)
     accuracy, columns = {}, [np.empty(0, int)] * 3
@@ -308,7 +310,7 @@ def closed_loop(made, policy):
 
 @pytest.mark.numeric
 def test_many_items_and_annotators_need_no_table_of_both():
-    made = simulate(
+    simulated = simulate(
         "independent-confusion",
         n_items=20_000,
         n_annotators=3000,
@@ -318,26 +320,26 @@ def test_many_items_and_annotators_need_no_table_of_both():
         fast=True,
     )
     tracemalloc.start()
-    found = plan(made.annotations, budget=2000, limit=5, draws=0)
+    found = plan(simulated.annotations, budget=2000, limit=5, draws=0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20_000 * 3000  # not even one byte for every pair
     assert len(set(pairs_of(found))) == 2000
     assert np.bincount(found.annotator).max() == 5
-    anybody = plan(made.annotations, budget=2000, limit=5, policy="uncertainty", draws=0)
+    anybody = plan(simulated.annotations, budget=2000, limit=5, policy="uncertainty", draws=0)
     assert found.gain.sum() > anybody.gain.sum()
 
 
 def test_candidates_of_groups_are_hardly_worse_than_all_pairs():
     annotations = crowd(n_items=300, n_annotators=100, n_classes=4).annotations
-    view = outlook(annotations)
+    view = posterior_state(annotations)
     room = np.full(100, 300)
     keys = np.arange(300 * 100)
     grouped, full = (
         choose(
             view,
             policies.create("joint"),
-            Terms(100.0, np.ones(100), room, 1, None, listed),
+            Constraints(100.0, np.ones(100), room, 1, None, listed),
             np.random.default_rng(0),
         )
         for listed in (None, keys)
@@ -410,7 +412,9 @@ def test_gold_corrects_what_the_model_expects():
 
 def test_a_gap_is_the_excess_of_belief_over_hits():
     annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "0")])
-    view = Outlook(annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2)))
+    view = PosteriorState(
+        annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2))
+    )
     gap = gap_on(view, np.array([0, 0, 1]))
     assert gap.right == pytest.approx(0.5)  # right, wrong, and a tie
     assert gap.mean == pytest.approx((0.9 - 1 + 0.8 + 0.5 - 0.5) / 3)
@@ -480,21 +484,24 @@ def test_nothing_has_been_said_yet():
 
 
 def test_mean_voices_are_the_mean_matrices():
-    view = outlook(crowd().annotations)
-    voices = mean_voices(view)
-    np.testing.assert_allclose(voices.matrix.sum(axis=2), 1)
-    np.testing.assert_allclose(voices.noise, entropy(voices.matrix))
+    view = posterior_state(crowd().annotations)
+    noise_model = mean_noise_model(view)
+    np.testing.assert_allclose(noise_model.matrix.sum(axis=2), 1)
+    np.testing.assert_allclose(noise_model.noise, entropy(noise_model.matrix))
 
 
 def written(tmp_path, **options):
-    made = crowd(**options)
+    simulated = crowd(**options)
     rows = zip(
-        made.annotations.item, made.annotations.annotator, made.annotations.label, strict=True
+        simulated.annotations.item,
+        simulated.annotations.annotator,
+        simulated.annotations.label,
+        strict=True,
     )
     with (tmp_path / "said.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("item", "annotator", "label"), *rows])
     with (tmp_path / "truth.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("item", "label"), *made.truths.items()])
+        csv.writer(file).writerows([("item", "label"), *simulated.truths.items()])
     return tmp_path / "said.csv"
 
 

@@ -124,7 +124,7 @@ def test_label_studio_gold_is_also_somebodys_label():
     assert ("7", ANN, "pos") in rows(found["mood"])
 
 
-def test_label_studio_tells_what_was_left_out():
+def test_label_studio_notes_what_was_left_out():
     found = export_of("label_studio.json")
     assert found.notes == (
         "left out: cancelled annotations (1)",
@@ -132,9 +132,9 @@ def test_label_studio_tells_what_was_left_out():
         "left out: spans, boxes and other regions (1)",
         "left out: answers about regions (1)",
         "left out: relations and results without a control (1)",
-        "left out: annotations that do not say who made them (1)",
+        "left out: annotations without an annotator (1)",
         "left out: annotations without an answer (1)",
-        "labels by models: 1; the column source tells them apart",
+        "labels by models: 1; the column source marks them",
     )
     assert found.texts is not None
     assert found.texts.rows()[:2] == [("7", MOOD), ("8", "לא רע")]
@@ -221,7 +221,7 @@ def test_prodigy_questions():
     assert found.notes == (
         "left out: ignored tasks (1)",
         "left out: rejected choices (1)",
-        "left out: answers that do not say who gave them (1)",
+        "left out: answers without an annotator (1)",
         "left out: spans, boxes and relations (1)",
         "left out: answers to 'choice' with nothing chosen (1)",
     )
@@ -259,8 +259,8 @@ def test_doccano_with_users_in_the_file():
     assert found.notes == ("left out: spans and boxes (1)",)
 
 
-def test_doccano_of_a_shared_project_says_not_who_labelled():
-    with pytest.raises(DataError, match="does not say who labelled"):
+def test_doccano_of_a_shared_project_has_no_annotators():
+    with pytest.raises(DataError, match="has no annotators"):
         examine(FIXTURES / "doccano_shared.jsonl")
 
 
@@ -278,11 +278,11 @@ def test_argilla_nested():
     assert rows(topics) == [("r1", "u-1", r"a\|b|price"), ("r1", "u-2", "(none)")]
     assert found.questions["stars"].kind == "ordinal"
     assert found.notes == (
-        "the export does not say which responses are only drafts",
+        "the export does not mark responses that are only drafts",
         "left out: spans or ranks in answer to 'ner' (1)",
         "left out: responses without a value (1)",
         "left out: rankings in answer to 'order' (2)",
-        "labels by models: 1; the column source tells them apart",
+        "labels by models: 1; the column source marks them",
     )
 
 

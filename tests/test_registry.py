@@ -86,8 +86,8 @@ def test_names_of_one_family_do_not_clash():
 
 def test_the_catalogue_tells_every_method_and_setting():
     summary = catalogue()
-    deep = ([*learners, *tendencies], [*adapters]) if find_spec("torch") else ([], [])
-    names = [*aggregators, *estimators, *deep[0], *recoverers, *deep[1], *simulators, *policies]
+    deep = [*learners, *tendencies, *recoverers, *adapters] if find_spec("torch") else []
+    names = [*aggregators, *estimators, *deep, *simulators, *policies]
     assert [entry.name for entry in summary] == names
     for entry in summary:
         assert entry.summary.endswith(".")

@@ -23,7 +23,7 @@ from dissensus import (
     simulate,
 )
 from dissensus.readers import Reading
-from dissensus.readers.texts import read_texts
+from dissensus.readers.side_tables import read_texts
 from dissensus.reporting import embedding
 from dissensus.reporting.charts import save_chart
 from dissensus.reporting.embedding import embedded_image
@@ -351,13 +351,14 @@ def test_groups_show_who_changed_and_which_labels():
     after = crowd([0.9, 0.9, 0.8, 0.95, 0.8])
     known = {str(item): str(label) for item, label in enumerate(truth)}
     summary = report_groups(before, after, "majority", names=("before", "after"), truth=known)
-    words = {one.name: one.word for one in summary.annotators}
-    assert words.pop("3") == "better"
-    assert set(words.values()) == {"no clear change"}
+    people = summary.annotators
+    verdicts = dict(zip(people["annotator"], people["verdict"], strict=True))
+    assert verdicts.pop("3") == "better"
+    assert set(verdicts.values()) == {"no clear change"}
     assert summary.alpha.low > 0
     assert summary.n_common == 200
     first, second = (aggregate(side, "majority").label for side in (before, after))
-    assert len(summary.items) == int((first != second).sum())
+    assert len(summary.items["item"]) == int((first != second).sum())
     assert summary.same.value == pytest.approx(float((first == second).mean()))
     assert "Clearly better in after: 3." in summary.sentences
     json.dumps(summary.as_dict(), allow_nan=False)
@@ -369,7 +370,8 @@ def test_changed_items_stand_with_the_surest_first():
         Annotations.from_matrix(np.random.default_rng(seed).integers(3, size=(50, 7)))
         for seed in (0, 1)
     )
-    surest = [min(each.confidence) for each in report_groups(one, two, "naive-soft").items]
+    items = report_groups(one, two, "naive-soft").items
+    surest = np.minimum(items["first_confidence"], items["second_confidence"]).tolist()
     assert surest == sorted(surest, reverse=True)
     assert len(set(surest)) > 2
 

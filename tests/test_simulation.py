@@ -13,10 +13,10 @@ from dissensus.annotations import Annotations
 from dissensus.answers.numbers import Numbers
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.registry import simulators
-from dissensus.simulation import _fast, simulate
-from dissensus.simulation._assign import dealt, drawn, loads
-from dissensus.simulation._crowd import dominant, pick
+from dissensus.simulation import _all_at_once, simulate
+from dissensus.simulation._assign import assign_loads, drawn, loads
 from dissensus.simulation.one_coin import OneCoin
+from dissensus.simulation.strategy import dominant, pick
 
 STRATEGIES = list(simulators)
 WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric")]
@@ -259,10 +259,10 @@ def test_fast_keeps_truth_and_crowd(name):
 @pytest.mark.parametrize("imbalance", [False, True])
 @pytest.mark.parametrize("workerload", [None, 400])
 def test_threads_do_not_change_what_fast_draws(monkeypatch, workerload, imbalance):
-    monkeypatch.setattr(_fast, "_CELLS", 2**9)
+    monkeypatch.setattr(_all_at_once, "_CELLS", 2**9)
     results = []
     for threads in (1, 3):
-        monkeypatch.setattr(_fast, "_THREADS", threads)
+        monkeypatch.setattr(_all_at_once, "_THREADS", threads)
         options = {"n_items": 1000, "feedback": 3, "workerload": workerload, "imbalance": imbalance}
         results.append(
             run("student-teacher[ratio=0.5,copy_prob=0.5]", fast=True, **options).annotations
@@ -280,7 +280,7 @@ def test_imbalance_favours_no_annotator(fast, workerload):
 
 
 def test_chunks_have_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(_fast, "_CELLS", 30 * 3 * 4)  # chunks of thirty items
+    monkeypatch.setattr(_all_at_once, "_CELLS", 30 * 3 * 4)  # chunks of thirty items
     annotations = run("mace", feedback=4, fast=True).annotations
     assert annotations.annotator[:120].tolist() != annotations.annotator[120:].tolist()
 
@@ -345,14 +345,14 @@ def test_any_deal_that_is_possible_is_found(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     load = loads(n_items * most, cap, n_annotators, rng)
     assert load.max() <= cap
-    rows = dealt(n_items, load, rng)
+    rows = assign_loads(n_items, load, rng)
     assert rows.shape == (n_items, most)
     assert (np.diff(rows.astype(int), axis=1) > 0).all()
     assert np.array_equal(np.bincount(rows.ravel(), minlength=n_annotators), load)
 
 
 def test_a_deal_spreads_pairs_of_annotators_evenly():
-    rows = dealt(20_000, np.full(10, 6000), np.random.default_rng(0))
+    rows = assign_loads(20_000, np.full(10, 6000), np.random.default_rng(0))
     together = np.zeros((10, 10))
     for one in range(3):
         for other in range(3):

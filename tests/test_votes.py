@@ -12,7 +12,7 @@ from dissensus import Annotations, DataError, MethodError, aggregate, aggregator
 from dissensus.aggregation import GoldMajority, MMsr, Plantnet, TwoThirds, Weighted
 from dissensus.aggregation.m_msr import complete
 from dissensus.readers.side_tables import read_authors, read_scores, read_skills
-from dissensus.simulation._assign import dealt
+from dissensus.simulation._assign import assign_loads
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 LOG_2_1 = math.log(2.1)
@@ -187,7 +187,7 @@ def test_labels_that_are_repeated_are_one_edge_for_kos():
 def hammers(share: float, seed: int) -> tuple[Annotations, np.ndarray]:
     """Return a random regular design, nine of each, in which a share of annotators is right."""
     rng = np.random.default_rng(seed)
-    who = dealt(500, np.full(500, 9), rng).astype(int)
+    who = assign_loads(500, np.full(500, 9), rng).astype(int)
     truth, good = rng.integers(2, size=500), rng.random(500) < share
     annotations = np.where(good[who], truth[:, None], rng.integers(2, size=who.shape))
     item = np.repeat(np.arange(500), 9)
@@ -653,7 +653,7 @@ def test_invalid_skills_are_reported(skills):
     ("text", "message"),
     [
         ("annotator,skill\nx,good\n", "'x' has 'good', which is not a number"),
-        ("annotator,skill\nx,1\nx,2\n", "annotator 'x' stands there twice"),
+        ("annotator,skill\nx,1\nx,2\n", "annotator 'x' appears twice"),
         ("annotator,height\nx,1\n", "no column for the skill"),
         ("annotator,skill\nx,nan\n", "'x' has 'nan', which is not a number"),
     ],

@@ -94,6 +94,15 @@ class Relation:
         )
 
 
+class FrozenArrays:
+    """Base of frozen dataclasses whose arrays cannot be written to."""
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, frozen(value))
+
+
 def frozen(array: Array) -> Array:
     """Return an array that cannot be written to, over the same memory."""
     view = array.view()

@@ -35,7 +35,7 @@ _REGISTRIES: list[Registry[Any]] = [
     simulators,
     policies,
 ]
-_ON_TORCH = (learners, tendencies, adapters)
+_ON_TORCH = (learners, tendencies, recoverers, adapters)
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from .aggregation import Aggregator
     from .aggregation.numeric._base import Estimator
     from .learning.base import Method
-    from .meta.adapter import Rule
-    from .planning._base import Policy
+    from .meta.adapter import AdapterSettings
+    from .planning.policy import Policy
     from .recovery._base import RecoveryMethod
-    from .simulation._crowd import Strategy
-    from .tendency._base import TendencyMethod
+    from .simulation.strategy import Strategy
+    from .tendency import TendencyMethod
 
 __all__ = [
     "Registry",
@@ -267,16 +267,13 @@ learners: Registry[Method] = Registry(
     },
 )
 
-adapters: Registry[Rule] = Registry(
+adapters: Registry[AdapterSettings] = Registry(
     "meta",
     {
         "em-full": "dissensus.meta.em_full:EmFull",
         "em-one-coin": "dissensus.meta.em_one_coin:EmOneCoin",
         "em-shrink": "dissensus.meta.em_shrink:EmShrink",
         "em-kinds": "dissensus.meta.em_kinds:EmKinds",
-        "em-fooled": "dissensus.meta.em_item_confusion:EmFooled",
-        "vb-full": "dissensus.meta.vb_full:VbFull",
-        "vb-kinds": "dissensus.meta.vb_kinds:VbKinds",
         "prototypes": "dissensus.meta.prototypes:Prototypes",
         "ridge": "dissensus.meta.ridge:Ridge",
         "cnp": "dissensus.meta.cnp:Cnp",
@@ -284,7 +281,6 @@ adapters: Registry[Rule] = Registry(
     },
     {
         "em": "em-full",
-        "vb": "vb-full",
         "soft-votes": "em-full[steps=1]",
         "protonet": "prototypes",
         "protonet-mv": "prototypes",
@@ -311,17 +307,13 @@ recoverers: Registry[RecoveryMethod] = Registry(
         "auto": "dissensus.recovery.auto:Auto",
         "seedbert": "dissensus.recovery.seedbert:SeedBert",
         "single": "dissensus.recovery.single:Single",
-        "heads": "dissensus.recovery.heads:SharedHeads",
-        "bagged-heads": "dissensus.recovery.bagged_heads:BaggedHeads",
+        "heads": "dissensus.recovery.heads:EnsembleOfHeads",
         "attention-heads": "dissensus.recovery.attention_heads:AttentionHeads",
         "deep-ensemble": "dissensus.recovery.deep_ensemble:DeepEnsemble",
-        "snapshot": "dissensus.recovery.snapshot:Snapshot",
         "mc-dropout": "dissensus.recovery.mc_dropout:McDropout",
         "bayes-head": "dissensus.recovery.bayes_head:BayesHead",
         "kernel-ridge": "dissensus.recovery.kernel_ridge:KernelRidge",
-        "knn": "dissensus.recovery.knn:Knn",
         "marginal": "dissensus.recovery.marginal:Marginal",
-        "people": "dissensus.recovery.people:PeopleMembers",
         "ldl": "dissensus.recovery.ldl:Ldl",
         "multi-task": "dissensus.recovery.multi_task:MultiTask",
     },
@@ -329,7 +321,8 @@ recoverers: Registry[RecoveryMethod] = Registry(
         "bert": "seedbert[n=1]",
         "gaussian-process": "kernel-ridge",
         "BNN": "bayes-head",
-        "seeds": "heads",
+        "seeds": "heads[sample=same]",
+        "bagged-heads": "heads",
     },
 )
 
@@ -351,12 +344,12 @@ tendencies: Registry[TendencyMethod] = Registry(
         "hubi-formula": "dissensus.tendency.hubi:HubiFormula",
         "d-lema": "dissensus.tendency.d_lema:DLema",
         "padl": "dissensus.tendency.padl:Padl",
-        "crowd": "dissensus.tendency.crowd:Crowd",
+        "crowd": "dissensus.tendency.crowd:CrowdMethod",
         "query": "dissensus.tendency.query:Query",
         "qumatl": "dissensus.tendency.qumatl:Qumatl",
     },
     {
-        "shared": "linear[bias=0,slope=0,own=0,known=0]",
+        "shared": "linear[bias=0,slope=0,own=0,metadata=0]",
         "DS-confusion": "confused-consensus",
         "E_a": "annotator-embedding[annotations=False]",
         "E_n": "annotator-embedding[annotator=False]",

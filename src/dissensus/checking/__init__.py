@@ -17,7 +17,7 @@ from .._names import as_names
 from .._relation import Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
-from ._finding import CODES, SERIOUS, Facts, Finding
+from ._finding import CODES, SERIOUS, CheckContext, Finding
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
 from .labels import check_classes, check_repeats, check_spellings
@@ -145,8 +145,10 @@ def check(
     if isinstance(annotations, Annotations):
         annotations = _as_numbers(annotations, labels)
     names = as_names(known.keys()).tolist()
-    facts = Facts(annotations, dict(zip(names, as_names(known.values()).tolist(), strict=True)))
-    findings += [one for look in _CHECKS for one in look(facts)]
+    context = CheckContext(
+        annotations, dict(zip(names, as_names(known.values()).tolist(), strict=True))
+    )
+    findings += [one for run in _CHECKS for one in run(context)]
     findings.sort(key=lambda one: one.severity != SERIOUS)
     counts = {}
     if isinstance(annotations, Annotations):
@@ -177,8 +179,7 @@ def _anonymous(annotations: Annotations) -> Finding:
 
 
 def _as_numbers(annotations: Annotations, labels: str) -> Annotations | Numbers:
-    from ..readers import as_numbers
-    from ..readers.numeric import kind_of_labels
+    from ..readers import as_numbers, kind_of_labels
 
     if labels == "auto":
         labels = kind_of_labels(annotations.classes.tolist()).kind

@@ -13,7 +13,17 @@ from .._relation import Array, Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 
-__all__ = ["CODES", "KNOWING", "SERIOUS", "Facts", "Finding", "listed", "many", "quoted", "verb"]
+__all__ = [
+    "CODES",
+    "KNOWING",
+    "SERIOUS",
+    "CheckContext",
+    "Finding",
+    "listed",
+    "many",
+    "quoted",
+    "verb",
+]
 
 Severity = Literal["serious", "worth knowing"]
 SERIOUS: Severity = "serious"
@@ -72,7 +82,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class CheckContext:
     """What all checks look at: annotations or numbers, and gold by item."""
 
     annotations: Annotations | Numbers

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
-from ._finding import KNOWING, SERIOUS, Facts, Finding, listed, many, verb
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, verb
 
 __all__ = ["check_crowd", "check_groups", "check_items"]
 
@@ -23,9 +23,9 @@ _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious
 
 
-def check_items(facts: Facts) -> Iterator[Finding]:
+def check_items(context: CheckContext) -> Iterator[Finding]:
     """Find items with too few labels."""
-    annotations, size = facts.annotations, facts.annotations.labels_per_item
+    annotations, size = context.annotations, context.annotations.labels_per_item
     silent = np.flatnonzero(size == 0)
     if len(silent):
         yield Finding(
@@ -68,9 +68,9 @@ def check_items(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def check_crowd(facts: Facts) -> Iterator[Finding]:
+def check_crowd(context: CheckContext) -> Iterator[Finding]:
     """Find too few annotators, annotators with too few labels, and matrices with too few."""
-    annotations, load = facts.annotations, facts.annotations.labels_per_annotator
+    annotations, load = context.annotations, context.annotations.labels_per_annotator
     active = int((load > 0).sum())
     if 0 < active < 3:
         yield Finding(
@@ -89,7 +89,7 @@ def check_crowd(facts: Facts) -> Iterator[Finding]:
             KNOWING,
             f"One annotator gave {load.max() / len(annotations):.0%} of the labels.",
             int(load.max()),
-            (f"{facts.name('annotators', most)} ({load.max()} labels)",),
+            (f"{context.name('annotators', most)} ({load.max()} labels)",),
             "most estimates are this person's opinion; spread the work",
         )
     light = np.flatnonzero((load > 0) & (load < _LIGHT))
@@ -102,7 +102,7 @@ def check_crowd(facts: Facts) -> Iterator[Finding]:
             len(light),
             remedy="methods that share what they learn: hierarchical, dawid-skene-map, cbcc",
         )
-    if isinstance(annotations, Annotations) and active >= 3 and not facts.free_text:
+    if isinstance(annotations, Annotations) and active >= 3 and not context.free_text:
         cells = cells_per_label(annotations)
         if cells > _SPARSE:
             yield Finding(
@@ -115,9 +115,9 @@ def check_crowd(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def check_groups(facts: Facts) -> Iterator[Finding]:
+def check_groups(context: CheckContext) -> Iterator[Finding]:
     """Find annotators who share no item, directly or through others, with the largest group."""
-    annotations, load = facts.annotations, facts.annotations.labels_per_annotator
+    annotations, load = context.annotations, context.annotations.labels_per_annotator
     if not (annotations.labels_per_item > 1).any():
         return
     group = groups(cast(Annotations, annotations))  # it looks at who met only

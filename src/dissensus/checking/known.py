@@ -9,7 +9,7 @@ import numpy as np
 from .._names import as_names
 from .._relation import Array, Integers, indices_of
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, Facts, Finding, listed, many, quoted
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted
 
 __all__ = ["check_gold"]
 
@@ -18,32 +18,32 @@ _ENOUGH = 3  # labels on an item that make an everybody
 _LABELS = 20  # labels on a gold class to speak of what people call it
 
 
-def check_gold(facts: Facts) -> Iterator[Finding]:
+def check_gold(context: CheckContext) -> Iterator[Finding]:
     """Find gold that cannot be used, and gold that nobody agrees with."""
-    annotations = facts.annotations
-    if not facts.gold:
+    annotations = context.annotations
+    if not context.gold:
         return
-    item = indices_of(as_names(facts.gold.keys()), annotations.items)
+    item = indices_of(as_names(context.gold.keys()), annotations.items)
     labelled = item >= 0
     labelled[labelled] = annotations.labels_per_item[item[labelled]] > 0
     if not labelled.all():
-        names = [name for name, there in zip(facts.gold, labelled, strict=True) if not there]
+        names = [name for name, there in zip(context.gold, labelled, strict=True) if not there]
         none = not labelled.any()
         yield Finding(
             "gold-elsewhere",
             SERIOUS if none else KNOWING,
-            f"{'All' if none else len(names)} {'' if none else 'of '}{len(facts.gold)} gold "
+            f"{'All' if none else len(names)} {'' if none else 'of '}{len(context.gold)} gold "
             "labels are about items without labels.",
             len(names),
             listed(names),
             "look whether items have the same names in both files" if none else "",
         )
-    if not isinstance(annotations, Annotations) or not labelled.any() or facts.free_text:
+    if not isinstance(annotations, Annotations) or not labelled.any() or context.free_text:
         return
-    label = indices_of(as_names(facts.gold.values()), annotations.classes)
+    label = indices_of(as_names(context.gold.values()), annotations.classes)
     foreign = labelled & (label < 0)
     if foreign.any():
-        values = list(facts.gold.values())
+        values = list(context.gold.values())
         others = dict.fromkeys(values[position] for position in np.flatnonzero(foreign).tolist())
         yield Finding(
             "gold-classes",
@@ -56,16 +56,16 @@ def check_gold(facts: Facts) -> Iterator[Finding]:
     truth = np.full(annotations.n_items, -1, dtype=np.int64)
     usable = labelled & (label >= 0)
     truth[item[usable]] = label[usable]
-    moved = list(_moved(facts, annotations, truth))
+    moved = list(_moved(context, annotations, truth))
     yield from moved
     if not any(one.severity == SERIOUS for one in moved):
-        yield from _against(facts, annotations, truth)
+        yield from _against(context, annotations, truth)
 
 
-def _moved(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
+def _moved(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold classes that are mostly called by another name."""
-    known = truth[facts.item] >= 0
-    cell = truth[facts.item[known]] * annotations.n_classes + annotations.label[known]
+    known = truth[context.item] >= 0
+    cell = truth[context.item[known]] * annotations.n_classes + annotations.label[known]
     pair, count = np.unique(cell, return_counts=True)  # (gold class and label)
     true, given = np.divmod(pair, annotations.n_classes)
     total = np.bincount(true, count, minlength=annotations.n_classes)
@@ -94,10 +94,10 @@ def _moved(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[
     )
 
 
-def _against(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
+def _against(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold items with several labels, none of which is the gold one."""
-    right = annotations.label == truth[facts.item]
-    hits = np.bincount(facts.item[right], minlength=annotations.n_items)
+    right = annotations.label == truth[context.item]
+    hits = np.bincount(context.item[right], minlength=annotations.n_items)
     judged: Array = (truth >= 0) & (annotations.labels_per_item >= _ENOUGH)
     alone = np.flatnonzero(judged & (hits == 0))
     if len(alone) == 0:
@@ -109,16 +109,16 @@ def _against(facts: Facts, annotations: Annotations, truth: Integers) -> Iterato
         f"On {many(len(alone), 'item')} ({share:.1%} of those with gold and {_ENOUGH} labels) gold "
         "contradicts everybody.",
         len(alone),
-        tuple(_told(facts, annotations, truth, one) for one in alone[:3].tolist()),
+        tuple(_example(context, annotations, truth, one) for one in alone[:3].tolist()),
         "look at these items again: gold is wrong now and then",
     )
 
 
-def _told(facts: Facts, annotations: Annotations, truth: Integers, item: int) -> str:
+def _example(context: CheckContext, annotations: Annotations, truth: Integers, item: int) -> str:
     given = annotations.label[annotations.index[item] : annotations.index[item + 1]]
     count = np.bincount(given)
     best = int(count.argmax())
     return (
-        f"{facts.name('items', item)}: gold {quoted(annotations.classes[truth[item]])}, "
+        f"{context.name('items', item)}: gold {quoted(annotations.classes[truth[item]])}, "
         f"{count[best]} of {len(given)} say {quoted(annotations.classes[best])}"
     )

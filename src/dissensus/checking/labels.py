@@ -12,7 +12,7 @@ import numpy as np
 from .._names import NUMBER, Names
 from .._relation import Integers
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, Facts, Finding, many, quoted, verb
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, many, quoted, verb
 
 __all__ = ["check_classes", "check_repeats", "check_spellings", "like_one"]
 
@@ -22,11 +22,11 @@ _MISSING = {"", "?", "-", "--", "n/a", "na", "nan", "none", "null", "missing", "
 _EDGES = " \t\n\r.,;:!?\"'`´‘’“”«»()[]…\u200b\ufeff"
 
 
-def check_repeats(facts: Facts) -> Iterator[Finding]:
+def check_repeats(context: CheckContext) -> Iterator[Finding]:
     """Find labels by one annotator on one item, the same again or different ones."""
-    annotations, same = facts.annotations, facts.same_pair
+    annotations, same = context.annotations, context.same_pair
     again = same.copy()
-    again[1:] &= facts.answer[1:] == facts.answer[:-1]
+    again[1:] &= context.answer[1:] == context.answer[:-1]
     word = "label" if isinstance(annotations, Annotations) else "answer"
     if again.any():
         rows = np.flatnonzero(again)
@@ -37,7 +37,7 @@ def check_repeats(facts: Facts) -> Iterator[Finding]:
             f"{many(len(rows), word)} {verb(len(rows), 'repeat')} one that the same annotator gave "
             "to the same item.",
             len(rows),
-            tuple(_pair(facts, row) for row in firsts[:3]),
+            tuple(_pair(context, row) for row in firsts[:3]),
             "leave the repeats out, or every one of them counts as a vote",
         )
     pair = np.cumsum(~same) - 1
@@ -50,7 +50,7 @@ def check_repeats(facts: Facts) -> Iterator[Finding]:
             isinstance(annotations, Annotations)
             and share > _MANY
             and again.sum() < len(differ)
-            and not facts.free_text
+            and not context.free_text
         )
         yield Finding(
             "contradictions",
@@ -58,31 +58,31 @@ def check_repeats(facts: Facts) -> Iterator[Finding]:
             f"{many(len(differ), 'time')} ({share:.1%}) an annotator gave different {word}s to "
             "one item.",
             len(differ),
-            tuple(_pair(facts, starts[position]) for position in differ[:3]),
+            tuple(_pair(context, starts[position]) for position in differ[:3]),
             "were items asked again, keep the last; were several labels at once allowed, "
             "ask about each class on its own",
         )
 
 
-def _pair(facts: Facts, row: int) -> str:
+def _pair(context: CheckContext, row: int) -> str:
     """Return who said what, for all answers of a pair that begins at a row."""
-    annotations, stop = facts.annotations, row + 1
-    while stop < len(annotations) and facts.same_pair[stop]:
+    annotations, stop = context.annotations, row + 1
+    while stop < len(annotations) and context.same_pair[stop]:
         stop += 1
-    while facts.same_pair[row]:
+    while context.same_pair[row]:
         row -= 1
-    given = facts.answer[row:stop].tolist()
+    given = context.answer[row:stop].tolist()
     if isinstance(annotations, Annotations):
         given = [quoted(annotations.classes[code]) for code in given]
-    who, item = annotations.annotator[row], facts.item[row]
-    told = ", ".join(str(one) for one in given[:4])
-    return f"{facts.name('annotators', who)} on {facts.name('items', item)}: {told}"
+    annotator, item = annotations.annotator[row], context.item[row]
+    text = ", ".join(str(one) for one in given[:4])
+    return f"{context.name('annotators', annotator)} on {context.name('items', item)}: {text}"
 
 
-def check_spellings(facts: Facts) -> Iterator[Finding]:
+def check_spellings(context: CheckContext) -> Iterator[Finding]:
     """Find classes, annotators and items that differ only in how they are written."""
-    annotations = facts.annotations
-    if isinstance(annotations, Annotations) and not facts.free_text:
+    annotations = context.annotations
+    if isinstance(annotations, Annotations) and not context.free_text:
         counts = np.bincount(annotations.label, minlength=annotations.n_classes)
         alike = like_one(annotations.classes, _loosely)
         if alike:
@@ -139,13 +139,13 @@ def _strictly(name: str) -> object:
     return unicodedata.normalize("NFC", name).strip() or name
 
 
-def check_classes(facts: Facts) -> Iterator[Finding]:
+def check_classes(context: CheckContext) -> Iterator[Finding]:
     """Find labels that are no classes, classes nobody used, and those hardly anybody used."""
-    annotations = facts.annotations
+    annotations = context.annotations
     if not isinstance(annotations, Annotations) or len(annotations) == 0:
         return
     counts = np.bincount(annotations.label, minlength=annotations.n_classes)
-    if facts.free_text:
+    if context.free_text:
         used = int((counts > 0).sum())
         often = np.argsort(-counts, kind="stable")[:3]
         yield Finding(

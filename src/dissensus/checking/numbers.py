@@ -8,7 +8,7 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..answers.numbers import Numbers
-from ._finding import KNOWING, Facts, Finding, many, verb
+from ._finding import KNOWING, CheckContext, Finding, many, verb
 
 __all__ = ["check_numbers"]
 
@@ -16,14 +16,14 @@ _FAR = 8.0  # robust standard deviations
 _ENOUGH = 10  # answers of an annotator to call them constant
 
 
-def check_numbers(facts: Facts) -> Iterator[Finding]:
+def check_numbers(context: CheckContext) -> Iterator[Finding]:
     """Find answers far from the others on the same item, and annotators who never move."""
-    annotations = facts.annotations
+    annotations = context.annotations
     if not isinstance(annotations, Numbers) or len(annotations) == 0:
         return
     middle = _medians(annotations)
-    gap = np.abs(annotations.value - middle[facts.item])
-    judged = annotations.labels_per_item[facts.item] >= 3
+    gap = np.abs(annotations.value - middle[context.item])
+    judged = annotations.labels_per_item[context.item] >= 3
     scale = 1.4826 * float(np.median(gap[judged])) if judged.any() else 0.0
     if scale == 0 and judged.any():  # more than half say the very same
         scale = 1.2533 * float(gap[judged].mean())
@@ -36,13 +36,13 @@ def check_numbers(facts: Facts) -> Iterator[Finding]:
             f"{many(len(far), 'answer')} ({len(far) / len(annotations):.1%}) {verb(len(far), 'are')} "
             f"more than {_FAR:g} usual distances ({scale:.3g}) from the median of their item.",
             len(far),
-            tuple(_told(facts, annotations, middle, row) for row in far[:3].tolist()),
+            tuple(_example(context, annotations, middle, row) for row in far[:3].tolist()),
             "slips of the keyboard or another scale; median, catd and gaussian bear them best",
         )
-    yield from _constant(facts, annotations)
+    yield from _constant(context, annotations)
 
 
-def _constant(facts: Facts, annotations: Numbers) -> Iterator[Finding]:
+def _constant(context: CheckContext, annotations: Numbers) -> Iterator[Finding]:
     low = np.full(annotations.n_annotators, np.inf)
     high = np.full(annotations.n_annotators, -np.inf)
     np.minimum.at(low, annotations.annotator, annotations.value)
@@ -55,7 +55,7 @@ def _constant(facts: Facts, annotations: Numbers) -> Iterator[Finding]:
             f"{many(len(still), 'annotator')} always {verb(len(still), 'give')} the same number.",
             len(still),
             tuple(
-                f"{facts.name('annotators', one)}: {annotations.labels_per_annotator[one]} × {low[one]:g}"
+                f"{context.name('annotators', one)}: {annotations.labels_per_annotator[one]} × {low[one]:g}"
                 for one in still[:3].tolist()
             ),
             "look at their work",
@@ -74,9 +74,9 @@ def _medians(annotations: Numbers) -> Floats:
     return middle
 
 
-def _told(facts: Facts, annotations: Numbers, middle: Floats, row: int) -> str:
-    item, who = facts.item[row], annotations.annotator[row]
+def _example(context: CheckContext, annotations: Numbers, middle: Floats, row: int) -> str:
+    item, annotator = context.item[row], annotations.annotator[row]
     return (
-        f"{facts.name('annotators', who)} on {facts.name('items', item)}: "
+        f"{context.name('annotators', annotator)} on {context.name('items', item)}: "
         f"{annotations.value[row]:g}, median {middle[item]:g}"
     )

@@ -18,30 +18,32 @@ from scipy.sparse.csgraph import connected_components
 
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, Facts, Finding, listed, many, quoted, verb
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted, verb
 
 __all__ = ["check_copies", "check_one_class"]
 
 _LEAST = 5  # labels of one class that may mean something
 _COMMON = 20  # items that copies have in common
-_CHANCE = 1e-4  # of a false alarm
+_FALSE_ALARM = 1e-4  # of a false alarm
 _PAIRS = 2 * 10**7  # pairs of labels to look at
 _PRIOR = 2.0  # imagined others who say what is usual
 
 
-def check_one_class(facts: Facts) -> Iterator[Finding]:
+def check_one_class(context: CheckContext) -> Iterator[Finding]:
     """Find annotators who always say one class where others would not."""
-    annotations = facts.annotations
-    if not isinstance(annotations, Annotations) or len(annotations) == 0 or facts.free_text:
+    annotations = context.annotations
+    if not isinstance(annotations, Annotations) or len(annotations) == 0 or context.free_text:
         return
     load = annotations.labels_per_annotator
     only = _only_class(annotations)
-    cell, count = facts.cells
+    cell, count = context.cells
     usual = np.bincount(annotations.label, minlength=annotations.n_classes) / len(annotations)
-    others = annotations.labels_per_item[facts.item] - 1
-    chance = (count[cell] - 1 + _PRIOR * usual[annotations.label]) / (others + _PRIOR)
-    log = np.bincount(annotations.annotator, np.log(chance), minlength=annotations.n_annotators)
-    found = np.flatnonzero((only >= 0) & (load >= _LEAST) & (log < np.log(_CHANCE)))
+    others = annotations.labels_per_item[context.item] - 1
+    probability = (count[cell] - 1 + _PRIOR * usual[annotations.label]) / (others + _PRIOR)
+    log = np.bincount(
+        annotations.annotator, np.log(probability), minlength=annotations.n_annotators
+    )
+    found = np.flatnonzero((only >= 0) & (load >= _LEAST) & (log < np.log(_FALSE_ALARM)))
     if len(found) == 0:
         return
     found = found[np.argsort(-load[found], kind="stable")]
@@ -54,8 +56,8 @@ def check_one_class(facts: Facts) -> Iterator[Finding]:
         f"({total / len(annotations):.1%} of the labels).",
         len(found),
         tuple(
-            f"{facts.name('annotators', who)}: {load[who]} × {quoted(annotations.classes[only[who]])}"
-            for who in found[:3]
+            f"{context.name('annotators', annotator)}: {load[annotator]} × {quoted(annotations.classes[only[annotator]])}"
+            for annotator in found[:3]
         ),
         "look at their work; models of annotators (dawid-skene) take care of them, votes do not",
     )
@@ -70,15 +72,15 @@ def _only_class(annotations: Annotations) -> Integers:
     return np.where(least == most, most, -1)
 
 
-def check_copies(facts: Facts) -> Iterator[Finding]:
+def check_copies(context: CheckContext) -> Iterator[Finding]:
     """Find annotators who gave the same labels wherever they met."""
-    annotations = facts.annotations
-    if not isinstance(annotations, Annotations) or facts.free_text:
+    annotations = context.annotations
+    if not isinstance(annotations, Annotations) or context.free_text:
         return
-    kept = _kept(facts)
+    kept = _kept(context)
     if not kept.any():
         return
-    pairs = _same_everywhere(facts, kept)
+    pairs = _same_everywhere(context, kept)
     if len(pairs) == 0:
         return
     graph = sparse.coo_array(
@@ -106,38 +108,38 @@ def check_copies(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _kept(facts: Facts) -> Array:
+def _kept(context: CheckContext) -> Array:
     """Return annotations to compare: one for each pair, of annotators who use two classes."""
-    annotations, same = facts.annotations, facts.same_pair
+    annotations, same = context.annotations, context.same_pair
     assert isinstance(annotations, Annotations)
     twice = same.copy()
     twice[:-1] |= same[1:]
     able = (_only_class(annotations) < 0) & (annotations.labels_per_annotator >= _COMMON)
     kept = ~twice & able[annotations.annotator]
-    size = np.bincount(facts.item[kept], minlength=annotations.n_items).astype(float)
+    size = np.bincount(context.item[kept], minlength=annotations.n_items).astype(float)
     if (size**2).sum() > _PAIRS:  # a part of the items, drawn once for all
         order = np.random.default_rng(0).permutation(annotations.n_items)
         inside = np.zeros(annotations.n_items, dtype=bool)
         inside[order[np.cumsum(size[order] ** 2) <= _PAIRS]] = True
-        kept &= inside[facts.item]
+        kept &= inside[context.item]
     return kept
 
 
-def _same_everywhere(facts: Facts, kept: Array) -> Integers:
+def _same_everywhere(context: CheckContext, kept: Array) -> Integers:
     """Return pairs of annotators and their common items, where all labels are the same."""
-    annotations = facts.annotations
+    annotations = context.annotations
     assert isinstance(annotations, Annotations)
-    who, item = annotations.annotator[kept].astype(np.int64), facts.item[kept]
-    cell, count = facts.cells
+    annotator, item = annotations.annotator[kept].astype(np.int64), context.item[kept]
+    cell, count = context.cells
     n_annotators = annotations.n_annotators
 
     def matrix(column: Any, values: Floats, width: int) -> Any:
-        return sparse.csr_array((values, (who, column)), shape=(n_annotators, width))
+        return sparse.csr_array((values, (annotator, column)), shape=(n_annotators, width))
 
-    ones = np.ones(len(who))
-    met = matrix(item, ones, annotations.n_items)
+    ones = np.ones(len(annotator))
+    co_annotated = matrix(item, ones, annotations.n_items)
     gave = matrix(cell[kept], ones, len(count))
-    common = sparse.triu(met @ met.T, k=1).tocsr()
+    common = sparse.triu(co_annotated @ co_annotated.T, k=1).tocsr()
     enough = common >= _COMMON
     if enough.nnz == 0:
         return np.empty((0, 3), dtype=np.int64)
@@ -147,23 +149,23 @@ def _same_everywhere(facts: Facts, kept: Array) -> Integers:
     if len(all_same) == 0:
         return np.empty((0, 3), dtype=np.int64)
     one, other = alike.row[all_same], alike.col[all_same]
-    rare = matrix(cell[kept], _log_probability(facts)[kept], len(count)) @ gave.T
+    rare = matrix(cell[kept], _log_probability(context)[kept], len(count)) @ gave.T
     log = np.maximum(rare[one, other], rare[other, one])
-    right = _with_most(facts)
+    right = _with_most(context)
     both = right[one] * right[other] + (1 - right[one]) * (1 - right[other])
     log = np.maximum(log, shared[all_same] * np.log(both))  # good ones agree without copying
-    certain = all_same[log < np.log(_CHANCE / enough.nnz)]
+    certain = all_same[log < np.log(_FALSE_ALARM / enough.nnz)]
     table = np.stack([alike.row, alike.col, shared])[:, certain].T
     return table.astype(np.int64)
 
 
-def _with_most(facts: Facts) -> Floats:
+def _with_most(context: CheckContext) -> Floats:
     """Return how often every annotator says what most others say of an item."""
-    annotations = facts.annotations
+    annotations = context.annotations
     assert isinstance(annotations, Annotations)
-    cell, count = facts.cells
+    cell, count = context.cells
     owner = np.empty(len(count), dtype=np.int64)  # the item of every cell
-    owner[cell] = facts.item
+    owner[cell] = context.item
     starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
     position = np.zeros(annotations.n_items, dtype=np.int64)  # of an item among those with labels
     position[owner[starts]] = np.arange(len(starts))
@@ -180,20 +182,20 @@ def _with_most(facts: Facts) -> Floats:
     return (hits + 0.5) / (annotations.labels_per_annotator + 1)
 
 
-def _log_probability(facts: Facts) -> Floats:
+def _log_probability(context: CheckContext) -> Floats:
     """Return for every label how probable it was, whatever is the more probable of two ways.
 
     Either as what others say about the item: two annotators are left out of the count, and
     `_PRIOR` imagined ones agree as often as two labels do once one of them is this class. Or as
     what this annotator says of any item: those who nearly always say one class agree by habit.
     """
-    annotations = facts.annotations
+    annotations = context.annotations
     assert isinstance(annotations, Annotations)
-    cell, count = facts.cells
-    size = annotations.labels_per_item[facts.item]
-    met = np.bincount(annotations.label, size - 1, minlength=annotations.n_classes)
+    cell, count = context.cells
+    size = annotations.labels_per_item[context.item]
+    co_annotated = np.bincount(annotations.label, size - 1, minlength=annotations.n_classes)
     agreed = np.bincount(annotations.label, count[cell] - 1, minlength=annotations.n_classes)
-    usual = (agreed + 1) / (met + 2)  # (class)
+    usual = (agreed + 1) / (co_annotated + 2)  # (class)
     same = np.maximum(count[cell] - 2, 0)
     others = np.maximum(size - 2, 0)
     about_item = (same + _PRIOR * usual[annotations.label]) / (others + _PRIOR)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._relation import Array, Floats, Integers
-from ._finding import KNOWING, SERIOUS, Facts, Finding, many, quoted, verb
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, many, quoted, verb
 
 __all__ = ["check_durations", "check_times", "seconds"]
 
@@ -35,9 +35,9 @@ def seconds(values: Array) -> Floats | None:
     return found
 
 
-def check_durations(facts: Facts) -> Iterator[Finding]:
+def check_durations(context: CheckContext) -> Iterator[Finding]:
     """Find durations that cannot be, and annotators who are far faster than the others."""
-    given = facts.annotations.columns.get("duration")
+    given = context.annotations.columns.get("duration")
     if given is None or len(given) == 0:
         return
     if given.dtype.kind not in "iuf":
@@ -56,8 +56,8 @@ def check_durations(facts: Facts) -> Iterator[Finding]:
             "look at the clock that measured them; other durations are in seconds",
         )
     fine = np.isfinite(spent) & (spent > 0)
-    who, median = _medians(facts.annotations.annotator[fine].astype(np.int64), spent[fine])
-    if len(who) < 3:
+    annotator, median = _medians(context.annotations.annotator[fine].astype(np.int64), spent[fine])
+    if len(annotator) < 3:
         return
     usual = float(np.median(median))
     fast = np.flatnonzero(median * _FASTER < usual)
@@ -70,15 +70,16 @@ def check_durations(facts: Facts) -> Iterator[Finding]:
             f"usual {usual:.3g} s for a label.",
             len(fast),
             tuple(
-                f"{facts.name('annotators', who[one])}: {median[one]:.2g} s" for one in order[:3]
+                f"{context.name('annotators', annotator[one])}: {median[one]:.2g} s"
+                for one in order[:3]
             ),
             "look at their labels; `dissensus identify` shows how good they are",
         )
 
 
-def check_times(facts: Facts) -> Iterator[Finding]:
+def check_times(context: CheckContext) -> Iterator[Finding]:
     """Find labels that followed each other faster than anybody can look."""
-    given = facts.annotations.columns.get("time")
+    given = context.annotations.columns.get("time")
     if given is None or len(given) == 0:
         return
     when = seconds(given)
@@ -86,13 +87,13 @@ def check_times(facts: Facts) -> Iterator[Finding]:
         yield _unreadable("time", given)
         return
     known = np.isfinite(when)
-    who = facts.annotations.annotator[known].astype(np.int64)
+    annotator = context.annotations.annotator[known].astype(np.int64)
     when = when[known]
-    order = np.lexsort((when, who))
-    who, when = who[order], when[order]
-    if len(who) < 2:
+    order = np.lexsort((when, annotator))
+    annotator, when = annotator[order], when[order]
+    if len(annotator) < 2:
         return
-    mine = np.diff(who) == 0
+    mine = np.diff(annotator) == 0
     together = mine & (np.diff(when) == 0)
     share = together.sum() / max(mine.sum(), 1)
     if share > 0.2:
@@ -104,41 +105,41 @@ def check_times(facts: Facts) -> Iterator[Finding]:
             remedy="times of pages, it seems: they say nothing about the speed of a label",
         )
         return
-    yield from _bursts(facts, who, when)
+    yield from _bursts(context, annotator, when)
 
 
-def _bursts(facts: Facts, who: Integers, when: Floats) -> Iterator[Finding]:
-    if len(who) < _RUN:
+def _bursts(context: CheckContext, annotator: Integers, when: Floats) -> Iterator[Finding]:
+    if len(annotator) < _RUN:
         return
     last = _RUN - 1
     span = when[last:] - when[:-last]
-    fast = (who[last:] == who[:-last]) & (span < _GLANCE * last)
+    fast = (annotator[last:] == annotator[:-last]) & (span < _GLANCE * last)
     if not fast.any():
         return
-    inside = np.zeros(len(who) + 1, dtype=np.int64)  # how many windows cover a label
+    inside = np.zeros(len(annotator) + 1, dtype=np.int64)  # how many windows cover a label
     begins = np.flatnonzero(fast)
     np.add.at(inside, begins, 1)
     np.add.at(inside, begins + _RUN, -1)
     covered = np.cumsum(inside)[:-1] > 0
-    labels = np.bincount(who[covered], minlength=facts.annotations.n_annotators)
+    labels = np.bincount(annotator[covered], minlength=context.annotations.n_annotators)
     people = np.argsort(-labels, kind="stable")[: int((labels > 0).sum())]
     total = int(covered.sum())
     yield Finding(
         "bursts",
-        SERIOUS if total > 0.05 * len(facts.annotations) else KNOWING,
+        SERIOUS if total > 0.05 * len(context.annotations) else KNOWING,
         f"{total} labels by {many(len(people), 'annotator')} came in runs of {_RUN} and more at "
         f"less than {_GLANCE} s each.",
         total,
-        tuple(f"{facts.name('annotators', one)} ({labels[one]} labels)" for one in people[:3]),
+        tuple(f"{context.name('annotators', one)} ({labels[one]} labels)" for one in people[:3]),
         "nobody can look that fast: a script, or labels that were sent again",
     )
 
 
-def _medians(who: Integers, spent: Floats) -> tuple[Integers, Floats]:
+def _medians(annotator: Integers, spent: Floats) -> tuple[Integers, Floats]:
     """Return annotators with enough labels, and the median of each."""
-    order = np.lexsort((spent, who))
-    who, spent = who[order], spent[order]
-    people, start, size = np.unique(who, return_index=True, return_counts=True)
+    order = np.lexsort((spent, annotator))
+    annotator, spent = annotator[order], spent[order]
+    people, start, size = np.unique(annotator, return_index=True, return_counts=True)
     middle = (spent[start + (size - 1) // 2] + spent[start + size // 2]) / 2
     enough = size >= _ENOUGH
     return people[enough], middle[enough]

@@ -135,7 +135,7 @@ def scale_of(
     ordinal
         Whether it can use the order of classes.
     """
-    from ..readers.numeric import kind_of_labels
+    from ..readers import kind_of_labels
 
     remedy = "--scale nominal makes them classes"
     if scale == "auto":

@@ -39,21 +39,21 @@ __all__ = ["map_"]
     help="How many items, where none are named.",
 )
 @click.option("--annotators", help="Whose maps, with commas.  [default: all]")
-@click.option("--answers", help="What annotators said of the items, to show beside the maps.")
+@click.option("--answers", help="Labels of the items, to show next to the maps.")
 @click.option("--column", help="Of PATH: the column of texts or files, or the array.")
 @click.option(
     "--frames",
     type=click.IntRange(min=1),
     default=16,
     show_default=True,
-    help="Of videos: frames that are looked at.",
+    help="Of videos: frames that are used.",
 )
 @click.option(
     "--over",
     type=click.Choice(["mean", "last", "rollout"]),
     default="mean",
     show_default=True,
-    help="The mean over layers, the last one, or all one after the other.",
+    help="The mean over layers, the last layer, or attention rollout.",
 )
 @click.option("--raw", is_flag=True, help="Keep the weights of every layer and head as well.")
 @reading_options
@@ -75,7 +75,7 @@ def map_(
     seed: int,
     **reading: Any,
 ) -> None:
-    """Show where annotators look in the items of PATH, by a MODEL that `fit` has written.
+    """Draw attention maps of annotators over the items of PATH, by a MODEL that `fit` has written.
 
     Writes a page (index.html), a sheet of all annotators side by side, a picture for every item
     and annotator, and a table of all weights. The model has to have queries: query or qumatl.
@@ -85,39 +85,39 @@ def map_(
       dissensus tendency fit answers.csv --inputs photos -s query -o model
       dissensus tendency map model photos --answers answers.csv -o maps
     """
+    from ..nn.features import features_of
     from ..nn.reading import read_inputs
-    from ..tendency._base import Views
+    from ..reporting.attention_maps import attention_report
     from ..tendency.classifier import TendencyClassifier
-    from ..tendency.map_report import map_report
-    from ..tendency.maps import queries_of
+    from ..tendency.maps import query_model
 
-    made = TendencyClassifier.load(model)
-    queries_of(made.tendency_)  # before anything is read
-    chosen = _codes(annotators, made.annotators_)
+    estimator = TendencyClassifier.load(model)
+    query_model(estimator.model_)  # before anything is read
+    chosen = _codes(annotators, estimator.annotators_)
     names = _names(path, items, most)
     inputs = read_inputs(path, names, column=column, frames=frames)
     annotations = read_annotations(answers, **reading) if answers else None
     with progress_bar("reading inputs") as progress:
-        views = Views.of(inputs, made.encoder, tokens=True, progress=progress)
-    found = map_report(
-        made.tendency_,
+        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
+    report = attention_report(
+        estimator.model_,
         inputs,
-        views,
+        features,
         items=names,
-        annotators=made.annotators_,
-        classes=made.classes_,
+        annotators=estimator.annotators_,
+        classes=estimator.classes_,
         chosen=chosen,
         annotations=_same(annotations, names),
-        encoder=_encoder(made.encoder, inputs),
-        over=over,
+        encoder=_encoder(estimator.encoder, inputs),
+        layers=over,
         raw=raw,
         seed=seed,
     )
-    found.save(output)
+    report.save(output)
     if as_json:
-        show_json(found.as_dict())
+        show_json(report.as_dict())
         return
-    for sentence in found.sentences:
+    for sentence in report.sentences:
         click.echo(sentence)
     note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
 

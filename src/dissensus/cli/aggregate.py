@@ -110,7 +110,7 @@ def aggregate(
     if output or (not as_json and (to or not folder)):
         from ..writers import write
 
-        write(result, output or "-", format=to, beside=found)
+        write(result, output or "-", format=to, reading=found)
     if as_json:
         from ..reporting.summary import summarise
 
@@ -224,8 +224,9 @@ def _write_folder_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
     """Write the labels of a data set folder as peerannot does."""
-    from ..readers.folders import read_metadata, write_labels
+    from ..readers.folders import read_metadata
     from ..registry import aggregators
+    from ..writers.folders import write_labels
 
     name = read_metadata(path, metadata).get("name")
     as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD

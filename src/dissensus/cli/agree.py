@@ -88,7 +88,7 @@ def agree(
         found = agreement.agree(
             annotations,
             measures or None,
-            level=scale,
+            scale=scale,
             weights=weights,
             by=per,
             multiple=multiple,
@@ -151,7 +151,7 @@ def _print(found: Agreement) -> None:
     for one in found.estimates:
         title = measures[one.measure].title
         if one.measure == "ac1":
-            nominal = found.level == "nominal" and found.weights in (None, "identity")
+            nominal = found.scale == "nominal" and found.weights in (None, "identity")
             title += "1" if nominal else "2"
         between = "–" if math.isnan(one.low) else f"{one.low:.3f} to {one.high:.3f}"
         rows.append((title, number(one.value), between, number(one.error)))

@@ -13,7 +13,7 @@ from ._reading import read_known
 from .options import options
 
 if TYPE_CHECKING:
-    from ..recovery.evaluating import SoftEvaluation
+    from ..recovery.evaluation import SoftEvaluation
 
 __all__ = ["evaluate", "print_soft"]
 
@@ -143,7 +143,7 @@ def _evaluate_soft(
     pred: str, annotations: str, scale: str, repeats: int, as_json: bool, seed: int
 ) -> None:
     from ..readers import read, read_predictions
-    from ..recovery.evaluating import evaluate_named
+    from ..recovery.evaluation import evaluate_named
 
     if scale in ("interval", "ratio"):
         raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
@@ -193,7 +193,7 @@ def _evaluate_annotators(
     options: dict[str, Any],
 ) -> None:
     from ..readers import read
-    from ..readers.annotator_predictions import read_annotator_predictions
+    from ..readers.predictions import read_annotator_predictions
     from ..tendency.dic import dic_interval, with_labels
     from ..tendency.scores import score
 
@@ -208,7 +208,7 @@ def _evaluate_annotators(
     crowd = crowd.subset(items=crowd.labels_per_item > 0)
     log_probability = given.log_probability(crowd)
     scores = score(crowd, log_probability, seed=seed, **options)
-    unknown = _NEED_PROBABILITIES if given.chance is None else set()
+    unknown = _NEED_PROBABILITIES if given.probability is None else set()
     summary = {name: value for name, value in scores.summary().items() if name not in unknown}
     predicted = with_labels(crowd, log_probability.argmax(axis=1))
     spans = dic_interval(crowd, predicted, resamples=repeats // 5, seed=seed, **options)

@@ -89,10 +89,10 @@ def meta() -> None:
     help="What is learned on top of a frozen encoder.",
 )
 @click.option(
-    "--teach",
+    "--objective",
     default="clean",
     show_default=True,
-    help="Train by clean supports, by all classes, or by an adapter on shaky supports.",
+    help="Train on clean supports, on all classes, or by an adapter on noisy supports.",
 )
 @click.option("--ways", type=_Numbers(int), default="5", show_default=True, help="Classes.")
 @click.option(
@@ -141,7 +141,7 @@ def meta() -> None:
     show_default=True,
     help="How far classes differ in their number of items.",
 )
-@click.option("--turns", is_flag=True, help="Images turned by right angles are classes too.")
+@click.option("--rotations", is_flag=True, help="Rotated images form new classes.")
 @click.option(
     "--epochs", type=click.IntRange(min=1), default=40, show_default=True, help="At most."
 )
@@ -175,7 +175,7 @@ def fit(
     encoder: str,
     adapter: str,
     head: Any,
-    teach: str,
+    objective: str,
     ways: Any,
     shots: Any,
     annotators: Any,
@@ -185,7 +185,7 @@ def fit(
     flippers: float,
     class_spammers: float,
     uneven: float,
-    turns: bool,
+    rotations: bool,
     epochs: int,
     episodes: int,
     lr: float,
@@ -203,23 +203,25 @@ def fit(
 
     \b
     Example:
-      dissensus meta fit --source characters/ --encoder 'conv4[size=28]' --turns -o model
+      dissensus meta fit --source characters/ --encoder 'conv4[size=28]' --rotations -o model
     """
     from dataclasses import replace
 
     from ..meta.episodes import Sizes
     from ..meta.few_shot import TRAINING, FewShotCrowd
-    from ..meta.pseudo import PseudoCrowd
-    from ..meta.sources import read_source, together
+    from ..meta.pseudo_annotators import PseudoAnnotators
+    from ..meta.sources import join_sources, read_source
 
-    given = together([read_source(path, column=column, label=label, task=task) for path in sources])
+    given = join_sources(
+        [read_source(path, column=column, label=label, task=task) for path in sources]
+    )
     model = FewShotCrowd(
         adapter,
         encoder=encoder,
         head=head,
-        teach=teach,
+        objective=objective,
         sizes=Sizes(ways=ways, shots=shots, annotators=annotators, uneven=uneven),
-        crowd=PseudoCrowd(
+        annotators=PseudoAnnotators(
             spammers=spammers,
             accuracy=accuracy,
             per_item=per_item,
@@ -228,7 +230,7 @@ def fit(
         ),
         training=replace(TRAINING, epochs=epochs, lr=lr, precision=precision),
         episodes=episodes,
-        turns=4 if turns else 1,
+        rotations=4 if rotations else 1,
         tuning=tuning,
         seed=seed,
     )
@@ -245,11 +247,11 @@ def fit(
     model.save(output)
     if as_json:
         scores = {name: {"accuracy": a, "half": h} for name, (a, h) in model.validation_.items()}
-        told = {"adapter": model.rule_, "held_out": model.split_, "validation": scores}
+        told = {"adapter": model.adapter_, "held_out": model.split_, "validation": scores}
         show_json({**told, "folder": output})
         return
     for name, (mean, half) in model.validation_.items():
-        note(f"{'*' if name == model.rule_ else ' '} {name}: {mean:.3f} ± {half:.3f}")
+        note(f"{'*' if name == model.adapter_ else ' '} {name}: {mean:.3f} ± {half:.3f}")
     kept = "all classes" if model.split_ == "nothing" else f"{model.split_}, held out"
     note(f"Fitted to {kept}; queries right there as told above. Written to {output}")
 
@@ -294,7 +296,7 @@ def adapt(
 
     from ..errors import OptionError
     from ..meta.few_shot import FewShotCrowd
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     if plan and not ask:
         raise OptionError("--plan says where the labels to ask for go; --ask says how many")
@@ -369,7 +371,7 @@ def _matrices(task: FewShotTask) -> dict[str, Any]:
 
 def _told(task: FewShotTask, names: list[str], asked: Any) -> dict[str, Any]:
     told: dict[str, Any] = {
-        "adapter": task.model.rule_,
+        "adapter": task.model.adapter_,
         "classes": task.classes_.tolist(),
         "items": task.annotations.n_items,
         "new_items": len(names),
@@ -396,7 +398,7 @@ def _print(task: FewShotTask, names: list[str], new: Any, asked: Any, written: s
     from rich.table import Table
 
     console = Console(highlight=False)
-    table = Table(title=f"Annotators, by {escape(task.model.rule_)}")
+    table = Table(title=f"Annotators, by {escape(task.model.adapter_)}")
     table.add_column("annotator")
     table.add_column("labels", justify="right")
     table.add_column("right", justify="right")

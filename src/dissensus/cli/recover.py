@@ -134,10 +134,10 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
     """
     from .._names import as_names
     from ..nn.reading import items_of, read_inputs
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     made, items = _model(model), items_of(inputs, column=column)
-    x = read_inputs(inputs, items, column=column)
+    x = made.features(read_inputs(inputs, items, column=column))
     p, label = made.predict_proba(x), made.predict(x)
     columns: dict[str, Any] = {
         "item": items,
@@ -211,7 +211,7 @@ def evaluate(
     """
     from ..errors import OptionError
     from ..nn.reading import read_inputs
-    from ..recovery.evaluating import evaluate_shares
+    from ..recovery.evaluation import evaluate_shares
     from ..reporting.charts import check_chart
 
     for path in filter(None, (chart, reliability)):
@@ -277,18 +277,19 @@ def _crossed(
     keep: str | None,
     seed: int,
 ) -> CrossValidation:
-    from ..nn.encoders import encoder_for
-    from ..recovery._nets.features import views_of
+    from ..nn.features import features_of
     from ..recovery.crossval import cross_validate
     from ..registry import recoverers
 
     specs = strategies or ("auto", "single", "ldl")
     methods = [recoverers.create(spec) for spec in specs]
-    wanted = {view for method in methods for view in (*method.needs, *method.likes)}
-    views = views_of(encoder_for(encoder, x, seed=seed), x, wanted)
+    used = {part for method in methods for part in (*method.needs, *method.uses)}
+    features = features_of(
+        x, encoder, vectors="vectors" in used, tokens="tokens" in used, raw="raw" in used, seed=seed
+    )
     with progress_bar("recovering") as progress:
         return cross_validate(
-            views,
+            features,
             annotations,
             specs,
             folds=folds,
@@ -317,7 +318,7 @@ def _print_crossed(found: CrossValidation) -> None:
 def _draw(
     drawn: dict[str, Any], annotations: Annotations, chart: str | None, other: str | None
 ) -> None:
-    from ..recovery.figures import reliability_figure, splits_figure
+    from ..reporting.recovery_figures import reliability_figure, splits_figure
 
     if chart:
         first = next(iter(drawn.values()))

@@ -57,7 +57,7 @@ def simulate(
     """
     from ..registry import simulators
     from ..simulation import simulate as run
-    from ..writers.simulated import write_simulation
+    from ..writers.folders import write_simulation
 
     if len(n_annotators) != 1:
         raise OptionError("--n-annotators is one number here")

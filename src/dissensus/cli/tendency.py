@@ -31,7 +31,7 @@ _FRAMES = click.option(
     type=click.IntRange(min=1),
     default=16,
     show_default=True,
-    help="Of videos: frames that are looked at.",
+    help="Of videos: frames that are used.",
 )
 _ENCODER = click.option(
     "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
@@ -53,13 +53,13 @@ _SHOWN = {
 
 @click.group()
 def tendency() -> None:
-    """Foresee what each annotator would say.
+    """Model individual annotators: predict what each of them would say.
 
     \b
     Example:
       dissensus tendency evaluate answers.csv --inputs texts.csv
       dissensus tendency fit answers.csv --inputs texts.csv -o model
-      dissensus tendency predict model more.csv -o foreseen.csv
+      dissensus tendency predict model more.csv -o predictions.csv
     """
 
 
@@ -105,24 +105,25 @@ def fit(
     annotations = read_annotations(path, **reading)
     known = _metadata(metadata)
     x = _inputs(inputs, annotations.items, column, frames)
-    made = _fitted(annotations, x, strategy, encoder, known, seed, checkpoints)
-    made.save(output)
-    told = {
+    estimator = _fitted(annotations, x, strategy, encoder, known, seed, checkpoints)
+    estimator.save(output)
+    summary = {
         "strategy": strategy,
         "n_items": annotations.n_items,
         "n_annotators": annotations.n_annotators,
         "n_labels": len(annotations),
         "classes": annotations.classes.tolist(),
-        "parts": _parts(made),
+        "parts": _parts(estimator),
         "folder": output,
     }
     if as_json:
-        show_json(told)
+        show_json(summary)
     else:
-        words = ", ".join(f"{name} {share:.2f}" for name, share in _parts(made).items())
+        words = ", ".join(f"{name} {share:.2f}" for name, share in _parts(estimator).items())
         note(
-            f"{strategy} learned from {len(annotations)} labels by {annotations.n_annotators} annotators on "
-            f"{annotations.n_items} items{': ' + words if words else ''}; it is in {output}"
+            f"{strategy} learned from {len(annotations)} labels by {annotations.n_annotators} "
+            f"annotators on {annotations.n_items} items{': ' + words if words else ''}; "
+            f"it is in {output}"
         )
 
 
@@ -141,41 +142,42 @@ def predict(
     frames: int,
     annotators: str | None,
 ) -> None:
-    """Foresee what annotators would say of INPUTS, by a MODEL that `fit` has written.
+    """Predict what annotators would say of INPUTS, by a MODEL that `fit` has written.
 
     The table has a row for every item and annotator.
 
     \b
     Example:
-      dissensus tendency predict model more.csv -o foreseen.csv
+      dissensus tendency predict model more.csv -o predictions.csv
     """
     import numpy as np
 
+    from .._names import as_names
     from ..nn.reading import items_of
     from ..readers.sources import format_for
     from ..tendency.classifier import TendencyClassifier
-    from ..writers.score_tables import write_columns
+    from ..writers.table_files import write_columns
 
     if output != "-":
         format_for(output)  # before anything is computed
-    made = TendencyClassifier.load(model)
+    estimator = TendencyClassifier.load(model)
     names = None if annotators is None else [name.strip() for name in annotators.split(",")]
     items = items_of(inputs, column=column)
     with progress_bar("reading inputs") as progress:
-        chance = made.predict_annotator_proba(
+        probability = estimator.predict_annotator_proba(
             _inputs(inputs, items, column, frames),
             names,
-            encoding=progress,
+            progress=progress,
         )  # (item, annotator, class)
-    who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
+    annotator = estimator.annotators_ if names is None else as_names(names)
     columns: dict[str, Any] = {
-        "item": np.repeat(items, len(who)),
-        "annotator": np.tile(who, len(items)),
-        "label": made.classes_[chance.argmax(axis=2)].ravel(),
-        "confidence": chance.max(axis=2).ravel(),
+        "item": np.repeat(items, len(annotator)),
+        "annotator": np.tile(annotator, len(items)),
+        "label": estimator.classes_[probability.argmax(axis=2)].ravel(),
+        "confidence": probability.max(axis=2).ravel(),
     }
-    for position, name in enumerate(made.classes_.tolist()):
-        columns[f"p:{name}"] = chance[:, :, position].ravel()
+    for index, name in enumerate(estimator.classes_.tolist()):
+        columns[f"p:{name}"] = probability[:, :, index].ravel()
     write_columns(columns, output)
 
 
@@ -199,14 +201,14 @@ def predict(
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.2,
     show_default=True,
-    help="Share of items that are foreseen from the others.",
+    help="Share of items that are held out and predicted.",
 )
 @click.option(
     "--min-labels",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Foreseen labels below which an annotator is not in means over annotators.",
+    help="Held-out labels below which an annotator is left out of means.",
 )
 @click.option(
     "--min-overlap",
@@ -236,12 +238,12 @@ def evaluate(
     seed: int,
     **reading: Any,
 ) -> None:
-    """Score how well each annotator is foreseen, beside what needs no model of annotators.
+    """Score predictions of each annotator's labels on held-out items.
 
-    Methods learn from a part of the items in PATH and foresee the labels on the rest; two that
-    stand beside them always are everybody's own habits (own-majority) and one opinion for all
-    (consensus). With --model, PATH should hold items that it has not learned from; beside it stand
-    the habits it knows, and the mean of what its annotators say, taken for everybody.
+    Methods learn from a part of the items in PATH and predict the labels on the rest. Two baselines
+    are always included: each annotator's label marginals (own-majority) and one prediction for all
+    (consensus). With --model, PATH should hold items that it has not learned from; its baselines
+    are its label marginals and the mean over its annotators.
 
     \b
     Example:
@@ -268,7 +270,8 @@ def evaluate(
             spec: _scored(split, annotations, x, spec, encoder, known, seed, options)
             for spec in specs
         }
-        title = f"{len(annotations.take(split[1]))} labels on {len(split[1])} of {annotations.n_items} items"
+        n_labels, n_items = len(annotations.take(split[1])), len(split[1])
+        title = f"{n_labels} labels on {n_items} of {annotations.n_items} items"
     if as_json:
         show_json({name: each.as_dict() for name, each in found.items()})
     else:
@@ -282,7 +285,7 @@ def _inputs(path: str, items: Any, column: str | None, frames: int) -> Any:
 
 
 def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:
-    from ..readers.annotator_tables import read_annotators
+    from ..readers.side_tables import read_annotators
 
     return None if path is None else read_annotators(path)
 
@@ -298,31 +301,27 @@ def _fitted(
 ) -> TendencyClassifier:
     from ..tendency.classifier import TendencyClassifier
 
-    made = TendencyClassifier(strategy, encoder=encoder, seed=seed)
-    with (
-        progress_bar(strategy.partition("[")[0]) as progress,
-        progress_bar("reading inputs") as read,
-    ):
-        return made.fit(
+    estimator = TendencyClassifier(strategy, encoder=encoder, seed=seed)
+    with progress_bar(strategy.partition("[")[0]) as progress:
+        return estimator.fit(
             x,
             annotations,
-            known,
+            metadata=known,
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,
-            encoding=read,
         )
 
 
-def _parts(made: TendencyClassifier) -> dict[str, float]:
-    """Return what the default is made of, with weights."""
-    members = getattr(made.tendency_, "members", ())
-    weight = getattr(made.tendency_, "weight", ())
-    return {name: float(share) for (name, _), share in zip(members, weight, strict=True)}
+def _parts(estimator: TendencyClassifier) -> dict[str, float]:
+    """Return the members of the default with their weights."""
+    members = getattr(estimator.model_, "members", ())
+    weight = getattr(estimator.model_, "weight", ())
+    return {name: float(share) for name, share in zip(members, weight, strict=True)}
 
 
 def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:
-    """Return items to learn from and items to foresee, by code."""
+    """Return items to learn from and held-out items, by code."""
     import numpy as np
 
     from ..errors import DataError
@@ -346,8 +345,8 @@ def _scored(
     options: dict[str, Any],
 ) -> Any:
     learned, held = split
-    made = _fitted(annotations.take(learned), x.take(learned), spec, encoder, known, seed)
-    return made.evaluate(x.take(held), annotations.take(held), **options)
+    estimator = _fitted(annotations.take(learned), x.take(learned), spec, encoder, known, seed)
+    return estimator.evaluate(x.take(held), annotations.take(held), **options)
 
 
 def _scored_model(
@@ -358,15 +357,18 @@ def _scored_model(
     from ..tendency.classifier import TendencyClassifier
     from ..tendency.scores import score
 
-    made = TendencyClassifier.load(folder)
-    there, log_probability = made.foreseen(x, annotations)
-    posterior = np.log(np.maximum(made.predict_consensus_proba(x, "sum"), 1e-15))
-    told = {
-        "own-majority": np.log(made.habits_)[there.annotator],
-        "consensus": posterior[there.item],
-        made.method: log_probability,
+    estimator = TendencyClassifier.load(folder)
+    test, log_probability = estimator.predict_annotations(x, annotations)
+    consensus = np.log(np.maximum(estimator.predict_proba(x, "soft"), 1e-15))
+    predictions = {
+        "own-majority": np.log(estimator.label_marginals_)[test.annotator],
+        "consensus": consensus[test.item],
+        estimator.method: log_probability,
     }
-    return {name: score(there, each, seed=made.seed, **options) for name, each in told.items()}
+    return {
+        name: score(test, each, seed=estimator.seed, **options)
+        for name, each in predictions.items()
+    }
 
 
 def _print(found: dict[str, Any], title: str) -> None:
@@ -393,7 +395,7 @@ def _print(found: dict[str, Any], title: str) -> None:
             f"noise of the labels themselves: DIC {summary['dic_floor']:.2f}, rms {floor:.3f}"
         )
     elif pairs:
-        console.print("too few common items to tell the noise of DIC: judge nothing by it")
+        console.print("too few common items to estimate the noise of DIC: do not rely on it")
 
 
 def _cell(value: float) -> str:

@@ -1,7 +1,7 @@
-"""Data sets made ready as a folder: by name, or from annotations, folders, archives and scripts.
+"""Data sets prepared as a folder: by name, or from annotations, folders, archives and scripts.
 
-The folder has `answers.json` and `metadata.json` as peerannot wants them, and links to pictures
-if there are any. A data set's own code runs only for those who ask for it.
+The folder has `answers.json` and `metadata.json` as peerannot expects them, and links to pictures
+if there are any. A data set's own code runs only on request.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 from .._files import atomic_folder
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..readers.folders import read_folder, write_folder
+from ..readers.folders import read_folder
 from ..readers.reading import examine
+from ..writers.folders import write_folder
 from .archives import is_archive, names_in, unpack
 from .data_set import Installed, Layout, read_answers, settle
 from .image_links import Pictures
@@ -111,13 +112,13 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
     from ..errors import MethodError
     from ..registry import simulators
     from ..simulation import simulate
-    from ..writers.simulated import write_simulation
-    from ..writers.writing import write_truth
+    from ..writers.folders import write_simulation
+    from ..writers.table_files import write_truth
 
     _refuse_full(folder)
     if name == "demo":
         annotations, truth = demo()
-        write_folder(folder, annotations, notes={"name": "demo"})
+        write_folder(folder, annotations, metadata={"name": "demo"})
         write_truth(truth, folder / "truth.csv")  # an array would lose the names
         return Installed(folder, annotations)
     try:

@@ -1,4 +1,4 @@
-"""Whom to trust and what is hard: scores of annotators and items, copies, and cleaning."""
+"""Scores of annotators and items, copying, and cleaning."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "trace",
 ]
 
-# Imported when asked for. The function `crowdlab` is in the module of the same name.
+# Imported on first use. The function `crowdlab` is in the module of the same name.
 _HOMES = {
     "AnnotatorScores": "annotators",
     "Cleaned": "cleaning",

@@ -122,7 +122,7 @@ class Outcome:
 
         Results stand last: where they are, all is there.
         """
-        from ..writers.score_tables import write_columns
+        from ..writers.table_files import write_columns
 
         for name, found in self.predictions.items():
             file = "predictions.csv" if name == "train" else f"predictions_{name}.csv"

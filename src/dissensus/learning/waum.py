@@ -40,7 +40,7 @@ from ..aggregation.dawid_skene import DawidSkene
 from ..aggregation.wds import Wds
 from ..annotations import Annotations
 from ..errors import DataError
-from ..identification._tally import by_item
+from ..identification.label_sums import by_item
 from ..nn.settings import Training
 from ..params import Count, NonNegative
 from ..result import Table

@@ -59,7 +59,7 @@ from .features import Features, features_of
 from .inputs import Arrays, Inputs, as_inputs
 from .settings import Training
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "labels_of"]
 
 _FORMAT = 1
 _MODEL, _WEIGHTS = "model.json", "weights.safetensors"
@@ -188,14 +188,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Annotations:
         """Return the annotations to fit to; sets `classes_` and `annotators_`."""
         classes = getattr(self, "classes", None)
-        if isinstance(given, Annotations):
-            annotations = given if classes is None else given.recode(classes)
-            self.classes_ = annotations.classes
-        else:
-            matrix = np.asarray(given)
-            matrix = matrix[:, None] if matrix.ndim == 1 else matrix
-            annotations = Annotations.from_matrix(matrix, classes=classes)
-            self.classes_ = _as_given(annotations.classes, matrix, classes)
+        annotations, self.classes_ = labels_of(given, classes)
         self.annotators_ = annotations.annotators
         if len(inputs) != annotations.n_items:
             raise DataError(f"{len(inputs)} inputs, but annotations on {annotations.n_items} items")
@@ -287,6 +280,17 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             return value
         items = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
         return type(cls.nested[name])(**items)
+
+
+def labels_of(given: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
+    """Return annotations, and their classes in the dtype of the labels."""
+    if isinstance(given, Annotations):
+        annotations = given if classes is None else given.recode(classes)
+        return annotations, annotations.classes
+    matrix = np.asarray(given)
+    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    annotations = Annotations.from_matrix(matrix, classes=classes)
+    return annotations, _as_given(annotations.classes, matrix, classes)
 
 
 def _plain(value: Any) -> Any:

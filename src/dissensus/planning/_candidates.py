@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ._base import Voices
 from ._information import information_table
-from ._lookahead import Hopes
+from ._lookahead import Lookahead
 from ._posterior_state import pair_keys
+from .policy import NoiseModel
 
 __all__ = ["Pairs", "best_pairs", "listed_pairs", "random_pairs", "width_for"]
 
@@ -24,7 +24,7 @@ _BEST, _WIDE, _DRAWN = 8, 32, 4  # candidates of an item: of the best, up to so 
 _FEW = _BEST + _DRAWN  # annotators who are all candidates
 _MOST = 128  # of a group to look at, as some have seen the item already
 _LEVELS = 32  # steps in which probabilities are taken for equal
-_PANEL = 1024  # annotators to judge for every group; of more, those who are best somewhere
+_MOST_JUDGED = 1024  # annotators to judge for every group; of more, those who are best somewhere
 _GROUPS = 32  # groups to choose the panel by
 
 
@@ -71,26 +71,26 @@ def random_pairs(items: Integers, free: Integers, rng: np.random.Generator) -> P
 def best_pairs(
     items: Integers,
     free: Integers,
-    hopes: Hopes,
-    voices: Voices,
+    lookahead: Lookahead,
+    noise_model: NoiseModel,
     cost: Floats,
-    seen: Integers,  # (item): how many annotators have seen it
+    n_seen: Integers,  # (item): how many annotators have seen it
     width: int,
     rng: np.random.Generator,
 ) -> Pairs:
     """Return for every item those whose answers tell most for their cost, and a few at random."""
     if len(free) <= _FEW:
         return random_pairs(items, free, rng)
-    group, posterior, size = _alike(hopes.posterior[items])
-    panel = _panel(posterior, size, free, voices, cost)
-    told = information_table(posterior, voices.matrix[panel], voices.noise[panel])
-    told = told / cost[panel] * (1 + 1e-6 * rng.random(told.shape))
-    width = min(len(panel), _MOST, width + int(seen[items].max(initial=0)))
-    best = np.argpartition(-told, width - 1, axis=1)[:, :width]  # (group, candidate)
+    group, posterior, size = _alike(lookahead.posterior[items])
+    judged = _judged(posterior, size, free, noise_model, cost)
+    gain = information_table(posterior, noise_model.matrix[judged], noise_model.noise[judged])
+    gain = gain / cost[judged] * (1 + 1e-6 * rng.random(gain.shape))
+    width = min(len(judged), _MOST, width + int(n_seen[items].max(initial=0)))
+    best = np.argpartition(-gain, width - 1, axis=1)[:, :width]  # (group, candidate)
     few = random_pairs(items, free, rng)
     return Pairs(
         np.concatenate([np.repeat(items, width), few.item]),
-        np.concatenate([panel[best[group]].ravel(), few.annotator]),
+        np.concatenate([judged[best[group]].ravel(), few.annotator]),
     )
 
 
@@ -108,14 +108,14 @@ def _alike(posterior: Floats) -> tuple[Integers, Floats, Integers]:
     return group, np.stack(columns, axis=1) / size[:, None], size
 
 
-def _panel(
-    posterior: Floats, size: Integers, free: Integers, voices: Voices, cost: Floats
+def _judged(
+    posterior: Floats, size: Integers, free: Integers, noise_model: NoiseModel, cost: Floats
 ) -> Integers:
     """Return the annotators to judge: all, or of very many those who are best in large groups."""
-    if len(free) <= _PANEL:
+    if len(free) <= _MOST_JUDGED:
         return free
     largest = np.argsort(-size, kind="stable")[:_GROUPS]
-    told = information_table(posterior[largest], voices.matrix[free], voices.noise[free])
-    told /= cost[free]
-    standing = (told / np.maximum(told.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
-    return free[np.argsort(-standing, kind="stable")[:_PANEL]]
+    gain = information_table(posterior[largest], noise_model.matrix[free], noise_model.noise[free])
+    gain /= cost[free]
+    standing = (gain / np.maximum(gain.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
+    return free[np.argsort(-standing, kind="stable")[:_MOST_JUDGED]]

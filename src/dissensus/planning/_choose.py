@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ._base import ItemPolicy, PairPolicy, Policy, mean_voices
 from ._candidates import Pairs, best_pairs, listed_pairs, random_pairs, width_for
-from ._lookahead import Hopes
-from ._posterior_state import Outlook, pair_keys
+from ._lookahead import Lookahead
+from ._posterior_state import PosteriorState, pair_keys
+from .policy import ItemPolicy, PairPolicy, Policy, mean_noise_model
 
-__all__ = ["Selection", "Terms", "choose"]
+__all__ = ["Constraints", "Selection", "choose"]
 
 _TRIES = 3
 _SPARE = 4  # items to look at for every label that can be paid
@@ -28,7 +28,7 @@ _LEAST = 2000  # items to look at in any case
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class Constraints:
     """Under what terms labels can be had."""
 
     budget: float
@@ -36,8 +36,8 @@ class Terms:
     room: Integers  # (annotator): labels that they may still give
     per_item: int | None = None  # more labels of an item, at most
     most: int | None = None  # labels, at most
-    open_pairs: Integers | None = None  # keys of the only pairs that can be asked
-    turns: int = 8  # in which the budget is spent where an item may get several labels
+    allowed_pairs: Integers | None = None  # keys of the only pairs that can be asked
+    rounds: int = 8  # in which the budget is spent where an item may get several labels
 
 
 class Selection(NamedTuple):
@@ -50,20 +50,22 @@ class Selection(NamedTuple):
     after: Floats  # the same once the answer has come
 
 
-def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Generator) -> Selection:
+def choose(
+    state: PosteriorState, policy: Policy, constraints: Constraints, rng: np.random.Generator
+) -> Selection:
     """Return what to ask for."""
-    hopes = Hopes(outlook.posterior)
-    mean = mean_voices(outlook)
-    room, left = terms.room.copy(), terms.budget
-    trusted = policy.trusted(outlook) if isinstance(policy, PairPolicy) else np.inf
+    lookahead = Lookahead(state.posterior)
+    mean = mean_noise_model(state)
+    room, left = constraints.room.copy(), constraints.budget
+    trusted = policy.trusted(state) if isinstance(policy, PairPolicy) else np.inf
     given = np.zeros(len(room), dtype=np.int64)  # (annotator): labels in this plan
-    planned, turns = np.empty(0, dtype=np.int64), list[Selection]()
+    planned, rounds = np.empty(0, dtype=np.int64), list[Selection]()
     misses = 0
-    count, most = 0, terms.most if terms.most is not None else np.iinfo(np.int64).max
-    cheapest = float(terms.cost[room > 0].min(initial=np.inf))
-    share = left if terms.per_item == 1 else max(left / terms.turns, cheapest)
+    count, most = 0, constraints.most if constraints.most is not None else np.iinfo(np.int64).max
+    cheapest = float(constraints.cost[room > 0].min(initial=np.inf))
+    share = left if constraints.per_item == 1 else max(left / constraints.rounds, cheapest)
     while count < most:
-        may = (room > 0) & (terms.cost <= left)
+        may = (room > 0) & (constraints.cost <= left)
         if not may.any():
             break
         now = np.minimum(room, np.maximum(np.ceil(trusted) - given, 0)).astype(np.int64)
@@ -72,14 +74,14 @@ def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Genera
             trusted = 2 * trusted
             continue
         spend = min(share, left)
-        if spend < terms.cost[free].min():
+        if spend < constraints.cost[free].min():
             spend = left
-        pairs = _look(outlook, policy, terms, hopes, free, now, spend, rng)
-        pairs = pairs.unknown(planned, outlook.annotations.n_annotators)
-        worth = _worth(outlook, policy, hopes, pairs, rng)
+        pairs = _look(state, policy, constraints, lookahead, free, now, spend, rng)
+        pairs = pairs.unknown(planned, state.annotations.n_annotators)
+        utility = _utility(state, policy, lookahead, pairs, rng)
         if isinstance(policy, PairPolicy):
-            worth = worth / terms.cost[pairs.annotator]
-        taken = _take(pairs, worth, terms.cost, now, spend, most - count)
+            utility = utility / constraints.cost[pairs.annotator]
+        taken = _take(pairs, utility, constraints.cost, now, spend, most - count)
         if len(taken) == 0 and len(free) < may.sum():
             trusted = 2 * trusted
             continue
@@ -89,85 +91,92 @@ def choose(outlook: Outlook, policy: Policy, terms: Terms, rng: np.random.Genera
                 break
             continue
         item, annotator = pairs.item[taken], pairs.annotator[taken]
-        turns.append(
+        rounds.append(
             Selection(
                 item,
                 annotator,
-                hopes.information(item, annotator, mean),
-                hopes.accuracy(item),
-                hopes.accuracy_after(item, annotator, mean.matrix),
+                lookahead.information(item, annotator, mean),
+                lookahead.accuracy(item),
+                lookahead.accuracy_after(item, annotator, mean.matrix),
             )
         )
-        hopes.ask(item, annotator, mean.matrix)
+        lookahead.ask(item, annotator, mean.matrix)
         np.subtract.at(room, annotator, 1)
         np.add.at(given, annotator, 1)
-        left -= float(terms.cost[annotator].sum())
+        left -= float(constraints.cost[annotator].sum())
         count += len(taken)
-        planned = np.union1d(planned, pair_keys(item, annotator, outlook.annotations.n_annotators))
-    return _joined(turns)
+        planned = np.union1d(planned, pair_keys(item, annotator, state.annotations.n_annotators))
+    return _joined(rounds)
 
 
 def _look(
-    outlook: Outlook,
+    state: PosteriorState,
     policy: Policy,
-    terms: Terms,
-    hopes: Hopes,
+    constraints: Constraints,
+    lookahead: Lookahead,
     free: Integers,
     room: Integers,
     spend: float,
     rng: np.random.Generator,
 ) -> Pairs:
     """Return pairs that are worth a look and may be asked."""
-    n_annotators = outlook.annotations.n_annotators
-    seen = outlook.annotations.labels_per_item + hopes.waiting
-    wanting = np.ones(len(seen), dtype=bool)
-    if terms.per_item is not None:
-        wanting = hopes.waiting < terms.per_item
+    n_annotators = state.annotations.n_annotators
+    n_seen = state.annotations.labels_per_item + lookahead.pending
+    wanting = np.ones(len(n_seen), dtype=bool)
+    if constraints.per_item is not None:
+        wanting = lookahead.pending < constraints.per_item
     items = np.flatnonzero(wanting)
-    if terms.open_pairs is not None:
-        pairs = listed_pairs(terms.open_pairs, free, items, n_annotators)
-        return pairs.unknown(outlook.asked, n_annotators)
-    payable = min(spend / terms.cost[free].min(), len(items))
+    if constraints.allowed_pairs is not None:
+        pairs = listed_pairs(constraints.allowed_pairs, free, items, n_annotators)
+        return pairs.unknown(state.known_pairs, n_annotators)
+    payable = min(spend / constraints.cost[free].min(), len(items))
     width = width_for(payable, room[free])
-    looked = max(_SPARE * int(min(payable, width * np.median(room[free]))), _LEAST)
-    if len(items) > looked:
+    n_looked = max(_SPARE * int(min(payable, width * np.median(room[free]))), _LEAST)
+    if len(items) > n_looked:
         value = (
-            policy.worth(outlook, hopes.waiting, hopes.doubt)
+            policy.utility(state, lookahead.pending, lookahead.remaining_entropy)
             if isinstance(policy, ItemPolicy)
-            else hopes.doubt
+            else lookahead.remaining_entropy
         )[items]
         value = value + 1e-9 * rng.random(len(items))
-        items = items[np.sort(np.argpartition(-value, looked)[:looked])]  # draws go by place
+        # In order, as random draws follow it.
+        items = items[np.sort(np.argpartition(-value, n_looked)[:n_looked])]
     if isinstance(policy, PairPolicy):
-        voices = policy.voices(outlook)
-        pairs = best_pairs(items, free, hopes, voices, terms.cost, seen, width, rng)
+        noise_model = policy.noise_model(state)
+        pairs = best_pairs(
+            items, free, lookahead, noise_model, constraints.cost, n_seen, width, rng
+        )
     else:
         pairs = random_pairs(items, free, rng)
-    return pairs.unknown(outlook.asked, n_annotators)
+    return pairs.unknown(state.known_pairs, n_annotators)
 
 
-def _worth(
-    outlook: Outlook, policy: Policy, hopes: Hopes, pairs: Pairs, rng: np.random.Generator
+def _utility(
+    state: PosteriorState,
+    policy: Policy,
+    lookahead: Lookahead,
+    pairs: Pairs,
+    rng: np.random.Generator,
 ) -> Floats:
     """Return how much pairs are worth; equals are put in a random order by a trifle."""
     if isinstance(policy, PairPolicy):
-        worth = hopes.information(pairs.item, pairs.annotator, policy.voices(outlook))
-        return worth * (1 + 1e-6 * rng.random(len(worth)))
+        utility = lookahead.information(pairs.item, pairs.annotator, policy.noise_model(state))
+        return utility * (1 + 1e-6 * rng.random(len(utility)))
     assert isinstance(policy, ItemPolicy)
-    value = policy.worth(outlook, hopes.waiting, hopes.doubt)
+    value = policy.utility(state, lookahead.pending, lookahead.remaining_entropy)
     value = value + 1e-6 * rng.random(len(value))
     return value[pairs.item] + 1e-9 * rng.random(len(pairs.item))
 
 
 def _take(
-    pairs: Pairs, worth: Floats, cost: Floats, room: Integers, spend: float, most: int
+    pairs: Pairs, utility: Floats, cost: Floats, room: Integers, spend: float, most: int
 ) -> Integers:
     """Return which pairs to take, the worthiest first, one per item.
 
     Whether a pair can be taken depends on all before it, hence the loop; it ends with the budget.
     It also ends when half of the candidates have no room left: others may be as good.
     """
-    order = np.argsort(-worth, kind="stable")
+    order = np.argsort(-utility, kind="stable")
     items, annotators = pairs.item[order].tolist(), pairs.annotator[order].tolist()
     price, space, served = cost.tolist(), room.tolist(), set[int]()
     taken, full, crowd = list[int](), 0, len(set(annotators))
@@ -186,9 +195,9 @@ def _take(
     return order[np.array(taken, dtype=np.int64)]
 
 
-def _joined(turns: list[Selection]) -> Selection:
+def _joined(rounds: list[Selection]) -> Selection:
     none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
-    every = [Selection(none, none, nothing, nothing, nothing), *turns]
+    every = [Selection(none, none, nothing, nothing, nothing), *rounds]
     return Selection(
         np.concatenate([one.item for one in every]),
         np.concatenate([one.annotator for one in every]),

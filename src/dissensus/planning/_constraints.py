@@ -17,9 +17,9 @@ from ._posterior_state import pair_keys
 
 __all__ = [
     "amounts_of",
-    "beliefs_of",
     "check_options",
     "check_same",
+    "checked_probabilities",
     "keys_of",
     "with_new",
 ]
@@ -84,18 +84,18 @@ def amounts_of(
     if given is None:
         return np.full(annotations.n_annotators, float(default))
     if isinstance(given, Mapping):
-        told = {text(name): float(value) for name, value in given.items()}
-        unknown = [name for name in told if name not in set(annotations.annotators.tolist())]
+        gain = {text(name): float(value) for name, value in given.items()}
+        unknown = [name for name in gain if name not in set(annotations.annotators.tolist())]
         if unknown:
             raise DataError(
                 f"a {what} for {unknown[0]!r}, who is not among the annotators "
                 f"{abbreviate(annotations.annotators)}"
             )
-        missing = [name for name in annotations.annotators.tolist() if name not in told]
+        missing = [name for name in annotations.annotators.tolist() if name not in gain]
         if missing and what == "cost":
             raise DataError(f"no cost for annotator {missing[0]!r}; {len(missing)} without in all")
         amounts = np.array(
-            [told.get(name, default) for name in annotations.annotators.tolist()], float
+            [gain.get(name, default) for name in annotations.annotators.tolist()], float
         )
     else:
         amounts = np.full(annotations.n_annotators, float(given))
@@ -107,7 +107,7 @@ def amounts_of(
     return amounts
 
 
-def beliefs_of(probabilities: npt.ArrayLike, annotations: Annotations) -> Floats:
+def checked_probabilities(probabilities: npt.ArrayLike, annotations: Annotations) -> Floats:
     """Return what a classifier says: (item, class)."""
     posterior = np.asarray(probabilities, dtype=float)
     if posterior.shape != (annotations.n_items, annotations.n_classes):

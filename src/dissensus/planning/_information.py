@@ -31,13 +31,13 @@ __all__ = [
 _PIECE = 2**22  # numbers to hold at a time
 
 
-def entropy(chances: Floats) -> Floats:
+def entropy(probabilities: Floats) -> Floats:
     """Return the entropy of distributions along the last axis.
 
     >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
     [0.6931, 0.0]
     """
-    return np.maximum(-xlogy(chances, chances).sum(axis=-1), 0.0)
+    return np.maximum(-xlogy(probabilities, probabilities).sum(axis=-1), 0.0)
 
 
 def expected_entropy(counts: Floats) -> Floats:
@@ -60,8 +60,8 @@ def information(posterior: Floats, matrix: Floats, noise: Floats) -> Floats:
     >>> information(np.array([[0.5, 0.5]]), sure, entropy(sure)).round(4).tolist()
     [0.6931]
     """
-    says = np.einsum("...t,...tg->...g", posterior, matrix)
-    return np.maximum(entropy(says) - np.einsum("...t,...t->...", posterior, noise), 0.0)
+    given = np.einsum("...t,...tg->...g", posterior, matrix)
+    return np.maximum(entropy(given) - np.einsum("...t,...t->...", posterior, noise), 0.0)
 
 
 def information_table(posterior: Floats, matrix: Floats, noise: Floats) -> Floats:
@@ -72,8 +72,8 @@ def information_table(posterior: Floats, matrix: Floats, noise: Floats) -> Float
     step = max(1, _PIECE // max(wide.shape[1], 1))
     for first in range(0, len(posterior), step):
         some = posterior[first : first + step]
-        says = (some @ wide).reshape(len(some), n_annotators, n_classes)
-        out[first : first + step] = entropy(says) - some @ noise.T
+        given = (some @ wide).reshape(len(some), n_annotators, n_classes)
+        out[first : first + step] = entropy(given) - some @ noise.T
     return np.maximum(out, 0.0)
 
 

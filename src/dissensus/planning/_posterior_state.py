@@ -34,7 +34,7 @@ from ..registry import aggregators
 from ..result import Aggregation
 from ._information import entropy
 
-__all__ = ["METHOD", "Outlook", "fit", "outlook"]
+__all__ = ["METHOD", "PosteriorState", "fit", "posterior_state"]
 
 METHOD = "hierarchical[max_iter=5]"
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of what is believed of somebody new
@@ -42,7 +42,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class PosteriorState:
     """What is believed before more is asked."""
 
     annotations: Annotations
@@ -56,7 +56,7 @@ class Outlook:
         return normalize(self.counts)
 
     @cached_property
-    def asked(self) -> Integers:
+    def known_pairs(self) -> Integers:
         """Pairs that are known already, in ascending order: item * n_annotators + annotator."""
         return pair_keys(
             self.annotations.item, self.annotations.annotator, self.annotations.n_annotators
@@ -66,7 +66,7 @@ class Outlook:
         """Return the share of items whose best class is expected to be the true one."""
         return float(self.posterior.max(axis=1).mean()) if len(self.posterior) else 1.0
 
-    def on(self, items: Integers) -> Outlook:
+    def on(self, items: Integers) -> PosteriorState:
         """Return the same about some of the items."""
         return replace(
             self,
@@ -83,15 +83,15 @@ def fit(annotations: Annotations, seed: int = 0) -> Aggregation:
     return aggregate(annotations, METHOD, start=normalize(votes + spread), seed=seed)
 
 
-def outlook(
+def posterior_state(
     annotations: Annotations,
     result: Aggregation | None = None,
     probabilities: Floats | None = None,
     seed: int = 0,
-) -> Outlook:
+) -> PosteriorState:
     """Return what a result lets one expect of items and annotators."""
     found = fit(annotations, seed) if result is None else result
-    return Outlook(annotations, np.asarray(found.posterior), _evidence(found), probabilities)
+    return PosteriorState(annotations, np.asarray(found.posterior), _evidence(found), probabilities)
 
 
 def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:
@@ -106,9 +106,9 @@ def _evidence(result: Aggregation) -> Floats:
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
         confusion = confusion_from_posterior(result)
-    says = confusion[annotations.annotator, :, annotations.label]  # (annotation, true class)
+    given = confusion[annotations.annotator, :, annotations.label]  # (annotation, true class)
     log = np.log(np.maximum(result.posterior[annotations.item], _TINY)) - np.log(
-        np.maximum(says, _TINY)
+        np.maximum(given, _TINY)
     )
     log -= log.max(axis=1, keepdims=True, initial=-np.inf)
     without = normalize(np.exp(log))

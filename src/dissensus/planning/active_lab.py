@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._relation import Floats, Integers
-from ._base import ItemPolicy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import ItemPolicy
 
 __all__ = ["ActiveLab"]
 
@@ -28,8 +28,10 @@ class ActiveLab(ItemPolicy):
 
     needs_probabilities: ClassVar[bool] = True
 
-    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         from ..identification.activelab import activelab
 
-        assert outlook.probabilities is not None  # `plan` sees to it
-        return (1 - activelab(outlook.annotations, outlook.probabilities)) * np.power(0.5, waiting)
+        assert state.probabilities is not None  # `plan` sees to it
+        return (1 - activelab(state.annotations, state.probabilities)) * np.power(0.5, pending)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._base import PairPolicy, Voices
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
 from .joint import explored
+from .policy import NoiseModel, PairPolicy
 
 __all__ = ["Bald"]
 
@@ -23,5 +23,5 @@ __all__ = ["Bald"]
 class Bald(PairPolicy):
     """The answer that tells most about the truth and about the annotator together."""
 
-    def voices(self, outlook: Outlook) -> Voices:
-        return Voices(outlook.confusion, explored(outlook, 1.0))
+    def noise_model(self, state: PosteriorState) -> NoiseModel:
+        return NoiseModel(state.confusion, explored(state, 1.0))

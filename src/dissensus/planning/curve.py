@@ -24,12 +24,12 @@ import numpy as np
 from .._probability import normalize
 from .._relation import Floats, Integers
 from ..errors import DataError
-from ..simulation._crowd import pick
-from ._base import Policy
-from ._choose import Terms, choose
-from ._posterior_state import Outlook, pair_keys
+from ..simulation.strategy import pick
+from ._choose import Constraints, choose
+from ._posterior_state import PosteriorState, pair_keys
+from .policy import Policy
 
-__all__ = ["Curve", "Gap", "Point", "foresee", "gap_on", "mean_cost"]
+__all__ = ["Curve", "Gap", "Point", "expected_curve", "gap_on", "mean_cost"]
 
 _SAMPLE = 1000  # items in a future
 _STAGES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the budget
@@ -64,12 +64,12 @@ class Gap:
         return _NINE * self.error
 
 
-def gap_on(outlook: Outlook, gold: Integers) -> Gap:
+def gap_on(state: PosteriorState, gold: Integers) -> Gap:
     """Return the gap on known items, by their class or -1; nothing is learned from them."""
-    known = np.flatnonzero((gold >= 0) & (outlook.annotations.labels_per_item > 0))
+    known = np.flatnonzero((gold >= 0) & (state.annotations.labels_per_item > 0))
     if len(known) == 0:
         raise DataError("gold is given, but for no item that has labels")
-    posterior = outlook.posterior[known]
+    posterior = state.posterior[known]
     hit = _hits(posterior, gold[known])
     excess = posterior.max(axis=1) - hit
     # Of very few, or of items that are all right, the spread says too little: one more miss.
@@ -131,10 +131,10 @@ class Curve:
         return [asdict(point) for point in self.points]
 
 
-def foresee(
-    outlook: Outlook,
+def expected_curve(
+    state: PosteriorState,
     policy: Policy,
-    terms: Terms,
+    constraints: Constraints,
     *,
     draws: int = 10,
     stages: Sequence[float] = _STAGES,
@@ -143,12 +143,14 @@ def foresee(
 ) -> Curve:
     """Return the expected accuracy after shares of the budget, each bought by the policy."""
     progress = progress or (lambda _done, _total: None)
-    seen = []
+    n_seen = []
     for draw in range(draws):
-        seen.append(_future(outlook, policy, terms, stages, np.random.default_rng([seed, draw])))
+        n_seen.append(
+            _simulated_run(state, policy, constraints, stages, np.random.default_rng([seed, draw]))
+        )
         progress(draw + 1, draws)
-    labels, cost, right = np.array(seen).transpose(2, 1, 0)  # (stage, draw) each
-    right += outlook.accuracy() - right[0].mean()  # the mean at the start is known
+    labels, cost, right = np.array(n_seen).transpose(2, 1, 0)  # (stage, draw) each
+    right += state.accuracy() - right[0].mean()  # the mean at the start is known
     right = np.minimum(right, 1.0)
     low, high = np.quantile(right, [(1 - _INSIDE) / 2, (1 + _INSIDE) / 2], axis=1)
     mean = np.maximum.accumulate(right.mean(axis=1))  # a label never makes it worse in the mean
@@ -165,42 +167,44 @@ def foresee(
     return Curve(tuple(kept))
 
 
-def _future(
-    outlook: Outlook,
+def _simulated_run(
+    state: PosteriorState,
     policy: Policy,
-    terms: Terms,
+    constraints: Constraints,
     stages: Sequence[float],
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
     """Return labels, cost and accuracy at the start and after every stage, of one future."""
-    n_items = outlook.annotations.n_items
+    n_items = state.annotations.n_items
     scale = 1.0
     if n_items > _SAMPLE:
         some = np.sort(rng.choice(n_items, _SAMPLE, replace=False))
         scale = n_items / _SAMPLE
-        outlook, terms = outlook.on(some), _scaled(terms, some, scale, outlook)
-    truth = pick(np.array(outlook.posterior), rng)
-    matrix = normalize(rng.standard_gamma(outlook.counts) + _TINY)
+        state, constraints = state.on(some), _scaled(constraints, some, scale, state)
+    truth = pick(np.array(state.posterior), rng)
+    matrix = normalize(rng.standard_gamma(state.counts) + _TINY)
     label, spent = 0, 0.0
-    out = [(0.0, 0.0, _right(outlook, truth))]
-    room, budget = terms.room.copy(), terms.budget
+    out = [(0.0, 0.0, _right(state, truth))]
+    room, budget = constraints.room.copy(), constraints.budget
     for stage in stages:
-        now = replace(terms, budget=stage * budget - spent, room=room, most=None, turns=2)
-        chosen = choose(outlook, policy, now, rng)
+        now = replace(constraints, budget=stage * budget - spent, room=room, most=None, rounds=2)
+        chosen = choose(state, policy, now, rng)
         given = pick(matrix[chosen.annotator, truth[chosen.item]], rng)
-        outlook = _heard(outlook, chosen.item, chosen.annotator, given)
+        state = _updated(state, chosen.item, chosen.annotator, given)
         np.subtract.at(room, chosen.annotator, 1)
         label += len(given)
-        spent += float(terms.cost[chosen.annotator].sum())
-        out.append((scale * label, scale * spent, _right(outlook, truth)))
+        spent += float(constraints.cost[chosen.annotator].sum())
+        out.append((scale * label, scale * spent, _right(state, truth)))
     return out
 
 
-def _heard(outlook: Outlook, item: Integers, annotator: Integers, label: Integers) -> Outlook:
+def _updated(
+    state: PosteriorState, item: Integers, annotator: Integers, label: Integers
+) -> PosteriorState:
     """Return what is believed once answers have come."""
-    annotations = outlook.annotations
-    log = np.log(np.maximum(outlook.posterior, _TINY))
-    np.add.at(log, item, np.log(outlook.confusion[annotator, :, label]))
+    annotations = state.annotations
+    log = np.log(np.maximum(state.posterior, _TINY))
+    np.add.at(log, item, np.log(state.confusion[annotator, :, label]))
     log -= log.max(axis=1, keepdims=True)
     more = annotations.from_codes(
         np.concatenate([annotations.item, item]),
@@ -210,12 +214,12 @@ def _heard(outlook: Outlook, item: Integers, annotator: Integers, label: Integer
         annotators=annotations.annotators,
         classes=annotations.classes,
     )
-    return replace(outlook, annotations=more, posterior=normalize(np.exp(log)))
+    return replace(state, annotations=more, posterior=normalize(np.exp(log)))
 
 
-def _right(outlook: Outlook, truth: Integers) -> float:
+def _right(state: PosteriorState, truth: Integers) -> float:
     """Return the share of items whose best class is the true one."""
-    return float(_hits(outlook.posterior, truth).mean())
+    return float(_hits(state.posterior, truth).mean())
 
 
 def _hits(posterior: Floats, truth: Integers) -> Floats:
@@ -224,18 +228,20 @@ def _hits(posterior: Floats, truth: Integers) -> Floats:
     return top[np.arange(len(truth)), truth] / top.sum(axis=1)
 
 
-def _scaled(terms: Terms, some: Integers, scale: float, outlook: Outlook) -> Terms:
+def _scaled(
+    constraints: Constraints, some: Integers, scale: float, state: PosteriorState
+) -> Constraints:
     """Return terms for some of the items that are as tight as those for all."""
-    keys = terms.open_pairs
+    keys = constraints.allowed_pairs
     if keys is not None:
-        n_annotators = outlook.annotations.n_annotators
+        n_annotators = state.annotations.n_annotators
         item, annotator = keys // n_annotators, keys % n_annotators
-        position = np.full(outlook.annotations.n_items, -1)
+        position = np.full(state.annotations.n_items, -1)
         position[some] = np.arange(len(some))
         kept = position[item] >= 0
         keys = np.sort(pair_keys(position[item[kept]], annotator[kept], n_annotators))
-    room = np.ceil(terms.room / scale).astype(np.int64)
-    return replace(terms, budget=terms.budget / scale, room=room, open_pairs=keys)
+    room = np.ceil(constraints.room / scale).astype(np.int64)
+    return replace(constraints, budget=constraints.budget / scale, room=room, allowed_pairs=keys)
 
 
 def _between(one: float, other: float, way: float) -> float:

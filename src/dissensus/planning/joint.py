@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from .._relation import Floats
 from ..params import Positive, Probability
-from ._base import PairPolicy, Voices
 from ._information import entropy, expected_entropy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import NoiseModel, PairPolicy
 
 __all__ = ["Joint", "explored"]
 
@@ -43,14 +43,14 @@ class Joint(PairPolicy):
     explore: Probability = 0.0
     trust: Positive = 1.0
 
-    def voices(self, outlook: Outlook) -> Voices:
-        return Voices(outlook.confusion, explored(outlook, self.explore))
+    def noise_model(self, state: PosteriorState) -> NoiseModel:
+        return NoiseModel(state.confusion, explored(state, self.explore))
 
-    def trusted(self, outlook: Outlook) -> Floats:
-        return self.trust * super().trusted(outlook)
+    def trusted(self, state: PosteriorState) -> Floats:
+        return self.trust * super().trusted(state)
 
 
-def explored(outlook: Outlook, explore: float) -> Floats:
+def explored(state: PosteriorState, explore: float) -> Floats:
     """Return the noise of answers, less what it tells about annotators: (annotator, class)."""
-    known = entropy(outlook.confusion)
-    return known + explore * (expected_entropy(outlook.counts) - known) if explore else known
+    known = entropy(state.confusion)
+    return known + explore * (expected_entropy(state.counts) - known) if explore else known

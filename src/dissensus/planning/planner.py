@@ -14,11 +14,18 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
-from ._base import Policy
-from ._choose import Selection, Terms, choose
-from ._constraints import amounts_of, beliefs_of, check_options, check_same, keys_of, with_new
-from ._posterior_state import outlook
-from .curve import Curve, Gap, Point, foresee, gap_on, mean_cost
+from ._choose import Constraints, Selection, choose
+from ._constraints import (
+    amounts_of,
+    check_options,
+    check_same,
+    checked_probabilities,
+    keys_of,
+    with_new,
+)
+from ._posterior_state import posterior_state
+from .curve import Curve, Gap, Point, expected_curve, gap_on, mean_cost
+from .policy import Policy
 
 __all__ = ["Plan", "plan"]
 
@@ -191,25 +198,27 @@ def plan(
     chosen = policies.create(policy) if isinstance(policy, str) else policy
     check_options(annotations, budget, per_item, batch, target, draws)
     if annotators is not None:
-        annotations, result, asked = with_new(annotations, result, annotators)
+        annotations, result, known_pairs = with_new(annotations, result, annotators)
     else:
-        asked = np.ones(annotations.n_annotators, dtype=bool)
+        known_pairs = np.ones(annotations.n_annotators, dtype=bool)
     if chosen.needs_probabilities and probabilities is None:
         raise OptionError(f"{policies.describe(chosen)} needs the probabilities of a classifier")
     if result is not None:
         check_same(annotations, result)
-    posterior = None if probabilities is None else beliefs_of(probabilities, annotations)
-    view = outlook(annotations, result, posterior, seed)
+    posterior = None if probabilities is None else checked_probabilities(probabilities, annotations)
+    view = posterior_state(annotations, result, posterior, seed)
     price = amounts_of(cost, annotations, "cost", 1.0)
     room = np.where(
-        asked, amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64), 0
+        known_pairs,
+        amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64),
+        0,
     )
     keys = None if available is None else keys_of(available, annotations)
-    terms = Terms(float(budget), price, room, per_item, batch, keys)
-    found = choose(view, chosen, terms, np.random.default_rng(seed))
+    constraints = Constraints(float(budget), price, room, per_item, batch, keys)
+    found = choose(view, chosen, constraints, np.random.default_rng(seed))
     curve = None
     if draws:
-        curve = foresee(view, chosen, terms, draws=draws, seed=seed, progress=progress)
+        curve = expected_curve(view, chosen, constraints, draws=draws, seed=seed, progress=progress)
     codes = gold_codes(annotations, gold)
     gap = None if codes is None else gap_on(view, codes)
     now = view.accuracy()
@@ -245,8 +254,8 @@ def _verdict(
     """Return whether to stop, and why."""
     word = "by the model" if gap is None else f"by {gap.n_items} known items"
     if target is not None and now >= target:
-        told = f"{now:.1%} of the labels are right {word}, {target:.1%} are asked for."
-        return True, f"Stop{', if the model is right' if gap is None else ''}: {told}"
+        gain = f"{now:.1%} of the labels are right {word}, {target:.1%} are asked for."
+        return True, f"Stop{', if the model is right' if gap is None else ''}: {gain}"
     if n_labels == 0:
         return True, "Stop: nobody is left to ask within the budget and the limits."
     if best < enough:

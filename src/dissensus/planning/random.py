@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._relation import Floats, Integers
-from ._base import ItemPolicy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import ItemPolicy
 
 __all__ = ["Random"]
 
@@ -27,7 +27,9 @@ class Random(ItemPolicy):
 
     balanced: bool = True
 
-    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         if not self.balanced:
-            return 0.0 * doubt
-        return -(outlook.annotations.labels_per_item + waiting).astype(float)
+            return 0.0 * remaining_entropy
+        return -(state.annotations.labels_per_item + pending).astype(float)

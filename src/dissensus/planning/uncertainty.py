@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._relation import Floats, Integers
-from ._base import ItemPolicy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import ItemPolicy
 
 __all__ = ["Uncertainty"]
 
@@ -21,5 +21,7 @@ __all__ = ["Uncertainty"]
 class Uncertainty(ItemPolicy):
     """The items whose truth is least known, anybody."""
 
-    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
-        return doubt
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
+        return remaining_entropy

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .coerce import as_annotations, as_truth
 
 if TYPE_CHECKING:
-    from .numeric import as_numbers
+    from .long_tables import as_numbers, kind_of_labels
     from .predictions import read_predictions
     from .reading import Reading, examine, read
     from .truth import read_truth
@@ -19,6 +19,7 @@ __all__ = [
     "as_numbers",
     "as_truth",
     "examine",
+    "kind_of_labels",
     "read",
     "read_predictions",
     "read_truth",
@@ -27,8 +28,9 @@ __all__ = [
 # Imported on first use: annotations that are already in memory need no reader and no polars.
 _HOMES = {
     "Reading": "reading",
-    "as_numbers": "numeric",
+    "as_numbers": "long_tables",
     "examine": "reading",
+    "kind_of_labels": "long_tables",
     "read": "reading",
     "read_predictions": "predictions",
     "read_truth": "truth",

@@ -13,19 +13,16 @@ from ..annotations import Annotations
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, find_columns, question_column
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
-from .folders import is_folder, load_array, read_folder, read_metadata
-from .headerless import by_number
-from .inverted import looks_inverted
-from .records import parse
+from .long_tables import annotations_from
 from .sources import FORMATS, Source, open_source
-from .tables import annotations_from, column_names, read_columns
+from .tables import column_names, read_columns
 
 __all__ = ["Reading", "examine", "read"]
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Annotations, and what else was found with them.
+    """The annotations of a file, with the gold labels, texts and notes that came with them.
 
     Attributes
     ----------
@@ -40,7 +37,7 @@ class Reading:
     gold
         Known classes, item → label.
     texts
-        What the items are: a table of item and text, if it is there.
+        A table of item and text, if the file has one.
     notes
         What was left out or assumed, a sentence each.
     """
@@ -74,15 +71,15 @@ def read(
         polars, pandas or Arrow table; `{item: {annotator: label}}`; or a mapping of column names
         to columns.
     format
-        The format, where its content does not tell.
+        The format, if it should not be recognised from the content.
     question
-        Which question, where several were asked.
+        Which question, if there are several.
     columns
-        Which column is which, `{"item": …, "annotator": …, "label": …}`, where the names do not
-        tell; numbers from 1 where there are no names. Further entries are carried along under
-        their key.
+        Which column is which, `{"item": …, "annotator": …, "label": …}`, where their names are not
+        known ones; numbers from 1 for a table without a header. Further entries are carried along
+        under their key.
     classes
-        All classes there are, in order, where labels may not show them all.
+        All classes, in order, where labels may not show them all.
     missing
         What to do with rows that lack an item, annotator or label: `error` or `drop`.
 
@@ -105,7 +102,7 @@ def examine(
     classes: Sequence[Any] | None = None,
     missing: str = "error",
 ) -> Reading:
-    """Return the annotations with gold, texts and notes found beside them; words as in `read`."""
+    """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
     if isinstance(source, Annotations):
         return Reading(source, "annotations")
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
@@ -113,7 +110,7 @@ def examine(
     if not isinstance(source, (str, Path)):
         annotations = annotations_from(source, columns=columns, classes=classes, missing=missing)
         return Reading(annotations, "table")
-    if is_folder(source):
+    if str(source) != "-" and Path(source).is_dir():
         return _folder(source, format, classes)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
@@ -133,41 +130,47 @@ def _examine(
     classes: Sequence[Any] | None,
     missing: str,
 ) -> Reading:
-    name = format if format in TOOLS else None
+    name, export = format, None
     if columns and opened.format in ("csv", "tsv") and format in (None, "headerless", "csv", "tsv"):
-        found = by_number(opened, columns)
-        if found is not None:
-            return _choose(opened, "headerless", found, question, classes, missing)
-    if name is None and format is None and not columns:
+        from .headerless import by_number
+
+        name, export = "headerless", by_number(opened, columns)
+    elif format is None and not columns:
         head = head_of(opened)
-        name = None if head is None else tool_of(head)
-    if name is not None:
-        return _choose(opened, name, tool(name).read(opened), question, classes, missing)
-    if opened.format in ("npy", "zip", "json"):
-        whole = _whole(opened, classes)
-        if whole is not None and question is not None:
-            raise _one_question(opened, question)
-        if whole is not None:
-            return whole
-    return _table(opened, question, columns, classes, missing)
+        name = None if head is None or head.is_long() else tool_of(head)
+    if export is None and name in TOOLS and not (columns and format is None):
+        export = tool(name).read(opened)
+    if export is not None:
+        return _choose(opened, name or "", export, question, classes, missing)
+    whole = _whole(opened, classes)
+    if whole is None:
+        return _table(opened, question, columns, classes, missing)
+    if question is not None:
+        raise _one_question(opened, question)
+    return whole
 
 
 def _whole(opened: Source, classes: Sequence[Any] | None) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
-    if opened.format == "npy":
-        with opened.file() as file:
-            matrix = load_array(file, opened.name)
-        try:
-            return Reading(Annotations.from_matrix(matrix, classes=classes), "npy")
-        except DataError as problem:
-            raise opened.fail(str(problem)) from None
     if opened.format == "zip":
         raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
-    found = parse(opened, opened.text(), None)
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+    if opened.format not in ("npy", "json"):
         return None
-    annotations = _nested(found, classes, opened.name)
-    return Reading(annotations, opened.format, notes=(*opened.notes, *_turn_note(annotations, {})))
+    from .folders import is_nested, load_array, orientation_note
+    from .json_records import load
+
+    try:
+        if opened.format == "npy":
+            with opened.file() as file:
+                matrix = load_array(file, opened.name)
+            return Reading(Annotations.from_matrix(matrix, classes=classes), "npy")
+        answers = load(opened)
+        if not is_nested(answers):
+            return None
+        annotations = Annotations.from_dict(answers, classes=classes)
+    except DataError as problem:
+        raise opened.fail(str(problem).removeprefix(f"{opened.name}: ")) from None
+    return Reading(annotations, "json", notes=(*opened.notes, *orientation_note(annotations)))
 
 
 def _table(
@@ -177,24 +180,26 @@ def _table(
     classes: Sequence[Any] | None,
     missing: str,
 ) -> Reading:
-    """Return the annotations of a long table, with one question or with a column that tells."""
+    """Return the annotations of a long table, with one question or a column of questions."""
     present = column_names(opened)
-    asks = question_column(present, columns)
-    if asks is None and question is not None:
+    questions = question_column(present, columns)
+    if questions is None and question is not None:
         raise _one_question(opened, question)
-    told = {role: name for role, name in (columns or {}).items() if role != "question"}
-    others = [name for name in present if name != asks]
-    roles = find_columns(others, NEEDED, told, opened.name, CARRIED)
-    wanted = dict.fromkeys([*roles.values(), *([asks] if asks else [])])
-    frame = read_columns(opened, list(wanted))
-    if asks is not None:
-        named = pl.col(asks).cast(pl.String).fill_null("(no question)").alias("question")
+    given = {role: name for role, name in (columns or {}).items() if role != "question"}
+    others = [name for name in present if name != questions]
+    roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
+    names = [*roles.values(), *([questions] if questions else [])]
+    frame = read_columns(opened, list(dict.fromkeys(names)))
+    if questions is not None:
+        named = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
         parts = frame.select(named, *(pl.col(one).alias(role) for role, one in roles.items()))
-        questions = {
-            str(name): Question(part.drop("question"))
-            for (name,), part in parts.group_by("question", maintain_order=True)
-        }
-        return _choose(opened, opened.format, Export(questions), question, classes, missing)
+        export = Export(
+            {
+                str(name): Question(part.drop("question"))
+                for (name,), part in parts.group_by("question", maintain_order=True)
+            }
+        )
+        return _choose(opened, opened.format, export, question, classes, missing)
     annotations = annotations_from(
         frame, columns=roles, classes=classes, missing=missing, source=opened
     )
@@ -204,20 +209,12 @@ def _table(
 
 
 def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
+    from .folders import orientation_note, read_folder, read_metadata
+
     inverted = format == "peerannot-inverted"
     annotations = read_folder(source, classes=classes, inverted=inverted)
-    return Reading(
-        annotations,
-        "folder",
-        notes=() if inverted else _turn_note(annotations, read_metadata(source)),
-    )
-
-
-def _turn_note(annotations: Annotations, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    labelled = annotations.items[annotations.labels_per_item > 0].tolist()
-    if not looks_inverted(labelled, annotations.annotators.tolist(), metadata):
-        return ()
-    return ("the outer names look like annotators; --format peerannot-inverted turns them",)
+    notes = () if inverted else orientation_note(annotations, read_metadata(source))
+    return Reading(annotations, "folder", notes=notes)
 
 
 def _one_question(opened: Source, question: str) -> DataError:
@@ -227,39 +224,32 @@ def _one_question(opened: Source, question: str) -> DataError:
 def _choose(
     opened: Source,
     name: str,
-    found: Export,
+    export: Export,
     question: str | None,
     classes: Sequence[Any] | None,
     missing: str,
 ) -> Reading:
     """Return one question of an export as annotations."""
-    sizes = {known: one.answers.height for known, one in found.questions.items()}
-    told = ", ".join(f"{known} ({size} labels)" for known, size in sizes.items())
+    sizes = {known: one.answers.height for known, one in export.questions.items()}
+    known = ", ".join(f"{one} ({size} labels)" for one, size in sizes.items())
     if not sizes:
         raise opened.fail(f"a {name} export without any answer to a question")
     if question is None and len(sizes) > 1:
-        raise opened.fail(f"several questions, {told}; choose with --question NAME")
+        raise opened.fail(f"several questions, {known}; choose with --question NAME")
     if question is not None and question not in sizes:
-        raise opened.fail(f"no question {question!r}; there are {told}")
-    chosen = question if question is not None else next(iter(sizes))
-    asked: Question = found.questions[chosen]
-    if asked.answers.height == 0:
-        raise opened.fail(f"nobody answered {chosen!r}")
-    roles = {column: column for column in asked.answers.columns}
+        raise opened.fail(f"no question {question!r}; there are {known}")
+    question = question if question is not None else next(iter(sizes))
+    chosen = export.questions[question]
+    if chosen.answers.height == 0:
+        raise opened.fail(f"nobody answered {question!r}")
+    roles = {column: column for column in chosen.answers.columns}
     try:
         annotations = annotations_from(
-            asked.answers, columns=roles, classes=classes or asked.classes, missing=missing
+            chosen.answers, columns=roles, classes=classes or chosen.classes, missing=missing
         )
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix("table: ")) from None
-    notes = (*opened.notes, *found.notes)
+    notes = (*opened.notes, *export.notes)
     return Reading(
-        annotations, name, chosen, sizes, asked.kind, dict(asked.gold), found.texts, notes
+        annotations, name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes
     )
-
-
-def _nested(found: Mapping[str, Any], classes: Any, name: str) -> Annotations:
-    try:
-        return Annotations.from_dict(found, classes=classes)
-    except DataError as problem:
-        raise DataError(f"{name}: {problem}") from None

@@ -13,7 +13,7 @@ from ..errors import DataError
 from .columns import TRUTH, find_columns
 from .folders import is_folder, load_array
 from .sources import open_source
-from .tables import as_frame, column_names, read_columns
+from .tables import as_frame, read_roles
 
 __all__ = ["read_truth"]
 
@@ -46,10 +46,8 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
         if truth.ndim != 1 or truth.dtype.kind not in "iu":
             raise opened.fail("truth should be one class number for every item")
         return {str(item): str(label) for item, label in enumerate(truth.tolist()) if label >= 0}
-    roles = find_columns(column_names(opened), TRUTH, columns, opened.name)
-    return _unique_labels(
-        read_columns(opened, [*roles.values()]).select(roles.values()), opened.name
-    )
+    frame = read_roles(opened, TRUTH, columns=columns)
+    return _unique_labels(frame.select("item", "label"), opened.name)
 
 
 def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Counts of votes for every item, or shares with the number of votes, without annotators.
 
-Sets that were published so tell how people split but not who said what. The votes on an item are
-read as "vote 1", "vote 2", …; a method that looks at annotators learns nothing true from those.
-Counts stand in columns with a common beginning (`votes_cat`, `n0`), in columns whose sums are
-the same for all items, or in an object `{class: count}`. Shares need the number of votes.
+Such sets show how people split but not who gave which label. The votes on an item are read as
+"vote 1", "vote 2", …; a method that models annotators learns nothing true from those. Counts are in
+columns with a common prefix (`votes_cat`, `n0`), in columns whose sums are the same for all items,
+or in an object `{class: count}`. Shares need the number of votes.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import polars as pl
 from .._names import text
 from .columns import CARRIED, NEEDED, plain_name
 from .exports import Export, Head, Question
-from .huggingface import ids_of, shown_in
-from .records import records_of
+from .huggingface import ids_of, texts_in
 from .sources import Source
+from .tables import rows_of
 
 __all__ = ["read", "recognises"]
 
-_NOTE = "only counts of votes: who said what is unknown, and annotators are 'vote 1', 'vote 2', …"
+_NOTE = "only counts of votes: annotators are unknown and named 'vote 1', 'vote 2', …"
 _COUNTS = ("votes", "vote_counts", "label_counter", "label_counts", "counts", "annotation_counts")
 _SHARES = ("soft_label", "soft_labels", "label_dist", "label_distribution")
 _SIZES = (
     *("number_of_annotations", "number_of_annotators", "n_annotations", "n_annotators"),
     *("num_annotations", "num_annotators", "n_votes", "num_votes", "annotation_count"),
 )
-_BEGINNING = re.compile(r"^(?:(?:n_)?votes?[_:. ]|counts?[_:. ]|n(?=\d))(.+)$", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:(?:n_)?votes?[_:. ]|counts?[_:. ]|n(?=\d))(.+)$", re.IGNORECASE)
 _PEOPLE = {*NEEDED["annotator"], *(f"{name}s" for name in NEEDED["annotator"])}
 
 
@@ -47,11 +47,11 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return one row for each vote."""
-    records = records_of(source)
-    where = _source_of_votes(records) or _source_of_votes(records, told=True)
-    if where is None:
+    records = rows_of(source)
+    counter = _source_of_votes(records) or _source_of_votes(records, explicit=True)
+    if counter is None:
         raise source.fail("no counts of votes: columns votes_…, or an object {class: count}")
-    classes, counts = where(source, records)
+    classes, counts = counter(source, records)
     ids = ids_of(records)
     item, label, vote = _one_by_one(counts)
     answers = pl.DataFrame(
@@ -64,12 +64,12 @@ def read(source: Source) -> Export:
     if all(isinstance(one.get("split"), str) for one in records):
         split = pl.Series("split", [str(one["split"]) for one in records])
         answers = answers.with_columns(split.gather(item))
-    asked = Question(answers, classes=tuple(classes))
-    return Export({"votes": asked}, shown_in(records, ids), (_NOTE,))
+    question = Question(answers, classes=tuple(classes))
+    return Export({"votes": question}, texts_in(records, ids), (_NOTE,))
 
 
 def _one_by_one(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return item, class and place of every vote of a table (item, class)."""
+    """Return item, class and number within its item of every vote of a table (item, class)."""
     item, label = np.nonzero(counts)
     times = counts[item, label]
     item, label = np.repeat(item, times), np.repeat(label, times)
@@ -77,22 +77,22 @@ def _one_by_one(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], .
     return item, label, np.arange(len(item)) - first
 
 
-def _source_of_votes(records: Sequence[Mapping[str, Any]], told: bool = False) -> Any:
-    """Return the function that finds classes and counts in such records, if one does."""
+def _source_of_votes(records: Sequence[Mapping[str, Any]], explicit: bool = False) -> Any:
+    """Return the function that reads classes and counts from such records, if there is one."""
     keys = list(dict.fromkeys(key for one in records for key in one))
     for key in keys:
         if plain_name(key) in _COUNTS and all(_is_table(one.get(key)) for one in records):
-            return lambda source, all_of: _from_objects(source, all_of, key)
+            return lambda source, rows: _from_objects(source, rows, key)
     for key in keys:
         if plain_name(key) in _SHARES:
-            return lambda source, all_of: _from_shares(source, all_of, key)
-    named = [key for key in keys if _BEGINNING.match(key) and _counts_in(records, key)]
+            return lambda source, rows: _from_shares(source, rows, key)
+    named = [key for key in keys if _PREFIX.match(key) and _counts_in(records, key)]
     if len(named) > 1:
-        return lambda source, all_of: _from_columns(source, all_of, named)
+        return lambda source, rows: _from_columns(source, rows, named)
     known = {*CARRIED["split"], *NEEDED["item"], "id", "index"}
     plain = [key for key in keys if plain_name(key) not in known and _counts_in(records, key)]
-    if len(plain) > 1 and (told or _sums_alike(records, plain, keys)):
-        return lambda source, all_of: _from_columns(source, all_of, plain)
+    if len(plain) > 1 and (explicit or _sums_alike(records, plain, keys)):
+        return lambda source, rows: _from_columns(source, rows, plain)
     return None
 
 
@@ -134,8 +134,8 @@ def _from_columns(
         if wrong is not None:
             raise source.fail(f"row {row}: {wrong} is {one.get(wrong)!r}, which is not a count")
     counts = np.array([[int(float(one[key])) for key in keys] for one in records], dtype=np.int64)
-    matches = [_BEGINNING.match(key) for key in keys]
-    names = [found[1] if found else key for key, found in zip(keys, matches, strict=True)]
+    matches = [_PREFIX.match(key) for key in keys]
+    names = [match[1] if match else key for key, match in zip(keys, matches, strict=True)]
     return _checked(source, names, counts)
 
 
@@ -158,7 +158,7 @@ def _from_shares(
     size = next((name for name in keys if plain_name(name) in _SIZES), None)
     if size is None:
         raise source.fail(
-            f"{key} tells shares but not of how many votes; add a column number_of_annotations"
+            f"{key} has shares but not of how many votes; add a column number_of_annotations"
         )
     tables = [_shares(source, one.get(key), row, key) for row, one in enumerate(records, 1)]
     names = list(dict.fromkeys(name for one in tables for name in one))

@@ -1,167 +1,132 @@
-"""What every way of recovering promises: from inputs with one label each to distributions.
+"""The contract of recovery methods: from inputs with one label each to label distributions.
 
-    views, label ─method.fit─▶ Recovery ─proba(views)─▶ (item, class)
+    features, label ─method.fit─▶ Recovery ─predict_proba(features)─▶ (item, class)
 
-A method is a set of settings, as the registry knows it. It sees inputs through `Views` (a vector
-per item, vectors of its places, or the input itself) and one class code per item. An oracle sees
-the annotations too: it says what could be reached, not what can be had.
+A method is a set of settings in the registry. It sees features of the inputs (a vector per item,
+token features, or the inputs themselves) and one class code per item. An oracle also sees the
+annotations: it shows what is possible, not what can be recovered.
 
-What it learns is a `Recovery` of one or more members. `members` is what each member believes,
-`votes` the share of members for every class, `proba` the recovered distribution: the mean of the
-members, flattened by the number of votes behind the labels where that is known (`_flattening`).
+A fitted `Recovery` has one or more members. `members` are the probabilities of each, `votes` the
+share of members for every class, `predict_proba` the recovered distribution: the mean of the
+members, flattened by the number of votes behind the labels where that is known (`_temperature`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._progress import Progress
-from .._relation import Array, Floats, Integers
+from .._relation import Floats, Integers
+from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..params import NonNegative, Settings
-from ._flattening import flattened, vote_slope
-from .measures import best
+from ._temperature import temper, vote_slope
+from .measures import most_probable
 
-__all__ = ["Kept", "People", "Places", "Progress", "Recovery", "RecoveryMethod", "Shown", "Views"]
+if TYPE_CHECKING:
+    from ..nn.features import Features
 
-
-class Places(NamedTuple):
-    """Vectors of the words or patches of every item."""
-
-    values: Array  # (item, place, feature): an array, or one over a file
-    mask: Array  # (item, place): whether something is there
+__all__ = ["FitContext", "Mixture", "Recovery", "RecoveryMethod", "State"]
 
 
-@dataclass(frozen=True, eq=False)
-class Views:
-    """What a method may look at; what it did not ask for is `None`."""
-
-    vectors: Floats | None = None  # (item, feature)
-    positions: Places | None = None
-    raw: Any = None  # an encoder and its inputs (`_nets.views.Raw`), for those who tune it
-
-    def __len__(self) -> int:
-        for view in (self.vectors, self.raw):
-            if view is not None:
-                return len(view)
-        return 0 if self.positions is None else len(self.positions.values)
-
-    def only(self, wanted: Collection[str]) -> Views:
-        """Return these views and no others."""
-        return Views(**{name: view for name, view in vars(self).items() if name in wanted})
-
-    def take(self, items: Integers) -> Views:
-        """Return the views of items, by code."""
-        positions = self.positions
-        return Views(
-            None if self.vectors is None else self.vectors[items],
-            None if positions is None else Places(positions.values[items], positions.mask[items]),
-            None if self.raw is None else self.raw.take(items),
-        )
-
-
-class People(NamedTuple):
-    """What is known of people for whom members shall stand; at least one of the three."""
-
-    features: Floats | None = None  # (person, feature)
-    marginal: Floats | None = None  # (person, class): how often each gives every label
-    annotations: Annotations | None = (
-        None  # a few labels of theirs; annotators are these people, in order
-    )
-
-    def checked(self, n_classes: int, n_items: int) -> tuple[Floats, Floats | None]:
-        """Return features, one of their own for each if none are known, and marginals."""
-        sizes = [len(part) for part in (self.features, self.marginal) if part is not None]
-        sizes += [] if self.annotations is None else [self.annotations.n_annotators]
-        if not sizes or min(sizes) != max(sizes) or not sizes[0]:
-            raise DataError(f"people need features, marginals or labels, as many of each: {sizes}")
-        if self.marginal is not None and np.shape(self.marginal) != (sizes[0], n_classes):
-            raise DataError(f"marginals {np.shape(self.marginal)}, but {n_classes} classes")
-        if self.annotations is not None and self.annotations.n_items != n_items:
-            raise DataError(
-                f"people said something of {self.annotations.n_items} items, not {n_items}"
-            )
-        features = np.eye(sizes[0]) if self.features is None else np.asarray(self.features, float)
-        return features, None if self.marginal is None else np.asarray(self.marginal, float)
-
-
-class Shown(NamedTuple):
-    """What a method learns from."""
+class FitContext(NamedTuple):
+    """What a method is fitted to, beside the features."""
 
     label: Integers  # (item)
     n_classes: int
-    annotations: Annotations | None  # for oracles: who said what, items in the order of the views
+    annotations: Annotations | None  # for oracles; items in the order of the features
     seed: int
     progress: Progress | None = None
     folder: Path | None = None  # for checkpoints of long trainings
-    people: People | None = None  # for members that stand for somebody
-
-
-class Kept(NamedTuple):
-    """What has to be written down to have a recovery again."""
-
-    notes: dict[str, Any]  # what JSON can say
-    arrays: dict[str, Array]
 
 
 class Recovery(ABC):
-    """What a method has learned."""
+    """A fitted recovery method."""
 
     temperature: float = 1.0
 
     @abstractmethod
-    def members(self, views: Views) -> Floats:
-        """Return what every member believes: (member, item, class)."""
+    def members(self, features: Features) -> Floats:
+        """Return the probabilities of every member: (member, item, class)."""
 
     @abstractmethod
-    def kept(self) -> Kept:
-        """Return what has to be written down."""
+    def state(self) -> State:
+        """Return what has to be saved."""
 
-    def mixed(self, views: Views) -> Floats:
-        """Return the belief of all members together, if not overridden their mean."""
-        return self.members(views).mean(axis=0)
+    def mean_proba(self, features: Features) -> Floats:
+        """Return the probabilities of all members together, before the temperature."""
+        return self.members(features).mean(axis=0)
 
-    def proba(self, views: Views) -> Floats:
+    def predict_proba(self, features: Features) -> Floats:
         """Return the recovered distribution: (item, class)."""
-        return flattened(self.mixed(views), self.temperature)
+        return temper(self.mean_proba(features), self.temperature)
 
-    def votes(self, views: Views) -> Floats:
+    def votes(self, features: Features) -> Floats:
         """Return the share of members for every class: (item, class)."""
-        return best(self.members(views)).mean(axis=0)
+        return most_probable(self.members(features)).mean(axis=0)
 
-    def chosen(self, views: Views) -> Integers:
-        """Return the class that most people would give, if not overridden the most probable."""
-        return self.proba(views).argmax(axis=1)
+    def predict(self, features: Features) -> Integers:
+        """Return the most probable class: (item)."""
+        return self.predict_proba(features).argmax(axis=1)
+
+
+class Mixture(Recovery):
+    """A weighted mixture of recoveries; the members of all are its members.
+
+    Parts in `without_members`, such as a constant, only enter the mean.
+    """
+
+    def __init__(
+        self, parts: Mapping[str, Recovery], weight: Floats, without_members: tuple[str, ...] = ()
+    ) -> None:
+        self.parts, self.weight, self.without_members = dict(parts), weight, without_members
+
+    def members(self, features: Features) -> Floats:
+        return np.concatenate([
+            part.members(features)
+            for name, part in self.parts.items()
+            if name not in self.without_members
+        ])  # fmt: skip
+
+    def mean_proba(self, features: Features) -> Floats:
+        each = np.stack([part.mean_proba(features) for part in self.parts.values()])
+        return np.einsum("p,pik->ik", self.weight, each)
+
+    def state(self) -> State:
+        notes, arrays = State.join(**{name: part.state() for name, part in self.parts.items()})
+        return State(
+            {"weight": dict(zip(self.parts, self.weight.tolist(), strict=True)), **notes}, arrays
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryMethod(Settings, ABC):
-    """A way to recover distributions.
+    """A method that recovers label distributions.
 
     Parameters
     ----------
     flatten
         Power of the vote-count slope by which logits are divided where `vote_count` is known;
-        0 leaves them.
+        0 leaves them unchanged.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("vectors",)  # views without which it cannot work
-    likes: ClassVar[tuple[str, ...]] = ()  # views that it uses where they are
+    needs: ClassVar[tuple[str, ...]] = ("vectors",)  # features that it cannot do without
+    uses: ClassVar[tuple[str, ...]] = ()  # features that it uses where there are any
     oracle: ClassVar[bool] = False  # whether it sees the annotations
 
     flatten: NonNegative = 0.0
 
     def fit(
         self,
-        views: Views,
+        features: Features,
         label: ArrayLike,
         *,
         n_classes: int | None = None,
@@ -170,61 +135,58 @@ class RecoveryMethod(Settings, ABC):
         seed: int = 0,
         progress: Progress | None = None,
         folder: Path | None = None,
-        people: People | None = None,
     ) -> Recovery:
-        """Learn from inputs with one label each.
+        """Fit to inputs with one label each.
 
         Parameters
         ----------
-        views
+        features
             Of the inputs.
         label
             Class codes: (item).
         n_classes
-            How many classes there are; by default as many as occur.
+            Number of classes; by default as many as occur.
         vote_count
-            How many people stand behind a label, one number or one for every item.
+            Number of votes behind a label, for all items or for each.
         annotations
-            For oracles, what they said.
+            For oracles.
         seed
-            Decides what is random.
+            Random seed.
         progress
-            Called with steps done, steps in all, and how it goes.
+            Called with steps done, steps in total and a message.
         folder
-            Where long trainings keep checkpoints, to go on from them.
-        people
-            What is known of people, for members that stand for them.
+            For checkpoints, from which an interrupted training resumes.
         """
         codes = np.asarray(label, dtype=np.int64)
-        if codes.shape != (len(views),):
-            raise DataError(f"{len(views)} inputs, but labels of the shape {codes.shape}")
+        if codes.shape != (len(features),):
+            raise DataError(f"{len(features)} inputs, but labels of the shape {codes.shape}")
         if not len(codes):
             raise DataError("no items to learn from")
         size = int(codes.max()) + 1 if n_classes is None else n_classes
         if codes.min() < 0 or codes.max() >= size:
             raise DataError(f"a label has the code {codes.max()}, but there are {size} classes")
-        for view in self.needs:
-            if getattr(views, view) is None:
-                raise OptionError(f"this method needs {view} of the inputs")
+        for part in self.needs:
+            if part not in features.parts:
+                raise OptionError(f"this method needs {part} of the inputs")
         if self.oracle and annotations is None:
-            raise OptionError("an oracle learns from annotations; give said=…")
-        if annotations is not None and (annotations.n_items, annotations.n_classes) != (
-            len(codes),
-            size,
-        ):
-            raise DataError(
-                f"annotations on {annotations.n_items} items in {annotations.n_classes} classes, "
-                f"but {len(codes)} items in {size} classes"
-            )
-        found = self.learn(views, Shown(codes, size, annotations, seed, progress, folder, people))
+            raise OptionError("an oracle learns from annotations; give annotations=…")
+        if annotations is not None:
+            shape = annotations.n_items, annotations.n_classes
+            if shape != (len(codes), size):
+                raise DataError(
+                    f"annotations on {shape[0]} items in {shape[1]} classes, "
+                    f"but {len(codes)} items in {size} classes"
+                )
+        context = FitContext(codes, size, annotations, seed, progress, folder)
+        recovery = self._fit(features, context)
         if vote_count is not None and self.flatten:
-            found.temperature *= vote_slope(vote_count) ** self.flatten
-        return found
+            recovery.temperature *= vote_slope(vote_count) ** self.flatten
+        return recovery
 
     @abstractmethod
-    def learn(self, views: Views, shown: Shown) -> Recovery:
-        """Return what is learned from these views."""
+    def _fit(self, features: Features, context: FitContext) -> Recovery:
+        """Return the fitted recovery."""
 
     @abstractmethod
-    def restore(self, kept: Kept) -> Recovery:
-        """Return a recovery as it was written down."""
+    def restore(self, state: State) -> Recovery:
+        """Return a recovery from its state."""

@@ -29,9 +29,9 @@ __all__ = [
     "dots",
     "histogram",
     "number",
+    "records",
     "save_chart",
     "share",
-    "share_bars",
 ]
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
@@ -73,6 +73,14 @@ class Figure:
 def chart(rows: Sequence[Mapping[str, Any]], **options: Any) -> dict[str, Any]:
     """Return a chart of rows that is as wide as its container."""
     return {"$schema": SCHEMA, "data": {"values": rows}, "width": "container", **options}
+
+
+def records(**columns: Any) -> list[dict[str, Any]]:
+    """Return rows of a chart from arrays."""
+    values = [
+        column.tolist() if hasattr(column, "tolist") else column for column in columns.values()
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def number(field: str, title: str | None = None, **options: Any) -> dict[str, Any]:
@@ -128,46 +136,16 @@ def dots(
     ]
 
 
-def histogram(
-    edges: Sequence[float], counts: Sequence[int], title: str, **x: Any
-) -> dict[str, Any]:
+def histogram(edges: Any, counts: Any, title: str, **x: Any) -> dict[str, Any]:
     """Return how many items have which value."""
-    rows = [
-        {"from": float(low), "to": float(high), "items": int(count)}
-        for low, high, count in zip(edges, edges[1:], counts, strict=False)
-    ]
     return chart(
-        rows,
+        records(**{"from": edges[:-1], "to": edges[1:], "items": counts}),
         height=200,
         mark={"type": "bar", "tooltip": True, "color": BLUE},
         encoding={
             "x": number("from", title, bin={"binned": True}, **x),
             "x2": {"field": "to"},
             "y": number("items", "items"),
-        },
-    )
-
-
-def share_bars(
-    names: Sequence[str], shares: Mapping[str, Sequence[float]], colours: Sequence[str]
-) -> dict[str, Any]:
-    """Return bars of how common classes are, one for every kind of share, in this order."""
-    kinds = list(shares)
-    rows = [
-        {"class": name, "share": round(float(shares[kind][position]), 6), "of": kind}
-        for position, name in enumerate(names)
-        for kind in kinds
-    ]
-    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
-    return chart(
-        rows,
-        height=max(28 * len(names), 60),
-        mark={"type": "bar", "tooltip": True},
-        encoding={
-            "y": {**y, "axis": {"labelLimit": 140}},
-            "yOffset": {"field": "of", "sort": kinds},
-            "x": number("share", "share", axis=PERCENT),
-            "color": colour("of", dict(zip(kinds, colours, strict=False))) | {"sort": kinds},
         },
     )
 

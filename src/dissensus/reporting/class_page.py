@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from ..agreement import ClassAgreement
-from .class_tables import annotator_table, downloads, item_table, part
-from .sections import Page, Section, Table, with_interval
-from .sentences import advice, amount, percent
-from .summary import CONFIDENT
+from .class_tables import annotator_table, downloads, item_table
+from .sections import Page, Section, Table
+from .sentences import advice, amount, formatted, percent, with_interval
 
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["layout"]
+__all__ = ["class_page"]
 
 _IN_MEMORY = ("annotations", "mapping", "table")  # formats without a file
 _MAX_COPIES = 20
@@ -33,24 +31,15 @@ _SCORES = {
 }
 
 
-def layout(report: Report) -> Page:
+def class_page(report: Report) -> Page:
     """Return what the page shows."""
-    annotations, agreement = report.annotations, report.agreement
+    annotations = report.annotations
     annotators, annotator_details = annotator_table(report)
     items, item_details, names = item_table(report)
     files = downloads(report)
     samples = list(report.samples)
-    for table, total, what in (
-        (annotators, annotations.n_annotators, "annotator"),
-        (items, annotations.n_items, "item"),
-    ):
-        if len(table.rows) < total:
-            samples.append(f"The page shows {part(len(table.rows), total, what)}.")
-    if not files["labels"].rows:
+    if not files["labels"].columns:
         samples.append("There are too many labels to download here; use `dissensus aggregate`.")
-    alpha = next((one.value for one in agreement.estimates if one.measure == "alpha"), math.nan)
-    copies = report.annotator_scores.copies
-    pairs = [] if copies is None else copies.pairs[:_MAX_COPIES]
     sections = [
         Section("data", "Data", [_data_text(report)], report.reading.notes, report.check.findings),
         _labels_section(report),
@@ -65,36 +54,7 @@ def layout(report: Report) -> Page:
             ],
             panels=[["annotators"]],
             table=annotators,
-            subsections=[
-                Section(
-                    "copies",
-                    "Suspiciously high agreement",
-                    [
-                        "These pairs give equal labels, above all equal errors, more often than "
-                        "two people who work independently would. Labels do not show who copied "
-                        "from whom."
-                    ],
-                    panels=[
-                        [
-                            Table(
-                                "Pairs with suspiciously high agreement",
-                                ["one", "other", "items in common", "equal", "expected"],
-                                [
-                                    (
-                                        *(one.one, one.other, str(one.common), str(one.equal)),
-                                        f"{one.expected:.0f}",
-                                    )
-                                    for one in pairs
-                                ],
-                                2,
-                                hide_caption=True,
-                            )
-                        ]
-                    ],
-                )
-            ]
-            if pairs
-            else [],
+            subsections=_copies(report),
         ),
         Section(
             "items",
@@ -121,34 +81,21 @@ def layout(report: Report) -> Page:
     if report.predictions is not None:
         sections.insert(-1, report.predictions.section())
     return Page(
-        report.name,
-        report.sentences,
         {
             "annotators": amount(annotations.n_annotators),
             "items": amount(annotations.n_items),
             "labels": amount(len(annotations)),
             "classes": str(annotations.n_classes),
-            "alpha": "–" if math.isnan(alpha) else f"{alpha:.2f}",
+            "alpha": formatted(report.agreement["alpha"].value, ".2f"),
             "to relabel": amount(len(report.doubtful)),
         },
         sections,
         report.charts,
         files,
-        {
-            "Confidence": "How probable a label is, given all labels of the item and how reliable "
-            f"each annotator has been. Below {CONFIDENT:.0%} an item needs review.",
-            "Alpha": "Krippendorff's: 1 is full agreement, 0 is agreement by chance. Below 0.2 "
-            "slight, 0.4 fair, 0.6 moderate, 0.8 substantial, above almost perfect (Landis and "
-            "Koch).",
-            "Verdicts": "Every verdict rests on intervals, so that few are due to luck. Spammer: "
-            "labels do not depend on the item. Adversarial: right less often than by guessing. "
-            "Careless: clearly behind the others. Expert: clearly above most.",
-            "Sampling": " ".join(samples)
-            or "Nothing was sampled; all numbers are computed from all labels.",
-        },
+        ("confidence", "alpha", "verdicts"),
         report.result.method,
-        report.seed,
         advice(report),
+        samples,
         {
             "classes": annotations.classes.tolist(),
             "annotators": annotator_details,
@@ -156,6 +103,22 @@ def layout(report: Report) -> Page:
             "names": names,
         },
     )
+
+
+def _copies(report: Report) -> list[Section]:
+    """Return a subsection on pairs who may have copied, if there are any."""
+    copies = report.annotator_scores.copies
+    rows = [
+        (one.one, one.other, str(one.common), str(one.equal), f"{one.expected:.0f}")
+        for one in ([] if copies is None else copies.pairs[:_MAX_COPIES])
+    ]
+    text = (
+        "These pairs give equal labels, above all equal errors, more often than two people who "
+        "work independently would. Labels do not show who copied from whom."
+    )
+    heads = ["one", "other", "items in common", "equal", "expected"]
+    table = Table("Pairs with suspiciously high agreement", heads, rows, 2)
+    return [Section("copies", "Suspiciously high agreement", [text], panels=[[table]])] * bool(rows)
 
 
 def _data_text(report: Report) -> str:
@@ -228,10 +191,9 @@ def _agreement_section(report: Report) -> Section:
             if estimate.measure == "alpha"
         ]
         tables.append(Table("Every class against the rest", heads, by_class))
-    equal = next((one.value for one in agreement.estimates if one.measure == "percent"), math.nan)
     text = (
-        f"{percent(equal)} of the pairs of labels on one item agree. Beyond chance, agreement is "
-        f"{agreement.word or 'undefined'}."
+        f"{percent(agreement['percent'].value)} of the pairs of labels on one item agree. "
+        f"Beyond chance, agreement is {agreement.word or 'undefined'}."
     )
     panels: list[list[Table | str]] = [tables, ["confusion"], ["agreement"]]
     return Section("agreement", "Agreement", [text], agreement.notes, panels=panels)

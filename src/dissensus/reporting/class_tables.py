@@ -5,14 +5,14 @@ Large data are cut, the worst and most doubtful first, and the page says so.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._relation import Integers
+from .charts import records
 from .embedding import embedded_image
-from .sections import Download, Row, SortableTable, number_cell
+from .sections import Column, Download, SortableTable
 from .sentences import amount, percent
 
 if TYPE_CHECKING:
@@ -24,8 +24,12 @@ _MAX_ANNOTATORS, _MAX_ITEMS = 500, 1000  # rows
 _MAX_LABELS = 60  # of one item
 _MAX_CLASSES = 20  # of annotators' confusion matrices
 _MAX_LONE = 10  # labels
-_MAX_BYTES = 4_000_000  # of labels to download
+_MAX_CHARACTERS = 4_000_000  # of items to download
 _MAX_DOUBTFUL = 10_000  # items to label again
+_SCORES = (  # to download
+    *("annotator", "verdict", "labels", "accuracy", "accuracy_low", "accuracy_high"),
+    *("spam_score", "evidence"),
+)
 _SHORT = 120  # characters of a text in the table
 
 
@@ -36,50 +40,34 @@ def part(shown: int, total: int, what: str) -> str:
 
 def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]]:
     """Return the annotators, the worst first, and the details of each."""
-    annotations, scores = report.annotations, report.annotator_scores
-    shown = scores.worst[annotations.labels_per_annotator[scores.worst] > 0][:_MAX_ANNOTATORS]
-    lone = _lone_labels(report, shown)
-    with_confusion = annotations.n_classes <= _MAX_CLASSES
-    habits, accuracy = scores.habits, scores.accuracy
-    verdicts, evidence = scores.verdict, scores.evidence
-    timed = bool(np.isfinite(habits.seconds).any())
-    heads = {
-        "annotator": "name",
-        "labels": "number",
-        "right": "number",
-        "95% interval": "plain number",
-        "agrees": "number",
-        "spam score": "number",
-        **({"seconds": "number"} if timed else {}),
-        "verdict": "verdict",
+    annotations, worst = report.annotations, report.annotator_scores.worst
+    shown = worst[annotations.labels_per_annotator[worst] > 0][:_MAX_ANNOTATORS]
+    scores = {name: values[shown] for name, values in report.annotators.items()}
+    bounds = zip(scores["accuracy_low"], scores["accuracy_high"], strict=True)
+    intervals = [f"{percent(low)} to {percent(high)}" if low == low else "" for low, high in bounds]
+    columns = {
+        "annotator": Column(scores["annotator"]),
+        "labels": Column(scores["labels"], "d"),
+        "right": Column(scores["accuracy"], percent),
+        "95% interval": Column(intervals, kind="plain number"),
+        "agrees": Column(scores["agreement"], percent),
+        "spam score": Column(scores["spam_score"], ".2f"),
+        "seconds": Column(scores["seconds"], ".1f"),
+        "verdict": Column(scores["verdict"], kind="verdict"),
     }
-    rows, details = [], []
-    for a in shown.tolist():
-        name, verdict = annotations.annotators[a], str(verdicts[a])
-        low, high = float(accuracy.low[a]), float(accuracy.high[a])
-        cells = [
-            (name, None),
-            number_cell(int(habits.labels[a]), "d"),
-            number_cell(float(accuracy.value[a]), percent),
-            ("" if math.isnan(low) else f"{percent(low)} to {percent(high)}", None),
-            number_cell(float(habits.agreement[a]), percent),
-            number_cell(float(scores.spam_score[a]), ".2f"),
-            *([number_cell(float(habits.seconds[a]), ".1f")] if timed else []),
-            (verdict, None),
-        ]
-        rows.append(Row(cells, [verdict]))
-        details.append(
-            {
-                "name": name,
-                "verdict": verdict,
-                "evidence": evidence[a],
-                "alone": lone.get(a, []),
-                "confusion": scores.confusion[a].round(3).tolist() if with_confusion else None,
-            }
-        )
-    caption = f"{part(len(rows), annotations.n_annotators, 'annotator')}, the worst first"
-    hint = "name or verdict"
-    table = SortableTable("annotator-table", caption, heads, rows, "annotator", hint, "Verdict")
+    if np.isnan(scores["seconds"]).all():
+        del columns["seconds"]
+    lone, confusion = _lone_labels(report, shown), report.annotator_scores.confusion
+    small = annotations.n_classes <= _MAX_CLASSES
+    details = records(
+        **{name: scores[name] for name in ("verdict", "evidence")},
+        name=scores["annotator"],
+        alone=[lone.get(a, []) for a in shown.tolist()],
+        confusion=[confusion[a].round(3).tolist() if small else None for a in shown.tolist()],
+    )
+    caption = f"{part(len(shown), annotations.n_annotators, 'annotator')}, the worst first"
+    kinds, hint = [[verdict] for verdict in scores["verdict"]], "name or verdict"
+    table = SortableTable("annotator-table", caption, columns, kinds, "annotator", hint, "Verdict")
     return table, details
 
 
@@ -107,59 +95,34 @@ def item_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]], lis
     order = np.lexsort((-split, -doubt.round(9)))
     shown = order[annotations.labels_per_item[order] > 0][:_MAX_ITEMS]
     known = {**report.reading.gold, **report.truth}
-    texts = {}
-    if report.reading.texts is not None:
-        texts = dict(report.reading.texts.select("item", "text").iter_rows())
-    heads = {
-        "item": "name",
-        **({"text": "plain"} if report.reading.texts is not None else {}),
-        "label": "text",
-        **({"known": "text"} if known else {}),
-        "confidence": "number",
-        "labels": "number",
-        "votes": "plain",
-        "why": "text",
-    }
-    rows, details = [], []
+    table = report.reading.texts
+    texts = {} if table is None else dict(table.select("item", "text").iter_rows())
+    labels = [label or "undecided" for label in result.labels[shown]]
+    details, kinds, votes = [], [], []
     names: dict[str, int] = {}
-    labels, causes = result.labels, scores.cause
-    for item in shown.tolist():
-        name, label = annotations.items[item], labels[item] or "undecided"
-        text, cause = texts.get(name), str(causes[item])
-        confidence, posterior = float(result.confidence[item]), result.posterior[item]
+    for item, label in zip(shown.tolist(), labels, strict=True):
+        name, cause = annotations.items[item], str(scores.cause[item])
         span = slice(annotations.index[item], annotations.index[item + 1])
-        given = annotations.label[span]
-        votes = np.bincount(given)
-        most = np.argsort(-votes, kind="stable").tolist()
-        counts = [f"{votes[k]} × {annotations.classes[k]}" for k in most if votes[k]]
-        differs = known.get(name, label) != label
-        overruled = bool(most[0] != result.label[item] and 2 * votes[most[0]] > len(given))
-        cells = [
-            (name, None),
-            *(
-                [((text or "")[:_SHORT] + "…" * (len(text or "") > _SHORT), "text")]
-                if texts
-                else []
-            ),
-            (label, None),
-            *([(known.get(name, ""), "differs" if differs else None)] if known else []),
-            number_cell(confidence, percent),
-            number_cell(len(given), "d"),
-            (", ".join(counts[:6]) + " …" * (len(counts) > 6), None),
-            (cause, None),
-        ]
-        kinds = [cause] + ["most votes are for another label"] * overruled
-        rows.append(Row(cells, kinds + ["the known label is another"] * differs))
+        given, posterior = annotations.label[span], result.posterior[item]
+        counts = np.bincount(given)
+        most = np.argsort(-counts, kind="stable").tolist()
+        shares = [f"{counts[k]} × {annotations.classes[k]}" for k in most if counts[k]]
+        votes.append(", ".join(shares[:6]) + " …" * (len(shares) > 6))
+        kinds.append([cause])
+        if most[0] != result.label[item] and 2 * counts[most[0]] > len(given):
+            kinds[-1].append("most votes are for another label")
+        if known.get(name, label) != label:
+            kinds[-1].append("the known label is another")
         annotators = annotations.annotators[annotations.annotator[span][:_MAX_LABELS]].tolist()
         details.append(
             {
                 "name": name,
                 "label": label,
-                "confidence": round(confidence, 4),
+                "confidence": round(float(result.confidence[item]), 4),
                 "cause": cause,
                 "n": len(given),
-                "text": text,
-                "image": embedded_image(text, report.folder),
+                "text": texts.get(name),
+                "image": embedded_image(texts.get(name), report.folder),
                 "gold": known.get(name),
                 "posterior": [
                     [annotations.classes[k], round(float(posterior[k]), 4)]
@@ -171,47 +134,51 @@ def item_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]], lis
                 ],
             }
         )
-    caption = f"{part(len(rows), annotations.n_items, 'item')}, the most doubtful first"
+    short = [
+        (one["text"] or "")[:_SHORT] + "…" * (len(one["text"] or "") > _SHORT) for one in details
+    ]
+    gold = [one["gold"] or "" for one in details]
+    differs = [
+        "differs" if one and one != label else "" for one, label in zip(gold, labels, strict=True)
+    ]
+    columns = {
+        "item": Column(annotations.items[shown]),
+        **({"text": Column(short, kind="plain", classes=["text"] * len(short))} if texts else {}),
+        "label": Column(labels),
+        **({"known": Column(gold, classes=differs)} if known else {}),
+        "confidence": Column(result.confidence[shown], percent),
+        "labels": Column(annotations.labels_per_item[shown], "d"),
+        "votes": Column(votes, kind="plain"),
+        "why": Column(scores.cause[shown]),
+    }
+    caption = f"{part(len(shown), annotations.n_items, 'item')}, the most doubtful first"
     hint = "item, text or label"
-    table = SortableTable("item-table", caption, heads, rows, "item", hint, "Show")
-    return table, details, list(names)
+    rows = SortableTable("item-table", caption, columns, kinds, "item", hint, "Show")
+    return rows, details, list(names)
 
 
 def downloads(report: Report) -> dict[str, Download]:
     """Return labels, items to label again, annotators, and the plan of further labels."""
-    annotations, result, scores = report.annotations, report.result, report.annotator_scores
-    labels, confidence = result.labels, result.confidence.round(4)
-    all_labels = [list(row) for row in zip(annotations.items.tolist(), labels.tolist(),
-                                           confidence.tolist(), strict=True)]  # fmt: skip
-    if sum(len(str(item)) + len(str(label)) for item, label, _ in all_labels) > _MAX_BYTES:
-        all_labels = []
+    annotations, result = report.annotations, report.result
     again = report.doubtful[:_MAX_DOUBTFUL]
-    columns = annotations.items, labels, confidence, report.item_scores.cause
-    relabel = [
-        list(row) for row in zip(*(column[again].tolist() for column in columns), strict=True)
-    ]
-    numbers = (scores.accuracy.value, scores.accuracy.low, scores.accuracy.high, scores.spam_score)
-    people = [
-        [
-            annotations.annotators[a],
-            scores.verdict[a],
-            int(scores.habits.labels[a]),
-            *(None if math.isnan(column[a]) else round(float(column[a]), 4) for column in numbers),
-            scores.evidence[a],
-        ]
-        for a in scores.worst[:_MAX_ANNOTATORS].tolist()
-    ]
-    further: list[list[Any]] = []
-    if report.plan is not None:
-        table = report.plan.table
-        asked = table["item"], table["annotator"], table["gain"].round(4)
-        further = [list(row) for row in zip(*(column.tolist() for column in asked), strict=True)]
-    head = ["annotator", "verdict", "labels", "right", "low", "high", "spam_score", "evidence"]
+    worst = report.annotator_scores.worst[:_MAX_ANNOTATORS]
+    scores = {name: report.annotators[name][worst] for name in _SCORES}
+    labels = {
+        "item": annotations.items,
+        "label": result.labels,
+        "confidence": result.confidence.round(4),
+    }
+    relabel = {name: values[again] for name, values in labels.items()}
+    plan = {} if report.plan is None else report.plan.table
+    small = sum(map(len, annotations.items.tolist())) + 8 * annotations.n_items <= _MAX_CHARACTERS
     return {
-        "labels": Download("labels", ["item", "label", "confidence"], all_labels),
+        "labels": Download("labels", labels if small else {}),
         "relabel": Download(
-            "items to label again", ["item", "label", "confidence", "why"], relabel
+            "items to label again", {**relabel, "why": report.item_scores.cause[again]}
         ),
-        "annotators": Download("annotators", head, people),
-        "plan": Download("further labels to ask for", ["item", "annotator", "gain"], further),
+        "annotators": Download("annotators", scores),
+        "plan": Download(
+            "further labels to ask for",
+            {name: plan[name] for name in ("item", "annotator", "gain") if plan},
+        ),
     }

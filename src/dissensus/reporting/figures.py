@@ -10,23 +10,9 @@ import numpy as np
 from .._relation import Floats
 from ..identification.proportions import proportion
 from ..result import Aggregation, gold_codes
+from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
-from .charts import (
-    BLUE,
-    GREY,
-    ORANGE,
-    PERCENT,
-    RED,
-    Figure,
-    chart,
-    colour,
-    diagonal,
-    dots,
-    histogram,
-    number,
-    share,
-    share_bars,
-)
+from .charts import BLUE, GREY, ORANGE, PERCENT, RED, Figure
 from .method_figures import budget_figure, methods_figure
 from .sentences import percent
 from .summary import CONFIDENT
@@ -63,6 +49,7 @@ def figures(report: Report) -> dict[str, Figure]:
     inferred = shares["labels inferred"]
     common = annotations.classes[int(inferred.argmax())]
     words = f"The most common class is {common}: {percent(float(inferred.max()))} of the items."
+    predictions = report.predictions
     drawn = {
         "classes": classes_figure(
             ("Class shares, given and inferred", words),
@@ -72,11 +59,11 @@ def figures(report: Report) -> dict[str, Figure]:
             [GREY, BLUE],
         ),
         "confidence": _confidence_figure(report),
-        "calibration": calibration_figure(report.result, report.truth),
+        "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs, report.clusters),
-        "predictions": predictions_figure(report.predictions),
+        "predictions": None if predictions is None else predictions_figure(predictions),
         "methods": methods_figure(report.comparison),
         "budget": budget_figure(report.plan),
     }
@@ -101,9 +88,24 @@ def classes_figure(
     shown = order[:_MAX_CLASSES]
     if len(shown) < len(classes):
         words += f" The {len(shown)} most common are shown."
-    names = [classes[k] for k in shown]
-    spec = share_bars(
-        names, {kind: values[shown].tolist() for kind, values in shares.items()}, colours
+    names, kinds = [classes[k] for k in shown], list(shares)
+    bars = [
+        {"class": classes[k], "share": round(float(values[k]), 6), "of": kind}
+        for k in shown
+        for kind, values in shares.items()
+    ]
+    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
+    colour = charts.colour("of", dict(zip(kinds, colours, strict=False)))
+    spec = charts.chart(
+        bars,
+        height=max(28 * len(names), 60),
+        mark={"type": "bar", "tooltip": True},
+        encoding={
+            "y": {**y, "axis": {"labelLimit": 140}},
+            "yOffset": {"field": "of", "sort": kinds},
+            "x": charts.number("share", "share", axis=PERCENT),
+            "color": {**colour, "sort": kinds},
+        },
     )
     rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
     return Figure(title, words, spec, (("class", *shares), *rows))
@@ -114,14 +116,14 @@ def _confidence_figure(report: Report) -> Figure:
     confidence = report.result.confidence[report.annotations.labels_per_item > 0]
     edges = np.linspace(0, 1, _BINS + 1).round(6)
     index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
-    counts = np.bincount(index, minlength=_BINS).tolist()
-    spec = histogram(
-        edges.tolist(), counts, "confidence in the label", axis=PERCENT, scale={"domain": [0, 1]}
+    counts = np.bincount(index, minlength=_BINS)
+    spec = charts.histogram(
+        edges, counts, "confidence in the label", axis=PERCENT, scale={"domain": [0, 1]}
     )
     rows: list[dict[str, Any]] = spec["data"]["values"]
     for row in rows:
         row["kind"] = _REVIEW if row["from"] < CONFIDENT - 1e-9 else _CONFIDENT
-    spec["encoding"]["color"] = colour("kind", {_REVIEW: ORANGE, _CONFIDENT: BLUE})
+    spec["encoding"]["color"] = charts.colour("kind", {_REVIEW: ORANGE, _CONFIDENT: BLUE})
     below = float((confidence < CONFIDENT).mean()) if len(confidence) else 0.0
     numbers = [
         (f"{percent(row['from'])} to {percent(row['to'])}", str(row["items"]))
@@ -149,19 +151,20 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     size = np.bincount(index, minlength=10).astype(float)
     total = np.bincount(index, confidence, minlength=10)
     correct = proportion(np.bincount(index, right, minlength=10).astype(float), size, 0.95)
-    rows = [
-        {
-            "confidence": float(total[k] / size[k]),
-            "right": float(correct.value[k]),
-            "low": float(correct.low[k]),
-            "high": float(correct.high[k]),
-            "items": int(size[k]),
-        }
-        for k in np.flatnonzero(size).tolist()
-    ]
-    x, y = share("confidence", "confidence in the label"), share("right", "labels that are right")
+    filled = np.flatnonzero(size)
+    rows = charts.records(
+        confidence=total[filled] / size[filled],
+        right=correct.value[filled],
+        low=correct.low[filled],
+        high=correct.high[filled],
+        items=size[filled].astype(int),
+    )
+    x, y = (
+        charts.share("confidence", "confidence in the label"),
+        charts.share("right", "labels that are right"),
+    )
     tooltip = {"confidence": ".1%", "right": ".1%", "items": ""}
-    layers = [diagonal(x, y), *dots(x, y, tooltip, color=BLUE, opacity=1)]
+    layers = [charts.diagonal(x, y), *charts.dots(x, y, tooltip, color=BLUE, opacity=1)]
     numbers = [
         (
             percent(row["confidence"]),
@@ -173,7 +176,9 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     ]
     words = "On the dashed line, labels are right as often as their confidence says."
     head = ("confidence", "right", "95% interval", "items")
-    return Figure("Calibration", words, chart(rows, height=240, layer=layers), (head, *numbers))
+    return Figure(
+        "Calibration", words, charts.chart(rows, height=240, layer=layers), (head, *numbers)
+    )
 
 
 def annotators_figure(scores: AnnotatorScores) -> Figure | None:
@@ -183,33 +188,30 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     if not len(known):
         return None
     shown = known[:_MAX_POINTS]
-    verdict, labels = scores.verdict, scores.habits.labels
-    rows = [
-        {
-            "annotator": scores.annotations.annotators[annotator],
-            "labels": int(labels[annotator]),
-            "right": round(float(scores.accuracy.value[annotator]), 4),
-            "low": round(float(scores.accuracy.low[annotator]), 4),
-            "high": round(float(scores.accuracy.high[annotator]), 4),
-            "verdict": verdict[annotator],
-        }
-        for annotator in shown.tolist()
-    ]
+    verdict, labels = scores.verdict, scores.annotations.labels_per_annotator
+    rows = charts.records(
+        annotator=scores.annotations.annotators[shown],
+        labels=labels[shown].astype(int),
+        right=scores.accuracy.value[shown].round(4),
+        low=scores.accuracy.low[shown].round(4),
+        high=scores.accuracy.high[shown].round(4),
+        verdict=verdict[shown],
+    )
     least, most = int(labels[shown].min()), int(labels[shown].max())
     scale = {"domain": [0, most * 1.05], "nice": False}
     if most > _LOG_RATIO * least:
         scale = {"type": "log", "domain": [least / 1.1, most * 1.1], "nice": False}
     axis = {"tickCount": 6, "format": "~s" if most >= 10_000 else ",.0f"}
-    x = number("labels", "labels given", scale=scale, axis=axis)
+    x = charts.number("labels", "labels given", scale=scale, axis=axis)
     tooltip = {"annotator": "", "verdict": "", "labels": "", "right": ".1%", "low": ".1%"}
     palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
-    spec = chart(
+    spec = charts.chart(
         rows,
         height=280,
-        encoding={"color": colour("verdict", palette, symbolOpacity=1)},
-        layer=dots(
+        encoding={"color": charts.colour("verdict", palette, symbolOpacity=1)},
+        layer=charts.dots(
             x,
-            share("right", "agrees with the consensus of the others"),
+            charts.share("right", "agrees with the consensus of the others"),
             tooltip | {"high": ".1%"},
             cursor="pointer",
         ),

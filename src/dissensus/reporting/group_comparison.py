@@ -14,15 +14,17 @@ from ..agreement import Agreement, Estimate, in_words
 from ..annotations import Annotations
 from ..identification.proportions import Proportion, proportion
 from ..metrics import Evaluation
-from ..result import Aggregation
+from ..result import Aggregation, Table
 from .embedding import plain
-from .sections import Page, PageReport
-from .sentences import amount, listed, percent, volume
+from .group_page import group_page
+from .sections import PageReport
+from .sentences import amount, by_verdict, listed, percent, volume
 from .summary import CONFIDENT
 
-__all__ = ["Change", "ChangedAnnotator", "ChangedItem", "Group", "GroupComparison", "Z", "share_of"]
+__all__ = ["UNCLEAR", "Change", "Group", "GroupComparison", "Z", "share_of"]
 
 Z = float(ndtri(0.975))
+UNCLEAR = "no clear change"
 
 
 class Change(NamedTuple):
@@ -35,31 +37,13 @@ class Change(NamedTuple):
     @property
     def word(self) -> str:
         """Whether it is clearly above zero, clearly below, or neither."""
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "no clear change"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else UNCLEAR
 
 
 def share_of(selected: Any) -> Change:
     """Return a share with Wilson's interval."""
     share = proportion(np.array([float(np.sum(selected))]), np.array([float(len(selected))]))
     return Change(*(float(one[0]) for one in (share.value, share.low, share.high)))
-
-
-class ChangedAnnotator(NamedTuple):
-    """An annotator of both groups: the share of right labels in each, and its change."""
-
-    name: str
-    labels: tuple[int, int]
-    right: tuple[float, float]
-    change: Change
-    word: str  # better, worse or no clear change, corrected for the number of annotators
-
-
-class ChangedItem(NamedTuple):
-    """An item whose inferred label differs between the groups."""
-
-    name: str
-    label: tuple[str, str]
-    confidence: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +113,10 @@ class GroupComparison(PageReport):
     alpha
         How much higher the alpha of the second group is.
     annotators
-        Annotators in both groups, the largest losses first.
+        Annotators in both groups as columns: their labels, the share that is right, its change
+        with bounds, and a verdict; the largest losses first.
     items
-        Items whose label differs, those of the highest confidence first.
+        Items whose label differs as columns, those of the highest confidence first.
     """
 
     first: Group
@@ -140,8 +125,8 @@ class GroupComparison(PageReport):
     same: Change
     kappa: float
     alpha: Change
-    annotators: tuple[ChangedAnnotator, ...]
-    items: tuple[ChangedItem, ...]
+    annotators: Table
+    items: Table
     seed: int = 0
 
     @property
@@ -163,28 +148,24 @@ class GroupComparison(PageReport):
                 f"difference of {self.alpha.value:+.2f} ({self.alpha.low:+.2f} to "
                 f"{self.alpha.high:+.2f})."
             )
+        changed = len(self.items["item"])
         sentences.append(
-            f"Of {amount(self.n_common, 'item')} in both, {len(self.items)} "
-            f"({percent(len(self.items) / self.n_common)}) got another label."
+            f"Of {amount(self.n_common, 'item')} in both, {changed} "
+            f"({percent(changed / self.n_common)}) got another label."
             if self.n_common
             else "No item is in both, so labels cannot be compared."
         )
-        if not self.annotators:
-            return [*sentences, "No annotator is in both."]
-        changes = []
-        for word in ("better", "worse"):
-            names = [one.name for one in self.annotators if one.word == word]
-            if names:
-                changes.append(f"Clearly {word} in {second.name}: {listed(names)}.")
-        count = amount(len(self.annotators), "annotator")
-        unchanged = [f"Of {count} in both, nobody got clearly better or worse."]
-        return sentences + (changes or unchanged)
+        names = by_verdict(self.annotators["annotator"], self.annotators["verdict"])
+        changes = [
+            f"Clearly {verdict} in {second.name}: {listed(names[verdict])}."
+            for verdict in ("better", "worse")
+            if verdict in names
+        ]
+        count = len(self.annotators["annotator"])
+        unchanged = f"Of {amount(count, 'annotator')} in both, nobody got clearly better or worse."
+        return sentences + (changes or [unchanged if count else "No annotator is in both."])
 
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        from .group_page import layout
-
-        return layout(self)
+    layout = group_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

@@ -4,49 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import BLUE, GREY, ORANGE, RED, Figure, chart, colour, diagonal, share
+from .charts import BLUE, GREY, ORANGE, RED, Figure, chart, colour, diagonal, records, share
 from .figures import class_shares, classes_figure
-from .group_comparison import Group, GroupComparison
-from .sections import Download, Page, Row, Section, SortableTable, Table, number_cell, with_interval
-from .sentences import amount, percent
-from .summary import CONFIDENT
+from .sections import Column, Download, Page, Section, SortableTable, Table
+from .sentences import amount, percent, with_interval
 
-__all__ = ["layout"]
+if TYPE_CHECKING:
+    from .group_comparison import Group, GroupComparison
+
+__all__ = ["group_page"]
 
 _MAX_ROWS = 1000
 _COLOURS = {"better": "#1d6996", "worse": RED, "no clear change": GREY}
 
 
-def layout(groups: GroupComparison) -> Page:
+def group_page(groups: GroupComparison) -> Page:
     """Return what the page shows."""
     charts = {"classes": _classes_figure(groups)}
     annotators = items = None
     annotator_text, item_text = "No annotator labelled in both groups.", "No item is in both."
-    if groups.annotators:
+    n_annotators, n_changed = len(groups.annotators["annotator"]), len(groups.items["item"])
+    if n_annotators:
         charts["change"] = _change_figure(groups)
         annotators = _annotator_table(groups)
         annotator_text = (
-            f"{amount(len(groups.annotators), 'annotator')} labelled in both. “Right” is how often "
+            f"{amount(n_annotators, 'annotator')} labelled in both. “Right” is how often "
             "a label is the consensus of the others, those of both groups together."
         )
     if groups.n_common:
-        items = _item_table(groups) if groups.items else None
+        items = _item_table(groups) if n_changed else None
         kappa = "" if math.isnan(groups.kappa) else f" Cohen's kappa is {groups.kappa:.2f}."
         item_text = (
-            f"{len(groups.items)} of {amount(groups.n_common, 'common item')} got another label, "
+            f"{n_changed} of {amount(groups.n_common, 'common item')} got another label, "
             f"the highest confidence first.{kappa}"
         )
     return Page(
-        groups.name,
-        groups.sentences,
         {
             "items in both": amount(groups.n_common),
             "with the same label": percent(groups.same.value),
             "change of alpha": f"{groups.alpha.value:+.2f}",
-            "annotators in both": amount(len(groups.annotators)),
+            "annotators in both": amount(n_annotators),
         },
         [
             Section("numbers", "Comparison", panels=[[_numbers_table(groups), "classes"]]),
@@ -60,17 +61,12 @@ def layout(groups: GroupComparison) -> Page:
             Section("items", "Items with another label", [item_text], table=items),
         ],
         charts,
-        _downloads(groups),
         {
-            "Right": "How often labels are the consensus of the others, those of both groups "
-            "together.",
-            "Change": "Second less first. It is called clear if it holds although so many "
-            "annotators were compared (Bonferroni).",
-            "Confidence": f"How probable a label is. Below {CONFIDENT:.0%} it needs review.",
-            "Alpha": "Krippendorff's: 1 is full agreement, 0 is agreement by chance.",
+            "changed_items": Download("items with another label", groups.items),
+            "annotators": Download("annotators in both", groups.annotators),
         },
+        ("right", "change", "confidence", "alpha"),
         groups.first.result.method,
-        groups.seed,
     )
 
 
@@ -120,77 +116,52 @@ def _classes_figure(groups: GroupComparison) -> Figure:
 
 def _change_figure(groups: GroupComparison) -> Figure:
     """Return the share of right labels of every annotator, first against second."""
-    rows = [
-        {"annotator": one.name, "first": one.right[0], "second": one.right[1], "change": one.word}
-        for one in groups.annotators[:_MAX_ROWS]
-    ]
-    x = share("first", f"right in {groups.first.name}")
-    y = share("second", f"right in {groups.second.name}")
+    columns = ("annotator", "first_right", "second_right", "verdict")
+    points = records(**{name: groups.annotators[name][:_MAX_ROWS] for name in columns})
+    x = share("first_right", f"right in {groups.first.name}")
+    y = share("second_right", f"right in {groups.second.name}")
     tooltip = [
-        {"field": "annotator"},
-        {"field": "first", "format": ".1%"},
-        {"field": "second", "format": ".1%"},
-        {"field": "change"},
+        *({"field": name} for name in ("annotator", "verdict")),
+        *({"field": name, "format": ".1%"} for name in ("first_right", "second_right")),
     ]
-    points = {
+    layer = {
         "mark": {"type": "circle", "size": 60, "opacity": 0.95},
-        "encoding": {"x": x, "y": y, "color": colour("change", _COLOURS), "tooltip": tooltip},
+        "encoding": {"x": x, "y": y, "color": colour("verdict", _COLOURS), "tooltip": tooltip},
     }
-    spec = chart(rows, height=300, layer=[diagonal(x, y), points])
+    spec = chart(points, height=300, layer=[diagonal(x, y), layer])
     return Figure("Annotators, first and second", "Above the dashed line: better.", spec)
 
 
 def _annotator_table(groups: GroupComparison) -> SortableTable:
     one, two = groups.first.name, groups.second.name
-    columns = (f"labels, {one}", f"labels, {two}", f"right, {one}", f"right, {two}", "change")
-    heads = {"annotator": "name", **dict.fromkeys(columns, "number")}
-    rows = [
-        Row(
-            [
-                (each.name, None),
-                *(number_cell(count, "d") for count in each.labels),
-                *(number_cell(value, percent) for value in each.right),
-                (f"{100 * each.change.value:+.0f} points", each.change.value),
-                (f"{100 * each.change.low:+.0f} to {100 * each.change.high:+.0f}", None),
-                (each.word, None),
-            ]
-        )
-        for each in groups.annotators[:_MAX_ROWS]
-    ]
-    caption = f"{amount(len(rows), 'annotator')}, the largest loss first"
-    heads |= {"95% interval": "plain", "verdict": "text"}
-    return SortableTable("annotator-table", caption, heads, rows)
+    shown = {name: values[:_MAX_ROWS] for name, values in groups.annotators.items()}
+    bounds = zip(shown["low"], shown["high"], strict=True)
+    columns = {
+        "annotator": Column(shown["annotator"]),
+        f"labels, {one}": Column(shown["first_labels"], "d"),
+        f"labels, {two}": Column(shown["second_labels"], "d"),
+        f"right, {one}": Column(shown["first_right"], percent),
+        f"right, {two}": Column(shown["second_right"], percent),
+        "change, points": Column(100 * shown["change"], "+.0f"),
+        "95% interval": Column(
+            [f"{100 * low:+.0f} to {100 * high:+.0f}" for low, high in bounds], kind="plain number"
+        ),
+        "verdict": Column(shown["verdict"]),
+    }
+    caption = f"{amount(len(shown['annotator']), 'annotator')}, the largest loss first"
+    return SortableTable("annotator-table", caption, columns)
 
 
 def _item_table(groups: GroupComparison) -> SortableTable:
-    heads = {"item": "name"}
-    for name in (groups.first.name, groups.second.name):
-        heads |= {f"label, {name}": "text", f"confidence, {name}": "number"}
-    rows = []
-    for each in groups.items[:_MAX_ROWS]:
-        first, second = (number_cell(value, percent) for value in each.confidence)
-        labels = [(label, None) for label in each.label]
-        rows.append(Row([(each.name, None), labels[0], first, labels[1], second]))
-    caption = f"{len(rows)} of {amount(len(groups.items), 'item')} with another label"
-    return SortableTable("item-table", caption, heads, rows)
-
-
-def _downloads(groups: GroupComparison) -> dict[str, Download]:
-    head = ["item", "first_label", "second_label", "first_confidence", "second_confidence"]
-    items = [
-        [one.name, *one.label, *(round(value, 4) for value in one.confidence)]
-        for one in groups.items
-    ]
-    columns = ["annotator", "first_labels", "second_labels", "first_right", "second_right"]
-    annotators = [
-        [
-            *(one.name, *one.labels, *(round(value, 4) for value in one.right)),
-            *(*(round(value, 4) for value in one.change), one.word),
-        ]
-        for one in groups.annotators
-    ]
-    columns += ["change", "low", "high", "verdict"]
-    return {
-        "changed_items": Download("items with another label", head, items),
-        "annotators": Download("annotators in both", columns, annotators),
+    one, two = groups.first.name, groups.second.name
+    shown = {name: values[:_MAX_ROWS] for name, values in groups.items.items()}
+    columns = {
+        "item": Column(shown["item"]),
+        f"label, {one}": Column(shown["first_label"]),
+        f"confidence, {one}": Column(shown["first_confidence"], percent),
+        f"label, {two}": Column(shown["second_label"]),
+        f"confidence, {two}": Column(shown["second_confidence"], percent),
     }
+    total = amount(len(groups.items["item"]), "item")
+    caption = f"{len(shown['item'])} of {total} with another label"
+    return SortableTable("item-table", caption, columns)

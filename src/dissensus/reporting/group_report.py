@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._relation import Floats, Integers, indices_of, union
+from .._relation import Integers, indices_of, union
 from ..aggregation import aggregate
 from ..agreement import agree
 from ..annotations import Annotations
@@ -26,15 +26,8 @@ from ..identification import identify
 from ..identification.proportions import Proportion
 from ..metrics import evaluate
 from ..readers import as_annotations, as_truth
-from .group_comparison import (
-    Change,
-    ChangedAnnotator,
-    ChangedItem,
-    Group,
-    GroupComparison,
-    Z,
-    share_of,
-)
+from ..result import Table
+from .group_comparison import UNCLEAR, Change, Group, GroupComparison, Z, share_of
 
 __all__ = ["report_groups", "split_by"]
 
@@ -113,17 +106,15 @@ def report_groups(
     common = np.flatnonzero((there >= 0) & (one.result.label >= 0))
     common = common[two.result.label[there[common]] >= 0]
     labels = one.result.label[common], two.result.label[there[common]]
-    difference, error = (
-        two.alpha.value - one.alpha.value,
-        math.hypot(one.alpha.error, two.alpha.error),
-    )
+    difference = two.alpha.value - one.alpha.value
+    reach = Z * math.hypot(one.alpha.error, two.alpha.error)
     return GroupComparison(
         one,
         two,
         len(common),
         share_of(labels[0] == labels[1]),
         _kappa(*labels, len(classes)),
-        _change(difference, Z * error),
+        Change(difference, difference - reach, difference + reach),
         _changed_annotators(one, two),
         _changed_items(one, two, common, there[common]),
         seed,
@@ -180,53 +171,46 @@ def _kappa(one: Integers, other: Integers, n_classes: int) -> float:
     return math.nan if expected >= 1 else (observed - expected) / (1 - expected)
 
 
-def _change(value: float, reach: float) -> Change:
-    return Change(float(value), float(value - reach), float(value + reach))
-
-
-def _changed_annotators(one: Group, two: Group) -> tuple[ChangedAnnotator, ...]:
+def _changed_annotators(one: Group, two: Group) -> Table:
+    """Return the annotators in both groups, the largest losses first."""
     there = indices_of(one.annotations.annotators, two.annotations.annotators)
     here = np.flatnonzero(there >= 0)
-    index = np.stack([here, there[here]])  # (group, annotator)
-    scores = list(zip((one.accuracy, two.accuracy), index, strict=True))
-    count = np.stack([score.among[which] for score, which in scores])
-    right = np.stack([score.value[which] for score, which in scores])
-    kept = (count > 0).all(axis=0)
-    index, count, right = index[:, kept], count[:, kept], right[:, kept]
-    change, reach = _agresti_caffo(right * count, count)
-    wider = float(ndtri(1 - 0.025 / max(len(change), 1))) / Z
-    return tuple(
-        ChangedAnnotator(
-            one.annotations.annotators[index[0, k]],
-            (int(count[0, k]), int(count[1, k])),
-            (float(right[0, k]), float(right[1, k])),
-            _change(change[k], reach[k]),
-            _change(change[k], wider * reach[k]).word,
-        )
-        for k in np.argsort(change, kind="stable").tolist()
-    )
+    groups = [(one.accuracy, here), (two.accuracy, there[here])]
+    count = np.stack([score.among[which] for score, which in groups])  # (group, annotator)
+    right = np.stack([score.value[which] for score, which in groups])
+    kept = np.flatnonzero((count > 0).all(axis=0))
+    # Agresti and Caffo: one right and one wrong label more in each group.
+    share = (right * count + 1)[:, kept] / (count + 2)[:, kept]
+    reach = Z * np.sqrt((share * (1 - share) / (count + 2)[:, kept]).sum(axis=0))
+    change = share[1] - share[0]
+    wider = float(ndtri(1 - 0.025 / max(len(kept), 1))) / Z * reach
+    verdict = np.select([change - wider > 0, change + wider < 0], ["better", "worse"], UNCLEAR)
+    order = np.argsort(change, kind="stable")
+    columns = {
+        "annotator": one.annotations.annotators[here[kept]],
+        "first_labels": count[0, kept].astype(int),
+        "second_labels": count[1, kept].astype(int),
+        "first_right": right[0, kept],
+        "second_right": right[1, kept],
+        "change": change,
+        "low": change - reach,
+        "high": change + reach,
+        "verdict": verdict,
+    }
+    return {name: column[order] for name, column in columns.items()}
 
 
-def _agresti_caffo(right: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """Return how much larger second shares are than first ones, and the reach: from (2, …)."""
-    share = (right + 1) / (count + 2)
-    reach = Z * np.sqrt((share * (1 - share) / (count + 2)).sum(axis=0))
-    return share[1] - share[0], reach
-
-
-def _changed_items(
-    one: Group, two: Group, here: Integers, there: Integers
-) -> tuple[ChangedItem, ...]:
-    labels = one.result.label[here], two.result.label[there]
+def _changed_items(one: Group, two: Group, here: Integers, there: Integers) -> Table:
+    """Return the items with different labels, those of the highest confidence first."""
+    changed = one.result.label[here] != two.result.label[there]
+    here, there = here[changed], there[changed]
     confidence = one.result.confidence[here], two.result.confidence[there]
-    changed = np.flatnonzero(labels[0] != labels[1])
-    order = changed[np.argsort(-np.minimum(*confidence)[changed], kind="stable")]
-    names, classes = one.annotations.items, one.annotations.classes
-    return tuple(
-        ChangedItem(
-            names[here[k]],
-            (classes[labels[0][k]], classes[labels[1][k]]),
-            (float(confidence[0][k]), float(confidence[1][k])),
-        )
-        for k in order.tolist()
-    )
+    order = np.argsort(-np.minimum(*confidence), kind="stable")
+    columns = {
+        "item": one.annotations.items[here],
+        "first_label": one.result.labels[here],
+        "second_label": two.result.labels[there],
+        "first_confidence": confidence[0],
+        "second_confidence": confidence[1],
+    }
+    return {name: column[order] for name, column in columns.items()}

@@ -93,7 +93,7 @@ def is_picture(shown: Any) -> bool:
 
 
 def _thumbnail(shown: Any) -> Image:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     if isinstance(shown, np.ndarray):
         pixels = shown if shown.shape[2] in (1, 3) else shown.transpose(1, 2, 0)
@@ -103,12 +103,7 @@ def _thumbnail(shown: Any) -> Image:
         try:
             with Image.open(shown) as image:
                 small = image.convert("RGB")
-        except (
-            OSError,
-            UnidentifiedImageError,
-            ValueError,
-            Image.DecompressionBombError,
-        ) as problem:
+        except (OSError, ValueError, Image.DecompressionBombError) as problem:
             raise DataError(f"{shown}: not a readable image ({problem})") from None
     if max(small.size) < _SIDE:  # pixels of small images stay sharp
         factor = _SIDE // max(small.size)

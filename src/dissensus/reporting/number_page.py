@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..result import Table as Columns
-from .charts import GREY, RED, Figure, chart, colour, histogram, number
-from .embedding import plain
-from .number_report import NumberReport
-from .sections import Download, Page, Row, Section, SortableTable, Table, number_cell, with_interval
-from .sentences import amount
+from .charts import GREY, RED, Figure, chart, colour, histogram, number, records
+from .sections import Column, Download, Page, Section, SortableTable, Table
+from .sentences import amount, formatted, with_interval
 
-__all__ = ["layout"]
+if TYPE_CHECKING:
+    from .number_report import NumberReport
+
+__all__ = ["number_page"]
 
 _MAX_ROWS = 1000
 _MAX_POINTS = 2000
@@ -29,7 +30,7 @@ _COLOURS = {  # by verdict, the worst first
 _SCORES = {"mae": "mean absolute error", "rmse": "root mean squared error"}
 
 
-def layout(report: NumberReport) -> Page:
+def number_page(report: NumberReport) -> Page:
     """Return what the page shows."""
     charts = {"values": _values_figure(report), "bias": _bias_figure(report)}
     heads = ["measure", "value", "95% interval"]
@@ -45,13 +46,11 @@ def layout(report: NumberReport) -> Page:
     text = ["Everybody is compared with the mean of the others on the same items."]
     annotators = _annotator_table(report)
     return Page(
-        report.name,
-        report.sentences,
         {
             "annotators": amount(report.annotations.n_annotators),
             "items": amount(report.annotations.n_items),
             "numbers": amount(len(report.annotations)),
-            "alpha": number_cell(report.alpha.value, ".2f")[0],
+            "alpha": formatted(report.alpha.value, ".2f"),
             "items scatter widely": amount(len(report.wide)),
         },
         [
@@ -62,18 +61,11 @@ def layout(report: NumberReport) -> Page:
         ],
         {name: one for name, one in charts.items() if one is not None},
         {
-            "values": _download("values", report.items),
-            "annotators": _download("annotators", report.annotators),
+            "values": Download("values", report.items),
+            "annotators": Download("annotators", report.annotators),
         },
-        {
-            "Bias": "By how much an annotator answers higher than the others, on average.",
-            "Scatter": "Standard deviation: of an annotator's differences to the others, or of the "
-            "answers on an item.",
-            "Correlation": "With the mean of the others: 1 follows them, 0 is unrelated.",
-            "Alpha": "Krippendorff's for numbers: 1 is full agreement, 0 is agreement by chance.",
-        },
+        ("bias", "scatter", "correlation", "alpha"),
         report.result.method,
-        report.seed,
     )
 
 
@@ -83,7 +75,7 @@ def _values_figure(report: NumberReport) -> Figure | None:
     if not len(value):
         return None
     counts, edges = np.histogram(value, bins=_BINS)
-    spec = histogram(edges.tolist(), counts.tolist(), "value of an item", axis={"tickCount": 8})
+    spec = histogram(edges, counts, "value of an item", axis={"tickCount": 8})
     words = f"From {value.min():.3g} to {value.max():.3g}, {value.mean():.3g} on average."
     rows = spec["data"]["values"]
     numbers = [(f"{row['from']:.3g} to {row['to']:.3g}", str(row["items"])) for row in rows]
@@ -96,21 +88,18 @@ def _bias_figure(report: NumberReport) -> Figure | None:
     known = np.flatnonzero(np.isfinite(bias.scatter))[:_MAX_POINTS]
     if not len(known):
         return None
-    rows = [
-        {
-            "annotator": report.annotations.annotators[a],
-            "verdict": bias.verdict[a],
-            "answers": int(bias.n_answers[a]),
-            "bias": float(bias.bias[a]),
-            "scatter": float(bias.scatter[a]),
-        }
-        for a in known.tolist()
-    ]
+    points = records(
+        annotator=report.annotations.annotators[known],
+        verdict=[bias.verdict[a] for a in known.tolist()],
+        answers=bias.n_answers[known],
+        bias=bias.bias[known],
+        scatter=bias.scatter[known],
+    )
     palette = {word: tone for word, tone in _COLOURS.items() if word in bias.verdict}
     tooltip = [{"field": name} for name in ("annotator", "verdict", "answers")]
     tooltip += [{"field": name, "format": ".3~g"} for name in ("bias", "scatter")]
     spec = chart(
-        rows,
+        points,
         height=300,
         mark={"type": "circle", "size": 60, "opacity": 0.95},
         encoding={
@@ -128,46 +117,33 @@ def _annotator_table(report: NumberReport) -> SortableTable:
     bias, names = report.bias, report.annotations.annotators
     rank = [*_COLOURS].index
     order = sorted(range(len(names)), key=lambda a: (rank(bias.verdict[a]), -bias.n_answers[a]))
-    heads = {"annotator": "name", "answers": "number", "bias": "number", "scatter": "number"}
-    heads |= {"correlation": "number", "verdict": "text"}
-    rows = [
-        Row(
-            [
-                (names[a], None),
-                number_cell(int(bias.n_answers[a]), "d"),
-                number_cell(bias.bias[a], "+.3g"),
-                number_cell(bias.scatter[a]),
-                number_cell(bias.correlation[a], ".2f"),
-                (bias.verdict[a], None),
-            ]
-        )
-        for a in order[:_MAX_ROWS]
-    ]
-    caption = f"{len(rows)} of {amount(len(names), 'annotator')}, the worst first"
-    return SortableTable("annotator-table", caption, heads, rows)
+    shown = order[:_MAX_ROWS]
+    columns = {
+        "annotator": Column(names[shown]),
+        "answers": Column(bias.n_answers[shown], "d"),
+        "bias": Column(bias.bias[shown], "+.3g"),
+        "scatter": Column(bias.scatter[shown], ".4g"),
+        "correlation": Column(bias.correlation[shown], ".2f"),
+        "verdict": Column([bias.verdict[a] for a in shown]),
+    }
+    caption = f"{len(shown)} of {amount(len(names), 'annotator')}, the worst first"
+    return SortableTable("annotator-table", caption, columns)
 
 
 def _item_table(report: NumberReport) -> SortableTable:
     annotations = report.annotations
-    order = np.argsort(-np.nan_to_num(report.scatter), kind="stable")[:_MAX_ROWS]
-    columns = ("value", "answers", "scatter", "lowest", "highest")
-    rows = []
-    for item in order.tolist():
-        given = annotations.value[annotations.index[item] : annotations.index[item + 1]]
-        numbers = (
-            *(report.result.value[item], len(given), report.scatter[item]),
-            *((given.min(), given.max()) if len(given) else (math.nan, math.nan)),
-        )
-        rows.append(Row([(annotations.items[item], None), *map(number_cell, numbers)]))
-    caption = f"{len(rows)} of {amount(annotations.n_items, 'item')}, the widest scatter first"
-    heads = {"item": "name", **dict.fromkeys(columns, "number")}
-    return SortableTable("item-table", caption, heads, rows)
-
-
-def _download(title: str, table: Columns) -> Download:
-    """Return a table with six digits of every number."""
-    rows = [
-        [float(f"{value:.6g}") if isinstance(value, float) else value for value in row]
-        for row in zip(*plain([*table.values()]), strict=True)
+    shown = np.argsort(-np.nan_to_num(report.scatter), kind="stable")[:_MAX_ROWS]
+    given = [
+        annotations.value[annotations.index[item] : annotations.index[item + 1]]
+        for item in shown.tolist()
     ]
-    return Download(title, [*table], rows)
+    columns = {
+        "item": Column(annotations.items[shown]),
+        "value": Column(report.result.value[shown], ".4g"),
+        "answers": Column(annotations.labels_per_item[shown], "d"),
+        "scatter": Column(report.scatter[shown], ".4g"),
+        "lowest": Column([one.min() if len(one) else math.nan for one in given], ".4g"),
+        "highest": Column([one.max() if len(one) else math.nan for one in given], ".4g"),
+    }
+    caption = f"{len(shown)} of {amount(annotations.n_items, 'item')}, the widest scatter first"
+    return SortableTable("item-table", caption, columns)

@@ -24,7 +24,8 @@ from ..readers import as_annotations, as_numbers, as_truth
 from ..result import Estimation, Table
 from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
 from .embedding import plain
-from .sections import Page, PageReport
+from .number_page import number_page
+from .sections import PageReport
 from .sentences import agreement_sentence, amount, by_verdict, verdict_sentences, volume
 
 __all__ = ["NumberReport", "report_numbers"]
@@ -125,11 +126,7 @@ class NumberReport(PageReport):
                 )
         return sentences
 
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        from .number_page import layout
-
-        return layout(self)
+    layout = number_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""

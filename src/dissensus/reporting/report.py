@@ -27,11 +27,11 @@ from ..identification import AnnotatorScores, ItemScores, identify, item_scores
 from ..metrics import Evaluation, evaluate
 from ..planning import Plan, plan
 from ..readers import Reading, as_truth, examine
-from ..readers.texts import read_texts
+from ..readers.side_tables import read_texts
 from ..result import Aggregation, Table
-from .charts import Figure
+from .class_page import class_page
 from .figures import figures
-from .sections import Page, PageReport
+from .sections import PageReport
 from .sentences import opening
 from .summary import CONFIDENT, summarise
 from .tendency_section import Predictions, read_predictions
@@ -39,7 +39,6 @@ from .tendency_section import Predictions, read_predictions
 __all__ = ["METHODS", "Report", "report"]
 
 METHODS = ("majority", "dawid-skene", "one-coin", "mace", "glad")  # compared
-_DIFFICULTY = 100_000  # labels up to which the difficulty of items is fitted
 _COMPARED = 100_000  # labels above which methods are compared on a sample of items
 _ONE_METHOD = 300_000  # labels above which the best method replaces `auto`
 _PAIRS = 20_000_000  # pairs of labels above which pairs of annotators are left out
@@ -100,7 +99,7 @@ class Report(PageReport):
         """The annotations."""
         return self.reading.annotations
 
-    @property
+    @cached_property
     def annotators(self) -> Table:
         """Every score of every annotator, as columns."""
         return self.annotator_scores.table()
@@ -127,21 +126,9 @@ class Report(PageReport):
             shares = counts / counts.sum(axis=1, keepdims=True)
         return np.where(np.isnan(shares), 1 / len(counts), shares)
 
-    @cached_property
-    def sentences(self) -> list[str]:
-        """The report in a few sentences."""
-        return opening(self)
-
-    @cached_property
-    def charts(self) -> dict[str, Figure]:
-        """Every figure of the report, by name."""
-        return figures(self)
-
-    def layout(self) -> Page:
-        """Return what the page shows."""
-        from .class_page import layout
-
-        return layout(self)
+    sentences = cached_property(opening)
+    charts = cached_property(figures)
+    layout = class_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
@@ -233,10 +220,13 @@ def report(
     if result is None:
         result = aggregate(annotations, method, gold=known, seed=seed)
     progress(3, _STEPS)
-    annotator_scores = identify(annotations, result, gold=known, seed=seed)
+    annotator_scores = identify(annotations, result, gold=known, models=False, seed=seed)
     progress(4, _STEPS)
-    difficulty = len(annotations) <= _DIFFICULTY
-    scores = item_scores(annotations, result, difficulty=difficulty, seed=seed)
+    scores = item_scores(annotations, result, difficulty=False, seed=seed)
+    if "glad" in fitted:  # fitted for the comparison, so not again for the scores
+        glad, competence = fitted["glad"].params, fitted["mace"].params.competence
+        annotator_scores = replace(annotator_scores, ability=glad.ability, competence=competence)
+        scores = replace(scores, difficulty=glad.difficulty)
     progress(5, _STEPS)
     agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
     pairs = _pairs(annotations)

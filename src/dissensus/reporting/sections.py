@@ -5,7 +5,6 @@ A report decides what its sections contain; the look is in `templates/`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,22 +12,11 @@ from typing import Any, NamedTuple
 
 from .._files import atomic_file
 from .charts import Figure
-from .embedding import fill, framed
+from .embedding import fill, framed, plain
+from .sentences import formatted
+from .summary import CONFIDENT
 
-__all__ = [
-    "Cell",
-    "Download",
-    "Page",
-    "PageReport",
-    "Row",
-    "Section",
-    "SortableTable",
-    "Table",
-    "number_cell",
-    "with_interval",
-]
-
-Cell = tuple[str, Any]  # the text, and a number to sort by or a CSS class
+__all__ = ["Column", "Download", "Page", "PageReport", "Section", "SortableTable", "Table"]
 
 
 class Table(NamedTuple):
@@ -38,31 +26,45 @@ class Table(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_texts: int = 1
-    hide_caption: bool = False
 
 
-class Row(NamedTuple):
-    """A row of a sortable table, and the kinds that readers can filter by."""
+class Column(NamedTuple):
+    """A column of a sortable table; its kind is `number` if a format is given.
 
-    cells: Sequence[Cell]
-    kinds: Sequence[str] = ()
+    Other kinds are `verdict`, and `plain` and `plain number` if there is no point in sorting.
+    """
+
+    values: Any
+    form: str | Callable[[float], str] | None = None
+    kind: str = "text"
+    classes: Sequence[str] = ()  # of CSS, by row
 
 
 class SortableTable(NamedTuple):
     """A table to sort, search and filter.
 
-    Columns have a kind: `name` for the first, `text`, `number`, `verdict`, or `plain` and
-    `plain number` if there is no point in sorting. With `details`, a click on a name opens the
+    Rows have kinds that readers can filter by. With `details`, a click on a name opens the
     details of an `annotator` or `item`.
     """
 
     name: str
     caption: str
-    heads: Mapping[str, str]  # name → kind
-    rows: Sequence[Row]
+    columns: Mapping[str, Column]
+    kinds: Sequence[Sequence[str]] = ()
     details: str = ""
     hint: str = "a word"
     filter: str = ""
+
+    def rows(self) -> list[tuple[tuple[str, Any], ...]]:
+        """Return the cells of every row: a text, and a number to sort by or a CSS class."""
+        cells = []
+        for values, form, _, classes in self.columns.values():
+            column = values.tolist() if hasattr(values, "tolist") else values
+            if form is None:
+                cells.append(list(zip(column, classes or [""] * len(column), strict=True)))
+            else:
+                cells.append([(formatted(value, form), value) for value in column])
+        return list(zip(*cells, strict=True))
 
 
 class Section(NamedTuple):
@@ -82,50 +84,29 @@ class Download(NamedTuple):
     """A table that the page offers as CSV."""
 
     title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    columns: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Everything on a page; `data` is for its script."""
+    """What a page shows after the sentences; `data` is for its script."""
 
-    title: str
-    sentences: Sequence[str]
     facts: Mapping[str, str]
     sections: Sequence[Section]
     charts: Mapping[str, Figure]
     downloads: Mapping[str, Download]
-    about: Mapping[str, str]
+    terms: Sequence[str]  # explained at the end
     method: str
-    seed: int
     advice: Sequence[str] = ()
+    samples: Sequence[str] | None = None  # parts that were computed on a sample
     data: Mapping[str, Any] = field(default_factory=dict)
-
-    def render(self) -> str:
-        """Return the page as HTML."""
-        downloads = {name: one for name, one in self.downloads.items() if one.rows}
-        data = {
-            **self.data,
-            "charts": {name: one.spec for name, one in self.charts.items()},
-            "downloads": {name: [one.head, one.rows] for name, one in downloads.items()},
-        }
-        sections = [("overview", "Summary"), *((one.name, one.title) for one in self.sections)]
-        return fill(
-            "report.html",
-            data,
-            charts=bool(self.charts),
-            page=self,
-            title=self.title,
-            sections=sections,
-            downloads=downloads,
-        )
 
 
 class PageReport:
     """A report that begins with sentences and shows as one self-contained page."""
 
     name: str
+    seed: int
     sentences: Any  # list[str], often cached
 
     def layout(self) -> Page:
@@ -134,7 +115,24 @@ class PageReport:
 
     def page(self) -> str:
         """Return the report as one self-contained page."""
-        return self.layout().render()
+        page = self.layout()
+        tables = {
+            name: [[*one.columns], list(zip(*plain([*one.columns.values()]), strict=True))]
+            for name, one in page.downloads.items()
+        }
+        tables = {name: table for name, table in tables.items() if table[1]}
+        specs = {name: one.spec for name, one in page.charts.items()}
+        return fill(
+            "report.html",
+            {**page.data, "charts": specs, "downloads": tables},
+            charts=bool(specs),
+            report=self,
+            page=page,
+            title=self.name,
+            sections=[("overview", "Summary"), *((one.name, one.title) for one in page.sections)],
+            confident=f"{CONFIDENT:.0%}",
+            downloads={name: page.downloads[name] for name in tables},
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the page."""
@@ -147,23 +145,3 @@ class PageReport:
 
     def _repr_html_(self) -> str:
         return framed(self.page())
-
-
-def number_cell(value: float, form: str | Callable[[float], str] = ".4g") -> Cell:
-    """Return a number for a sortable table, formatted.
-
-    >>> number_cell(0.25, ".0%"), number_cell(math.nan)
-    (('25%', 0.25), ('–', None))
-    """
-    if math.isnan(value):
-        return "–", None
-    return form(value) if callable(form) else f"{value:{form}}", float(f"{value:.6g}")
-
-
-def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
-    """Return an estimate and its interval as texts; a dash and nothing where there is none."""
-    value, low, high = (number_cell(getattr(estimate, name), form)[0] for name in _BOUNDS)
-    return value, "" if "–" in (value, low, high) else f"{low} to {high}"
-
-
-_BOUNDS = ("value", "low", "high")

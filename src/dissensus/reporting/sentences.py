@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,11 +28,13 @@ __all__ = [
     "agreement_sentence",
     "amount",
     "by_verdict",
+    "formatted",
     "listed",
     "opening",
     "percent",
     "verdict_sentences",
     "volume",
+    "with_interval",
 ]
 
 _NAMED = 3  # names in one sentence
@@ -64,7 +66,9 @@ def opening(report: Report) -> list[str]:
         f"{volume(annotations)}, {each:.1f} each on average.",
         agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
     ]
-    verdicts = verdict_sentences(_names_by_verdict(report), _VERDICTS)
+    worst = scores.worst
+    names = by_verdict(annotations.annotators[worst], scores.verdict[worst])
+    verdicts = verdict_sentences(names, _VERDICTS)
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels to say", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
@@ -101,7 +105,9 @@ def opening(report: Report) -> list[str]:
 def advice(report: Report) -> list[str]:
     """Return what to do next, the most urgent first."""
     steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
-    names = _names_by_verdict(report)
+    scores = report.annotator_scores
+    worst = scores.worst
+    names = by_verdict(report.annotations.annotators[worst], scores.verdict[worst])
     for verdict, remedy in _REMEDIES.items():
         people = [f"annotator {one}" if one.isdecimal() else one for one in names.get(verdict, [])]
         if verdict == "spammer" and 2 * len(people) > report.annotations.n_annotators:
@@ -111,7 +117,7 @@ def advice(report: Report) -> list[str]:
             )
         elif people:
             steps.append(remedy.format(listed(people)))
-    copies = report.annotator_scores.copies
+    copies = scores.copies
     clusters = [] if copies is None else copies.as_dict()["clusters"]
     if clusters:
         groups = "; ".join(map(listed, clusters[:_NAMED]))
@@ -132,8 +138,8 @@ def volume(annotations: Any, what: str = "label") -> str:
 
 def agreement_sentence(agreement: Agreement, undefined: str) -> str:
     """Return the word for alpha and its interval, or why it is undefined."""
-    alpha = next((one for one in agreement.estimates if one.measure == "alpha"), None)
-    if alpha is None or math.isnan(alpha.value):
+    alpha = agreement["alpha"]
+    if math.isnan(alpha.value):
         return f"Agreement cannot be measured: {undefined}."
     interval = f"{alpha.low:.2f} to {alpha.high:.2f}"
     return f"Agreement is {agreement.word} (alpha {alpha.value:.2f}, {interval})."
@@ -200,7 +206,20 @@ def listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
 
 
-def _names_by_verdict(report: Report) -> dict[str, list[str]]:
-    scores = report.annotator_scores
-    worst = scores.worst
-    return by_verdict(scores.annotations.annotators[worst], scores.verdict[worst])
+def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
+    """Return a number as text, a dash for NaN.
+
+    >>> formatted(0.25, ".0%"), formatted(math.nan)
+    ('25%', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return form(value) if callable(form) else f"{value:{form}}"
+
+
+def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
+    """Return an estimate and its interval as texts; a dash and nothing where there is none."""
+    value, low, high = (
+        formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)
+    )
+    return value, "" if "–" in (value, low, high) else f"{low} to {high}"

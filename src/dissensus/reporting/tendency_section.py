@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import DataError
 from .charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
-from .sections import Section, Table, number_cell
+from .sections import Section, Table
+from .sentences import formatted
 
 __all__ = ["Predictions", "predictions_figure", "read_predictions"]
 
@@ -82,7 +83,7 @@ class Predictions:
     def section(self) -> Section:
         """Return the section of the page."""
         rows = [
-            (name, *(number_cell(self.summary(name, key), ".3f")[0] for key in _COLUMNS.values()))
+            (name, *(formatted(self.summary(name, key), ".3f") for key in _COLUMNS.values()))
             for name in self.scores
         ]
         table = Table("Models of annotators on held-out items", ["model", *_COLUMNS], rows)
@@ -111,10 +112,8 @@ def read_predictions(path: str | Path) -> Predictions:
     return Predictions(scores)
 
 
-def predictions_figure(predictions: Predictions | None) -> Figure | None:
+def predictions_figure(predictions: Predictions) -> Figure | None:
     """Return how often every annotator was predicted, compared with their label marginals."""
-    if predictions is None:
-        return None
     method, own = predictions.method, predictions.scores[predictions.method]
     marginals = predictions.scores.get(_MARGINALS, {}).get("annotators", {})
     accuracy = {

@@ -15,12 +15,12 @@ from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import OptionError
 from ..registry import simulators
-from ._answers import one_by_one
-from ._crowd import Crowd, Plan, Strategy
-from ._fast import all_at_once
+from ._all_at_once import all_at_once
+from ._one_by_one import one_by_one
 from .given_matrices import GivenMatrices
+from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["Crowd", "Simulation", "Strategy", "simulate"]
+__all__ = ["CrowdParameters", "Simulation", "Strategy", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Simulation:
 
     annotations: Annotations | Numbers
     truth: Array  # (item): a class, or a number
-    crowd: Crowd
+    crowd: CrowdParameters
     options: dict[str, Any]  # every argument, ready for JSON
 
     @property
@@ -104,7 +104,7 @@ def simulate(
     spec = simulators.describe(chosen)
     if matrices is not None and not isinstance(chosen, GivenMatrices):
         raise OptionError(f"matrices are for given-matrices, but the strategy is {spec}")
-    plan = Plan(
+    design = Design(
         n_items=n_items,
         n_annotators=n_annotators,
         n_classes=n_classes,
@@ -117,12 +117,12 @@ def simulate(
     )
     progress = progress or (lambda _done, _total: None)
     rng = np.random.default_rng(seed)
-    truth = chosen.truth(plan, rng)
-    crowd = chosen.crowd(plan, rng)
+    truth = chosen.truth(design, rng)
+    crowd = chosen.crowd(design, rng)
     if fast:
-        starts, annotator, answer = all_at_once(chosen, plan, crowd, truth, progress)
+        starts, annotator, answer = all_at_once(chosen, design, crowd, truth, progress)
     else:
-        starts, annotator, answer = one_by_one(chosen, plan, crowd, truth, rng, progress)
+        starts, annotator, answer = one_by_one(chosen, design, crowd, truth, rng, progress)
     # The rows are in order already, which `from_codes` would need memory to find out.
     columns: dict[str, Any] = {
         "index": starts,
@@ -135,7 +135,7 @@ def simulate(
         annotations = Numbers(value=answer, **columns)
     else:
         annotations = Annotations(label=answer, classes=numbered(n_classes), **columns)
-    options = {name: getattr(plan, name) for name in vars(plan) if name != "matrices"}
+    options = {name: getattr(design, name) for name in vars(design) if name != "matrices"}
     return Simulation(
         annotations, truth, crowd, {"strategy": spec, "settings": asdict(chosen), **options}
     )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .._names import Codes, smallest_dtype
 from .._relation import Integers
 
-__all__ = ["dealt", "drawn", "loads"]
+__all__ = ["assign_loads", "drawn", "loads"]
 
 
 def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) -> Codes:
@@ -52,7 +52,7 @@ def loads(total: int, cap: int, n_annotators: int, rng: np.random.Generator) -> 
     return load
 
 
-def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
+def assign_loads(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
     """Return annotators for every item, each as often as `load` says, at most once per item.
 
     Everybody's labels are shuffled and dealt out. Whoever then stands in a row twice changes
@@ -62,7 +62,7 @@ def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
     n_annotators = len(load)
     most = int(load.sum()) // n_items
     if 2 * most > n_annotators:
-        return others(dealt(n_items, n_items - load, rng), n_annotators)
+        return others(assign_loads(n_items, n_items - load, rng), n_annotators)
     slots = np.repeat(np.arange(n_annotators, dtype=smallest_dtype(n_annotators)), load)
     rng.shuffle(slots)
     rows = slots.reshape(n_items, most)

@@ -9,7 +9,7 @@ import numpy as np
 from .._relation import Array, Floats, Integers
 from ..errors import OptionError
 
-__all__ = ["painted", "written"]
+__all__ = ["composed", "rendered"]
 
 _SIDE = 8  # pixels of a patch
 _FRAME = 16  # pixels of a frame
@@ -28,7 +28,7 @@ _WORDS = (  # of every class
 )
 
 
-def painted(content: Floats, kind: str, blur: float, rng: np.random.Generator) -> Array:
+def rendered(content: Floats, kind: str, blur: float, rng: np.random.Generator) -> Array:
     """Return contents (item, place, feature) as vectors, images or frames, from 0 to 1."""
     n_items, n_places, n_features = content.shape
     if kind == "patches":
@@ -48,20 +48,20 @@ def painted(content: Floats, kind: str, blur: float, rng: np.random.Generator) -
 
 def _patterns(n_features: int, side: int) -> Floats:
     """Return a pattern for every feature: plain red, green and blue, then ever finer stripes."""
-    made = np.zeros((n_features, 3, side, side))
+    patterns = np.zeros((n_features, 3, side, side))
     at = (np.arange(side) + 0.5) / side
     waves = [(0, 0)] + [(s - down, down) for s in range(1, n_features) for down in range(s + 1)]
     for feature in range(n_features):
         across, down = waves[feature // 3]
         stripes = np.cos(np.pi * down * at)[:, None] * np.cos(np.pi * across * at)
-        made[feature, feature % 3] = stripes / np.sqrt(np.square(stripes).mean())
-    return made
+        patterns[feature, feature % 3] = stripes / np.sqrt(np.square(stripes).mean())
+    return patterns
 
 
-def written(classes: Integers, rng: np.random.Generator) -> tuple[tuple[str, ...], Any]:
+def composed(classes: Integers, rng: np.random.Generator) -> tuple[tuple[str, ...], Any]:
     """Return texts with a span of every class (item, span), and which words are of which span.
 
-    >>> written(np.array([[0, 1]]), np.random.default_rng(0))[0]
+    >>> composed(np.array([[0, 1]]), np.random.default_rng(0))[0]
     ('that some was was goat rabbit dog by some that cloud frost wind was had which and',)
     """
     fillers, lists = _FILLERS.split(), [words.split() for words in _WORDS]

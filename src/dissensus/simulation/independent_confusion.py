@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._relation import Floats
-from ._crowd import Crowd, Plan, Strategy, dominant
+from .strategy import CrowdParameters, Design, Strategy, dominant
 
 __all__ = ["IndependentConfusion", "uniform_matrices"]
 
@@ -36,9 +36,9 @@ class IndependentConfusion(Strategy):
     True
     """
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        confusion = uniform_matrices(plan.n_annotators, plan.n_classes, rng)
-        return Crowd(plan.n_classes, confusion, {})
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        confusion = uniform_matrices(design.n_annotators, design.n_classes, rng)
+        return CrowdParameters(design.n_classes, confusion, {})
 
 
 def uniform_matrices(count: int, n_classes: int, rng: np.random.Generator) -> Floats:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._crowd import Crowd, Plan, Strategy
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["Mace"]
 
@@ -32,9 +32,11 @@ class Mace(Strategy):
     {'trust': (2,), 'habit': (2, 3)}
     """
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        trust = rng.beta(0.5, 0.5, size=plan.n_annotators)
-        habit = rng.dirichlet(np.ones(plan.n_classes), size=plan.n_annotators)
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        trust = rng.beta(0.5, 0.5, size=design.n_annotators)
+        response_bias = rng.dirichlet(np.ones(design.n_classes), size=design.n_annotators)
         knows = trust[:, None, None]
-        confusion = knows * np.eye(plan.n_classes) + (1 - knows) * habit[:, None, :]
-        return Crowd(plan.n_classes, confusion, {"trust": trust, "habit": habit})
+        confusion = knows * np.eye(design.n_classes) + (1 - knows) * response_bias[:, None, :]
+        return CrowdParameters(
+            design.n_classes, confusion, {"trust": trust, "habit": response_bias}
+        )

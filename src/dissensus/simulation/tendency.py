@@ -29,7 +29,7 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..params import Count, NonNegative, Positive, Probability, Settings
-from ._synthetic_inputs import painted, written
+from ._synthetic_inputs import composed, rendered
 
 __all__ = ["Tendencies", "TendencySimulation", "simulate_tendency", "thinned"]
 
@@ -54,7 +54,7 @@ class Tendencies(Settings):
         Numbers that make up the content of a place.
     sharpness
         Of `soft`, `content` and `mix`: towards 0 they look everywhere alike.
-    by_place
+    by_position
         Of `mix`: how much of it goes by place, the rest by content.
     strength
         How far the content decides.
@@ -83,7 +83,7 @@ class Tendencies(Settings):
     positions: Count = 9
     features: Count = 6
     sharpness: NonNegative = 4.0
-    by_place: Probability = 0.5
+    by_position: Probability = 0.5
     strength: NonNegative = 3.0
     noise: Positive = 0.3
     bias: NonNegative = 0.0
@@ -98,7 +98,7 @@ class Tendencies(Settings):
         side = round(self.positions**0.5)
         if self.kind == "images" and side**2 != self.positions:
             raise OptionError(
-                f"places = {self.positions}, but an image has a square number of them"
+                f"positions = {self.positions}, but an image has a square number of them"
             )
         if self.kind == "text" and self.profile not in ("groups", "same"):
             raise OptionError(f"profile = {self.profile}, but a text takes groups or same")
@@ -118,14 +118,14 @@ class TendencySimulation:
     inputs: Any  # arrays (item, …), or texts
     annotations: Annotations
     attention: Floats  # (item, annotator, place): where they look; rows sum to one
-    chances: Floats  # (item, annotator, class): how probable every label is
+    probabilities: Floats  # (item, annotator, class): how probable every label is
     labels: Integers  # (item, annotator): what they would say, also where they were not asked
     group: Integers  # (annotator)
 
     @property
     def best(self) -> Integers:
         """The most probable label of every annotator: (item, annotator)."""
-        return self.chances.argmax(axis=2)
+        return self.probabilities.argmax(axis=2)
 
     def pointing(self, maps: npt.ArrayLike) -> float:
         """Return how often the highest place of maps (item, annotator, place) is where they look.
@@ -154,24 +154,28 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
     >>> drawn.annotations
     <Annotations: 300 labels by 6 annotators on 50 items; classes 0, 1, 2>
     """
-    told = Tendencies(**more) if settings is None else settings
-    rng = np.random.default_rng(told.seed)
-    group = np.arange(told.n_annotators) % (1 if told.profile == "same" else told.groups)
-    inputs, attention, chances = (_texts if told.kind == "text" else _scenes)(told, group, rng)
-    upto = chances.cumsum(axis=2)
+    settings = Tendencies(**more) if settings is None else settings
+    rng = np.random.default_rng(settings.seed)
+    group = np.arange(settings.n_annotators) % (
+        1 if settings.profile == "same" else settings.groups
+    )
+    inputs, attention, probabilities = (_texts if settings.kind == "text" else _scenes)(
+        settings, group, rng
+    )
+    upto = probabilities.cumsum(axis=2)
     level = rng.random(upto.shape[:2])[:, :, None] * upto[:, :, -1:]
     labels = (upto[:, :, :-1] <= level).sum(axis=2)
-    share = np.broadcast_to(np.asarray(told.kept, dtype=float), told.n_annotators)
+    share = np.broadcast_to(np.asarray(settings.kept, dtype=float), settings.n_annotators)
     item, annotator = np.nonzero(rng.random(labels.shape) < share)
     annotations = Annotations.from_codes(
         item,
         annotator,
         labels[item, annotator],
-        items=told.n_items,
-        annotators=told.n_annotators,
-        classes=told.n_classes,
+        items=settings.n_items,
+        annotators=settings.n_annotators,
+        classes=settings.n_classes,
     )
-    return TendencySimulation(inputs, annotations, attention, chances, labels, group)
+    return TendencySimulation(inputs, annotations, attention, probabilities, labels, group)
 
 
 def thinned(annotations: Annotations, share: float, seed: int = 0) -> Annotations:
@@ -187,65 +191,73 @@ def thinned(annotations: Annotations, share: float, seed: int = 0) -> Annotation
 
 
 def _scenes(
-    told: Tendencies, group: Integers, rng: np.random.Generator
+    settings: Tendencies, group: Integers, rng: np.random.Generator
 ) -> tuple[Any, Floats, Floats]:
     """Return what is painted, where annotators look, and what they will say."""
-    content = rng.standard_normal((told.n_items, told.positions, told.features))
-    attention = _attention(told, group, content, rng)
+    content = rng.standard_normal((settings.n_items, settings.positions, settings.features))
+    attention = _attention(settings, group, content, rng)
     seen = np.einsum("irp,ipd->ird", attention, content)
-    reading = rng.standard_normal((told.n_classes, told.features))  # shared
-    own = rng.standard_normal((told.n_annotators, told.n_classes, told.features))
-    liking = told.bias * rng.standard_normal((told.n_annotators, told.n_classes))
-    score = told.strength * np.einsum("ird,rcd->irc", seen, reading + told.taste * own) + liking
-    inputs = painted(content, told.kind, told.blur, rng)
-    return inputs, attention, softmax(score / told.noise, axis=2)
+    reading = rng.standard_normal((settings.n_classes, settings.features))  # shared
+    own = rng.standard_normal((settings.n_annotators, settings.n_classes, settings.features))
+    liking = settings.bias * rng.standard_normal((settings.n_annotators, settings.n_classes))
+    score = (
+        settings.strength * np.einsum("ird,rcd->irc", seen, reading + settings.taste * own) + liking
+    )
+    inputs = rendered(content, settings.kind, settings.blur, rng)
+    return inputs, attention, softmax(score / settings.noise, axis=2)
 
 
 def _attention(
-    told: Tendencies, group: Integers, content: Floats, rng: np.random.Generator
+    settings: Tendencies, group: Integers, content: Floats, rng: np.random.Generator
 ) -> Floats:
     """Return where annotators look: (item, annotator, place)."""
-    regions = np.array_split(np.arange(told.positions), told.groups)
-    if told.profile in ("groups", "same"):
-        position = np.zeros((told.groups, told.positions))  # (group, place)
+    regions = np.array_split(np.arange(settings.positions), settings.groups)
+    if settings.profile in ("groups", "same"):
+        position = np.zeros((settings.groups, settings.positions))  # (group, place)
         for at, region in enumerate(regions):
             position[at, region] = 1 / len(region)
     else:
-        where = _where(told)  # (place, axis)
+        where = _where(settings)  # (place, axis)
         middle = np.array([where[region].mean(axis=0) for region in regions])
         apart = np.square(where - middle[:, None]).sum(axis=2)  # (group, place)
-        position = softmax(-told.sharpness * apart, axis=1)
-    share = {"content": 0.0, "mix": told.by_place}.get(told.profile, 1.0)
-    wanted = rng.standard_normal((told.groups, told.features))
-    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
-    by_place = np.broadcast_to(position[group], (told.n_items, len(group), told.positions))
+        position = softmax(-settings.sharpness * apart, axis=1)
+    share = {"content": 0.0, "mix": settings.by_position}.get(settings.profile, 1.0)
+    requested = rng.standard_normal((settings.groups, settings.features))
+    requested /= np.linalg.norm(requested, axis=1, keepdims=True)
+    by_position = np.broadcast_to(
+        position[group], (settings.n_items, len(group), settings.positions)
+    )
     if share == 1:
-        return by_place
-    found = softmax(told.sharpness * np.einsum("ipd,rd->irp", content, wanted[group]), axis=2)
-    return share * by_place + (1 - share) * found
+        return by_position
+    found = softmax(
+        settings.sharpness * np.einsum("ipd,rd->irp", content, requested[group]), axis=2
+    )
+    return share * by_position + (1 - share) * found
 
 
-def _where(told: Tendencies) -> Floats:
+def _where(settings: Tendencies) -> Floats:
     """Return where places lie: on a grid, or in a row."""
-    side = round(told.positions**0.5)
-    if told.kind == "video" or side**2 != told.positions:
-        return np.arange(told.positions, dtype=float)[:, None]
-    return np.stack(np.divmod(np.arange(told.positions), side), axis=1).astype(float)
+    side = round(settings.positions**0.5)
+    if settings.kind == "video" or side**2 != settings.positions:
+        return np.arange(settings.positions, dtype=float)[:, None]
+    return np.stack(np.divmod(np.arange(settings.positions), side), axis=1).astype(float)
 
 
 def _texts(
-    told: Tendencies, group: Integers, rng: np.random.Generator
+    settings: Tendencies, group: Integers, rng: np.random.Generator
 ) -> tuple[Any, Floats, Floats]:
     """Return texts, which words annotators read, and what they will say."""
-    order = rng.permuted(np.tile(np.arange(told.n_classes), (told.n_items, 1)), axis=1)
-    classes = order[:, : told.groups]  # (item, span): of another class each
-    texts, span = written(classes, rng)  # span: (item, word, span), whether a word is of it
-    chance = np.full((told.groups, told.groups), (1 - told.theta) / max(told.groups - 1, 1))
-    np.fill_diagonal(chance, told.theta if told.groups > 1 else 1.0)
-    reads = chance[group]  # (annotator, span)
+    order = rng.permuted(np.tile(np.arange(settings.n_classes), (settings.n_items, 1)), axis=1)
+    classes = order[:, : settings.groups]  # (item, span): of another class each
+    texts, span = composed(classes, rng)  # span: (item, word, span), whether a word is of it
+    probability = np.full(
+        (settings.groups, settings.groups), (1 - settings.theta) / max(settings.groups - 1, 1)
+    )
+    np.fill_diagonal(probability, settings.theta if settings.groups > 1 else 1.0)
+    reads = probability[group]  # (annotator, span)
     attention = np.einsum("rs,iws->irw", reads, span / span.sum(axis=1, keepdims=True))
-    chances = np.zeros((told.n_items, len(group), told.n_classes))
-    item = np.arange(told.n_items)
-    for at in range(told.groups):
-        chances[item, :, classes[:, at]] += reads[:, at]
-    return texts, attention, chances
+    probabilities = np.zeros((settings.n_items, len(group), settings.n_classes))
+    item = np.arange(settings.n_items)
+    for at in range(settings.groups):
+        probabilities[item, :, classes[:, at]] += reads[:, at]
+    return texts, attention, probabilities

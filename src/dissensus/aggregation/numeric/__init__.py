@@ -71,13 +71,9 @@ def estimate(
     [2.0, 5.0]
     """
     if not isinstance(annotations, Numbers):
-        from ...readers import as_annotations
-        from ...readers.numeric import as_numbers, read_numbers
+        from ...readers import as_annotations, as_numbers
 
-        if isinstance(annotations, (str, Path)):
-            annotations = read_numbers(annotations)
-        else:
-            annotations = as_numbers(as_annotations(annotations))
+        annotations = as_numbers(as_annotations(annotations))
     if isinstance(gold, (str, Path)):
         from ...readers import as_truth
 

@@ -190,7 +190,8 @@
 
   // Downloads are made here, from what the page holds.
   const quote = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const short = Number.isFinite(value) && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
+    const text = short === null || short === undefined ? "" : String(short);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const download = (name, head, rows) => {
