@@ -121,7 +121,8 @@ def _describe(cls: type[Settings]) -> tuple[Field, ...]:
 def format_value(value: object) -> str:
     """Return a setting's value as it is written in a specification."""
     if isinstance(value, Mapping):
-        return repr(json.dumps({text(name): one for name, one in value.items()}))
+        table = json.dumps({text(name): one for name, one in value.items()})
+        return repr(table.replace("'", "\\u0027"))  # no quotes of both kinds
     if isinstance(value, str) and not (value.isidentifier() and value not in _WORDS):
         return repr(value)
     return str(value)
