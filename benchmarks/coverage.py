@@ -24,7 +24,7 @@ CROWDS = {"as the prior expects": (4.0, 0.7), "better": (20.0, 0.85), "worse": (
 def drawn(
     rng: np.random.Generator, crowd: str, n_items: int, n_annotators: int, n_classes: int
 ) -> tuple[Any, Any, Any, Annotations]:
-    """Return prior, confusion (annotator, true, given), truth, and what everybody said."""
+    """Return prior, confusion (annotator, true, given), truth, and the annotations."""
     base = trust(*CROWDS[crowd], n_classes)  # (given class, true class), symmetric
     rows = rng.standard_gamma(base, size=(n_annotators, n_classes, n_classes))
     confusion = rows / rows.sum(axis=2, keepdims=True)

@@ -205,7 +205,7 @@ def test_pictures_to_validate_may_be_given(tmp_path):
     assert len([one for one in below(tmp_path / "set") if one.startswith("train")]) == 6
 
 
-def test_a_picture_that_is_not_in_the_list_is_told_before_anything_is_written(tmp_path):
+def test_a_picture_that_is_not_in_the_list_is_reported_before_anything_is_written(tmp_path):
     names = pictures(tmp_path / "raw")
     (tmp_path / "files.txt").write_text("\n".join(names[1:]))
     (tmp_path / "m.txt").write_text(MATRIX)
@@ -377,7 +377,7 @@ def test_a_script_does_not_run_unless_it_is_trusted(tmp_path, monkeypatch):
         ("this is no Python\n", "its code failed .SyntaxError"),
     ],
 )
-def test_a_script_that_fails_is_told_in_a_line(script, message, tmp_path):
+def test_a_script_that_fails_is_reported_in_a_line(script, message, tmp_path):
     (tmp_path / "a.py").write_text(script)
     with pytest.raises(DataError, match=message):
         install(tmp_path / "a.py", tmp_path / "set", trust_code=True)

@@ -87,7 +87,7 @@ WIDE = [name for name in AWKWARD if not set(name) & set(",\t|") and name not in 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
 @few
 @given(rows=rows_with(WIDE).filter(lambda rows: not losses(relation(rows), "x.csv", "wide")))
-def test_wide_tables_go_there_and_back_where_nothing_is_said_to_be_lost(kind, rows, tmp_path):
+def test_wide_tables_go_there_and_back_where_no_loss_is_listed(kind, rows, tmp_path):
     annotations = relation(rows)
     assert there_and_back(annotations, "wide", kind, tmp_path).annotations == annotations
 
@@ -355,7 +355,7 @@ def test_a_folder_takes_results_and_numbered_gold(tmp_path):
     ]
 
 
-def test_what_cannot_be_held_is_said_for_every_target():
+def test_what_cannot_be_held_is_listed_for_every_target():
     annotations = Annotations.from_columns(
         ["a", "a"], ["x", "x"], ["0", "0"], items="ab", classes="01", trust=np.array([1, 2])
     )

@@ -26,8 +26,8 @@ class FileSet:
 
     def exceeds_memory(self, in_parts: bool) -> bool:
         """Return whether these are Parquet files that are too large, or to be done in parts."""
-        from ..scale.files import fits
-        from ..sharded.chunks import find_files, holds_parquet, is_many, rows_in
+        from ..scale.parquet import fits
+        from ..sharded.parquet_files import find_files, holds_parquet, is_many, rows_in
 
         if not is_many(self.paths) and not holds_parquet(self.paths[0]):
             return False
@@ -36,7 +36,8 @@ class FileSet:
     def read(self) -> Reading:
         """Return all rows."""
         from ..readers import Reading
-        from ..sharded.chunks import chunks_of, find_files, is_many, read_all
+        from ..sharded.chunks import chunks_of, read_all
+        from ..sharded.parquet_files import find_files, is_many
 
         if not is_many(self.paths):
             return examine_annotations(self.paths[0], **self.reading)
@@ -55,7 +56,7 @@ class FileSet:
         **settings: Any,
     ) -> None:
         """Write the labels in parts, and print what was learned."""
-        from ..scale.files import aggregate_files
+        from ..scale.parquet import aggregate_files
 
         if strategy is None:
             strategy = "dawid-skene"
@@ -76,20 +77,19 @@ class FileSet:
             )
         if save:
             done.save(save)
-        outcome = done.outcome
-        if outcome.trace and not outcome.converged:
-            note(f"not converged after {len(outcome.trace)} iterations; more with max_iter")
+        if done.trace and not done.converged:
+            note(f"not converged after {len(done.trace)} iterations; more with max_iter")
         if as_json:
             show_json(
                 {
-                    "method": outcome.method,
-                    "n_items": outcome.annotations.n_items,
-                    "n_annotators": outcome.annotations.n_annotators,
-                    "n_labels": len(outcome.annotations),
-                    "classes": outcome.annotations.classes.tolist(),
-                    "converged": outcome.converged,
-                    "rounds": len(outcome.trace),
-                    "trace": list(outcome.trace),
+                    "method": done.method,
+                    "n_items": done.annotations.n_items,
+                    "n_annotators": done.annotations.n_annotators,
+                    "n_labels": len(done.annotations),
+                    "classes": done.annotations.classes.tolist(),
+                    "converged": done.converged,
+                    "rounds": len(done.trace),
+                    "trace": list(done.trace),
                 }
             )
 

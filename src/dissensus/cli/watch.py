@@ -67,7 +67,7 @@ def watch(
         first = True
         while True:
             taken = _take(stream, Path(path), parse_columns(columns), missing)
-            if (taken or first) and len(stream.running):
+            if (taken or first) and len(stream.online):
                 _write(stream, target, taken, as_json)
             if once:
                 return
@@ -118,14 +118,14 @@ def _files(path: Path) -> list[Path]:
 def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:
     from ..writers import write
 
-    result = stream.running.result()
+    result = stream.online.result()
     write(result, target)
     summary: dict[str, Any] = {
         "new": taken,
-        "n_labels": len(stream.running),
+        "n_labels": len(stream.online),
         "n_items": result.annotations.n_items,
         "n_annotators": result.annotations.n_annotators,
-        "fitted": stream.running.fitted,
+        "fitted": stream.online.fitted,
     }
     if as_json:
         show_json(summary)

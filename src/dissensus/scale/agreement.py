@@ -1,8 +1,8 @@
-"""How much annotators agree, from shards: items that were labelled alike are counted together.
+"""Agreement from shards: items with the same counts of labels are counted together.
 
-Percent, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and their kin look at an item
-through the counts of its labels alone. So every shard tells which counts it has and how often, and
-the rest is done as for annotations in memory, to the same numbers.
+Percent agreement, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and the like depend
+on the counts of an item's labels alone. So every shard returns its distinct counts and how often
+they occur, and the rest is done as for annotations in memory, with the same result.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..agreement.votes import Votes
 from ..annotations import Annotations, Part
 from ..engine import Engine
 from ..errors import OptionError
-from .coding import Coded
+from .shards import ShardedAnnotations
 
 __all__ = ["agree_shards"]
 
 
 def agree_shards(
-    annotations: Coded,
+    annotations: ShardedAnnotations,
     engine: Engine,
     measures: Sequence[str] = USUAL,
     *,
@@ -39,7 +39,7 @@ def agree_shards(
     interval: IntervalKind = "percentile",
     seed: int = 0,
 ) -> tuple[Estimate, ...]:
-    """Return how much annotators agree in several measures; words as in `agree`."""
+    """Return the agreement in several measures; parameters as in `agree`."""
     check_interval(resamples, confidence, interval)
     chosen = [find_measure(name) for name in measures]
     for measure in chosen:
@@ -50,7 +50,7 @@ def agree_shards(
     counts, times = np.zeros((0, annotations.n_classes)), np.zeros(0, dtype=np.int64)
     for more, often in engine.each(_patterns, annotations.shards):
         counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
-    one = np.zeros(1, dtype=np.int64)  # these annotations are only asked for their classes
+    one = np.zeros(1, dtype=np.int64)  # only the classes of these annotations matter
     alike = Annotations.from_codes(
         one, one, one, items=1, annotators=1, classes=annotations.classes
     )

@@ -1,8 +1,8 @@
-"""Threads of one machine over parts that are files: what does not fit into memory.
+"""Threads of one machine over shards in files, for data that do not fit into memory.
 
-Every round reads the shards one after the other, as many at a time as there are threads. Work
-that was ended is taken up where it was: chunks are read again unless all were, and shards that
-are whole stay. `io/shard_files.py` says what lies where.
+Every round reads the shards one after the other, as many at a time as there are threads.
+Interrupted work is resumed: chunks are read again unless all were, and complete shards stay.
+`sharded/shard_files.py` describes the files.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeVar
 
-from ..sharded.shard_files import Stored, append, made, room
-from .local import Local
+from ..engine import Local
+from ..sharded.shard_files import ShardFiles, append, disk_space, write_shard
 
 __all__ = ["Disk"]
 
@@ -35,8 +35,8 @@ class Disk(Local):
     folder: str = "."
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
-        """Yield what the work makes of every part, in the order of the parts."""
-        with room(self.folder):
+        """Yield the result of the work for every part, in the order of the parts."""
+        with disk_space(self.folder):
             yield from super().each(partial(_loaded, work), parts)
 
     def exchange(
@@ -46,10 +46,10 @@ class Disk(Local):
         n_shards: int,
         join: Callable[[Sequence[Any]], Any],
         progress: Callable[[int], None],
-    ) -> list[Stored]:
-        """Return the shards that pieces of all chunks make."""
+    ) -> list[ShardFiles]:
+        """Return the files of the shards joined from pieces of all chunks."""
         folder = Path(self.folder)
-        with room(self.folder):
+        with disk_space(self.folder):
             if not (folder / "spilled").exists():
                 rmtree(folder / "spill", ignore_errors=True)
                 (folder / "spill").mkdir(parents=True)
@@ -58,12 +58,12 @@ class Disk(Local):
                         append(folder / "spill" / f"{position:05}", piece)
                     progress(done)
                 (folder / "spilled").touch()
-            return list(self.each(partial(made, folder, join), range(n_shards)))
+            return list(self.each(partial(write_shard, folder, join), range(n_shards)))
 
-    def position(self, shards: Sequence[Stored], starts: Sequence[int]) -> list[Stored]:
+    def number(self, shards: Sequence[ShardFiles], starts: Sequence[int]) -> list[ShardFiles]:
         """Return the shards, each with the number of items before it."""
         return [replace(shard, start=start) for shard, start in zip(shards, starts, strict=True)]
 
 
 def _loaded(work: Callable[[Any], Result], part: Any) -> Result:
-    return work(part.load() if isinstance(part, Stored) else part)
+    return work(part.load() if isinstance(part, ShardFiles) else part)

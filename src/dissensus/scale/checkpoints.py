@@ -1,8 +1,8 @@
-"""The folder of work that may be ended and taken up again: whose it is, and how far it came.
+"""The work folder of a run that can be interrupted and resumed.
 
-    run.json        what is worked on; work on something else is not taken up
+    run.json        inputs and options; a run with others is not resumed
     rounds-0.npz    parameters and trace after the last round of the first start
-    *               shards, see `engine/disk.py`
+    *               shards, see `scale/disk.py`
 
 The operating system holds a lock for as long as the process lives, however it ends.
 """
@@ -26,17 +26,17 @@ from ..aggregation._base import Found
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
 
-__all__ = ["Rounds", "fingerprint", "locked", "working"]
+__all__ = ["FolderCheckpoints", "fingerprint", "locked", "working"]
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """The last round of every start, in a folder."""
+class FolderCheckpoints:
+    """The state after the last round of every start, in a folder."""
 
     folder: Path
 
     def load(self, kind: type | None, attempt: int) -> Found | None:
-        """Return what was found until the last round of an attempt; `None` where nothing was."""
+        """Return the state after the last round of an attempt; `None` where there is none."""
         path = self._path(attempt)
         if not path.exists():
             return None
@@ -46,57 +46,58 @@ class Rounds:
         arrays = {name.removeprefix("params."): value for name, value in arrays.items()}
         return Found(unpack_params(kind, arrays), trace, converged)
 
-    def save(self, found: Found, attempt: int) -> None:
-        """Keep what was found so far; what was kept before stands until this is whole."""
-        learned = {f"params.{name}": value for name, value in pack_params(found.params).items()}
+    def save(self, fitted: Found, attempt: int) -> None:
+        """Store the state; the earlier one stays until this is complete."""
+        params = {f"params.{name}": value for name, value in pack_params(fitted.params).items()}
         with atomic_file(self._path(attempt)) as draft, draft.open("wb") as file:
-            np.savez(file, trace=found.trace, converged=found.converged, **learned)
+            np.savez(file, trace=fitted.trace, converged=fitted.converged, **params)
 
     def _path(self, attempt: int) -> Path:
         return self.folder / f"rounds-{attempt}.npz"
 
 
-def fingerprint(files: tuple[str, ...], **told: Any) -> dict[str, Any]:
-    """Return what tells one piece of work from another: files as they are, and what was asked."""
-    seen = []
+def fingerprint(files: tuple[str, ...], **options: Any) -> dict[str, Any]:
+    """Return what identifies a run: its files with size and time, and its options."""
+    stats = []
     for file in files:
-        with suppress(OSError):
-            found = Path(file).stat()
-            seen.append([str(Path(file).resolve()), found.st_size, found.st_mtime_ns])
-            continue
-        seen.append([file, 0, 0])
-    return json.loads(json.dumps({"files": seen, **told}, default=str))
+        try:
+            stat = Path(file).stat()
+            stats.append([str(Path(file).resolve()), stat.st_size, stat.st_mtime_ns])
+        except OSError:
+            stats.append([file, 0, 0])
+    return json.loads(json.dumps({"files": stats, **options}, default=str))
 
 
 @contextmanager
-def working(
-    folder: str | Path | None, what: Mapping[str, Any], *, resume: bool
-) -> Iterator[tuple[Path, bool]]:
-    """Yield a folder to work in and whether it holds earlier work; it goes when all went well."""
+def working(folder: str | Path | None, run: Mapping[str, Any], *, resume: bool) -> Iterator[Path]:
+    """Yield a folder to work in, perhaps with earlier work; it is removed if all went well."""
     if folder is None:
-        with tempfile.TemporaryDirectory(prefix="dissensus-") as made:
-            yield Path(made), False
+        with tempfile.TemporaryDirectory(prefix="dissensus-") as temporary:
+            yield Path(temporary)
         return
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     with locked(path):
         note = path / "run.json"
-        earlier = _read(note)
+        try:
+            earlier = json.loads(note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            earlier = None
         if earlier is None and any(file.name != "run.lock" for file in path.iterdir()):
             raise OptionError(f"{path}: holds something else; name another folder with --work")
-        if resume and earlier is not None and earlier != what:
+        if resume and earlier is not None and earlier != run:
             raise OptionError(
-                f"{path}: work on other files, or with other options; leave out --resume to begin "
-                "anew"
+                f"{path}: work on other files, or with other options; leave out --resume to start "
+                "again"
             )
         if not resume or earlier is None:
             _empty(path)
             with atomic_file(note) as draft:
-                draft.write_text(json.dumps(what), encoding="utf-8")
+                draft.write_text(json.dumps(run), encoding="utf-8")
         try:
-            yield path, resume and earlier is not None
+            yield path
         except DissensusError:
-            if not any(path.glob("rounds-*")):  # nothing that would be worth its room
+            if not any(path.glob("rounds-*")):  # nothing to resume from
                 _remove(path)
             raise
         _remove(path)
@@ -104,10 +105,10 @@ def working(
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder, as long as this process lives."""
+    """Hold a lock on a folder, as long as this process lives."""
     try:
         import fcntl
-    except ImportError:  # where the system knows no such locks
+    except ImportError:  # a system without such locks
         yield
         return
     with (folder / "run.lock").open("w", encoding="ascii") as file:
@@ -117,13 +118,6 @@ def locked(folder: Path) -> Iterator[None]:
             raise OptionError(f"{folder}: another run works there") from None
         file.write(str(os.getpid()))
         yield
-
-
-def _read(note: Path) -> Any:
-    try:
-        return json.loads(note.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 def _remove(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Annotations in shards: coded once, then worked on in rounds, wherever they are."""
+"""Annotations in shards: coded once, then processed round by round, wherever they are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..engine import Engine
 from ..sharded.chunks import Chunks
 from ..sharded.sharding import Shard, dictionary_of, join, split, survey
 
-__all__ = ["Coded", "Exchange", "code_files"]
+__all__ = ["ShardEngine", "ShardedAnnotations", "shard_rows"]
 
 
-class Exchange(Engine, Protocol):
+class ShardEngine(Engine, Protocol):
     """An engine that can also bring all rows of an item together."""
 
     @property
@@ -34,26 +34,26 @@ class Exchange(Engine, Protocol):
         join: Callable[[Sequence[Any]], Any],
         progress: Callable[[int], None],
     ) -> Sequence[Any]:
-        """Return shards: what `join` makes of the pieces that `split` deals to each."""
+        """Return shards, each joined by `join` from the pieces that `split` gives to it."""
         ...
 
-    def position(self, shards: Sequence[Any], starts: Sequence[int]) -> Sequence[Any]:
+    def number(self, shards: Sequence[Any], starts: Sequence[int]) -> Sequence[Any]:
         """Return the shards, each with the number of items before it."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
-    """What annotators said, in shards of items that are not here.
+class ShardedAnnotations:
+    """Annotations in shards of items that the engine holds.
 
     Attributes
     ----------
     shards
         What the engine has in the place of parts.
     labels_per_annotator, labels_per_class
-        How many labels everybody gave, and how many name every class.
+        Number of labels of every annotator and of every class.
     n_items, most_items
-        How many items there are, and in the largest shard.
+        Number of items, and of those in the largest shard.
     """
 
     shards: Sequence[Any]
@@ -75,23 +75,23 @@ class Coded:
 
     @property
     def n_classes(self) -> int:
-        """How many classes can be said."""
+        """How many classes there are."""
         return len(self.classes)
 
 
-def code_files(
+def shard_rows(
     rows: Chunks,
-    engine: Exchange,
+    engine: ShardEngine,
     *,
     n_shards: int,
     classes: Sequence[Any] | None = None,
     gold: Mapping[str, str] | None = None,
     progress: Callable[[str, int, int], None] = lambda *_: None,
-) -> Coded:
-    """Return the annotations of files in shards.
+) -> ShardedAnnotations:
+    """Return the rows of files as annotations in shards.
 
-    Three passes: annotators and classes are listed, rows are dealt to shards by a hash of their
-    item, shards are sorted. No place ever holds the names of all items.
+    Three passes: annotators and classes are listed, rows are assigned to shards by a hash of their
+    item, shards are sorted. No process ever holds the names of all items.
     """
     chunks, count = rows.chunks, len(rows.chunks)
     known = dictionary_of(
@@ -112,8 +112,8 @@ def code_files(
         labels[1] += size.label
         progress("sorting", done, n_shards)
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    return Coded(
-        engine.position(shards, starts[:-1]),
+    return ShardedAnnotations(
+        engine.number(shards, starts[:-1]),
         known.annotators,
         known.classes,
         labels[0],

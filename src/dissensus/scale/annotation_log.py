@@ -1,7 +1,7 @@
-"""A relation that grows: annotations in the order in which they came.
+"""A growing log of annotations, in the order of their arrival.
 
-Names get codes when they first appear. Every annotation knows the one before it on the same item,
-so the labels of some items are found without looking at the others.
+Names get codes when they first appear. Every annotation points to the one before it on the same
+item, so the labels of some items are found without looking at the others.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from .._names import Names, as_names, code, numbered, smallest_dtype, text
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations, Part
 
-__all__ = ["Growing"]
+__all__ = ["AnnotationLog", "widened"]
 
-_ROOM = 16  # annotators that there is room for at first
+_ROOM = 16  # initial capacity for annotators
 
 
-class Growing:
-    """What annotators said so far."""
+class AnnotationLog:
+    """The annotations so far."""
 
     def __init__(self, classes: Sequence[Any] | None = None) -> None:
         self.items: dict[str, int] = {}
         self.annotators: dict[str, int] = {}
         self.classes: Names = as_names(classes or [])
-        self.room = _ROOM  # annotators up to which nothing has to be made wider
+        self.room = _ROOM  # capacity for annotators
         self._columns = {name: np.zeros(0, dtype=np.int64) for name in _COLUMNS}
         self._last = np.zeros(0, dtype=np.int64)  # (item): its latest annotation, or -1
         self.size = 0
@@ -41,11 +41,11 @@ class Growing:
         return len(self.items)
 
     def column(self, name: str) -> Integers:
-        """Return `item`, `annotator`, `label` or `before` of all annotations, as they came."""
+        """Return `item`, `annotator`, `label` or `before` of all annotations, as they arrived."""
         return self._columns[name][: self.size]
 
     def add(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> bool:
-        """Add annotations; return whether there are new classes, or more annotators than room."""
+        """Add annotations; return whether there are new classes, or too many annotators."""
         labels = [text(name) for name in label]
         known = {name: position for position, name in enumerate(self.classes.tolist())}
         wider = not known.keys() >= set(labels)
@@ -63,21 +63,21 @@ class Growing:
         here, position = self._last[items], np.arange(len(items))
         rows = [(position[:0], here[:0])]
         while len(position):
-            found = here >= 0
-            position, here = position[found], here[found]
+            more = here >= 0
+            position, here = position[more], here[more]
             rows.append((position, here))
             here = self._columns["before"][here]
-        whose, row = (np.concatenate(one) for one in zip(*rows, strict=True))
+        item, row = (np.concatenate(one) for one in zip(*rows, strict=True))
         annotator, label = (self._columns[name][row] for name in ("annotator", "label"))
-        order = np.lexsort((label, annotator, whose))
-        return self._part(np.bincount(whose, minlength=len(items)), annotator[order], label[order])
+        order = np.lexsort((label, annotator, item))
+        return self._part(np.bincount(item, minlength=len(items)), annotator[order], label[order])
 
     def whole(self) -> Part:
         """Return all items."""
         return self.annotations().part(0, self.n_items)
 
     def annotations(self, *, named: bool = False) -> Annotations:
-        """Return all annotations; codes are those here, and names only if asked for."""
+        """Return all annotations with the codes of the log, and names on request."""
         return Annotations.from_codes(
             self.column("item"),
             self.column("annotator"),
@@ -87,21 +87,21 @@ class Growing:
             classes=self.classes,
         )
 
-    def kept(self) -> dict[str, Any]:
-        """Return all of it as arrays and lists, for `restored`."""
+    def state(self) -> dict[str, Any]:
+        """Return the log as arrays and lists, for `from_state`."""
         columns = {name: self.column(name) for name in _COLUMNS[:3]}
         names = {"items": list(self.items), "annotators": list(self.annotators)}
         return {**columns, **names, "classes": self.classes.tolist(), "room": self.room}
 
     @classmethod
-    def restored(cls, kept: dict[str, Any]) -> Growing:
-        """Return what was kept."""
-        made = cls(kept["classes"])
-        made.room = kept["room"]
-        made.items = {name: position for position, name in enumerate(kept["items"])}
-        made.annotators = {name: position for position, name in enumerate(kept["annotators"])}
-        made._append(*(np.asarray(kept[name], dtype=np.int64) for name in _COLUMNS[:3]))
-        return made
+    def from_state(cls, state: dict[str, Any]) -> AnnotationLog:
+        """Return the log with this state."""
+        log = cls(state["classes"])
+        log.room = int(state["room"])
+        log.items = {name: position for position, name in enumerate(state["items"])}
+        log.annotators = {name: position for position, name in enumerate(state["annotators"])}
+        log._append(*(np.asarray(state[name], dtype=np.int64) for name in _COLUMNS[:3]))
+        return log
 
     def _part(self, sizes: Integers, annotator: Array, label: Array) -> Part:
         index = np.concatenate([[0], np.cumsum(sizes)])
@@ -117,7 +117,7 @@ class Growing:
         )
 
     def _more_classes(self, labels: Sequence[str]) -> dict[str, int]:
-        """Take new classes among the others, in natural order."""
+        """Add new classes, in natural order among the others."""
         old = self.classes
         self.classes = code([*old.tolist(), *labels])[1]
         known = {name: position for position, name in enumerate(self.classes.tolist())}
@@ -159,5 +159,5 @@ def _longer(values: Any, size: int, fill: float) -> Any:
 
 
 def widened(posterior: Floats, n_items: int) -> Floats:
-    """Return beliefs with room for more items."""
+    """Return posteriors with room for more items."""
     return _longer(posterior, n_items, 0.0)
