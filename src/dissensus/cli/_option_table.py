@@ -13,9 +13,6 @@ __all__ = ["CHOICES", "REPEATABLE", "TABLE"]
 class _Scale(click.Choice[str]):
     """A scale of measurement; `numeric` is another word for interval."""
 
-    def __init__(self) -> None:
-        super().__init__(["auto", "nominal", "ordinal", "interval", "ratio"])
-
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return one of the five scales."""
         return super().convert("interval" if value == "numeric" else value, param, ctx)
@@ -24,8 +21,8 @@ class _Scale(click.Choice[str]):
 class _Numbers(click.ParamType[tuple[float, ...]]):
     """Numbers separated by commas."""
 
-    def __init__(self, kind: type[int] | type[float]) -> None:
-        self.kind, self.name = kind, "numbers"
+    name = "numbers"
+    kind: type[int] | type[float] = float
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
         """Return a tuple of numbers."""
@@ -33,6 +30,13 @@ class _Numbers(click.ParamType[tuple[float, ...]]):
             return tuple(self.kind(each) for each in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers separated by commas", param, ctx)
+
+
+class _Integers(_Numbers):
+    """Integers separated by commas."""
+
+    name = "integers"
+    kind = int
 
 
 class _Size(click.ParamType[int]):
@@ -122,7 +126,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--consensus": "Method whose consensus annotators are compared with.",
             "--encoder": "Encoder of the inputs, as name[setting=value,…]; see "
             "`dissensus modelinfo`.",
-            "--teach": "Training of the embedding: clean, classes, or the name of an adapter.",
+            "--objective": "Training of the embedding: clean, classes, or an adapter.",
             "--address": "Address of a Dask scheduler.",
         },
     ),
@@ -144,7 +148,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--resume": "Resume interrupted work.",
             "--votes": "Also write the vote share of the ensemble members: v:<class>.",
             "--raw": "Also write the weights of every layer and head.",
-            "--turns": "Add images rotated by right angles as classes.",
+            "--rotations": "Rotated images form new classes.",
             "--fast": "Vectorised sampling: a thousand times faster, other draws.",
             "--imbalance-votes imbalance": "Vary the number of labels per item.",
             "--verbose": "Print all options.",
@@ -238,7 +242,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         },
     ),
     (
-        _Numbers(int),
+        _Integers(),
         {
             "--n-annotators": "Number of annotators.",
             "--ways": "Classes per episode.",
@@ -246,13 +250,16 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         },
     ),
     (
-        _Numbers(float),
+        _Numbers(),
         {
             "--spammers": "Lowest and highest share of guessing annotators.",
             "--accuracy": "Lowest and highest accuracy of the others.",
         },
     ),
-    (_Scale(), {"--scale": "Scale of the labels; `numeric` is interval."}),
+    (
+        _Scale(["auto", "nominal", "ordinal", "interval", "ratio"]),
+        {"--scale": "Scale of the labels; `numeric` is interval."},
+    ),
     (_Size(), {"--memory": "Memory limit, as 4GiB."}),
 )
 CHOICES = {
@@ -266,7 +273,10 @@ CHOICES = {
     "--optimizer -optim": ("adam adamw radam sgd", "Optimizer."),
     "--scheduler": ("constant multistep cosine warmup-cosine", "Learning rate schedule."),
     "--precision": ("32 bf16", "Floating point precision."),
-    "--answers-format": ("0 1 2", "0 matrix, 1 {item: {annotator: label}}, 2 by annotator."),
+    "--answers-format": (
+        "0 1 2",
+        "Layout: 0 matrix, 1 {item: {annotator: label}}, 2 by annotator.",
+    ),
     "--test-ground-truth-format": ("-1 0 1 2", "As --answers-format; -1 for the same."),
 }
 REPEATABLE = {  # options that may be given several times

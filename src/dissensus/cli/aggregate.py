@@ -74,7 +74,7 @@ def aggregate(
       dissensus aggregate answers.csv -o labels.csv
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
-    paths, known = paths or (".",), read_known(gold)
+    paths, known = paths or (".",), read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
         _check_in_parts(to, hard, path_remove, scale)
@@ -94,7 +94,9 @@ def aggregate(
         scale = "nominal" if scale == "auto" else scale  # its labels are class numbers
     else:
         found = files.read() if files else examine_annotations(paths[0], **reading)
-    annotations = without_removed(found.annotations, path_remove)
+    annotations = found.annotations
+    if path_remove:
+        annotations = without_removed(annotations, path_remove)
     scale = scale_of(annotations, scale, "a data set folder" if folder else "")
     if scale in ("interval", "ratio"):
         _aggregate_numbers(annotations, strategy, output, known, save, as_json, seed)
@@ -124,7 +126,7 @@ def _file_set(
     path = Path(paths[0])
     if len(paths) == 1 and (path.suffix.lower() in _TEXT or (path / answers).exists()):
         return None
-    from ..sharded.chunks import is_many
+    from ..sharded.parquet_files import is_many
     from ._file_sets import FileSet
 
     if path.is_dir() and not is_many(paths):

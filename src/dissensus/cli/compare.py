@@ -44,7 +44,7 @@ def compare(
     """Compare methods, with or without known labels.
 
     Methods are scored by the likelihood of held-out labels. The verdict says which methods cannot
-    be told apart, and what in the data calls for caution. Repeat -s for several methods.
+    be distinguished, and what in the data calls for caution. Repeat -s for several methods.
 
     \b
     Example:

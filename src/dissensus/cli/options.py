@@ -17,7 +17,7 @@ import click
 
 from ._option_table import CHOICES, REPEATABLE, TABLE
 
-__all__ = ["READING", "REQUIRED", "Computed", "options"]
+__all__ = ["DECLARED", "READING", "REQUIRED", "Computed", "Option", "options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ class Computed(str):
     __slots__ = ()
 
 
-class _Option(click.Option):
+class Option(click.Option):
     """An option with hidden aliases: another name, or `name=value` for a flag."""
 
     def __init__(self, *declarations: Any, aliases: list[str], **settings: Any) -> None:
@@ -72,15 +72,7 @@ def _declare() -> dict[str, tuple[list[str], dict[str, Any]]]:
     return declared
 
 
-_DECLARED = _declare()
-
-
-def _default(default: Any) -> dict[str, Any]:
-    if default is REQUIRED:
-        return {"required": True}
-    if isinstance(default, Computed):
-        return {"show_default": str(default)}
-    return {"default": default, "show_default": not isinstance(default, (bool, type(None)))}
+DECLARED = _declare()
 
 
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
@@ -97,10 +89,16 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         wanted = {name.split()[0]: name.split()[1:] for name in (*defaults, *names)}
         for name, aliases in reversed(wanted.items()):
-            flags, settings = _DECLARED[name]
-            if name in defaults or name in _DEFAULTS:
-                settings = settings | _default(defaults.get(name, _DEFAULTS.get(name)))
-            command = click.option(*flags, cls=_Option, aliases=aliases, **settings)(command)
+            flags, settings = DECLARED[name]
+            default = defaults.get(name, _DEFAULTS.get(name))
+            if default is REQUIRED:
+                settings = settings | {"required": True}
+            elif isinstance(default, Computed):
+                settings = settings | {"show_default": str(default)}
+            elif name in defaults or name in _DEFAULTS:
+                shown = default is not None and not settings.get("is_flag")
+                settings = settings | {"default": default, "show_default": shown}
+            command = click.option(*flags, cls=Option, aliases=aliases, **settings)(command)
         return command
 
     return add

@@ -48,9 +48,9 @@ def class_page(report: Report) -> Page:
             "Annotators",
             [
                 "“Right” is how often a label is the consensus of the other annotators, with a 95% "
-                "interval: nobody votes for themselves. The spam score is 0 for somebody whose "
-                "labels do not depend on the item, and 1 for somebody whose every label "
-                "determines the class. Click a name for the evidence."
+                "interval; their own label does not count. The spam score is 0 if labels do not "
+                "depend on the item, and 1 if every label determines the class. Click a name for "
+                "the evidence."
             ],
             panels=[["annotators"]],
             table=annotators,
@@ -123,19 +123,15 @@ def _copies(report: Report) -> list[Section]:
 
 def _data_text(report: Report) -> str:
     reading, size = report.reading, report.check.labels_per_item
-    parts = []
-    if reading.format not in _IN_MEMORY:
-        parts.append(f"The file was read as {reading.format}.")
-    if reading.question:
-        parts.append(f"The question is {reading.question}.")
     others = [name for name in reading.questions if name != reading.question]
-    if others:
-        parts.append(f"There are also: {', '.join(others)}.")
-    if size.least == size.most:
-        parts.append(f"An item has {amount(size.least, 'label')}.")
-    else:
-        parts.append(f"An item has {size.least} to {size.most} labels, {size.mean:.1f} on average.")
-    return " ".join(parts)
+    each = f"{size.least} to {size.most} labels, {size.mean:.1f} on average"
+    parts = (
+        f"The file was read as {reading.format}." if reading.format not in _IN_MEMORY else "",
+        f"The question is {reading.question}." if reading.question else "",
+        f"There are also: {', '.join(others)}." if others else "",
+        f"An item has {amount(size.least, 'label') if size.least == size.most else each}.",
+    )
+    return " ".join(filter(None, parts))
 
 
 def _labels_section(report: Report) -> Section:
@@ -150,7 +146,7 @@ def _labels_section(report: Report) -> Section:
     methods = []
     if comparison is not None and comparison.n_scored:
         scored = report.evaluation is not None
-        heads = ["method", "behind the best", "with the majority"] + ["accuracy"] * scored
+        heads = ["method", "behind the best", "with most methods"] + ["accuracy"] * scored
         rows = []
         for one in comparison.methods:
             behind = "best" if one.gap == 0 else f"{one.gap:.3f} ± {2 * one.error:.3f}"
@@ -173,7 +169,7 @@ def _labels_section(report: Report) -> Section:
 
 
 def _agreement_section(report: Report) -> Section:
-    """Return coefficients, classes, and who agrees with whom."""
+    """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
     heads = ["measure", "value", "interval"]
     rows = [

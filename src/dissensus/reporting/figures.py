@@ -163,7 +163,7 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
         charts.share("confidence", "confidence in the label"),
         charts.share("right", "labels that are right"),
     )
-    tooltip = {"confidence": ".1%", "right": ".1%", "items": ""}
+    tooltip = charts.tooltip(confidence=".1%", right=".1%", items="")
     layers = [charts.diagonal(x, y), *charts.dots(x, y, tooltip, color=BLUE, opacity=1)]
     numbers = [
         (
@@ -203,18 +203,16 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         scale = {"type": "log", "domain": [least / 1.1, most * 1.1], "nice": False}
     axis = {"tickCount": 6, "format": "~s" if most >= 10_000 else ",.0f"}
     x = charts.number("labels", "labels given", scale=scale, axis=axis)
-    tooltip = {"annotator": "", "verdict": "", "labels": "", "right": ".1%", "low": ".1%"}
+    share = dict.fromkeys(("right", "low", "high"), ".1%")
+    tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
     palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
+    y = charts.share("right", "agrees with the consensus of the others")
+    layers = charts.dots(x, y, tooltip, cursor="pointer")
     spec = charts.chart(
         rows,
         height=280,
         encoding={"color": charts.colour("verdict", palette, symbolOpacity=1)},
-        layer=charts.dots(
-            x,
-            charts.share("right", "agrees with the consensus of the others"),
-            tooltip | {"high": ".1%"},
-            cursor="pointer",
-        ),
+        layer=layers,
     )
     counts = ", ".join(f"{count} {word}" for word, count in scores.verdict_counts.items())
     some = "" if len(shown) == len(known) else f" The {len(shown)} worst are shown."
