@@ -231,7 +231,7 @@ def test_the_command_compares(tmp_path):
     assert done.returncode == 0, done.stderr
     summary = done.stdout.decode()
     for words in (
-        "gap",
+        "behind",
         "accuracy",
         "The methods differ on",
         "Caution:",
