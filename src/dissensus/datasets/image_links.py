@@ -20,7 +20,7 @@ _VALIDATION = 0.2  # share of the training pictures, where no others are given
 
 @dataclass(frozen=True)
 class Pictures:
-    """Where pictures are: folders with a folder for each class."""
+    """Folders of pictures, each with a folder for each class."""
 
     names: Path  # a text with the name of every training picture, in the order of items
     train: Path
@@ -43,7 +43,7 @@ class Link:
 
     @property
     def position(self) -> Path:
-        """Where it is linked, below the data set's folder."""
+        """The path of the link in the data set's folder."""
         return Path(self.part) / self.label / f"{self.file.stem}-{self.item}{self.file.suffix}"
 
 

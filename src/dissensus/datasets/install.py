@@ -51,7 +51,7 @@ def install(
         `demo`, the name of a simulator, a file with annotations, a folder, an archive, or a
         Python script.
     folder
-        Where it goes; the current folder for annotations and scripts, otherwise one named after
+        The target; the current folder for annotations and scripts, otherwise one named after
         the source.
     answers
         The annotations, where `source` does not hold them.
