@@ -14,8 +14,8 @@ from ._training import read_data
 if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
     from ..identification.scores import Score
-    from ..learning._hardness import Hardness
     from ..learning.data_sets import DataSet
+    from ..learning.hardness import Hardness
     from ..nn import Inputs
     from ..readers import Reading
     from ..reporting.hardest import HardItem

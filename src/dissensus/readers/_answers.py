@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from .._names import text
+from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
 
 __all__ = ["NONE", "Answers", "Collected", "Items", "describe", "joined"]
@@ -74,23 +75,23 @@ class Answers:
 
     def question(self) -> Question:
         """Return the question with its answers as a table."""
-        columns: dict[str, pl.Series] = {
+        rows = range(len(self.label))
+        confidence = [self.confidence.get(row) for row in rows] if self.confidence else None
+        columns = {
             "item": pl.Series(self.item, dtype=pl.String),
             "annotator": pl.Series(self.annotator, dtype=pl.String),
             "label": pl.Series(self.label, dtype=pl.String),
+            "time": _times(self.time),
+            "duration": pl.Series(self.duration, dtype=pl.Float64, strict=False),
+            "confidence": pl.Series(confidence, dtype=pl.Float64, strict=False),
         }
-        if any(value is not None for value in self.time):
-            columns["time"] = _times(self.time)
-        rows = range(len(self.label))
-        confidence = [self.confidence.get(row) for row in rows] if self.confidence else []
-        for name, values in (("duration", self.duration), ("confidence", confidence)):
-            if any(value is not None for value in values):
-                columns[name] = pl.Series(values, dtype=pl.Float64, strict=False)
         if self.split:
             columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
         if self.models:
             columns["source"] = pl.Series(["model" if r in self.models else "person" for r in rows])
-        frame = pl.DataFrame(columns)
+        frame = pl.DataFrame(
+            {name: column for name, column in columns.items() if name in NEEDED or column.count()}
+        )
         if self.kind == "multiple":
             frame = frame.with_columns(pl.col("label").replace("", NONE))
         elif "" in self._known or any("\\" in label for label in self._known):

@@ -157,7 +157,7 @@ def split(chunk: Chunk, dictionary: Dictionary, n_shards: int) -> list[pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class Shard(Part):
-    """A part that knows the names of its items, or the file that holds them."""
+    """A part with the names of its items, or the file that holds them."""
 
     items: pl.Series | str = ""  # (item): numbers or texts
 
@@ -243,8 +243,8 @@ def _gold(items: pl.Series, gold: Mapping[str, int]) -> Integers | None:
         return None
     known = pl.DataFrame({"item": list(gold), "gold": list(gold.values())})
     names = items.cast(pl.String).to_frame("item")
-    found = names.join(known, on="item", how="left", maintain_order="left")
-    return found["gold"].fill_null(-1).to_numpy().astype(np.int64)
+    coded = names.join(known, on="item", how="left", maintain_order="left")
+    return coded["gold"].fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _abbreviated(names: Mapping[str, int]) -> str:
