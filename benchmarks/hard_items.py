@@ -7,8 +7,8 @@ items. All scores see the labels of the crowd alone; AUM gets the true labels, w
 noise.
 
 Measured is how well a score separates the tenth from the rest (the area under the ROC curve), and
-the accuracy of a classifier trained without the items that WAUM prunes. Seeds decide the images, the
-crowd, the networks and the test items; images are encoded once, in a pool from which every seed
+the accuracy of a classifier trained without the items that WAUM prunes. Seeds decide the images,
+the crowd, the networks and the test items; images are encoded once, in a pool from which every seed
 draws.
 """
 

@@ -23,10 +23,10 @@ from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_
 from dissensus.learning.network import Classifier
 from dissensus.learning.outcome import top
 from dissensus.learning.two_stage import TwoStage
-from dissensus.metrics import Predictions
 from dissensus.nn import Examples, Training
 from dissensus.nn.reading import class_folders, read_input_index
 from dissensus.readers import examine
+from dissensus.result import Predictions
 
 from .deep_sets import (  # noqa: F401
     N_ANNOTATORS,

@@ -21,7 +21,7 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 from safetensors.torch import load_file
 
 from dissensus import read
-from dissensus.catalogue import catalogue, glances
+from dissensus.catalogue import catalogue, outlines
 from dissensus.errors import OptionError
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.nn import Training, as_inputs, encoder_for, read_inputs
@@ -461,4 +461,4 @@ def test_encoders_and_learners_are_listed(tmp_path):
 
 
 def test_a_method_is_described_without_importing_it():
-    assert glances() == [replace(entry, settings=()) for entry in catalogue()]
+    assert outlines() == [replace(entry, settings=()) for entry in catalogue()]

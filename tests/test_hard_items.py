@@ -22,10 +22,10 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'd
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds
-from dissensus.learning.hardness import at_most_quantile
 from dissensus.learning._margins import MarginRecorder, margins
 from dissensus.learning._trainer import Trainer
 from dissensus.learning.aum import aum, aumc
+from dissensus.learning.hardness import at_most_quantile
 from dissensus.learning.network import Classifier
 from dissensus.learning.waum import trust, waum, weighted
 from dissensus.nn.batches import Examples

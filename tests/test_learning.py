@@ -482,7 +482,7 @@ def test_t5_t6_half_a_crowd_of_spammers_is_seen_through(spec, majority):
 
 # Measured: gains of .014 to .024 in the mean of five seeds for all but these; .003 for doctor-net.
 GAIN = {"annot-mix": 0.005, "global-noise": 0.005, "doctor-net": -0.005, EXTRA[0]: 0.0}
-# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot separate
+# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot show
 # spammers (.15 is the error of knowing nothing of who is one); heads are read by counting.
 ERROR = {
     "crowd-layer-vb": 0.16,
