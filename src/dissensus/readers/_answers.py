@@ -12,7 +12,7 @@ from .._names import text
 from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
 
-__all__ = ["NONE", "Answers", "Collected", "Items", "describe", "joined"]
+__all__ = ["NONE", "Collected", "ItemTexts", "QuestionAnswers", "describe", "joined"]
 
 NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
@@ -20,7 +20,7 @@ _TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usua
 _FREE = 20  # more different answers than this, most of them different, are free text
 
 
-class Answers:
+class QuestionAnswers:
     """The answers to one question.
 
     A label is an escaped option, several of them joined, or empty where none was chosen.
@@ -119,7 +119,7 @@ class Answers:
         return {item: _plain(name) for item, name in known.items() if name}
 
 
-class Items:
+class ItemTexts:
     """The names and texts of items."""
 
     def __init__(self) -> None:
@@ -155,15 +155,15 @@ class Collected:
     """All questions of an export, its items, and counts of what was left out."""
 
     def __init__(self) -> None:
-        self.questions: dict[str, Answers] = {}
-        self.items = Items()
+        self.questions: dict[str, QuestionAnswers] = {}
+        self.items = ItemTexts()
         self.left: Counter[str] = Counter()  # what was left out → how many
         self.notes: list[str] = []
 
-    def __getitem__(self, name: str) -> Answers:
+    def __getitem__(self, name: str) -> QuestionAnswers:
         """Return the answers to a question, which may be new."""
         if name not in self.questions:
-            self.questions[name] = Answers()
+            self.questions[name] = QuestionAnswers()
         return self.questions[name]
 
     def export(self, *, drop_texts: bool = False) -> Export:
