@@ -149,7 +149,7 @@ class Stream:
                     for name, value in arrays.items()
                     if name.startswith("params.")
                 }
-                online.params = unpack_params(online.method.learns, params)
+                online.params = unpack_params(online.method.params_type, params)
                 online.turn, online.fitted = int(arrays["turn"]), int(arrays["fitted"])
                 online.recount(arrays["posterior"])
                 self.batch, self._saved = int(arrays["batch"]), online.fitted
