@@ -38,9 +38,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 def iterations(progress: Progress) -> Callable[[int, float], None]:
     """Return the callback of a fit, which is given the iteration and the objective."""
-    return lambda step, objective: progress(
-        step, 0, f"iteration {step}, objective {objective:.6g}"
-    )
+    return lambda step, objective: progress(step, 0, f"iteration {step}, objective {objective:.6g}")
 
 
 def _silent(done: float, total: float = 0, message: str = "") -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import entr
 
 from .._names import Names, as_names
+from .._probability import normalize
 from .._relation import Array, Floats
-from ..aggregation._base import share as normalize
 from ..agreement import krippendorff_alpha
 from ..annotations import Annotations
 from ..errors import MethodError

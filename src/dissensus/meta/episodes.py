@@ -161,8 +161,8 @@ class EpisodeSource:
         for number in range(start, self.n_batches(size)):
             n_episodes = min(size, self.per_epoch - number * size)
             episodes = self.draw(np.random.default_rng([seed, epoch, number]), n_episodes)
-            mine = slice(rank, None, ranks) if rank < n_episodes else slice(1)
-            yield Episodes(episodes.x, *(part[mine] for part in episodes[1:]))
+            some = slice(rank, None, ranks) if rank < n_episodes else slice(1)
+            yield Episodes(episodes.x, *(part[some] for part in episodes[1:]))
 
     def draw(self, rng: np.random.Generator, n_episodes: int) -> Episodes:
         """Return episodes from a new pool."""

@@ -96,7 +96,9 @@ def _folder(folder: Path) -> SourceItems:
     files = input_files(folder)
     parents = [file.relative_to(folder).parent for file in files]
     if any(not parent.parts for parent in parents):
-        raise DataError(f"{folder}: images beside the folders; each has to be in that of its class")
+        raise DataError(
+            f"{folder}: images outside of the folders; each has to be in that of its class"
+        )
     task = [parent.parts[0] if len(parent.parts) > 1 else "" for parent in parents]
     return SourceItems(Images(tuple(files)), [parent.as_posix() for parent in parents], task)
 
