@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .learning.base import Method
     from .meta.adapter import AdapterSettings
     from .planning.policy import Policy
-    from .recovery._base import RecoveryMethod
+    from .recovery.method import RecoveryMethod
     from .simulation.strategy import Strategy
     from .tendency import TendencyMethod
 
