@@ -259,8 +259,9 @@ def score(context: ScoreContext | Annotations, name: str) -> Scored:
         "item": context.annotations.items,
         "crowd": as_names(["all"]),
     }
-    compute = _COMPUTE.get(one.name, lambda context: context.hardness(one.name).score)
-    return Scored(one, names[one.of], compute(context))
+    compute = _COMPUTE.get(one.name)
+    values = compute(context) if compute else context.hardness(one.name).score
+    return Scored(one, names[one.of], values)
 
 
 def _plain(name: str) -> str:

@@ -164,10 +164,10 @@ def as_tasks(
     if len(group) != len(x):
         raise DataError(f"{len(x)} inputs, but {len(group)} tasks")
     pairs = list(zip(group.tolist(), label.tolist(), strict=True))
-    known = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
-    groups = {name: code for code, name in enumerate(sorted({name for name, _ in known}))}
-    of_class = np.array([groups[name] for name, _ in known])
-    return Tasks(x, np.array([known[pair] for pair in pairs]), of_class, rotations)
+    classes = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
+    groups = {name: code for code, name in enumerate(sorted({name for name, _ in classes}))}
+    of_class = np.array([groups[name] for name, _ in classes])
+    return Tasks(x, np.array([classes[pair] for pair in pairs]), of_class, rotations)
 
 
 def labelled(tasks: Tasks) -> Examples:

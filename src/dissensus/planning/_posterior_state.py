@@ -47,7 +47,7 @@ class PosteriorState:
     annotations: Annotations
     posterior: Floats  # (item, class)
     counts: Floats  # (annotator, true class, given class): of Dirichlets
-    probabilities: Floats | None = None  # (item, class): of a classifier
+    probabilities: Floats | None = None  # (model, item, class): of classifiers
 
     @cached_property
     def confusion(self) -> Floats:
@@ -71,7 +71,7 @@ class PosteriorState:
             self,
             annotations=self.annotations.take(items),
             posterior=self.posterior[items],
-            probabilities=None if self.probabilities is None else self.probabilities[items],
+            probabilities=None if self.probabilities is None else self.probabilities[:, items],
         )
 
 
