@@ -315,21 +315,23 @@ class Annotations(Relation):
         """Return ranges of items for the methods, over one shared buffer of ones."""
         longest = max((self.index[stop] - self.index[start] for start, stop in bounds), default=0)
         ones = np.ones(longest)
-        return [self._part(start, stop, ones, gold) for start, stop in bounds]
-
-    def _part(self, start: int, stop: int, ones: Floats, gold: Integers | None) -> Part:
-        first, last = self.index[start], self.index[stop]
-        return Part(
-            start,
-            stop,
-            self.index[start : stop + 1] - first,
-            self.annotator[first:last],
-            self.label[first:last],
-            ones[: last - first],
-            self.n_annotators,
-            self.n_classes,
-            None if gold is None else gold[start:stop],
-        )
+        parts = []
+        for start, stop in bounds:
+            first, last = self.index[start], self.index[stop]
+            parts.append(
+                Part(
+                    start,
+                    stop,
+                    self.index[start : stop + 1] - first,
+                    self.annotator[first:last],
+                    self.label[first:last],
+                    ones[: last - first],
+                    self.n_annotators,
+                    self.n_classes,
+                    None if gold is None else gold[start:stop],
+                )
+            )
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
