@@ -86,7 +86,7 @@ def test_spellings_of_one_class_are_found(one, other):
     annotations = relation(
         [("a", "x", one), ("a", "y", other), ("b", "x", "fox"), ("b", "y", "fox")]
     )
-    finding = found(annotations, "spellings", labels="nominal")
+    finding = found(annotations, "spellings", scale="nominal")
     assert finding.severity == "serious"
     assert finding.count == 1
     assert repr(one) in finding.examples[0]
@@ -139,7 +139,7 @@ def test_too_few_labels_are_told():
         [("a", "x", "0"), ("a", "y", "1"), ("b", "z", "1"), ("b", "x", "1")], items="abc"
     )
     assert found(two, "two-labels").severity == "serious"
-    assert found(two, "silent-items").examples == ("c",)
+    assert found(two, "unlabelled-items").examples == ("c",)
     assert found(relation([("a", "x", "0"), ("a", "y", "1")]), "few-annotators").count == 2
     many = relation([("a", who, "0") for who in "xyz"] + [("b", "x", "1")])
     assert found(many, "single-labels").examples == ("b",)
@@ -290,7 +290,7 @@ def test_numbers_have_outliers_and_constant_annotators():
 def test_labels_that_are_numbers_are_checked_as_such_unless_told_otherwise():
     annotations = relation([(str(i), who, f"{i}.5") for i in range(4) for who in "xyz"])
     assert check(annotations).kind == "numbers"
-    assert check(annotations, labels="nominal").kind == "classes"
+    assert check(annotations, scale="nominal").kind == "classes"
 
 
 def test_a_reading_brings_its_gold_and_notes(tmp_path):

@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, aggregate, read, read_truth, simulate, write
 from dissensus.readers import as_annotations, as_truth, read_predictions
+from dissensus.readers.exports import head_of, tool_of
+from dissensus.readers.sources import open_source
 from dissensus.writers import losses
 from dissensus.writers.folders import write_simulation
 from tests.support import annotation_rows, relation
@@ -416,3 +419,33 @@ def test_truth_is_taken_from_mappings_series_and_tables():
         assert as_truth(source) == known
     with pytest.raises(DataError, match="item 'a' has two true labels"):
         as_truth(pd.Series(["cat", "dog"], index=["a", "a"]))
+
+
+def test_a_plain_table_needs_no_reader_of_exports(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("item,annotator,label\na,x,1\na,y,2\n")
+    code = (
+        "import sys; from dissensus import read; from dissensus.readers.exports import TOOLS\n"
+        f"read({str(path)!r})\n"
+        "print([name for name in TOOLS.values() if f'dissensus.readers.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]", done.stdout
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("item,annotator,label,annotation_id,lead_time,id", "label-studio"),
+        ("task,HITId,WorkerId,worker,Answer.label,label", "mturk"),
+        ("item,worker,label,ASSIGNMENT:worker_id,OUTPUT:x,INPUT:y", "toloka"),
+        ("unit,user,label,_unit_id,_worker_id,x", "appen"),
+    ],
+)
+def test_an_export_with_the_columns_of_a_long_table_is_recognised(header, name, tmp_path):
+    path = tmp_path / "export.csv"
+    rows = [",".join(f"{cell}{row}" for cell in "abcdef") for row in range(3)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    head = head_of(open_source(path))
+    assert not head.is_long()
+    assert tool_of(head) == name

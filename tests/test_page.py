@@ -195,10 +195,10 @@ def test_one_clicks_from_an_annotator_to_an_item_and_on(photos, opened):
     assert seen.page.locator("#detail-title").text_content() == item
     code = summary.annotations.items.tolist().index(item)
     span = slice(summary.annotations.index[code], summary.annotations.index[code + 1])
-    who = summary.annotations.annotators[summary.annotations.annotator[span]].tolist()
+    names = summary.annotations.annotators[summary.annotations.annotator[span]].tolist()
     given = seen.page.locator("#detail-body table").last
-    assert given.locator("tbody th").all_text_contents() == who
-    other = next(name for name in who if name != first)
+    assert given.locator("tbody th").all_text_contents() == names
+    other = next(name for name in names if name != first)
     given.get_by_role("button", name=other, exact=True).click()
     assert seen.page.locator("#detail-title").text_content() == other
     seen.page.keyboard.press("Escape")
@@ -239,8 +239,8 @@ def test_downloads_hold_the_labels_the_list_and_the_plan(photos, opened):
     assert {row["annotator"] for row in seen.download("annotators")} == set(
         summary.annotations.annotators.tolist()
     )
-    asked = seen.download("plan")
-    assert [row["item"] for row in asked] == summary.plan.table["item"].tolist()
+    further = seen.download("plan")
+    assert [row["item"] for row in further] == summary.plan.table["item"].tolist()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

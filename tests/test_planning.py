@@ -20,7 +20,8 @@ from dissensus import (
     simulate,
 )
 from dissensus.planning import Curve, Gap, Point
-from dissensus.planning._choose import Constraints, choose
+from dissensus.planning._choose import choose
+from dissensus.planning._constraints import Constraints
 from dissensus.planning._information import (
     entropy,
     expected_accuracy,
@@ -74,7 +75,7 @@ def test_information_is_the_mutual_information_of_truth_and_answer():
     np.testing.assert_allclose(table, every, rtol=1e-10)
 
 
-def test_somebody_who_guesses_tells_nothing_and_somebody_perfect_tells_all():
+def test_guesses_have_no_information_and_perfect_answers_all_of_it():
     posterior = np.array([[0.2, 0.5, 0.3]])
     guess, perfect = np.full((1, 3, 3), 1 / 3), np.eye(3)[None]
     assert information(posterior, guess, entropy(guess))[0] == pytest.approx(0, abs=1e-12)
@@ -98,15 +99,15 @@ def test_expected_accuracy_is_that_of_the_best_class_after_every_answer():
     assert (expected_accuracy(posterior, matrix) >= posterior.max(axis=1) - 1e-12).all()
 
 
-def test_what_is_on_its_way_counts_as_the_chain_rule_says():
-    """Two answers tell together what the first tells and what the second tells after it."""
+def test_pending_answers_follow_the_chain_rule():
+    """The information of two answers is that of the first, and of the second given the first."""
     rng = np.random.default_rng(3)
     posterior, matrix = distributions(rng, 1, 2), distributions(rng, 2, 2, 2)
     lookahead, noise_model = Lookahead(posterior), NoiseModel(matrix, entropy(matrix))
     item, one, other = np.array([0]), np.array([0]), np.array([1])
     first = lookahead.information(item, one, noise_model)[0]
     alone = lookahead.information(item, other, noise_model)[0]
-    lookahead.ask(item, one, matrix)
+    lookahead.request(item, one, matrix)
     second = lookahead.information(item, other, noise_model)[0]
     both = np.einsum("tg,th->tgh", *matrix).reshape(2, 4)
     together = entropy(posterior[0] @ both) - posterior[0] @ entropy(both)
@@ -120,7 +121,7 @@ def test_the_mean_of_lookahead_posteriors_is_the_posterior():
     posterior, matrix = distributions(rng, 4, 3), distributions(rng, 5, 3, 3)
     lookahead, items = Lookahead(posterior), np.arange(4)
     for _ in range(2):  # nine series of answers, all of which are kept
-        lookahead.ask(items, rng.integers(5, size=4), matrix)
+        lookahead.request(items, rng.integers(5, size=4), matrix)
     mean = np.einsum("rb,rbk->rk", lookahead.weight, lookahead.branch)[lookahead.row]
     np.testing.assert_allclose(mean, posterior, rtol=1e-10)
 
@@ -133,7 +134,7 @@ def test_a_label_that_nobody_else_can_judge_says_nothing_about_its_annotator():
     assert judged.counts.sum(axis=(1, 2)) == pytest.approx(8, abs=1.5)  # hardly above the prior
 
 
-def test_good_annotators_are_told_from_spammers():
+def test_good_annotators_are_distinguished_from_spammers():
     simulated = simulate(
         "hammer-spammer[ratio=0.5]", n_items=200, n_annotators=10, feedback=5, workerload=200
     )
@@ -249,7 +250,9 @@ def test_only_pairs_that_are_available_are_planned():
     known = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     there = {(0, 4), (1, 5), (1, 6), (2, 7)} - known
     assert set(zip(found.item.tolist(), found.annotator.tolist(), strict=True)) == there
-    assert "nobody is left" in plan(annotations, budget=5, available=annotations, draws=0).reason
+    assert (
+        "no annotator is left" in plan(annotations, budget=5, available=annotations, draws=0).reason
+    )
 
 
 def test_somebody_new_is_taken_for_one_of_the_crowd():
@@ -374,7 +377,7 @@ def test_a_curve_rises_and_says_where_it_reaches_a_target():
     assert line.reaching(0.9) is None
 
 
-def test_what_is_foreseen_comes_true_where_the_model_holds():
+def test_the_curve_is_right_where_the_model_holds():
     """The crowd is drawn from the model itself, so the curve should be about right."""
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=400)
@@ -410,7 +413,7 @@ def test_gold_corrects_what_the_model_expects():
     np.testing.assert_array_equal(bold.item, sober.item)  # the plan itself does not look at gold
 
 
-def test_a_gap_is_the_excess_of_belief_over_hits():
+def test_a_gap_is_the_excess_of_confidence_over_hits():
     annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "0")])
     view = PosteriorState(
         annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2))
@@ -449,14 +452,14 @@ def test_it_says_when_to_stop():
         ({"draws": -1}, "draws = -1"),
         ({"cost": 0}, "cost = 0, but it must be above 0"),
         ({"limit": -2}, "limit = -2, but it must be at least 0"),
-        ({"cost": {"0": 1}}, "no cost for annotator '1'; 11 without in all"),
+        ({"cost": {"0": 1}}, "no cost for annotator '1'; 11 have none"),
         ({"limit": {"nobody": 1}}, "a limit for 'nobody', who is not among the annotators"),
-        ({"annotators": []}, "annotators are given, but none"),
+        ({"annotators": []}, "annotators is empty"),
         ({"policy": "join"}, "no method 'join'; did you mean joint?"),
         ({"policy": "joint[explore=2]"}, "explore = 2, but it must be at least 0 and at most 1"),
     ],
 )
-def test_what_cannot_be_planned_is_told(options, message):
+def test_impossible_plans_are_refused(options, message):
     with pytest.raises((OptionError, DataError, MethodError)) as problem:
         plan(crowd().annotations, **{"budget": 5, "draws": 0, **options})
     assert message in str(problem.value)
@@ -466,7 +469,7 @@ def test_what_cannot_be_planned_is_told(options, message):
 def test_a_result_of_other_annotations_is_refused():
     with pytest.raises(DataError, match="the result has other items than the annotations"):
         plan(crowd().annotations, aggregate(crowd(n_items=61).annotations, "bcc"), budget=5)
-    with pytest.raises(DataError, match="1 classes leave nothing to ask"):
+    with pytest.raises(DataError, match="1 classes leave nothing to decide"):
         plan(relation([("a", "x", "0")]), budget=5)
 
 
@@ -476,7 +479,7 @@ def test_any_result_will_do(method):
     assert len(plan(annotations, aggregate(annotations, method), budget=10, draws=1)) == 10
 
 
-def test_nothing_has_been_said_yet():
+def test_a_plan_needs_no_labels():
     nothing = Annotations.from_codes(*np.empty((3, 0), int), items=5, annotators=3, classes=2)
     for policy in POLICIES:
         found = plan(nothing, budget=5, policy=policy, per_item=1, draws=2)
@@ -498,11 +501,11 @@ def written(tmp_path, **options):
         simulated.annotations.label,
         strict=True,
     )
-    with (tmp_path / "said.csv").open("w", newline="") as file:
+    with (tmp_path / "answers.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("item", "annotator", "label"), *rows])
     with (tmp_path / "truth.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("item", "label"), *simulated.truths.items()])
-    return tmp_path / "said.csv"
+    return tmp_path / "answers.csv"
 
 
 def test_the_command_writes_a_plan_that_can_be_uploaded(tmp_path):
@@ -521,7 +524,7 @@ def test_the_command_writes_a_plan_that_can_be_uploaded(tmp_path):
     assert streamed.stdout == (tmp_path / "plan.csv").read_bytes()
 
 
-def test_the_command_tells_machines_all_of_it(tmp_path):
+def test_the_command_writes_the_whole_plan_as_json(tmp_path):
     path = written(tmp_path)
     (tmp_path / "who.txt").write_text("0\n1\nnew\n")
     options = ["--annotators", "who.txt", "--budget", 12, "--target", 0.99, "--json"]

@@ -21,6 +21,7 @@ from dissensus import (
     report_groups,
     report_numbers,
     simulate,
+    summarise,
 )
 from dissensus.readers import Reading
 from dissensus.readers.side_tables import read_texts
@@ -45,8 +46,8 @@ def photos():
 
 def data_of(page: str) -> dict:
     """Return what the page's script reads."""
-    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
+    return json.loads(match[1])
 
 
 def test_the_sentences_hold_the_numbers_of_the_verbs(photos):
@@ -135,10 +136,15 @@ def test_the_page_holds_all_labels_and_annotations(photos):
     one = data["items"][0]
     position = annotations.items.tolist().index(one["name"])
     span = slice(annotations.index[position], annotations.index[position + 1])
-    given = [(data["names"][who], data["classes"][label]) for who, label in one["annotations"]]
+    given = [
+        (data["names"][annotator], data["classes"][label])
+        for annotator, label in one["annotations"]
+    ]
     assert given == [
-        (annotations.annotators[who], annotations.classes[label])
-        for who, label in zip(annotations.annotator[span], annotations.label[span], strict=True)
+        (annotations.annotators[annotator], annotations.classes[label])
+        for annotator, label in zip(
+            annotations.annotator[span], annotations.label[span], strict=True
+        )
     ]
 
 
@@ -152,10 +158,10 @@ def test_lone_labels_are_those_of_a_loop(photos):
         labels = annotations.label[span].tolist()
         if len(labels) < 3:
             continue
-        for who, label in zip(annotations.annotator[span].tolist(), labels, strict=True):
+        for annotator, label in zip(annotations.annotator[span].tolist(), labels, strict=True):
             if labels.count(label) == 1 and label != summary.result.label[item] >= 0:
                 rank = -summary.result.confidence[item], item
-                expected[annotations.annotators[who]].append((rank, annotations.items[item]))
+                expected[annotations.annotators[annotator]].append((rank, annotations.items[item]))
     for name, rows in expected.items():
         assert alone[name] == {item for _, item in sorted(rows)[:10]}
 
@@ -225,6 +231,46 @@ def test_several_options_are_noted():
     summary = report(Reading(annotations, "label-studio", kind="multiple"), "majority")
     assert any("every combination counts as a class" in one for one in summary.reading.notes)
     assert "every combination counts as a class" in summary.page()
+
+
+def test_paths_tables_and_annotations_are_reported_alike(tmp_path):
+    import pandas as pd
+    import polars as pl
+
+    rows = {"item": list("aabbcc"), "annotator": list("xyxyxy"), "label": list("121122")}
+    pl.DataFrame(rows).write_csv(tmp_path / "a.csv")
+    sources = tmp_path / "a.csv", pd.DataFrame(rows), pl.DataFrame(rows)
+    known = pl.DataFrame({"item": list("abc"), "label": list("112")})
+    truth = dict(zip("abc", "112", strict=True))
+    expected = Annotations.from_columns(*rows.values())
+    result = aggregate(expected, "majority")
+    for source in sources:
+        assert (
+            report(source, "majority", truth=known).sentences
+            == report(expected, "majority", truth=truth).sentences
+        )
+        assert summarise(source, result, truth=known) == summarise(expected, result, truth=truth)
+        groups = report_groups(source, expected, "majority", truth=known)
+        assert groups.sentences == report_groups(expected, expected, "majority").sentences
+        numbers = Numbers.from_columns(rows["item"], rows["annotator"], [1, 2, 1, 1, 2, 2])
+        assert report_numbers(source).sentences == report_numbers(numbers).sentences
+
+
+def test_a_report_fits_no_method_twice(monkeypatch):
+    from dissensus.aggregation import Aggregator
+
+    fitted = []
+
+    def counting(self, annotations, fit=Aggregator.fit, **settings):
+        fitted.append((self, annotations))
+        return fit(self, annotations, **settings)
+
+    monkeypatch.setattr(Aggregator, "fit", counting)
+    annotations = simulate("one-coin", n_items=40, n_annotators=5, n_classes=3).annotations
+    report(annotations, "dawid-skene")
+    whole = [method for method, given in fitted if given is annotations]
+    assert len(whole) == len(set(whole))
+    assert len(whole) >= 5
 
 
 # Words
@@ -456,7 +502,9 @@ def test_the_command_writes_the_page_and_prints_the_sentences(tmp_path):
         simulated.annotations.classes[simulated.annotations.label].tolist(),
         strict=True,
     )
-    body = "".join(f"{item},{who},{label},{int(who) % 2}\n" for item, who, label in rows)
+    body = "".join(
+        f"{item},{annotator},{label},{int(annotator) % 2}\n" for item, annotator, label in rows
+    )
     (tmp_path / "a.csv").write_text(f"item,annotator,label,team\n{body}")
     done = run("report", "a.csv", "-s", "majority", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,8 @@ from dissensus.scale import (
 from dissensus.scale.disk import Disk
 from dissensus.scale.parquet import fits
 from dissensus.sharded import shard_files
-from dissensus.sharded.chunks import chunks_of, find_files, read_all
+from dissensus.sharded.chunks import chunks_of, read_all
+from dissensus.sharded.parquet_files import find_files
 from tests.support import run
 
 ROOT = Path(__file__).parents[1]

@@ -494,15 +494,15 @@ def test_glad_is_right_as_often_as_ability_and_easiness_say(fast):
 
 def test_mace_has_experts_and_spammers_and_few_in_between():
     drawn = simulate("mace", n_items=1, n_annotators=4000, n_classes=3)
-    trust, habit = drawn.extras["trust"], drawn.extras["habit"]
+    trust, bias = drawn.extras["trust"], drawn.extras["response_bias"]
     # P(trust < x) of a Beta(1/2, 1/2) is 2/pi arcsin(sqrt(x)).
     for level in (0.1, 0.5, 0.9):
         expected = 2 / np.pi * np.arcsin(np.sqrt(level))
         error = np.sqrt(expected * (1 - expected) / 4000)
         assert abs((trust < level).mean() - expected) < 4 * error
     confusion = drawn.crowd.confusion
-    np.testing.assert_allclose(confusion[:, 0, 1], (1 - trust) * habit[:, 1])
-    np.testing.assert_allclose(confusion[:, 1, 1], trust + (1 - trust) * habit[:, 1])
+    np.testing.assert_allclose(confusion[:, 0, 1], (1 - trust) * bias[:, 1])
+    np.testing.assert_allclose(confusion[:, 1, 1], trust + (1 - trust) * bias[:, 1])
 
 
 def test_one_coin_stays_between_low_and_high():

@@ -1,4 +1,4 @@
-"""Gold beside the annotations: about the same items, in the same classes, and not against all."""
+"""Gold compared with the annotations: the same items, the same classes, and no contradiction."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quo
 
 __all__ = ["check_gold"]
 
-_AGAINST = 0.2  # share of gold items against everybody that is serious
-_ENOUGH = 3  # labels on an item that make an everybody
-_LABELS = 20  # labels on a gold class to speak of what people call it
+_AGAINST = 0.2  # share of gold items against all labels that is serious
+_ENOUGH = 3  # labels on an item to compare with gold
+_LABELS = 20  # labels on a gold class to compare with it
 
 
 def check_gold(context: CheckContext) -> Iterator[Finding]:
-    """Find gold that cannot be used, and gold that nobody agrees with."""
+    """Find gold that cannot be used, and gold that contradicts all labels."""
     annotations = context.annotations
     if not context.gold:
         return
@@ -31,12 +31,12 @@ def check_gold(context: CheckContext) -> Iterator[Finding]:
         none = not labelled.any()
         yield Finding(
             "gold-elsewhere",
-            SERIOUS if none else KNOWING,
             f"{'All' if none else len(names)} {'' if none else 'of '}{len(context.gold)} gold "
             "labels are about items without labels.",
             len(names),
             listed(names),
-            "look whether items have the same names in both files" if none else "",
+            "check that items have the same names in both files" if none else "",
+            severity=SERIOUS if none else KNOWING,
         )
     if not isinstance(annotations, Annotations) or not labelled.any() or context.free_text:
         return
@@ -47,11 +47,11 @@ def check_gold(context: CheckContext) -> Iterator[Finding]:
         others = dict.fromkeys(values[position] for position in np.flatnonzero(foreign).tolist())
         yield Finding(
             "gold-classes",
-            SERIOUS,
-            f"Gold says classes for {int(foreign.sum())} items that no label has.",
+            f"Gold has classes for {int(foreign.sum())} items that no label has.",
             int(foreign.sum()),
             listed(others),
-            "write classes alike in both files, or declare them with --classes",
+            "write classes the same way in both files, or declare them with --classes",
+            severity=SERIOUS,
         )
     truth = np.full(annotations.n_items, -1, dtype=np.int64)
     usable = labelled & (label >= 0)
@@ -63,7 +63,7 @@ def check_gold(context: CheckContext) -> Iterator[Finding]:
 
 
 def _moved(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
-    """Find gold classes that are mostly called by another name."""
+    """Find gold classes that are mostly labelled as another."""
     known = truth[context.item] >= 0
     cell = truth[context.item[known]] * annotations.n_classes + annotations.label[known]
     pair, count = np.unique(cell, return_counts=True)  # (gold class and label)
@@ -80,17 +80,17 @@ def _moved(context: CheckContext, annotations: Annotations, truth: Integers) -> 
     everywhere = len(other) == judged.sum() > 1
     yield Finding(
         "gold-moved",
-        SERIOUS if everywhere else KNOWING,
         f"{len(other)} of {int(judged.sum())} gold classes are mostly labelled as another.",
         len(other),
         tuple(
-            f"gold {quoted(annotations.classes[t])} is called {quoted(annotations.classes[best[t]])} "
-            f"({share[t, best[t]]:.0%})"
+            f"gold {quoted(annotations.classes[t])} is labelled "
+            f"{quoted(annotations.classes[best[t]])} ({share[t, best[t]]:.0%})"
             for t in other[:3].tolist()
         ),
         "class names or numbers seem to be shifted in one of the files"
         if everywhere
-        else "a hard class, or names that were exchanged",
+        else "a hard class, or exchanged names",
+        severity=SERIOUS if everywhere else KNOWING,
     )
 
 
@@ -105,12 +105,12 @@ def _against(context: CheckContext, annotations: Annotations, truth: Integers) -
     share = len(alone) / judged.sum()
     yield Finding(
         "gold-alone",
-        SERIOUS if share > _AGAINST else KNOWING,
         f"On {many(len(alone), 'item')} ({share:.1%} of those with gold and {_ENOUGH} labels) gold "
-        "contradicts everybody.",
+        "contradicts all labels.",
         len(alone),
         tuple(_example(context, annotations, truth, one) for one in alone[:3].tolist()),
-        "look at these items again: gold is wrong now and then",
+        "review these items: gold is sometimes wrong",
+        severity=SERIOUS if share > _AGAINST else KNOWING,
     )
 
 

@@ -1,10 +1,10 @@
-"""Annotators who do not look: always the same class, or the very labels of somebody else.
+"""Annotators who always give one class, and annotators with identical labels.
 
-Both are told from chance by what others said about the same items. An annotator who always says
-one class is found if others would hardly have said it every time. Two annotators are copies if
-they gave the same label to all items on which they met, and neither what others say of these
-items nor their own habits nor how good they are makes that probable. Only pairs that met are
-looked at, and of very large data a part.
+Both are compared with the labels of others on the same items. An annotator who always gives one
+class is reported if others would hardly have given it every time. Two annotators are copies if
+their labels on all common items are equal, and neither the labels of others on these items, nor
+their own label marginals, nor their accuracy make that probable. Only pairs with common items are
+compared, and of very large data a sample.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quo
 
 __all__ = ["check_copies", "check_one_class"]
 
-_LEAST = 5  # labels of one class that may mean something
+_LEAST = 5  # labels of one class to judge
 _COMMON = 20  # items that copies have in common
 _FALSE_ALARM = 1e-4  # of a false alarm
-_PAIRS = 2 * 10**7  # pairs of labels to look at
-_PRIOR = 2.0  # imagined others who say what is usual
+_PAIRS = 2 * 10**7  # label pairs to compare
+_PRIOR = 2.0  # pseudo-labels of others with the usual frequencies
 
 
 def check_one_class(context: CheckContext) -> Iterator[Finding]:
-    """Find annotators who always say one class where others would not."""
+    """Find annotators who always give one class where others would not."""
     annotations = context.annotations
     if not isinstance(annotations, Annotations) or len(annotations) == 0 or context.free_text:
         return
@@ -43,28 +43,28 @@ def check_one_class(context: CheckContext) -> Iterator[Finding]:
     log = np.bincount(
         annotations.annotator, np.log(probability), minlength=annotations.n_annotators
     )
-    found = np.flatnonzero((only >= 0) & (load >= _LEAST) & (log < np.log(_FALSE_ALARM)))
-    if len(found) == 0:
+    flagged = np.flatnonzero((only >= 0) & (load >= _LEAST) & (log < np.log(_FALSE_ALARM)))
+    if len(flagged) == 0:
         return
-    found = found[np.argsort(-load[found], kind="stable")]
-    total = int(load[found].sum())
+    flagged = flagged[np.argsort(-load[flagged], kind="stable")]
+    total = int(load[flagged].sum())
     yield Finding(
         "always-the-same",
-        SERIOUS if total > 0.2 * len(annotations) else KNOWING,
-        f"{many(len(found), 'annotator')} always {verb(len(found), 'say')} one class where others "
-        "do not "
-        f"({total / len(annotations):.1%} of the labels).",
-        len(found),
+        f"{many(len(flagged), 'annotator')} always {verb(len(flagged), 'give')} one class where "
+        f"others do not ({total / len(annotations):.1%} of the labels).",
+        len(flagged),
         tuple(
-            f"{context.name('annotators', annotator)}: {load[annotator]} × {quoted(annotations.classes[only[annotator]])}"
-            for annotator in found[:3]
+            f"{context.name('annotators', one)}: {load[one]} × "
+            f"{quoted(annotations.classes[only[one]])}"
+            for one in flagged[:3]
         ),
-        "look at their work; models of annotators (dawid-skene) take care of them, votes do not",
+        "review their work; models of annotators (dawid-skene) account for it, votes do not",
+        severity=SERIOUS if total > 0.2 * len(annotations) else KNOWING,
     )
 
 
 def _only_class(annotations: Annotations) -> Integers:
-    """Return the only class an annotator ever gave, -1 where there are several or none."""
+    """Return the only class of an annotator, -1 where there are several or none."""
     least = np.full(annotations.n_annotators, annotations.n_classes, dtype=np.int64)
     most = np.full(annotations.n_annotators, -1, dtype=np.int64)
     np.minimum.at(least, annotations.annotator, annotations.label)
@@ -73,7 +73,7 @@ def _only_class(annotations: Annotations) -> Integers:
 
 
 def check_copies(context: CheckContext) -> Iterator[Finding]:
-    """Find annotators who gave the same labels wherever they met."""
+    """Find annotators with equal labels on all common items."""
     annotations = context.annotations
     if not isinstance(annotations, Annotations) or context.free_text:
         return
@@ -96,20 +96,20 @@ def check_copies(context: CheckContext) -> Iterator[Finding]:
         names = ", ".join(listed(annotations.annotators[group == one], 4))
         more = ", …" if size[one] > 4 else ""
         examples.append(f"{names}{more}: the same on {common} items")
-    people = int(size[clusters].sum())
+    n_annotators = int(size[clusters].sum())
     yield Finding(
         "copies",
-        SERIOUS if size.max() > 2 else KNOWING,  # a single pair may both be good
-        f"{many(people, 'annotator')} gave the same labels as another wherever both labelled "
+        f"{many(n_annotators, 'annotator')} gave the same labels as another wherever both labelled "
         "an item.",
-        people,
+        n_annotators,
         tuple(examples),
-        "copies, or two who know more than the rest: look where they differ from the others",
+        "copies, or two who know more than the rest: review where they differ from the others",
+        severity=SERIOUS if size.max() > 2 else KNOWING,
     )
 
 
 def _kept(context: CheckContext) -> Array:
-    """Return annotations to compare: one for each pair, of annotators who use two classes."""
+    """Return annotations to compare: labels given once, by annotators who use two classes."""
     annotations, same = context.annotations, context.same_pair
     assert isinstance(annotations, Annotations)
     twice = same.copy()
@@ -126,7 +126,7 @@ def _kept(context: CheckContext) -> Array:
 
 
 def _same_everywhere(context: CheckContext, kept: Array) -> Integers:
-    """Return pairs of annotators and their common items, where all labels are the same."""
+    """Return pairs of annotators with equal labels on all common items, and their number."""
     annotations = context.annotations
     assert isinstance(annotations, Annotations)
     annotator, item = annotations.annotator[kept].astype(np.int64), context.item[kept]
@@ -153,14 +153,14 @@ def _same_everywhere(context: CheckContext, kept: Array) -> Integers:
     log = np.maximum(rare[one, other], rare[other, one])
     right = _with_most(context)
     both = right[one] * right[other] + (1 - right[one]) * (1 - right[other])
-    log = np.maximum(log, shared[all_same] * np.log(both))  # good ones agree without copying
+    log = np.maximum(log, shared[all_same] * np.log(both))  # good annotators agree without copying
     certain = all_same[log < np.log(_FALSE_ALARM / enough.nnz)]
     table = np.stack([alike.row, alike.col, shared])[:, certain].T
     return table.astype(np.int64)
 
 
 def _with_most(context: CheckContext) -> Floats:
-    """Return how often every annotator says what most others say of an item."""
+    """Return how often every annotator gives the majority label of the others."""
     annotations = context.annotations
     assert isinstance(annotations, Annotations)
     cell, count = context.cells
@@ -183,11 +183,11 @@ def _with_most(context: CheckContext) -> Floats:
 
 
 def _log_probability(context: CheckContext) -> Floats:
-    """Return for every label how probable it was, whatever is the more probable of two ways.
+    """Return the log probability of every label, the larger of two estimates.
 
-    Either as what others say about the item: two annotators are left out of the count, and
-    `_PRIOR` imagined ones agree as often as two labels do once one of them is this class. Or as
-    what this annotator says of any item: those who nearly always say one class agree by habit.
+    From the labels of others on the item: two annotators are left out of the count, and `_PRIOR`
+    pseudo-labels agree as often as two labels do given that one of them is this class. Or from the
+    label marginals of this annotator.
     """
     annotations = context.annotations
     assert isinstance(annotations, Annotations)

@@ -27,7 +27,7 @@ class FileSet:
     def exceeds_memory(self, in_parts: bool) -> bool:
         """Return whether these are Parquet files that are too large, or to be done in parts."""
         from ..scale.parquet import fits
-        from ..sharded.chunks import find_files, holds_parquet, is_many, rows_in
+        from ..sharded.parquet_files import find_files, holds_parquet, is_many, rows_in
 
         if not is_many(self.paths) and not holds_parquet(self.paths[0]):
             return False
@@ -36,7 +36,8 @@ class FileSet:
     def read(self) -> Reading:
         """Return all rows."""
         from ..readers import Reading
-        from ..sharded.chunks import chunks_of, find_files, is_many, read_all
+        from ..sharded.chunks import chunks_of, read_all
+        from ..sharded.parquet_files import find_files, is_many
 
         if not is_many(self.paths):
             return examine_annotations(self.paths[0], **self.reading)

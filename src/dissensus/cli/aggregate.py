@@ -126,7 +126,7 @@ def _file_set(
     path = Path(paths[0])
     if len(paths) == 1 and (path.suffix.lower() in _TEXT or (path / answers).exists()):
         return None
-    from ..sharded.chunks import is_many
+    from ..sharded.parquet_files import is_many
     from ._file_sets import FileSet
 
     if path.is_dir() and not is_many(paths):

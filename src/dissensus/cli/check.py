@@ -39,8 +39,7 @@ def check(
     from .. import checking
 
     found = examine_annotations(path, **reading)
-    labels: Any = {"auto": "auto", "interval": "numeric", "ratio": "numeric"}.get(scale, "nominal")
-    report = checking.check(found, gold=read_known(gold), labels=labels)
+    report = checking.check(found, gold=read_known(gold), scale=scale)
     if as_json:
         show_json({"path": path, "format": found.format, **report.as_dict()})
     else:

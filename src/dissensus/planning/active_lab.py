@@ -1,8 +1,8 @@
-"""ActiveLab: the items whose label a classifier and the annotators are least sure of, anybody.
+"""ActiveLab: the items on which a classifier and the annotators are least certain.
 
 Needs the probabilities of a classifier. The score is that of `dissensus.identification.activelab`,
-and the lowest comes first. Labels that are planned already draw a score towards one, half of the
-way with every label; who is asked is drawn.
+and the lowest comes first. Every pending label moves a score half of the way towards one.
+Annotators are drawn at random.
 
     H. W. Goh, J. Mueller. ActiveLab: active learning with re-labeling by multiple annotators. 2023.
     arXiv:2301.11856
@@ -24,7 +24,7 @@ __all__ = ["ActiveLab"]
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveLab(ItemPolicy):
-    """The items that a classifier and the annotators are least sure of, anybody."""
+    """The items on which a classifier and the annotators are least certain."""
 
     needs_probabilities: ClassVar[bool] = True
 
@@ -33,5 +33,5 @@ class ActiveLab(ItemPolicy):
     ) -> Floats:
         from ..identification.activelab import activelab
 
-        assert state.probabilities is not None  # `plan` sees to it
+        assert state.probabilities is not None  # `plan` checks it
         return (1 - activelab(state.annotations, state.probabilities)) * np.power(0.5, pending)

@@ -1,4 +1,4 @@
-"""What every policy promises: how much an answer of this annotator on this item is worth."""
+"""The interface of policies: the utility of an answer by an annotator on an item."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["ItemPolicy", "NoiseModel", "PairPolicy", "Policy"]
 
 
 class NoiseModel(NamedTuple):
-    """What annotators are taken to say."""
+    """Annotators' noise models."""
 
     matrix: Floats  # (annotator, true class, given class)
-    noise: Floats  # (annotator, true class): what of an answer is noise, in nats
+    noise: Floats  # (annotator, true class): conditional entropy of an answer, in nats
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(Settings, ABC):
-    """A way to choose what to ask next, and whom."""
+    """A way to choose the next labels."""
 
-    needs_probabilities: ClassVar[bool] = False  # whether a classifier has to speak
+    needs_probabilities: ClassVar[bool] = False  # of a classifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +38,10 @@ class ItemPolicy(Policy):
     def utility(
         self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
     ) -> Floats:
-        """Return how much a label is worth: (item).
+        """Return the utility of a label: (item).
 
-        `pending` are the labels that are planned already, and `remaining_entropy` is the entropy of an item
-        that is expected after these.
+        `pending` counts the labels planned so far, and `remaining_entropy` is the expected entropy
+        of an item after these.
         """
 
 
@@ -51,17 +51,17 @@ class PairPolicy(Policy):
 
     @abstractmethod
     def noise_model(self, state: PosteriorState) -> NoiseModel:
-        """Return what annotators are taken to say, by which answers are judged."""
+        """Return the noise models that define the information of answers."""
 
     def trusted(self, state: PosteriorState) -> Floats:
-        """Return how many labels to plan of one annotator before others are asked: (annotator).
+        """Return how many labels to request of an annotator before others: (annotator).
 
-        By default as many as have been learned from. Where little is known, a hair's difference
-        would else send everything to one person, who may turn out to guess.
+        By default the evidence about them. Where little is known, a tiny difference would
+        otherwise send everything to one annotator, who may turn out to guess.
         """
         return state.counts.sum(axis=(1, 2))
 
 
 def mean_noise_model(state: PosteriorState) -> NoiseModel:
-    """Return annotators as they are in the mean."""
+    """Return the noise models of mean confusion matrices."""
     return NoiseModel(state.confusion, np.asarray(entropy(state.confusion)))

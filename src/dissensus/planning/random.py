@@ -1,7 +1,6 @@
-"""Random: the items with the fewest labels, anybody who has not seen them.
+"""Random: the items with the fewest labels, and random annotators who have not labelled them.
 
-What most platforms do, and the yardstick for everything else: every item gets equally many
-labels. Which of several such items comes first, and who is asked, is drawn.
+The baseline, and what most platforms do: every item gets equally many labels.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ __all__ = ["Random"]
 
 @dataclass(frozen=True, kw_only=True)
 class Random(ItemPolicy):
-    """The items with the fewest labels, anybody.
+    """The items with the fewest labels.
 
     Parameters
     ----------
     balanced
-        Whether items with fewer labels come first; otherwise any item may be next.
+        Whether items with fewer labels come first; otherwise items are random.
     """
 
     balanced: bool = True

@@ -1,7 +1,6 @@
-"""Uncertainty: the items whose truth is least known, anybody who has not seen them.
+"""Uncertainty sampling: the items with the highest posterior entropy, and random annotators.
 
-An item is worth the entropy of its posterior; who is asked is drawn. Where several labels are
-planned for one item, the entropy is what is expected after the ones before.
+With pending labels, the entropy is the expected one after these.
 
     D. D. Lewis, W. A. Gale. A sequential algorithm for training text classifiers. SIGIR, 1994.
 """
@@ -19,7 +18,7 @@ __all__ = ["Uncertainty"]
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty(ItemPolicy):
-    """The items whose truth is least known, anybody."""
+    """The items with the highest posterior entropy."""
 
     def utility(
         self, state: PosteriorState, pending: Integers, remaining_entropy: Floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ..errors import DataError
 
@@ -110,13 +110,9 @@ def find_columns(
         if name not in present:
             raise DataError(f"{source}: no column {name!r} for {role}; there are {_list(present)}")
     times = Counter(present)
-    free = [name for name in present if name not in columns.values()]
-
-    def candidates(names: Iterable[str]) -> list[str]:
-        return [name for name in free if plain_name(name) in names]
-
+    free = {name: plain_name(name) for name in present if name not in columns.values()}
     for role in [role for role in roles if role not in columns]:
-        named = candidates(roles[role])
+        named = [name for name in present if free.get(name) in roles[role]]
         if not named:
             raise DataError(
                 f"{source}: no column for the {role} among {_list(present)}; "
@@ -129,7 +125,7 @@ def find_columns(
             )
         columns[role] = named[0]
     for role, names in (optional or {}).items():
-        named = candidates(names)
+        named = [name for name in present if free.get(name) in names]
         if role not in columns and len(named) == 1 and named[0] not in columns.values():
             columns[role] = named[0]
     return columns

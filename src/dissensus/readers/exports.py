@@ -141,7 +141,12 @@ class Head:
         plain = [plain_name(name) for name in self.names]
         if any(sum(name in known for name in plain) != 1 for known in NEEDED.values()):
             return False
-        return not any(isinstance(v, (list, dict)) for row in self.records for v in row.values())
+        return not any(
+            isinstance(value, (list, dict))
+            for row in self.first
+            if isinstance(row, dict)
+            for value in row.values()
+        )
 
 
 def tool(name: str) -> ModuleType:

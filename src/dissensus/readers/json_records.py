@@ -17,7 +17,6 @@ from msgspec import Raw
 
 from ..errors import DataError
 from .coding import frame_of
-from .packing import is_packed
 from .sources import Source
 
 __all__ = ["decode", "entries", "frame_of_records", "load", "load_records", "records"]
@@ -105,7 +104,7 @@ def _plain(value: Any) -> Any:
 
 def _read_bytes(source: Source) -> bytes:
     """Return all of a file, unpacked, without a byte-order mark."""
-    if is_packed(source.content):
+    if source.packed:
         return source.text().encode()
     with source.file() as file:
         return file.read().removeprefix(_BOM)

@@ -13,22 +13,14 @@ from pathlib import Path
 
 from ..errors import DataError
 
-__all__ = ["MOST_GROWTH", "is_packed", "unpacked"]
+__all__ = ["GZIP", "MOST_GROWTH", "ZSTD", "unpacked"]
 
 MOST_GROWTH = 200
 _SMALL = 2**26  # bytes that anything may unpack to
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
 _BLOCK = 2**17  # bytes that a block of Zstandard can hold
 _CHUNK = 2**20
-
-
-def is_packed(content: Path | bytes) -> bool:
-    """Return whether content is compressed."""
-    if isinstance(content, bytes):
-        return content.startswith((_GZIP, _ZSTD))
-    with content.open("rb") as file:
-        return file.read(4).startswith((_GZIP, _ZSTD))
 
 
 def unpacked(content: Path | bytes, name: str) -> Path | bytes:
@@ -37,7 +29,7 @@ def unpacked(content: Path | bytes, name: str) -> Path | bytes:
     most = max(_SMALL, MOST_GROWTH * len(raw))
     damaged = DataError(f"{name}: cannot be unpacked; it is damaged or not text")
     too_large = DataError(f"{name}: unpacks to more than {most // 2**20} MiB; unpack it first")
-    if raw.startswith(_ZSTD):  # polars unpacks it
+    if raw.startswith(ZSTD):  # polars unpacks it
         blocks = _blocks(raw)
         if blocks is None:
             raise damaged
@@ -64,7 +56,7 @@ def _blocks(raw: bytes) -> int | None:
     Only the headers are read (RFC 8878, section 3.1.1).
     """
     position, blocks = 0, 0
-    while raw[position : position + 4] == _ZSTD:
+    while raw[position : position + 4] == ZSTD:
         descriptor = raw[position + 4] if position + 4 < len(raw) else 0
         single, checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
         position += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]

@@ -117,95 +117,77 @@ def examine(
         raise DataError(f"{source}: no format {format!r}; known are {known}")
     opened = open_source(source, None if format in TOOLS else format)
     try:
-        return _examine(opened, format, question, columns, classes, missing)
+        name, export = _export(opened, format, columns)
+        if export is None and opened.format in ("npy", "json", "zip"):
+            whole = _whole(opened, question, classes)
+            if whole is not None:
+                return whole
+        if export is None:
+            name, export = opened.format, _long_table(opened, columns)
+        return _choose(opened, name, export, question, classes, missing)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
 
 
-def _examine(
+def _export(
     opened: Source,
     format: str | None,  # noqa: A002
-    question: str | None,
     columns: Mapping[str, str] | None,
-    classes: Sequence[Any] | None,
-    missing: str,
-) -> Reading:
-    name, export = format, None
+) -> tuple[str, Export | None]:
+    """Return the format of an export and its content; none for other files."""
     if columns and opened.format in ("csv", "tsv") and format in (None, "headerless", "csv", "tsv"):
         from .headerless import by_number
 
-        name, export = "headerless", by_number(opened, columns)
-    elif format is None and not columns:
+        export = by_number(opened, columns)
+        if export is not None or format != "headerless":
+            return "headerless", export
+    name = format if format in TOOLS else None
+    if format is None and not columns:
         head = head_of(opened)
         name = None if head is None or head.is_long() else tool_of(head)
-    if export is None and name in TOOLS and not (columns and format is None):
-        export = tool(name).read(opened)
-    if export is not None:
-        return _choose(opened, name or "", export, question, classes, missing)
-    whole = _whole(opened, classes)
-    if whole is None:
-        return _table(opened, question, columns, classes, missing)
-    if question is not None:
-        raise _one_question(opened, question)
-    return whole
+    return name or opened.format, tool(name).read(opened) if name else None
 
 
-def _whole(opened: Source, classes: Sequence[Any] | None) -> Reading | None:
+def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
-    if opened.format == "zip":
-        raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
-    if opened.format not in ("npy", "json"):
-        return None
     from .folders import is_nested, load_array, orientation_note
     from .json_records import load
 
+    if opened.format == "zip":
+        raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
     try:
         if opened.format == "npy":
             with opened.file() as file:
-                matrix = load_array(file, opened.name)
-            return Reading(Annotations.from_matrix(matrix, classes=classes), "npy")
-        answers = load(opened)
-        if not is_nested(answers):
-            return None
-        annotations = Annotations.from_dict(answers, classes=classes)
+                annotations = Annotations.from_matrix(load_array(file), classes=classes)
+            notes: tuple[str, ...] = ()
+        else:
+            answers = load(opened)
+            if not is_nested(answers):
+                return None
+            annotations = Annotations.from_dict(answers, classes=classes)
+            notes = orientation_note(annotations)
     except DataError as problem:
         raise opened.fail(str(problem).removeprefix(f"{opened.name}: ")) from None
-    return Reading(annotations, "json", notes=(*opened.notes, *orientation_note(annotations)))
+    if question is not None:
+        raise _one_question(opened, question)
+    return Reading(annotations, opened.format, notes=(*opened.notes, *notes))
 
 
-def _table(
-    opened: Source,
-    question: str | None,
-    columns: Mapping[str, str] | None,
-    classes: Sequence[Any] | None,
-    missing: str,
-) -> Reading:
-    """Return the annotations of a long table, with one question or a column of questions."""
+def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
+    """Return a long table as one nameless question, or those of a column of questions."""
     present = column_names(opened)
     questions = question_column(present, columns)
-    if questions is None and question is not None:
-        raise _one_question(opened, question)
     given = {role: name for role, name in (columns or {}).items() if role != "question"}
     others = [name for name in present if name != questions]
     roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
-    if questions is not None:
-        named = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
-        parts = frame.select(named, *(pl.col(one).alias(role) for role, one in roles.items()))
-        export = Export(
-            {
-                str(name): Question(part.drop("question"))
-                for (name,), part in parts.group_by("question", maintain_order=True)
-            }
-        )
-        return _choose(opened, opened.format, export, question, classes, missing)
-    annotations = annotations_from(
-        frame, columns=roles, classes=classes, missing=missing, source=opened
-    )
-    if len(annotations) == 0:
-        raise opened.fail("no labels in it, only a header")
-    return Reading(annotations, opened.format, notes=opened.notes)
+    named = [pl.col(name).alias(role) for role, name in roles.items()]
+    if questions is None:
+        return Export({"": Question(frame.select(named))})
+    key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
+    parts = frame.select(key, *named).group_by("question", maintain_order=True)
+    return Export({str(name): Question(part.drop("question")) for (name,), part in parts})
 
 
 def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
@@ -230,25 +212,36 @@ def _choose(
     missing: str,
 ) -> Reading:
     """Return one question of an export as annotations."""
-    sizes = {known: one.answers.height for known, one in export.questions.items()}
+    plain = export.questions.get("")  # of a long table, whose rows are lines of the file
+    sizes = {one: answers.answers.height for one, answers in export.questions.items() if one}
     known = ", ".join(f"{one} ({size} labels)" for one, size in sizes.items())
-    if not sizes:
+    if plain is not None and question is not None:
+        raise _one_question(opened, question)
+    if plain is None and not sizes:
         raise opened.fail(f"a {name} export without any answer to a question")
     if question is None and len(sizes) > 1:
         raise opened.fail(f"several questions, {known}; choose with --question NAME")
     if question is not None and question not in sizes:
         raise opened.fail(f"no question {question!r}; there are {known}")
-    question = question if question is not None else next(iter(sizes))
-    chosen = export.questions[question]
-    if chosen.answers.height == 0:
+    if plain is None:
+        question = question if question is not None else next(iter(sizes))
+    chosen = plain or export.questions[question or ""]
+    if plain is None and chosen.answers.height == 0:
         raise opened.fail(f"nobody answered {question!r}")
-    roles = {column: column for column in chosen.answers.columns}
     try:
         annotations = annotations_from(
-            chosen.answers, columns=roles, classes=classes or chosen.classes, missing=missing
+            chosen.answers,
+            columns={column: column for column in chosen.answers.columns},
+            classes=classes or chosen.classes,
+            missing=missing,
+            source=opened if plain else None,
         )
     except DataError as problem:
-        raise opened.fail(str(problem).removeprefix("table: ")) from None
+        raise opened.fail(
+            str(problem).removeprefix(f"{opened.name}: ").removeprefix("table: ")
+        ) from None
+    if len(annotations) == 0 and plain is not None:
+        raise opened.fail("no labels in it, only a header")
     notes = (*opened.notes, *export.notes)
     return Reading(
         annotations, name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes

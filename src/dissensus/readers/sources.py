@@ -17,7 +17,7 @@ from typing import IO, Protocol
 import polars as pl
 
 from ..errors import DataError
-from .packing import is_packed, unpacked
+from .packing import GZIP, ZSTD, unpacked
 
 __all__ = ["FORMATS", "Source", "csv_rows", "format_for", "open_source", "ragged_line"]
 
@@ -55,6 +55,7 @@ class Source:
     content: Path | bytes
     format: str
     notes: tuple[str, ...] = ()
+    packed: bool = False  # by Zstandard, which polars unpacks
 
     def fail(self, message: str) -> DataError:
         """Return an error about this source, in one line and not too long."""
@@ -64,13 +65,13 @@ class Source:
     def lines(self, most: int | None = None) -> list[str]:
         """Return its lines as text, unpacked; the first ones are quickly read."""
         try:
-            if most is not None and not is_packed(self.content):
+            if most is not None and not self.packed:
                 with io.TextIOWrapper(self.file(), encoding="utf-8", newline="\n") as file:
                     lines = list(_first(file, most))
             else:
                 lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
         except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
-            raise self.fail(_undecodable(self.content)) from None
+            raise self.fail(_undecodable(self)) from None
         lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
         return lines
 
@@ -80,7 +81,7 @@ class Source:
 
     def beginning(self, size: int) -> str:
         """Return about the first `size` characters as text, unpacked."""
-        if is_packed(self.content):
+        if self.packed:
             return self.text()[:size]
         with self.file() as file:
             raw = file.read(size)
@@ -117,9 +118,10 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
         raise DataError(f"{name}: {(problem.strerror or str(problem)).lower()}") from None
     if not head:
         raise DataError(f"{name}: empty")
-    if is_packed(head):
-        source = replace(source, content=unpacked(content, name))
-        head = head if isinstance(source.content, Path) else source.content[:8]
+    if head.startswith((GZIP, ZSTD)):
+        source = replace(source, content=unpacked(content, name), packed=head.startswith(ZSTD))
+        with source.file() as file:
+            head = file.read(8)
     if head[:2] in _UTF_16:
         source = replace(source, content=_as_utf_8(source, head), notes=("written as UTF-16",))
         head = source.beginning(8).encode()
@@ -164,7 +166,7 @@ def _recognise(source: Source, head: bytes) -> str:
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
-    if not is_packed(source.content) and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
+    if not source.packed and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
         return "json"  # before lines are looked at: all of a list may be on one
     first = [line.strip() for line in source.lines(50)]
     first = [line for line in first if line]
@@ -184,11 +186,12 @@ def _recognise(source: Source, head: bytes) -> str:
     return "jsonl" if len(first) > 1 or flat else "json"
 
 
-def _undecodable(content: Path | bytes) -> str:
+def _undecodable(source: Source) -> str:
     """Say where the text stops being UTF-8, or that a packed file is damaged."""
-    raw = content if isinstance(content, bytes) else content.read_bytes()
-    if is_packed(raw):
+    if source.packed:
         return "cannot be unpacked to UTF-8 text; it is damaged or not text"
+    with source.file() as file:
+        raw = file.read()
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as problem:

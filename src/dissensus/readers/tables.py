@@ -66,7 +66,7 @@ def column_names(source: Source) -> list[str]:
         case "arrow":
             return _undamaged(source, lambda: pl.read_ipc(source.content, n_rows=0)).columns
         case "csv" | "tsv":
-            return _header(source)
+            return list(next(iter(first_lines(source, 1)), ()))
     return frame_of_records(source).columns
 
 
@@ -84,9 +84,9 @@ def first_lines(source: Source, most: int) -> list[tuple[str, ...]]:
     return lines
 
 
-def read_columns(source: Source, names: Sequence[str] | None) -> pl.DataFrame:
+def read_columns(source: Source, columns: Sequence[str] | None) -> pl.DataFrame:
     """Return columns of a table, all if `None`; as text where the format has no types."""
-    columns = None if names is None else list(names)
+    columns = None if columns is None else list(columns)
     match source.format:
         case "parquet":
             return _undamaged(source, lambda: pl.read_parquet(source.content, columns=columns))
@@ -95,10 +95,11 @@ def read_columns(source: Source, names: Sequence[str] | None) -> pl.DataFrame:
         case "json" | "jsonl":
             frame = frame_of_records(source)
             return frame if columns is None else frame.select(columns)
-    header = _header(source)  # read here: polars leaves doubled quotes in names
+    header = column_names(source)  # read here: polars leaves doubled quotes in names
     positions = range(len(header)) if columns is None else sorted(map(header.index, columns))
     frame = _read_csv(source, columns=list(positions))
-    frame.columns = _different([header[position] for position in positions])
+    names = [header[position] for position in positions]
+    frame.columns = names if len(set(names)) == len(names) else _different(names)
     return frame
 
 
@@ -151,10 +152,6 @@ def line_of_row(source: Source | None, row: int) -> str:
         return f"line {start}"
     lines = source is not None and source.format == "jsonl"
     return f"{'line' if lines else 'row'} {row + 1}"
-
-
-def _header(source: Source) -> list[str]:
-    return list(next(iter(first_lines(source, 1)), ()))
 
 
 def _different(names: list[str]) -> list[str]:

@@ -32,6 +32,7 @@ __all__ = [
     "records",
     "save_chart",
     "share",
+    "tooltip",
 ]
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
@@ -104,6 +105,11 @@ def colour(field: str, palette: Mapping[str, str], **legend: Any) -> dict[str, A
     }
 
 
+def tooltip(**formats: str) -> list[dict[str, str]]:
+    """Return fields to show on hovering, with the format of numbers."""
+    return [{"field": name, **({"format": form} if form else {})} for name, form in formats.items()]
+
+
 def diagonal(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     """Return a layer with a dashed line from 0 to 1."""
     return {
@@ -116,7 +122,7 @@ def diagonal(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
 def dots(
     x: dict[str, Any],
     y: dict[str, Any],
-    tooltip: Mapping[str, str],
+    tooltip: Sequence[Mapping[str, str]],
     *,
     along: str = "y",
     **mark: Any,
@@ -124,14 +130,11 @@ def dots(
     """Return layers with dots and their intervals, fields `low` and `high`, along an axis."""
     encoding = {"x": x, "y": y}
     ends = {**encoding, along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
-    shown = [
-        {"field": name, **({"format": form} if form else {})} for name, form in tooltip.items()
-    ]
     return [
         {"mark": {"type": "rule", "opacity": 0.35, **mark}, "encoding": ends},
         {
             "mark": {"type": "circle", "size": 60, "opacity": 0.95, **mark},
-            "encoding": {**encoding, "tooltip": shown},
+            "encoding": {**encoding, "tooltip": tooltip},
         },
     ]
 

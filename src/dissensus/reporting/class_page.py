@@ -48,9 +48,9 @@ def class_page(report: Report) -> Page:
             "Annotators",
             [
                 "“Right” is how often a label is the consensus of the other annotators, with a 95% "
-                "interval: nobody votes for themselves. The spam score is 0 for somebody whose "
-                "labels do not depend on the item, and 1 for somebody whose every label "
-                "determines the class. Click a name for the evidence."
+                "interval; their own label does not count. The spam score is 0 if labels do not "
+                "depend on the item, and 1 if every label determines the class. Click a name for "
+                "the evidence."
             ],
             panels=[["annotators"]],
             table=annotators,
@@ -150,7 +150,7 @@ def _labels_section(report: Report) -> Section:
     methods = []
     if comparison is not None and comparison.n_scored:
         scored = report.evaluation is not None
-        heads = ["method", "behind the best", "with the majority"] + ["accuracy"] * scored
+        heads = ["method", "behind the best", "with most methods"] + ["accuracy"] * scored
         rows = []
         for one in comparison.methods:
             behind = "best" if one.behind == 0 else f"{one.behind:.3f} ± {2 * one.error:.3f}"
@@ -173,7 +173,7 @@ def _labels_section(report: Report) -> Section:
 
 
 def _agreement_section(report: Report) -> Section:
-    """Return coefficients, classes, and who agrees with whom."""
+    """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
     heads = ["measure", "value", "interval"]
     rows = [

@@ -177,8 +177,5 @@ def downloads(report: Report) -> dict[str, Download]:
             "items to label again", {**relabel, "why": report.item_scores.cause[again]}
         ),
         "annotators": Download("annotators", scores),
-        "plan": Download(
-            "further labels to ask for",
-            {name: plan[name] for name in ("item", "annotator", "gain") if plan},
-        ),
+        "plan": Download("further labels to ask for", plan),
     }

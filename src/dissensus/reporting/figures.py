@@ -163,7 +163,7 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
         charts.share("confidence", "confidence in the label"),
         charts.share("right", "labels that are right"),
     )
-    tooltip = {"confidence": ".1%", "right": ".1%", "items": ""}
+    tooltip = charts.tooltip(confidence=".1%", right=".1%", items="")
     layers = [charts.diagonal(x, y), *charts.dots(x, y, tooltip, color=BLUE, opacity=1)]
     numbers = [
         (
@@ -203,7 +203,8 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         scale = {"type": "log", "domain": [least / 1.1, most * 1.1], "nice": False}
     axis = {"tickCount": 6, "format": "~s" if most >= 10_000 else ",.0f"}
     x = charts.number("labels", "labels given", scale=scale, axis=axis)
-    tooltip = {"annotator": "", "verdict": "", "labels": "", "right": ".1%", "low": ".1%"}
+    share = dict.fromkeys(("right", "low", "high"), ".1%")
+    tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
     palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
     spec = charts.chart(
         rows,
@@ -212,7 +213,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         layer=charts.dots(
             x,
             charts.share("right", "agrees with the consensus of the others"),
-            tooltip | {"high": ".1%"},
+            tooltip,
             cursor="pointer",
         ),
     )

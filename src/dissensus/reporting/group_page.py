@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import BLUE, GREY, ORANGE, RED, Figure, chart, colour, diagonal, records, share
+from . import charts
+from .charts import BLUE, GREY, ORANGE, RED, Figure
 from .figures import class_shares, classes_figure
 from .sections import Column, Download, Page, Section, SortableTable, Table
 from .sentences import amount, percent, with_interval
@@ -24,12 +25,12 @@ _COLOURS = {"better": "#1d6996", "worse": RED, "no clear change": GREY}
 
 def group_page(groups: GroupComparison) -> Page:
     """Return what the page shows."""
-    charts = {"classes": _classes_figure(groups)}
+    drawn = {"classes": _classes_figure(groups)}
     annotators = items = None
     annotator_text, item_text = "No annotator labelled in both groups.", "No item is in both."
     n_annotators, n_changed = len(groups.annotators["annotator"]), len(groups.items["item"])
     if n_annotators:
-        charts["change"] = _change_figure(groups)
+        drawn["change"] = _change_figure(groups)
         annotators = _annotator_table(groups)
         annotator_text = (
             f"{amount(n_annotators, 'annotator')} labelled in both. “Right” is how often "
@@ -60,7 +61,7 @@ def group_page(groups: GroupComparison) -> Page:
             ),
             Section("items", "Items with another label", [item_text], table=items),
         ],
-        charts,
+        drawn,
         {
             "changed_items": Download("items with another label", groups.items),
             "annotators": Download("annotators in both", groups.annotators),
@@ -110,25 +111,22 @@ def _classes_figure(groups: GroupComparison) -> Figure:
         f"{percent(float(shares[1][k]))} of the items."
     )
     order = np.argsort(-(shares[0] + shares[1]), kind="stable").tolist()
-    kinds = {group.name: share for group, share in zip(both, shares, strict=True)}
+    kinds = {group.name: values for group, values in zip(both, shares, strict=True)}
     return classes_figure(("Class shares", words), classes, kinds, order, [ORANGE, BLUE])
 
 
 def _change_figure(groups: GroupComparison) -> Figure:
     """Return the share of right labels of every annotator, first against second."""
     columns = ("annotator", "first_right", "second_right", "verdict")
-    points = records(**{name: groups.annotators[name][:_MAX_ROWS] for name in columns})
-    x = share("first_right", f"right in {groups.first.name}")
-    y = share("second_right", f"right in {groups.second.name}")
-    tooltip = [
-        *({"field": name} for name in ("annotator", "verdict")),
-        *({"field": name, "format": ".1%"} for name in ("first_right", "second_right")),
-    ]
+    points = charts.records(**{name: groups.annotators[name][:_MAX_ROWS] for name in columns})
+    x = charts.share("first_right", f"right in {groups.first.name}")
+    y = charts.share("second_right", f"right in {groups.second.name}")
+    shown = charts.tooltip(annotator="", verdict="", first_right=".1%", second_right=".1%")
     layer = {
         "mark": {"type": "circle", "size": 60, "opacity": 0.95},
-        "encoding": {"x": x, "y": y, "color": colour("verdict", _COLOURS), "tooltip": tooltip},
+        "encoding": {"x": x, "y": y, "color": charts.colour("verdict", _COLOURS), "tooltip": shown},
     }
-    spec = chart(points, height=300, layer=[diagonal(x, y), layer])
+    spec = charts.chart(points, height=300, layer=[charts.diagonal(x, y), layer])
     return Figure("Annotators, first and second", "Above the dashed line: better.", spec)
 
 

@@ -2,7 +2,7 @@
 
 Before and after a training, people and models: each group is aggregated by itself, and differences
 are reported with intervals. Whether labels are right is judged by both groups together, without
-the annotator's own labels, so that nobody seems to change because others did. An annotator's
+the annotator's own labels, so that no annotator seems to change because others did. An annotator's
 change is the difference of two shares of right labels (Agresti and Caffo); that of alpha takes the
 groups for independent, which errs towards caution where they share items. A change of an annotator
 is called clear if it holds although so many annotators are compared (Bonferroni).

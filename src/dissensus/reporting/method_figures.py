@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from .charts import BLUE, PERCENT, Figure, chart, dots, number
+from .charts import BLUE, PERCENT, Figure, chart, dots, number, tooltip
 from .sentences import amount, percent
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
     x = number("value", title, scale={"zero": False}, axis=axis)
     order = [row["method"] for row in rows]
     y = {"field": "method", "type": "nominal", "sort": order, "title": "method"}
-    tooltip = {"method": "", **dict.fromkeys(_BOUNDS, ".1%" if known else ".4f")}
-    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, tooltip, along="x", color=BLUE, opacity=1)
+    shown = tooltip(method="", **dict.fromkeys(_BOUNDS, ".1%" if known else ".4f"))
+    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, shown, along="x", color=BLUE, opacity=1)
     spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
     words = (
         "Share of items labelled right, with 95% intervals."
@@ -77,11 +77,7 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
     x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})
     axis = {"format": ".1~%", "tickCount": 6}
     y = number("accuracy", "expected accuracy", axis=axis, scale={"zero": False})
-    tooltip = [
-        {"field": "labels", "title": "further labels"},
-        {"field": "cost", "format": ",.6~g"},
-        *({"field": name, "format": ".1%"} for name in ("accuracy", "low", "high")),
-    ]
+    shown = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "area", "opacity": 0.2, "color": BLUE},
@@ -89,7 +85,7 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
         },
         {
             "mark": {"type": "line", "point": {"color": BLUE}, "color": BLUE},
-            "encoding": {"x": x, "y": y, "tooltip": tooltip},
+            "encoding": {"x": x, "y": y, "tooltip": shown},
         },
     ]
     if plan.target is not None:

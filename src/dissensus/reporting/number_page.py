@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import GREY, RED, Figure, chart, colour, histogram, number, records
+from .charts import GREY, RED, Figure, chart, colour, histogram, number, records, tooltip
 from .sections import Column, Download, Page, Section, SortableTable, Table
 from .sentences import amount, formatted, with_interval
 
@@ -96,8 +96,6 @@ def _bias_figure(report: NumberReport) -> Figure | None:
         scatter=bias.scatter[known],
     )
     palette = {word: tone for word, tone in _COLOURS.items() if word in bias.verdict}
-    tooltip = [{"field": name} for name in ("annotator", "verdict", "answers")]
-    tooltip += [{"field": name, "format": ".3~g"} for name in ("bias", "scatter")]
     spec = chart(
         points,
         height=300,
@@ -106,7 +104,7 @@ def _bias_figure(report: NumberReport) -> Figure | None:
             "x": number("bias", "answers higher than the others by"),
             "y": number("scatter", "scatter around the others"),
             "color": colour("verdict", palette, columns=3, labelLimit=240),
-            "tooltip": tooltip,
+            "tooltip": tooltip(annotator="", verdict="", answers="", bias=".3~g", scatter=".3~g"),
         },
     )
     words = "To the right: answers too high; far up: differs from the others in both directions."

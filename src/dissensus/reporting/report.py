@@ -208,7 +208,7 @@ def report(
         raise DataError("there are no labels to report on")
     known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
     truth = None if truth is None else as_truth(truth)
-    checked = check(reading, gold=known, labels="nominal")
+    checked = check(reading, gold=known, scale="nominal")
     progress(1, _STEPS)
     comparison, samples = _compare(annotations, truth, known, seed)
     progress(2, _STEPS)
@@ -237,7 +237,7 @@ def report(
         further = plan(annotations, result, budget=budget, draws=_DRAWS, seed=seed)
     progress(7, _STEPS)
     path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
-    beside = path if texts is None else Path(texts)
+    place = path if texts is None else Path(texts)
     return Report(
         name or ("annotations" if path is None else path.name),
         reading,
@@ -254,7 +254,7 @@ def report(
         truth or {},
         samples,
         seed,
-        beside.parent if beside is not None and beside.is_file() else folder,
+        place.parent if place is not None and place.is_file() else folder,
         predictions,
     )
 

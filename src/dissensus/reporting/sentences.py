@@ -156,7 +156,7 @@ def by_verdict(names: Iterable[Any], verdicts: Iterable[str]) -> dict[str, list[
 def verdict_sentences(
     names: Mapping[str, list[str]], phrases: Mapping[str, tuple[str, str]]
 ) -> list[str]:
-    """Return who does what, a sentence for every verdict that somebody has."""
+    """Return a sentence for every verdict, with its annotators."""
     sentences = []
     for verdict, (one, several) in phrases.items():
         people = names.get(verdict, [])

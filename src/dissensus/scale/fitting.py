@@ -183,17 +183,7 @@ class Labeller(NamedTuple):
     def label(self, shard: Part) -> tuple[Floats, Integers]:
         """Return posterior and labels of a shard."""
         n_items = shard.stop - shard.start
-        part = Part(
-            0,
-            n_items,
-            shard.index,
-            shard.annotator,
-            shard.label,
-            shard.ones,
-            shard.n_annotators,
-            shard.n_classes,
-            shard.gold,
-        )
+        part = replace(shard, start=0, stop=n_items)
         annotations = Annotations(
             index=shard.index,
             annotator=shard.annotator,

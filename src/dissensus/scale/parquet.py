@@ -8,7 +8,8 @@ from typing import Any
 
 from ..aggregation._base import machine_memory
 from ..engine import Local
-from ..sharded.chunks import chunks_of, find_files, rows_in
+from ..sharded.chunks import chunks_of
+from ..sharded.parquet_files import find_files, rows_in
 from ..sharded.pieces import combining, is_address, one_file
 from ..sharded.shard_files import disk_space
 from .checkpoints import FolderCheckpoints, fingerprint, working

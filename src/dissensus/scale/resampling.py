@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -91,16 +91,15 @@ def draw(part: Part, stream: tuple[int, ...]) -> Part:
     size = np.diff(part.index)[which]
     index = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     rows = np.repeat(part.index[which] - index[:-1], size) + np.arange(index[-1])
-    return Part(
-        0,
-        len(which),
-        index,
-        part.annotator[rows],
-        part.label[rows],
-        np.ones(len(rows)),
-        part.n_annotators,
-        part.n_classes,
-        None if part.gold is None else part.gold[which],
+    return replace(
+        part,
+        start=0,
+        stop=len(which),
+        index=index,
+        annotator=part.annotator[rows],
+        label=part.label[rows],
+        ones=np.ones(len(rows)),
+        gold=None if part.gold is None else part.gold[which],
     )
 
 

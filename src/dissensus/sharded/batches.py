@@ -17,7 +17,7 @@ from ..readers.columns import NEEDED, find_columns
 from ..readers.long_tables import without_gaps
 from ..readers.sources import open_source
 from ..readers.tables import column_names, read_columns
-from .chunks import naming
+from .parquet_files import naming
 
 __all__ = ["Batch", "new_rows", "read_batch", "write_batch"]
 

@@ -1,4 +1,4 @@
-"""Many rows in Parquet, read a chunk at a time: files, folders, patterns, object stores.
+"""Many rows in Parquet, read a chunk at a time.
 
 A chunk is a range of rows of one file, read as three columns, item, annotator and label, each as
 whole numbers or as texts, in the same way for all files.
@@ -6,11 +6,8 @@ whole numbers or as texts, in the same way for all files.
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -20,23 +17,10 @@ from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.long_tables import annotations_from
 from ..readers.tables import as_frame
+from .parquet_files import naming, rows_in, scan
 
-__all__ = [
-    "Chunk",
-    "Chunks",
-    "TableChunk",
-    "chunks_of",
-    "columns_of",
-    "find_files",
-    "holds_parquet",
-    "is_many",
-    "naming",
-    "read_all",
-    "rows_in",
-]
+__all__ = ["Chunk", "Chunks", "TableChunk", "chunks_of", "columns_of", "read_all"]
 
-_CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
-_ENDINGS = (".parquet", ".pq", ".parq")
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
@@ -57,8 +41,8 @@ class Chunk:
         """Return some of its columns, without incomplete rows."""
         columns = _needed(self.columns, roles, self.missing)
         with naming(self.file):
-            scan = _scan(self.file).slice(self.start, self.rows)
-            raw = scan.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
+            rows = scan(self.file).slice(self.start, self.rows)
+            raw = rows.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
         return _named(raw, columns, roles, self.missing, self.file, self.start)
 
 
@@ -114,59 +98,10 @@ class Chunks:
     whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
 
 
-def is_many(paths: Sequence[str]) -> bool:
-    """Return whether paths mean a set of Parquet files rather than one file of any format."""
-    if len(paths) != 1:
-        return True
-    one = paths[0]
-    if _scheme(one):
-        return True
-    if any(mark in one for mark in "*?[") and not Path(one).exists():
-        return True
-    return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
-
-
-def holds_parquet(path: str) -> bool:
-    """Return whether a path is a Parquet file, by its first bytes."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(4) == b"PAR1"
-    except OSError:
-        return False
-
-
-def rows_in(files: Sequence[str]) -> int:
-    """Return the number of rows of files, from their metadata."""
-    count = 0
-    for file in files:
-        with naming(file):
-            count += int(_scan(file).select(pl.len()).collect().item())
-    return count
-
-
 def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
     """Return all rows as annotations in memory."""
     frame = pl.concat([chunk.read() for chunk in rows.chunks])
     return annotations_from(frame, classes=classes)
-
-
-def find_files(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the Parquet files that paths, folders and patterns mean, each once, in order."""
-    all_files: dict[str, None] = {}
-    for path in paths:
-        here = Path(path)
-        if _scheme(path):
-            files = _matching(path)
-        elif here.is_dir():
-            files = [str(file) for file in sorted(_inside(here))]
-        elif here.exists():
-            files = [path]
-        else:
-            files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-        if not files:
-            raise DataError(f"{path}: no Parquet file there")
-        all_files |= dict.fromkeys(files)
-    return tuple(all_files)
 
 
 def chunks_of(
@@ -181,7 +116,7 @@ def chunks_of(
     schemas, sizes = [], []
     for file in files:
         with naming(file):
-            schema = dict(_scan(file).collect_schema())
+            schema = dict(scan(file).collect_schema())
             sizes.append(rows_in([file]))
         roles = find_columns(list(schema), NEEDED, given, file)
         schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
@@ -209,58 +144,6 @@ def columns_of(kinds: Mapping[str, str], given: Mapping[str, str] | None) -> tup
         (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
         for role in NEEDED
     )
-
-
-@contextmanager
-def naming(file: str) -> Iterator[None]:
-    """Turn errors of reading into one line that names the file."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        raise DataError(f"{file}: damaged parquet ({reason})") from None
-    except OSError as problem:
-        reason = (problem.strerror or str(problem)).splitlines()[0].lower()
-        raise DataError(f"{file}: {reason}") from None
-
-
-def _scan(file: str) -> pl.LazyFrame:
-    scheme = _scheme(file)
-    if scheme and scheme not in _CLOUD and scheme != "file":
-        import fsspec
-
-        with fsspec.open(file, "rb") as opened:
-            return pl.scan_parquet(opened.read())
-    path = file.removeprefix("file://") if scheme == "file" else file
-    return pl.scan_parquet(path, glob=False, hive_partitioning=True)
-
-
-def _scheme(path: str) -> str:
-    scheme, mark, _ = path.partition("://")
-    return scheme.lower() if mark else ""
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    """Yield the Parquet files of a folder and its subfolders, without hidden ones."""
-    return (
-        file
-        for file in folder.rglob("*")
-        if file.suffix in _ENDINGS
-        and not any(name.startswith((".", "_")) for name in file.relative_to(folder).parts)
-    )
-
-
-def _matching(url: str) -> list[str]:
-    """Return the files at an address of an object store."""
-    if not any(mark in url for mark in "*?[") and url.lower().endswith(_ENDINGS):
-        return [url]
-    try:
-        import fsspec
-    except ImportError:
-        raise DataError(f"{url}: folders and patterns need fsspec: pip install fsspec") from None
-    system, path = fsspec.core.url_to_fs(url)
-    names = system.glob(path) if any(mark in path for mark in "*?[") else system.find(path)
-    return [system.unstrip_protocol(name) for name in sorted(names) if name.endswith(_ENDINGS)]
 
 
 def _as_name(column: pl.Series, whole: bool) -> pl.Series:

@@ -31,12 +31,12 @@ def all_at_once(
     truth: Array,
     progress: Callable[[int, int], None],
 ) -> Answers:
-    """Return what the crowd says, drawn chunk by chunk."""
+    """Return the answers, drawn chunk by chunk."""
     n_items, most = design.n_items, design.most
     if n_items * most > design.cap * design.n_annotators:
         raise OptionError(
-            f"{n_items} items with {most} labels each are more than {design.n_annotators} annotators "
-            f"with workerload = {design.cap} can give; lower feedback to "
+            f"{n_items} items with {most} labels each are more than {design.n_annotators} "
+            f"annotators with workerload = {design.cap} can give; lower feedback to "
             f"{design.cap * design.n_annotators // n_items} or raise workerload"
         )
     chunk = max(1, _CELLS // max(most * design.n_classes, 2 * most))

@@ -1,7 +1,7 @@
 """One item after the other: the order of draws that peerannot's published tables come from.
 
-For every item: who still may, how many of them, who, and what each says. With the same seed this
-gives the same answers as the generators of
+For every item: the free annotators, how many and which of them, and their answers. With the same
+seed this gives the same answers as the generators of
 
     T. Lefort, B. Charlier, A. Joly, J. Salmon. Peerannot: classification for crowdsourced image
     datasets with Python. Computo, 2024. doi:10.57750/qmaz-gr91
@@ -29,7 +29,7 @@ def one_by_one(
     rng: np.random.Generator,
     progress: Callable[[int, int], None],
 ) -> Answers:
-    """Return what the crowd says, drawn item by item."""
+    """Return the answers, drawn item by item."""
     load = np.zeros(design.n_annotators, dtype=np.int64)
     starts = np.zeros(design.n_items + 1, dtype=np.int64)
     annotators, answers = [], []
@@ -38,7 +38,7 @@ def one_by_one(
         size = min(design.most, len(free))
         if size == 0:
             raise OptionError(
-                f"nobody is left for item {item}: all annotators have given {design.cap} labels; "
+                f"no annotator is left for item {item}: all have given {design.cap} labels; "
                 "raise workerload or lower feedback"
             )
         if design.imbalance:

@@ -1,4 +1,4 @@
-"""What simulated items look like: patches of colours and stripes, frames, and texts of words."""
+"""Inputs of simulated items: patches of colours and stripes, frames, and texts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["composed", "rendered"]
 
 _SIDE = 8  # pixels of a patch
 _FRAME = 16  # pixels of a frame
-_VECTOR = 16  # numbers of a patch that is not painted
+_VECTOR = 16  # numbers of a patch vector
 _CONTRAST = 0.6
-_SPAN = 3  # words that say something, in a row
+_SPAN = 3  # informative words in a row
 
 _FILLERS = "and so then it was there with some of that which they had by the"
 _WORDS = (  # of every class
@@ -29,8 +29,8 @@ _WORDS = (  # of every class
 
 
 def rendered(content: Floats, kind: str, blur: float, rng: np.random.Generator) -> Array:
-    """Return contents (item, place, feature) as vectors, images or frames, from 0 to 1."""
-    n_items, n_places, n_features = content.shape
+    """Return contents (item, position, feature) as vectors, images or frames, from 0 to 1."""
+    n_items, n_positions, n_features = content.shape
     if kind == "patches":
         mixing = rng.standard_normal((n_features, _VECTOR)) / n_features**0.5
         vectors = content @ mixing
@@ -41,7 +41,7 @@ def rendered(content: Floats, kind: str, blur: float, rng: np.random.Generator) 
     pixels = (1 / (1 + np.exp(-_CONTRAST * looks))).astype(np.float32)
     if kind == "video":
         return pixels  # (item, frame, channel, row, column)
-    across = round(n_places**0.5)
+    across = round(n_positions**0.5)
     grid = pixels.reshape(n_items, across, across, 3, side, side)
     return grid.transpose(0, 3, 1, 4, 2, 5).reshape(n_items, 3, across * side, across * side)
 

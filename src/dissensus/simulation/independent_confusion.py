@@ -1,7 +1,7 @@
 """Independent confusion: every annotator has a random confusion matrix, and is mostly right.
 
-The rows of a matrix are uniform on the simplex. In each, the diagonal entry then changes places
-with the largest, so that no wrong class is more probable than the true one. On average an
+The rows of a matrix are uniform on the simplex. In each, the diagonal entry is then swapped with
+the largest, so that no wrong class is more probable than the true one. On average an
 annotator is right with probability (1 + 1/2 + … + 1/K) / K.
 
     A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
@@ -25,7 +25,7 @@ __all__ = ["IndependentConfusion", "uniform_matrices"]
 
 @dataclass(frozen=True, kw_only=True)
 class IndependentConfusion(Strategy):
-    """A random confusion matrix per annotator, with the largest chance for the truth.
+    """A random confusion matrix per annotator, with the largest probability for the truth.
 
     Examples
     --------

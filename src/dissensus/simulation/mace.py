@@ -1,9 +1,9 @@
-"""MACE: annotators either know the answer or have a habit.
+"""MACE: annotators either know the answer or guess with a response bias.
 
-Annotator a gives the true class with probability trust[a]. Otherwise the label comes from their
-habit, a distribution over the classes that does not look at the item; it may hit the truth by
-chance. Trust is drawn from a Beta(0.5, 0.5), which makes many experts and many spammers and few
-in between, habits uniformly from the simplex.
+Annotator a gives the true class with probability trust[a]. Otherwise the label is drawn from their
+response bias, a distribution over the classes that does not depend on the item. Trust is drawn from
+a Beta(0.5, 0.5), which makes many experts and many spammers and few in between, response biases
+uniformly from the simplex.
 
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
     Proceedings of NAACL-HLT, 2013.
@@ -22,14 +22,14 @@ __all__ = ["Mace"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mace(Strategy):
-    """Annotators who know, or answer out of habit.
+    """Annotators who know, or guess with a response bias.
 
     Examples
     --------
     >>> from dissensus import simulate
     >>> drawn = simulate("mace", n_annotators=2, n_classes=3)
     >>> {name: values.shape for name, values in drawn.extras.items()}
-    {'trust': (2,), 'habit': (2, 3)}
+    {'trust': (2,), 'response_bias': (2, 3)}
     """
 
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
@@ -38,5 +38,5 @@ class Mace(Strategy):
         knows = trust[:, None, None]
         confusion = knows * np.eye(design.n_classes) + (1 - knows) * response_bias[:, None, :]
         return CrowdParameters(
-            design.n_classes, confusion, {"trust": trust, "habit": response_bias}
+            design.n_classes, confusion, {"trust": trust, "response_bias": response_bias}
         )

@@ -1,7 +1,7 @@
-"""What every strategy promises: a truth, a crowd, and the answers of annotators on items.
+"""The interface of strategies: the truth, the annotators, and their answers.
 
-Both ways to simulate, one item after the other and all at once, ask the same hooks. So a strategy
-says its model once, over as many pairs of an item and an annotator as it is given.
+Both ways to simulate, item by item and all at once, call the same hooks. So a strategy defines its
+model once, for any number of pairs of item and annotator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Answers", "CrowdParameters", "Design", "Strategy", "dominant", "one_
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design(Settings):
-    """How much to simulate; the words are those of `simulate`."""
+    """The size of a simulation; parameters as in `simulate`."""
 
     n_items: Count = 20
     n_annotators: Count = 1
@@ -58,24 +58,24 @@ class Design(Settings):
 
 
 class CrowdParameters(NamedTuple):
-    """What was drawn about the annotators, and about the items besides their truth."""
+    """Parameters of annotators, and of items besides their truth."""
 
     n_classes: int
     confusion: Floats | None  # (annotator, true class, given class), where there is one
-    extras: dict[str, Array]  # everything else worth saving
+    extras: dict[str, Array]  # other parameters
 
 
 class Answers(NamedTuple):
-    """What was said, sorted by item, then annotator."""
+    """Answers, sorted by item, then annotator."""
 
-    starts: Integers  # (item + 1): the answers on item i stand at starts[i]:starts[i + 1]
+    starts: Integers  # (item + 1): the answers on item i are starts[i]:starts[i + 1]
     annotator: Codes  # (answer)
     answer: Array  # (answer): a class, or a number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy(Settings, ABC):
-    """A way to draw annotators and what they say."""
+    """A way to draw annotators and their answers."""
 
     numeric: ClassVar[bool] = False  # whether answers are numbers instead of classes
 
@@ -85,13 +85,13 @@ class Strategy(Settings, ABC):
 
     @abstractmethod
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
-        """Return who annotates."""
+        """Return the parameters of the annotators."""
 
     def probabilities(
         self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
     ) -> Floats:
-        """Return how probable every label is: (answer, given class)."""
-        assert crowd.confusion is not None  # or the strategy says its own
+        """Return the probability of every label: (answer, given class)."""
+        assert crowd.confusion is not None  # or the strategy overrides this
         return crowd.confusion[annotator, truth[item]]
 
     def answers(
@@ -102,7 +102,7 @@ class Strategy(Settings, ABC):
         annotator: Array,  # (answer)
         rng: np.random.Generator,
     ) -> Array:
-        """Return what these annotators say about these items."""
+        """Return the answers of annotators on items."""
         return pick(self.probabilities(crowd, truth, item, annotator), rng)
 
 
@@ -122,7 +122,7 @@ def pick(probabilities: Floats, rng: np.random.Generator) -> Array:
 
 
 def dominant(matrices: Floats) -> Floats:
-    """Return matrices in which every diagonal entry has changed places with its row's maximum."""
+    """Return matrices in which every diagonal entry is swapped with its row's maximum."""
     rows = matrices.reshape(-1, matrices.shape[-1]).copy()
     every = np.arange(len(rows))
     true = every % matrices.shape[-1]

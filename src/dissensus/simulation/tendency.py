@@ -1,18 +1,18 @@
-"""Annotators who look at different places of the same item, and where each of them looks.
+"""Annotators who attend to different positions of the same item.
 
-An item has places (patches of an image, frames of a video) with contents u[i, p] ~ N(0, 1), which
-are painted. Annotator r looks at places by a profile a[i, r, p], reads what is there, and says
+An item has positions (patches of an image, frames of a video) with contents u[i, p] ~ N(0, 1),
+which are rendered. Annotator r has an attention profile a[i, r, p], and labels
 
     v[i, r] = Σ_p a[i, r, p] u[i, p]
     label   = argmax_c (strength · ⟨W[r, c], v[i, r]⟩ + bias[r, c] + noise · Gumbel),
 
-so that P(label = c) is the softmax of the same over `noise`: the best that anybody can foresee.
-Annotators are in groups that look alike: at a region of their own (`groups`), mostly at its middle
-(`soft`), at whatever holds what they look for (`content`), or both (`mix`). With `taste`, they
-also read the same place differently. In the control, `same`, all look at the first region.
+so that P(label = c) is the softmax of the same over `noise`: the Bayes-optimal prediction.
+Annotators of a group attend alike: to a region of their own (`groups`), mostly to its center
+(`soft`), to certain content (`content`), or both (`mix`). With `taste`, they also interpret the
+same position differently. In the control, `same`, all attend to the first region.
 
-A text has a span of words for every group, each span of another class, between words that say
-nothing; an annotator reads the own span with a chance of `theta`, otherwise one of the others.
+A text has a span of words for every group, each span of another class, between filler words; an
+annotator reads their own span with probability `theta`, otherwise one of the others.
 """
 
 from __future__ import annotations
@@ -36,42 +36,42 @@ __all__ = ["Tendencies", "TendencySimulation", "simulate_tendency", "thinned"]
 
 @dataclass(frozen=True, kw_only=True)
 class Tendencies(Settings):
-    """What is drawn.
+    """Settings of the simulation.
 
     Parameters
     ----------
     kind
-        patches: vectors of places; images and video: painted; text: words.
+        patches: vectors of positions; images and video: rendered; text: words.
     profile
-        Where annotators look; for texts, groups or same.
+        Where annotators attend; for texts, groups or same.
     n_items, n_annotators, n_classes
-        How many.
+        Sizes.
     groups
-        How many regions there are; annotators take them in turn.
+        Number of regions; annotators take them in turn.
     positions
         Patches, a square number for images; or frames.
     features
-        Numbers that make up the content of a place.
+        Number of features of a position.
     sharpness
-        Of `soft`, `content` and `mix`: towards 0 they look everywhere alike.
+        Of `soft`, `content` and `mix`: towards 0 attention is uniform.
     by_position
-        Of `mix`: how much of it goes by place, the rest by content.
+        Of `mix`: the share of attention by position, the rest by content.
     strength
-        How far the content decides.
+        Weight of the content.
     noise
-        How far chance decides.
+        Scale of the Gumbel noise.
     bias
-        Spread of the annotators' liking for classes.
+        Standard deviation of the annotators' response biases.
     taste
-        How differently annotators read the same place, beside 1 for what they share.
+        Weight of individual readings, relative to 1 for the shared one.
     theta
         Of texts: how often annotators read their own span.
     blur
-        Noise in what is painted.
+        Noise of the rendered inputs.
     kept
         Share of items that every annotator labels, or one for each.
     seed
-        The same seed gives the same items and labels.
+        Random seed.
     """
 
     kind: Literal["patches", "images", "video", "text"] = "patches"
@@ -113,13 +113,13 @@ class Tendencies(Settings):
 
 @dataclass(frozen=True, eq=False)
 class TendencySimulation:
-    """Items, what annotators said of them, and why."""
+    """Items, annotations, and the model behind them."""
 
     inputs: Any  # arrays (item, …), or texts
     annotations: Annotations
-    attention: Floats  # (item, annotator, place): where they look; rows sum to one
-    probabilities: Floats  # (item, annotator, class): how probable every label is
-    labels: Integers  # (item, annotator): what they would say, also where they were not asked
+    attention: Floats  # (item, annotator, position); rows sum to one
+    probabilities: Floats  # (item, annotator, class)
+    labels: Integers  # (item, annotator): also where they were not asked
     group: Integers  # (annotator)
 
     @property
@@ -128,23 +128,23 @@ class TendencySimulation:
         return self.probabilities.argmax(axis=2)
 
     def pointing(self, maps: npt.ArrayLike) -> float:
-        """Return how often the highest place of maps (item, annotator, place) is where they look.
+        """Return how often the peak of maps (item, annotator, position) is attended to.
 
-        That is, at least half as much as at any other place.
+        That is, at least half as much as any other position.
         """
         highest = np.asarray(maps).argmax(axis=2)
         there = np.take_along_axis(self.attention, highest[:, :, None], axis=2)[:, :, 0]
         return float((there >= self.attention.max(axis=2) / 2).mean())
 
     def cosine(self, maps: npt.ArrayLike) -> float:
-        """Return the mean cosine between maps (item, annotator, place) and where they look."""
+        """Return the mean cosine of maps (item, annotator, position) and attention."""
         maps = np.asarray(maps, dtype=float)
         length = np.linalg.norm(maps, axis=2) * np.linalg.norm(self.attention, axis=2)
         return float(((maps * self.attention).sum(axis=2) / length).mean())
 
 
 def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> TendencySimulation:
-    """Draw items and annotators who look at different places of them.
+    """Draw items and annotators who attend to different positions of them.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
     >>> drawn.annotations
     <Annotations: 300 labels by 6 annotators on 50 items; classes 0, 1, 2>
     """
-    settings = Tendencies(**more) if settings is None else settings
+    settings = settings or Tendencies(**more)
     rng = np.random.default_rng(settings.seed)
     group = np.arange(settings.n_annotators) % (
         1 if settings.profile == "same" else settings.groups
@@ -193,15 +193,15 @@ def thinned(annotations: Annotations, share: float, seed: int = 0) -> Annotation
 def _scenes(
     settings: Tendencies, group: Integers, rng: np.random.Generator
 ) -> tuple[Any, Floats, Floats]:
-    """Return what is painted, where annotators look, and what they will say."""
+    """Return inputs, attention, and label probabilities."""
     content = rng.standard_normal((settings.n_items, settings.positions, settings.features))
     attention = _attention(settings, group, content, rng)
     seen = np.einsum("irp,ipd->ird", attention, content)
     reading = rng.standard_normal((settings.n_classes, settings.features))  # shared
     own = rng.standard_normal((settings.n_annotators, settings.n_classes, settings.features))
-    liking = settings.bias * rng.standard_normal((settings.n_annotators, settings.n_classes))
+    bias = settings.bias * rng.standard_normal((settings.n_annotators, settings.n_classes))
     score = (
-        settings.strength * np.einsum("ird,rcd->irc", seen, reading + settings.taste * own) + liking
+        settings.strength * np.einsum("ird,rcd->irc", seen, reading + settings.taste * own) + bias
     )
     inputs = rendered(content, settings.kind, settings.blur, rng)
     return inputs, attention, softmax(score / settings.noise, axis=2)
@@ -210,16 +210,16 @@ def _scenes(
 def _attention(
     settings: Tendencies, group: Integers, content: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return where annotators look: (item, annotator, place)."""
+    """Return attention: (item, annotator, position)."""
     regions = np.array_split(np.arange(settings.positions), settings.groups)
     if settings.profile in ("groups", "same"):
-        position = np.zeros((settings.groups, settings.positions))  # (group, place)
-        for at, region in enumerate(regions):
-            position[at, region] = 1 / len(region)
+        position = np.zeros((settings.groups, settings.positions))  # (group, position)
+        for number, region in enumerate(regions):
+            position[number, region] = 1 / len(region)
     else:
-        where = _where(settings)  # (place, axis)
+        where = _where(settings)  # (position, axis)
         middle = np.array([where[region].mean(axis=0) for region in regions])
-        apart = np.square(where - middle[:, None]).sum(axis=2)  # (group, place)
+        apart = np.square(where - middle[:, None]).sum(axis=2)  # (group, position)
         position = softmax(-settings.sharpness * apart, axis=1)
     share = {"content": 0.0, "mix": settings.by_position}.get(settings.profile, 1.0)
     requested = rng.standard_normal((settings.groups, settings.features))
@@ -236,7 +236,7 @@ def _attention(
 
 
 def _where(settings: Tendencies) -> Floats:
-    """Return where places lie: on a grid, or in a row."""
+    """Return coordinates of positions: on a grid, or in a row."""
     side = round(settings.positions**0.5)
     if settings.kind == "video" or side**2 != settings.positions:
         return np.arange(settings.positions, dtype=float)[:, None]
@@ -246,7 +246,7 @@ def _where(settings: Tendencies) -> Floats:
 def _texts(
     settings: Tendencies, group: Integers, rng: np.random.Generator
 ) -> tuple[Any, Floats, Floats]:
-    """Return texts, which words annotators read, and what they will say."""
+    """Return texts, attention to words, and label probabilities."""
     order = rng.permuted(np.tile(np.arange(settings.n_classes), (settings.n_items, 1)), axis=1)
     classes = order[:, : settings.groups]  # (item, span): of another class each
     texts, span = composed(classes, rng)  # span: (item, word, span), whether a word is of it
@@ -258,6 +258,6 @@ def _texts(
     attention = np.einsum("rs,iws->irw", reads, span / span.sum(axis=1, keepdims=True))
     probabilities = np.zeros((settings.n_items, len(group), settings.n_classes))
     item = np.arange(settings.n_items)
-    for at in range(settings.groups):
-        probabilities[item, :, classes[:, at]] += reads[:, at]
+    for number in range(settings.groups):
+        probabilities[item, :, classes[:, number]] += reads[:, number]
     return texts, attention, probabilities

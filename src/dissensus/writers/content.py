@@ -125,26 +125,23 @@ def content_of(
     reading: Reading | None = None,
 ) -> Content:
     """Return what is to be written, with the question, gold and texts of a reading."""
+    if texts is None and isinstance(what, Reading):
+        texts = what.texts
+    if isinstance(texts, pl.DataFrame):
+        texts = dict(texts.select("item", "text").drop_nulls("text").iter_rows())
     if isinstance(what, Reading):
         return Content(
             what.annotations,
             gold if gold is not None else what.gold,
-            _texts(texts if texts is not None else what.texts),
+            texts or {},
             what.question or "label",
             what.kind,
         )
     kind: Kind = "numeric" if isinstance(what, (Numbers, Estimation)) else "single"
     if reading is None:
-        return Content(what, gold or {}, _texts(texts), kind=kind)
+        return Content(what, gold or {}, texts or {}, kind=kind)
     content = content_of(reading, gold, texts)
     return replace(content, what=what, kind=kind if kind == "numeric" else content.kind)
-
-
-def _texts(texts: Mapping[str, str] | pl.DataFrame | None) -> Mapping[str, str]:
-    if isinstance(texts, pl.DataFrame):
-        pairs = zip(texts["item"].to_list(), texts["text"].to_list(), strict=True)
-        return {str(item): text for item, text in pairs if text is not None}
-    return texts or {}
 
 
 def chosen_options(label: str) -> list[str]:

@@ -4,7 +4,7 @@
   const by = (id) => document.getElementById(id);
   const root = document.documentElement;
 
-  // Dark or light, as the system has it until somebody chooses.
+  // Dark or light, as in the system until a reader chooses.
   by("theme").hidden = false;
   by("theme").addEventListener("click", () => {
     const chosen = root.dataset.theme;

@@ -12,7 +12,7 @@
   const percent = (value) => (value === null ? "–" : `${(100 * value).toFixed(value > 0.99 && value < 1 ? 1 : 0)}%`);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Dark or light, as the system has it until somebody chooses.
+  // Dark or light, as in the system until a reader chooses.
   const dark = () => {
     const chosen = document.documentElement.dataset.theme;
     return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -188,7 +188,7 @@
     if (event.target === dialog) dialog.close();
   });
 
-  // Downloads are made here, from what the page holds.
+  // Downloads come from the data of the page.
   const quote = (value) => {
     const short = Number.isFinite(value) && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
     const text = short === null || short === undefined ? "" : String(short);
