@@ -1,6 +1,6 @@
 """Shared text sets as tasks: texts, their classes, and through MiniLM their features.
 
-A class is what most annotators said, ties left out; or gold, topic or domain where the name says
+A class is the majority label, ties left out; or gold, topic or domain where the name says
 so. At most `MOST` items of a set are taken, always the same.
 """
 

@@ -172,18 +172,18 @@ def test_intervals_hold_the_noise_of_items():
 
 
 def redraws(n_items):
-    """Two independent draws from one law of labels, and the log of that law."""
+    """Return two samples of labels from one distribution, and its log-probabilities."""
     random = np.random.default_rng(1)
     law = random.dirichlet(np.ones(3), size=(n_items, 1)).repeat(5, axis=1)  # (item, annotator, c)
     draw = [(random.random((n_items, 5, 1)) > law.cumsum(2)[..., :-1]).sum(axis=2) for _ in "ab"]
     return matrix(draw[0]), matrix(draw[1]), np.log(law).reshape(-1, 3)
 
 
-def test_halves_tell_how_far_a_second_labelling_would_be():
+def test_halves_estimate_the_distance_of_a_second_labelling():
     first, second, law = redraws(1500)
-    seen = dic(first, second).dic_rms
-    assert split_half(first)[1] == pytest.approx(seen, rel=0.35)
-    assert redrawn(first, law)[1] == pytest.approx(seen, rel=0.35)
+    distance = dic(first, second).dic_rms
+    assert split_half(first)[1] == pytest.approx(distance, rel=0.35)
+    assert redrawn(first, law)[1] == pytest.approx(distance, rel=0.35)
 
 
 def test_noise_falls_with_items():
@@ -191,7 +191,7 @@ def test_noise_falls_with_items():
     assert many < few / 2
 
 
-def test_where_nobody_met_often_there_is_no_floor():
+def test_pairs_with_few_common_items_have_no_floor():
     assert all(map(math.isnan, split_half(matrix(labels(0, 15)))))
 
 
@@ -240,7 +240,7 @@ def test_annotators_with_few_labels_are_left_out_of_means():
     assert found.count[0] == 3
 
 
-def test_habits_that_are_right_have_no_error():
+def test_exact_label_marginals_have_no_error():
     annotations = Annotations.from_matrix([[0, 0], [1, 0], [0, 1], [1, 1]])
     half = np.full((8, 2), math.log(0.5))
     assert score(annotations, half, min_labels=1).marginal_error.tolist() == [0.0, 0.0]
@@ -254,7 +254,7 @@ def test_votes_are_drawn_by_the_seed_where_they_tie():
     assert 60 < sum(drawn[0]) < 140
 
 
-def test_chances_for_other_labels_are_refused():
+def test_predictions_for_other_labels_are_refused():
     annotations, log_probability = predicted()
     with pytest.raises(DataError, match="for 240 labels of 3 classes"):
         score(annotations, log_probability[:-1])

@@ -22,9 +22,9 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'd
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds
-from dissensus.learning._hardness import below
-from dissensus.learning._margins import Watched, margins
-from dissensus.learning._watching import Trainee
+from dissensus.learning.hardness import at_most_quantile
+from dissensus.learning._margins import MarginRecorder, margins
+from dissensus.learning._trainer import Trainer
 from dissensus.learning.aum import aum, aumc
 from dissensus.learning.network import Classifier
 from dissensus.learning.waum import trust, waum, weighted
@@ -128,11 +128,13 @@ def test_margins_of_logits_do_not_depend_on_a_constant(kind):
 
 
 def test_margins_are_added_up_epoch_by_epoch_for_every_label(monkeypatch):
-    monkeypatch.setattr("dissensus.learning._margins._LOOK", 7)  # several batches
+    monkeypatch.setattr("dissensus.learning._margins._BATCH", 7)  # several batches
     rng = np.random.default_rng(0)
     x, annotations, *_ = gaussians(n_items=30)
     annotations = annotations.keep(annotations.item != 4)  # nobody is left on one item
-    learner = Watched(Classifier(torch.nn.Flatten(), 3, 3, 8), len(annotations), 1, "probabilities")
+    learner = MarginRecorder(
+        Classifier(torch.nn.Flatten(), 3, 3, 8), len(annotations), 1, "probabilities"
+    )
     examples = Examples(torch.tensor(x, dtype=torch.float32), annotations)
     learner.eval()
     expected = np.zeros((2, len(annotations)))
@@ -193,13 +195,13 @@ def test_items_without_weight_or_labels_have_no_score(normalize):
 
 def test_items_without_a_score_stay_and_the_lowest_always_goes():
     score = np.array([0.3, np.nan, 0.1, 0.2])
-    quantile, pruned = below(score, 0.0)
+    quantile, pruned = at_most_quantile(score, 0.0)
     assert quantile == 0.1
     assert pruned.tolist() == [False, False, True, False]
-    quantile, pruned = below(score, 0.5)
+    quantile, pruned = at_most_quantile(score, 0.5)
     assert quantile == pytest.approx(np.nanquantile(score, 0.5))
     assert pruned.tolist() == [False, False, True, True]
-    quantile, pruned = below(np.full(3, np.nan), 0.5)
+    quantile, pruned = at_most_quantile(np.full(3, np.nan), 0.5)
     assert np.isnan(quantile)
     assert not pruned.any()
 
@@ -283,7 +285,7 @@ def test_other_names_of_classes_change_no_score(monkeypatch):
     renamed = Annotations.from_codes(
         annotations.item, annotations.annotator, moved, items=100, annotators=12, classes=3
     )
-    made = Trainee.classifier
+    made = Trainer.classifier
 
     def without_a_start(self, n_classes):  # all classes begin with the same weights
         classifier = made(self, n_classes)
@@ -291,7 +293,7 @@ def test_other_names_of_classes_change_no_score(monkeypatch):
         torch.nn.init.zeros_(classifier.head.bias)
         return classifier
 
-    monkeypatch.setattr(Trainee, "classifier", without_a_start)
+    monkeypatch.setattr(Trainer, "classifier", without_a_start)
     one, other = (waum(x, each, epochs=5, alpha=0.1) for each in (annotations, renamed))
     np.testing.assert_allclose(one.waum, other.waum, atol=1e-5)
     np.testing.assert_array_equal(one.pruned, other.pruned)

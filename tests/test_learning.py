@@ -15,7 +15,7 @@ from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
 from dissensus.learning._confusion import count_confusion, trusting
 from dissensus.learning._volume import log_volume
-from dissensus.learning.base import FitContext, picked
+from dissensus.learning.base import FitContext, at_label
 from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.madl import weights
@@ -225,7 +225,7 @@ def _differentiable(model, batch, spec, name):
     if spec != "doctor-net" or name.startswith("mixture"):
         return loss_of(model, batch)
     hidden = model.classifier.body(model.classifier.encode(batch.x))
-    summary = picked(model.log_head(hidden[batch.row], batch.annotator), batch.label)
+    summary = at_label(model.log_head(hidden[batch.row], batch.annotator), batch.label)
     return model.penalty(batch.annotator) - summary.mean()
 
 

@@ -11,13 +11,14 @@ torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'diss
 from dissensus import Annotations
 from dissensus.meta.em import Em
 from dissensus.meta.em_full import EmFull
+from dissensus.meta.em_item_confusion import EmItemConfusion
 from dissensus.meta.em_kinds import EmKinds
 from dissensus.meta.em_one_coin import EmOneCoin
 from dissensus.meta.em_shrink import EmShrink
 from dissensus.meta.items import Items
 from dissensus.registry import aggregators
 
-ADAPTERS = [EmFull, EmOneCoin, EmShrink, EmKinds]
+ADAPTERS = [EmFull, EmOneCoin, EmShrink, EmKinds, EmItemConfusion]
 MONOTONE = [adapter for adapter in ADAPTERS if adapter is not EmShrink]
 NONE = 1e-300  # of a prior
 
@@ -42,7 +43,11 @@ def drawn(episodes=3, items=12, annotators=5, classes=3, width=4, seed=0):
 
 
 def built(adapter, width=4, classes=3, **settings):
-    return adapter(**settings).build(width, classes)
+    model = adapter(**settings).build(width, classes)
+    if adapter is EmItemConfusion:
+        with torch.no_grad():
+            model.annotators.weight.copy_(torch.linspace(-1, 1, width))
+    return model
 
 
 def number(value):
@@ -177,6 +182,25 @@ def test_full_shrinkage_is_one_coin_and_none_is_a_free_matrix():
     free = adapted(built(EmShrink, pooled=1e-9, **shared), u, label)
     counted = adapted(built(EmFull, c=1e-12, right=1e-12, **shared), u, label)
     assert torch.allclose(free.posterior, counted.posterior, atol=1e-6)
+
+
+def test_items_without_guesses_leave_plain_matrices():
+    u, label = drawn()
+    model = built(EmItemConfusion, steps=4, guess=1e-12)
+    with torch.no_grad():
+        model.annotators.weight.zero_()
+    plain = adapted(built(EmFull, steps=4), u, label)
+    assert torch.allclose(adapted(model, u, label).posterior, plain.posterior, atol=1e-8)
+
+
+def test_where_all_labels_are_guesses_they_have_no_information():
+    u, label = drawn()
+    model = built(EmItemConfusion, steps=3, guess=1 - 1e-12)
+    with torch.no_grad():
+        model.annotators.weight.zero_()
+    task = adapted(model, u, label)
+    likelihood = model.annotators.log_likelihood(task.annotators, task.support)
+    assert number((likelihood - likelihood[:, :, :1]).abs().max()) < 1e-9
 
 
 # Symmetries

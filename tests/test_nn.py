@@ -39,8 +39,7 @@ from dissensus.nn import (  # noqa: E402
     train,
 )
 from dissensus.nn import runs as run_folders  # noqa: E402
-from dissensus.nn.optimizers import clip  # noqa: E402
-from dissensus.nn.schedules import lr_factor  # noqa: E402
+from dissensus.nn.optimizers import clip, lr_factor  # noqa: E402
 from dissensus.nn.tables import RowAdam, RowSGD  # noqa: E402
 
 from .crowd_net import SETTINGS, CrowdNet, crowd, fresh  # noqa: E402
@@ -562,7 +561,7 @@ def test_a_damaged_checkpoint_is_told_in_one_line(tmp_path, damage):
     train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(DataError, match="not a whole checkpoint") as summary:
+    with pytest.raises(DataError, match="a damaged checkpoint") as summary:
         train(fresh(annotations), Examples(x, annotations), SETTINGS, folder=tmp_path, resume=True)
     assert "\n" not in str(summary.value)
 
@@ -586,7 +585,7 @@ def test_a_worker_without_its_launcher_ends(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     parents = iter([1234, 1234, 1234, 1])
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
-    with pytest.raises(OptionError, match="the launcher of this worker was ended"):
+    with pytest.raises(OptionError, match="the launcher of this worker has ended"):
         train(fresh(annotations), Examples(x, annotations), SETTINGS)
 
 
@@ -763,8 +762,12 @@ def test_seeds_decide_weights_and_what_is_frozen_neither_learns_nor_drops():
 def test_weights_come_from_files_with_torchvisions_names(tmp_path):
     from safetensors.torch import save_file
 
+    from dissensus.nn.encoders.resnet import torchvision_name
+
     source = encoder_for("resnet18[size=32]", seed=7)
-    weights = {**source.state_dict(), "fc.weight": torch.zeros(1000, 512)}
+    weights = {torchvision_name(name): value for name, value in source.body.state_dict().items()}
+    assert {"conv1.weight", "layer1.0.conv1.weight", "layer4.0.downsample.1.bias"} <= set(weights)
+    weights["fc.weight"] = torch.zeros(1000, 512)
     save_file(weights, tmp_path / "w.safetensors")
     torch.save(weights, tmp_path / "w.pth")
     for file in ("w.safetensors", "w.pth"):

@@ -63,9 +63,11 @@ def test_predictions_have_a_row_for_every_item_and_annotator(folder, model):
     assert len(rows) == 120 * 4
     assert list(rows[0]) == ["item", "annotator", "label", "confidence", "p:no", "p:yes"]
     for row in rows[:20]:
-        chances = {"no": float(row["p:no"]), "yes": float(row["p:yes"])}
-        assert sum(chances.values()) == pytest.approx(1)
-        assert chances[row["label"]] == max(chances.values()) == float(row["confidence"])
+        probabilities = {"no": float(row["p:no"]), "yes": float(row["p:yes"])}
+        assert sum(probabilities.values()) == pytest.approx(1)
+        assert (
+            probabilities[row["label"]] == max(probabilities.values()) == float(row["confidence"])
+        )
 
 
 def test_predictions_can_be_asked_of_some(folder, model):
@@ -90,7 +92,7 @@ def test_what_was_predicted_is_scored(folder, model):
     assert found["summary"]["n_pairs_used"] == 6
 
 
-def test_labels_without_chances_have_no_log_loss(folder, model):
+def test_labels_without_probabilities_have_no_log_loss(folder, model):
     run("tendency", "predict", model, "x.npz", "-o", "predictions.csv", cwd=folder)
     rows = table(folder / "predictions.csv")
     with (folder / "bare.csv").open("w", newline="") as file:
@@ -105,7 +107,7 @@ def test_labels_without_chances_have_no_log_loss(folder, model):
     assert b"280 labels were not predicted" in done.stderr
 
 
-def test_methods_stand_beside_habits_and_the_consensus(folder):
+def test_methods_are_compared_with_label_marginals_and_the_consensus(folder):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
                cwd=folder)  # fmt: skip
     found = json.loads(done.stdout)
@@ -141,7 +143,7 @@ def test_queries_are_scored_on_texts_of_other_lengths(tmp_path):
     assert b"query" in done.stdout
 
 
-def test_the_fit_tells_what_it_learned(folder):
+def test_the_fit_prints_a_summary(folder):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", "own-majority",
                "-o", "marginals", "--json", cwd=folder)  # fmt: skip
     summary = json.loads(done.stdout)
@@ -164,7 +166,7 @@ def test_the_fit_tells_what_it_learned(folder):
         ),
     ],
 )
-def test_what_cannot_be_ends_in_one_line(folder, model, arguments, message):
+def test_errors_are_one_line(folder, model, arguments, message):
     done = run("tendency", *arguments, cwd=folder)
     assert done.returncode == 2
     assert message in done.stderr.decode()

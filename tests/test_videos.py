@@ -160,7 +160,7 @@ class Fixed(Learner):
     def loss(self, batch: Batch):
         return self.table(batch.annotator).square().sum()
 
-    def foreseen(self, batch: Batch):
+    def predicted_labels(self, batch: Batch):
         return self.says[self.position][batch.annotator]
 
 

@@ -300,6 +300,7 @@ adapters: Registry[AdapterSettings] = Registry(
         "em-one-coin": "dissensus.meta.em_one_coin:EmOneCoin",
         "em-shrink": "dissensus.meta.em_shrink:EmShrink",
         "em-kinds": "dissensus.meta.em_kinds:EmKinds",
+        "em-item-confusion": "dissensus.meta.em_item_confusion:EmItemConfusion",
         "prototypes": "dissensus.meta.prototypes:Prototypes",
         "ridge": "dissensus.meta.ridge:Ridge",
         "cnp": "dissensus.meta.cnp:Cnp",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
     from ..identification.scores import Score
     from ..learning.data_sets import DataSet
+    from ..learning.hardness import Hardness
     from ..nn import Inputs
     from ..readers import Reading
     from ..reporting.hardest import HardItem
@@ -85,7 +86,7 @@ class HardItems:
             f"{hard.epochs} epochs; all files are in {folder}"
         )
 
-    def _train(self, asked: ScoreContext, run: Path) -> Any:
+    def _train(self, asked: ScoreContext, run: Path) -> Hardness:
         from ..nn.runs import clear_ended
 
         network, name = self.network, self.score.name
@@ -152,7 +153,7 @@ class HardItems:
             save_array(written[-1], posterior)
         return [str(each) for each in written]
 
-    def _picture(self, hard: Any, inputs: Inputs, folder: Path) -> Path:
+    def _picture(self, hard: Hardness, inputs: Inputs, folder: Path) -> Path:
         """Write the hardest items: images as a contact sheet, anything else as a page."""
         from .._files import atomic_file
         from ..reporting.hardest import contact_sheet, hard_page, is_picture
@@ -179,7 +180,7 @@ class HardItems:
         return classes
 
 
-def _hardest(hard: Any, inputs: Inputs, classes: list[str]) -> list[HardItem]:
+def _hardest(hard: Hardness, inputs: Inputs, classes: list[str]) -> list[HardItem]:
     import numpy as np
 
     from ..nn import Arrays, Images, Texts

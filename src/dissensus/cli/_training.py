@@ -16,7 +16,7 @@ from .options import Computed, options
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..learning.data_sets import DataSet
-    from ..learning.outcome import Outcome, Places
+    from ..learning.outcome import Outcome, OutputPaths
     from ..readers import Reading
     from ._network import Network
 
@@ -75,19 +75,24 @@ def read_data(
     return data
 
 
-def output_files(path: str, network: Network, name: str, encoder: str | None = None) -> Places:
+def output_files(path: str, network: Network, name: str, encoder: str | None = None) -> OutputPaths:
     """Return the output files, as peerannot names them, and the folder of the run."""
-    from ..learning.outcome import Places
+    from ..learning.outcome import OutputPaths
 
     if not name.strip(". ") or "/" in name or "\\" in name:
         raise OptionError(f"{name!r} cannot name files; give another with -o")
     base = Path(network.folder or (path if Path(path).is_dir() else "."))
     models = base / "best_models" / encoder if encoder else base / "best_models"
-    return Places(models / name, base / "results" / f"{name}.json", base / "runs" / name)
+    return OutputPaths(models / name, base / "results" / f"{name}.json", base / "runs" / name)
 
 
 def fit_classifier(
-    method: str, data: DataSet, network: Network, files: Places, seed: int, posterior: Any = None
+    method: str,
+    data: DataSet,
+    network: Network,
+    files: OutputPaths,
+    seed: int,
+    posterior: Any = None,
 ) -> Outcome:
     """Train a classifier, with checkpoints in the folder of the run."""
     from ..learning.classifier import CrowdClassifier
@@ -121,7 +126,7 @@ def fit_classifier(
     return Outcome(model, data)
 
 
-def show_outcome(outcome: Outcome, files: Places, *, crowd: bool, as_json: bool) -> None:
+def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: bool) -> None:
     """Write and print the results; of several processes only the first does."""
     if not is_first():
         return
@@ -138,14 +143,14 @@ def show_outcome(outcome: Outcome, files: Places, *, crowd: bool, as_json: bool)
         ]
         title = f"{evaluation.n_scored} {part} items of known truth"
         print_table(("score", "value", "95 % interval"), rows, title)
-    annotations, history = outcome.data.annotations, outcome.made.history_
+    annotations, history = outcome.data.annotations, outcome.model.history_
     labels = f"{len(annotations)} labels"
     if crowd:
         labels += f" by {annotations.n_annotators} annotators"
-    method = f"by {outcome.made.method} " if crowd else ""
+    method = f"by {outcome.model.method} " if crowd else ""
     click.echo(
         f"Learned from {labels} on {annotations.n_items} items, {method}with the encoder "
-        f"{outcome.made.encoding_.name}."
+        f"{outcome.model.encoding_.name}."
     )
     click.echo(
         f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}."

@@ -1,4 +1,4 @@
-"""One data set as a folder: annotations with their numbers kept, metadata, truth and pictures."""
+"""One data set as a folder: annotations, metadata, truth and pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..writers.folders import write_folder
 from ..writers.table_files import write_json
 from .image_links import Link, Pictures, link_all, plan_links, read_words
 
-__all__ = ["Installed", "Layout", "read_answers", "settle"]
+__all__ = ["Installed", "Layout", "read_answers", "write_data_set"]
 
 Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items
 
@@ -33,7 +33,7 @@ class Installed:
     notes: tuple[str, ...] = ()
 
 
-def settle(
+def write_data_set(
     folder: Path,
     annotations: Annotations,
     notes: tuple[str, ...],

@@ -1,7 +1,7 @@
-"""Pictures beside the annotations, linked as peerannot wants them: `train/<class>/<name>-<item>`.
+"""Pictures of the items, linked as peerannot expects them: `train/<class>/<name>-<item>`.
 
-The number after the last dash is the item. Training pictures get it from their place in a list
-of file names, those for validation and test get the numbers that follow.
+The number after the last dash is the item. Training pictures get it from their position in a
+list of file names, those for validation and test get the numbers that follow.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _files(folder: Path) -> list[Path]:
     """Return the pictures in a folder with a folder for each class, in the order of names."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    found = sorted(file.resolve() for file in folder.glob("*/*") if file.is_file())
-    if not found:
+    files = sorted(file.resolve() for file in folder.glob("*/*") if file.is_file())
+    if not files:
         raise DataError(f"{folder}: no pictures in folders named after classes")
-    return found
+    return files

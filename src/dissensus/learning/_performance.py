@@ -5,8 +5,8 @@
 
 Three kinds of errors: `full` has a logit for every pair of classes, `diagonal` one for every class
 and spreads the errors evenly, `scalar` a single one. At the start b makes every annotator right
-with chance `trust`. An annotator is known by a row of a table or, where features of annotators are
-given, by a linear map of them; then new annotators can be spoken of too.
+with probability `trust`. An annotator has a row of a table or, where features of annotators are
+given, a linear map of these, which also works for new annotators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..nn.tables import Table
 from ..params import Count, Positive
 from ._confusion import squares
 from .base import CrowdModel, FitContext, Method
-from .confusion_layer import Chance
+from .confusion_layer import Trust
 from .network import linear
 
 __all__ = ["PerformanceMethod", "PerformanceModel"]
@@ -41,7 +41,7 @@ class PerformanceModel(CrowdModel):
         if context.features is None:
             self.table = Table(torch.randn(self.n_annotators, width) / math.sqrt(width))
         else:
-            self.told = nn.Linear(context.features.shape[1], width)
+            self.embed = nn.Linear(context.features.shape[1], width)
         self.sight = nn.Linear(self.classifier.width, width) if settings.instance else None
         self.hidden = nn.Linear(2 * width if settings.instance else width, width)
         cells = {"full": classes**2, "diagonal": classes, "scalar": 1}[settings.errors]
@@ -61,7 +61,7 @@ class PerformanceModel(CrowdModel):
         """Return what is known of annotators: (annotation, width)."""
         if self.features is None:
             return self.table(annotator)
-        return self.told(self.features[annotator])
+        return self.embed(self.features[annotator])
 
     def log_errors(self, embedding: Tensor, vector: Tensor) -> Tensor:
         """Return log-confusion from embeddings: (annotation, true, given)."""
@@ -114,5 +114,5 @@ class PerformanceMethod(Method):
     errors: Literal["full", "diagonal", "scalar"] = "full"
     instance: bool = False
     width: Count = 16
-    trust: Chance = 0.6
+    trust: Trust = 0.6
     spread: Positive | None = 2.0

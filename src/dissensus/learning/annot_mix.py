@@ -25,7 +25,7 @@ from ..nn.batches import Batch
 from ..params import Positive
 from ._performance import PerformanceMethod, PerformanceModel
 from .base import FitContext
-from .confusion_layer import Chance
+from .confusion_layer import Trust
 
 __all__ = ["AnnotMix", "AnnotMixModel"]
 
@@ -69,7 +69,7 @@ class AnnotMix(PerformanceMethod):
     """
 
     alpha: Positive = 1.0
-    trust: Chance = 0.9
+    trust: Trust = 0.9
 
     def build(self, context: FitContext) -> AnnotMixModel:
         return AnnotMixModel(context, self)

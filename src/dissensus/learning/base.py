@@ -1,24 +1,24 @@
-"""What every method of learning from annotators promises, and the loss that most of them share.
+"""The contract of methods that learn from annotators, and the loss that most of them share.
 
-A `Method` is a set of settings, as the registry knows it. It builds a `CrowdModel`: a classifier
+A `Method` is a set of settings in the registry. It builds a `CrowdModel`: a classifier
 that gives `log_truth[i, k]`, the log-probability that item i is of class k, and a model of the
 annotators that turns it into the log-probability of every label that annotator j could give,
 
     log_given[n, l] = log Σ_k exp(log_truth[i(n), k] + log_confusion[n, k, l]).
 
 The loss is the mean of −log_given at the labels that were given, over the annotations of a batch;
-a label that nobody gave is in no sum. For prediction the annotators are left out.
+missing labels do not count. Predictions do not depend on the annotators.
 
-Some methods (`joint`) foresee the labels of an item together instead,
+Some methods (`joint`) predict the labels of an item jointly instead,
 
     log Σ_k exp(log_truth[i, k] + Σ_n log_confusion[n, k, label n]),    n on item i,
 
-and are judged by held-out labels in the same way. One by one labels cannot tell why annotators
-disagree; together they can. Where the input leaves the class open, labels of one item agree with
-each other more than with the classifier; where annotators err, they do not.
+and are evaluated by held-out labels in the same way. Only jointly do labels show why annotators
+disagree: where the input leaves the class open, labels of one item agree with each other more than
+with the classifier; where annotators err, they do not.
 
-The first epochs (`warm_up`) teach the classifier the labels as they are, every label with the same
-weight. The annotators stay at their start, so class k of the network is class k of the crowd.
+In the first epochs (`warm_up`) the classifier learns the labels as they are, all with the same
+weight. The annotators keep their start, so class k of the network is class k of the crowd.
 """
 
 from __future__ import annotations
@@ -38,18 +38,27 @@ from ..nn.training import Learner
 from ..params import Positive, Settings
 from .network import Classifier
 
-__all__ = ["CrowdModel", "Epochs", "FitContext", "Method", "Pairs", "heard", "in_turn", "picked"]
+__all__ = [
+    "CrowdModel",
+    "Epochs",
+    "FitContext",
+    "Method",
+    "Pairs",
+    "at_label",
+    "sequential_log_probability",
+    "without_unlabelled",
+]
 
 Epochs = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, eq=False)
 class FitContext:
-    """What a method is built for: who said what, and the classifier to train."""
+    """What a model is built for: the annotations and the classifier to train."""
 
-    annotations: Annotations  # the annotations to learn from; items in the order of the inputs
-    classifier: Callable[[], Classifier]  # makes a new one
-    features: Tensor | None = None  # (annotator, feature): what is known of the annotators
+    annotations: Annotations  # items in the order of the inputs
+    classifier: Callable[[], Classifier]  # returns a new one
+    features: Tensor | None = None  # (annotator, feature)
     posterior: Tensor | None = None  # (item, class): what to learn, where it is given
 
 
@@ -62,7 +71,7 @@ class Method(Settings, ABC):
     warm_up
         Epochs in which the classifier learns the labels as they are.
     crowd_lr
-        Learning rate of what is learned of the annotators. Each of them is in few batches, so it
+        Learning rate of the parameters of annotators. Each annotator occurs in few batches, so it
         has to be larger than the classifier's.
     """
 
@@ -75,7 +84,7 @@ class Method(Settings, ABC):
 
 
 class Pairs(NamedTuple):
-    """What the model of the annotators sees of every annotation."""
+    """(item, annotator) pairs, one for every annotation of a batch."""
 
     log_truth: Tensor  # (annotation, class)
     vector: Tensor  # (annotation, feature): of the item, without gradients
@@ -83,12 +92,12 @@ class Pairs(NamedTuple):
 
 
 class CrowdModel(Learner):
-    """A classifier and what its annotators make of it."""
+    """A classifier and a model of its annotators."""
 
-    per_item: ClassVar[tuple[str, ...]] = ()  # buffers with a row per item: of training alone
-    joint: ClassVar[bool] = False  # whether the labels of an item are foreseen together
-    warming: Tensor  # whether the classifier still learns the labels as they are
-    count: Tensor  # (annotator): how many labels each gave, at least one
+    per_item: ClassVar[tuple[str, ...]] = ()  # buffers with a row per item, for training only
+    joint: ClassVar[bool] = False  # whether the labels of an item are predicted jointly
+    warming: Tensor  # whether the warm-up goes on
+    count: Tensor  # (annotator): number of labels, at least one
 
     def __init__(self, context: FitContext, method: Method) -> None:
         super().__init__()
@@ -104,7 +113,7 @@ class CrowdModel(Learner):
 
     @abstractmethod
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
-        """Return what annotators say of items of every class: (annotation, true, given)."""
+        """Return log confusion matrices of annotators on items: (annotation, true, given)."""
 
     def log_given(self, pairs: Pairs) -> Tensor:
         """Return log-probabilities of the labels that could be given: (annotation, given)."""
@@ -112,10 +121,10 @@ class CrowdModel(Learner):
         return torch.logsumexp(pairs.log_truth[:, :, None] + confusion, dim=1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        """Return what is added to the loss whatever was said, for instance a prior.
+        """Return a penalty added to the loss, for instance a prior.
 
-        It looks at the annotators of a batch alone, each as often as they are in it. `over_all`
-        makes of it what stands for all of them.
+        It depends on the annotators of a batch, each as often as they occur; `over_all` scales it
+        to all annotators.
         """
         return self.count.new_zeros(())
 
@@ -132,15 +141,12 @@ class CrowdModel(Learner):
         return self.classifier.parameters()
 
     def over_all(self, value: Tensor, annotator: Tensor) -> Tensor:
-        """Return a value of annotators, seen once per annotation, added up over all of them.
-
-        Over a whole epoch this is the sum over annotators; a batch gives an unbiased estimate.
-        """
+        """Return an unbiased estimate of the sum over annotators, from one value per annotation."""
         return self.n_annotations * (value / self.count[annotator]).mean()
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         """Return the loss after the warm-up, without the penalty."""
-        return -picked(self.log_given(self.pairs(log_truth, vector, batch)), batch.label).mean()
+        return -at_label(self.log_given(self.pairs(log_truth, vector, batch)), batch.label).mean()
 
     def log_label(self, vector: Tensor, batch: Batch) -> Tensor:
         """Return the log-probability of every label under every class: (annotation, true)."""
@@ -153,14 +159,14 @@ class CrowdModel(Learner):
         return log_truth.index_add(0, batch.row, self.log_label(vector, batch)).logsumexp(dim=1)
 
     def pairs(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Pairs:
-        """Return the batch as its annotations see it."""
+        """Return the (item, annotator) pairs of a batch."""
         return Pairs(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
 
     def loss(self, batch: Batch) -> Tensor:
-        batch = heard(batch)
+        batch = without_unlabelled(batch)
         vector = self.classifier.encode(batch.x)
         if self.warming:
-            return -picked(self.log_class(vector)[batch.row], batch.label).mean()
+            return -at_label(self.log_class(vector)[batch.row], batch.label).mean()
         return self.crowd_loss(self.log_class(vector), vector, batch) + self.penalty(
             batch.annotator
         )
@@ -179,13 +185,15 @@ class CrowdModel(Learner):
     def log_probability(self, batch: Batch) -> Tensor:
         """Return the log-probability of every label in the batch: (annotation).
 
-        Where labels are foreseen together, that of each given those before it on its item.
+        Of joint models, that of each label given those before it on its item.
         """
         vector = self.classifier.encode(batch.x)
         log_truth = self.log_class(vector)
         if self.joint:
-            return in_turn(log_truth[batch.row], self.log_label(vector, batch), batch.row)
-        return picked(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
+            return sequential_log_probability(
+                log_truth[batch.row], self.log_label(vector, batch), batch.row
+            )
+        return at_label(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
 
     def log_classes(self, examples: Examples) -> Tensor:
         """Return log-probabilities of the classes of all items with labels: (item, class)."""
@@ -195,55 +203,55 @@ class CrowdModel(Learner):
         return log
 
     def annotator_proba(self, x: Tensor, annotator: Tensor) -> Tensor:
-        """Return what these annotators would say of these items: (item, annotator, given)."""
+        """Return label probabilities of annotators on items: (item, annotator, given)."""
         vector = self.classifier.encode(x)
         row, column = _pairs(len(x), annotator)
         pairs = Pairs(self.log_class(vector)[row], vector[row], column)
         return self.log_given(pairs).exp().reshape(len(x), len(annotator), self.n_classes)
 
     def performance(self, x: Tensor, annotator: Tensor) -> Tensor:
-        """Return how probably these annotators are right about these items: (item, annotator)."""
+        """Return the probability that annotators are right about items: (item, annotator)."""
         vector = self.classifier.encode(x)
         row, column = _pairs(len(x), annotator)
         pairs = Pairs(self.log_class(vector)[row], vector[row], column)
         return self.right(pairs).reshape(len(x), len(annotator))
 
     def right(self, pairs: Pairs) -> Tensor:
-        """Return how probably a label is right, whatever it is: (annotation)."""
+        """Return the probability that a label is right, whatever it is: (annotation)."""
         log_right = self.log_confusion(pairs.annotator, pairs.vector).diagonal(dim1=1, dim2=2)
         return (pairs.log_truth + log_right).exp().sum(dim=1)
 
     def confusion(self) -> Tensor:
-        """Return what every annotator says of an average item: (annotator, true, given)."""
+        """Return confusion matrices on an average item: (annotator, true, given)."""
         everyone = torch.arange(self.n_annotators, device=self.count.device)
         average = self.classifier.mean.new_zeros(self.n_annotators, self.classifier.width)
         return self.log_confusion(everyone, average).exp()
 
 
-def picked(log: Tensor, label: Tensor) -> Tensor:
-    """Return the entry of every row that its label names."""
+def at_label(log: Tensor, label: Tensor) -> Tensor:
+    """Return the entry of every row at its label."""
     return log.gather(1, label[:, None])[:, 0]
 
 
-def in_turn(log_truth: Tensor, told: Tensor, row: Tensor) -> Tensor:
+def sequential_log_probability(log_truth: Tensor, log_label: Tensor, row: Tensor) -> Tensor:
     """Return the log-probability of every label given those before it on its item: (annotation).
 
-    Labels of one item stand one after another, as in every batch.
+    Labels of one item are consecutive, as in every batch.
     """
-    total = told.double().cumsum(dim=0)
-    before = total - told
-    log_truth = log_truth - before[torch.searchsorted(row, row)]  # less what other items were told
-    found = torch.logsumexp(log_truth + total, 1) - torch.logsumexp(log_truth + before, 1)
-    return found.to(told.dtype)
+    total = log_label.double().cumsum(dim=0)
+    before = total - log_label
+    log_truth = log_truth - before[torch.searchsorted(row, row)]  # without other items
+    log = torch.logsumexp(log_truth + total, 1) - torch.logsumexp(log_truth + before, 1)
+    return log.to(log_label.dtype)
 
 
-def heard(batch: Batch) -> Batch:
-    """Return the batch without the items of which nothing was said."""
-    kept = torch.bincount(batch.row, minlength=len(batch.item)) > 0
-    if bool(kept.all()):
+def without_unlabelled(batch: Batch) -> Batch:
+    """Return the batch without unlabelled items."""
+    labelled = torch.bincount(batch.row, minlength=len(batch.item)) > 0
+    if bool(labelled.all()):
         return batch
-    position = kept.cumsum(dim=0) - 1
-    return batch._replace(x=batch.x[kept], item=batch.item[kept], row=position[batch.row])
+    row = (labelled.cumsum(dim=0) - 1)[batch.row]
+    return batch._replace(x=batch.x[labelled], item=batch.item[labelled], row=row)
 
 
 def _pairs(n_items: int, annotator: Tensor) -> tuple[Tensor, Tensor]:

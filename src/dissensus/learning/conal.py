@@ -23,7 +23,7 @@ from ..nn.tables import Table
 from ..params import Count, NonNegative, Positive
 from ._confusion import squares, trusting
 from .base import CrowdModel, FitContext, Method, Pairs
-from .confusion_layer import Chance
+from .confusion_layer import Trust
 
 __all__ = ["Conal", "ConalModel"]
 
@@ -92,7 +92,7 @@ class Conal(Method):
 
     scale: NonNegative = 1e-5
     width: Count = 20
-    trust: Chance | None = 0.6
+    trust: Trust | None = 0.6
     spread: Positive | None = 2.0
 
     def build(self, context: FitContext) -> ConalModel:

@@ -24,9 +24,9 @@ from ..params import Positive
 from ._confusion import AnnotatorMatrices, trusting
 from .base import CrowdModel, FitContext, Method
 
-__all__ = ["Chance", "ConfusionLayer", "ConfusionMethod", "ConfusionModel", "JointConfusionModel"]
+__all__ = ["ConfusionLayer", "ConfusionMethod", "ConfusionModel", "JointConfusionModel", "Trust"]
 
-Chance = Annotated[float, Interval(gt=0, lt=1)]
+Trust = Annotated[float, Interval(gt=0, lt=1)]
 
 
 class ConfusionModel(CrowdModel):
@@ -66,7 +66,7 @@ class ConfusionMethod(Method):
         `None` for as far as the labels take them.
     """
 
-    trust: Chance = 0.6
+    trust: Trust = 0.6
     spread: Positive | None = 2.0
 
 

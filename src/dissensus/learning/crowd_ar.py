@@ -25,7 +25,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from ..nn.batches import Batch
 from ..nn.tables import Table
 from ..params import Probability
-from .base import CrowdModel, FitContext, Pairs, picked
+from .base import CrowdModel, FitContext, Pairs, at_label
 from .crowd_layer import CrowdLayer, MatrixModel
 
 __all__ = ["CrowdAr", "CrowdArModel"]
@@ -55,12 +55,12 @@ class CrowdArModel(MatrixModel):
         pairs = self.pairs(log_truth, vector, batch)
         log_given, logit = self.log_given(pairs), self.reliability(pairs)
         m = torch.sigmoid(logit)
-        fit = -(m * picked(log_given, batch.label) + (1 - m) * log_given.mean(dim=1)).mean()
+        fit = -(m * at_label(log_given, batch.label) + (1 - m) * log_given.mean(dim=1)).mean()
         agrees = (pairs.log_truth.argmax(dim=1) == batch.label).to(m.dtype)
         trust = binary_cross_entropy_with_logits(logit, agrees)
         return self.balance * fit + (1 - self.balance) * trust
 
-    def stepped(self) -> None:
+    def after_step(self) -> None:
         self.slope.clamp_(min=0)
 
 

@@ -1,6 +1,6 @@
 """Rodrigues and Pereira (2018): a layer of each annotator's own behind the classifier.
 
-The classifier's probabilities p become new logits, and these the chances of the labels:
+The classifier's probabilities p become new logits, and these the probabilities of the labels:
 
     mw    P(j says · of x) = softmax(p W_j)          a matrix
     vw    softmax(w_j * p)                           a weight for every class
@@ -8,11 +8,11 @@ The classifier's probabilities p become new logits, and these the chances of the
     vb    softmax(p + b_j)                           a bias for every class
     sw    softmax(s_j p)                             one weight
 
-Since p is at most one, an identity matrix leaves the annotator right with chance e / (e + K − 1)
-only, .28 for eight classes. So matrices and weights begin at the size that makes a sure classifier
-right with chance `trust`; the paper begins at one (`trust=None`). The paper has no prior on the
-layer, ours pulls each annotator towards what all share, or the layer learns the labels by heart.
-What all share of weights is learned too.
+Since p is at most one, an identity matrix makes the annotator right with probability
+e / (e + K − 1) only, .28 for eight classes. So matrices and weights start at the size that makes a
+certain classifier right with probability `trust`; the paper starts at one (`trust=None`). The paper
+has no prior on the layer; ours pulls each annotator towards what all share, which is learned too,
+or the layer would memorize the labels.
 
     F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
 """
@@ -29,7 +29,7 @@ from ..nn.tables import Table
 from ..params import Positive
 from ._confusion import AnnotatorMatrices, squares, trusting
 from .base import CrowdModel, FitContext, Method, Pairs
-from .confusion_layer import Chance
+from .confusion_layer import Trust
 
 __all__ = ["CrowdLayer", "CrowdLayerSw", "CrowdLayerVb", "CrowdLayerVw", "CrowdLayerVwB"]
 
@@ -154,7 +154,7 @@ class CrowdLayer(Method):
         far as the labels take them.
     """
 
-    trust: Chance | None = 0.6
+    trust: Trust | None = 0.6
     spread: Positive | None = 2.0
 
     def build(self, context: FitContext) -> CrowdModel:

@@ -3,7 +3,7 @@
     P(j says · of x) = softmax(H_j h(x)),   the class = softmax(Σ_j w_j H_j h(x)),  Σ_j w_j = 1
 
 The body h is shared. A head is what all share plus a part of one's own, under a Gaussian prior.
-The weights w learn to foresee the labels of a batch by the heads of its annotators; heads and body
+The weights w learn to predict the labels of a batch by the heads of its annotators; heads and body
 do not learn from that. We mix logits where the paper mixes probabilities: the mixture is then a
 head itself, and predicts at the price of one.
 
@@ -24,7 +24,7 @@ from ..nn.batches import Batch, Examples
 from ..nn.tables import Table
 from ..params import NonNegative, Positive
 from ._confusion import count_confusion, squares
-from .base import CrowdModel, FitContext, Method, Pairs, picked
+from .base import CrowdModel, FitContext, Method, Pairs, at_label
 
 __all__ = ["DoctorNet", "DoctorNetModel"]
 
@@ -64,16 +64,16 @@ class DoctorNetModel(CrowdModel):
         hidden = self.classifier.body(self.classifier.encode(batch.x))
         if self.warming:
             log = self.classifier.head(hidden).log_softmax(dim=-1)
-            return -picked(log[batch.row], batch.label).mean()
-        told = picked(self.log_head(hidden[batch.row], batch.annotator), batch.label)
+            return -at_label(log[batch.row], batch.label).mean()
+        log = at_label(self.log_head(hidden[batch.row], batch.annotator), batch.label)
         here = torch.unique(batch.annotator)
         weight = self.mixture(here)[:, 0].softmax(dim=0)
         own = torch.einsum("j,jkd->kd", weight, self.own(here).detach())
         hidden = hidden.detach()
         common = self.classifier.head(hidden).detach()
         mixed = (common + apply(hidden, own[:, :-1], own[:, -1])).log_softmax(dim=-1)
-        mixing = picked(mixed[batch.row], batch.label)
-        return self.penalty(batch.annotator) - told.mean() - mixing.mean()
+        mixing = at_label(mixed[batch.row], batch.label)
+        return self.penalty(batch.annotator) - log.mean() - mixing.mean()
 
     def begin(self, examples: Examples, epoch: int) -> None:
         super().begin(examples, epoch)

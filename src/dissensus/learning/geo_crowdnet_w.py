@@ -1,4 +1,4 @@
-"""GeoCrowdNet(W): the annotators together should tell all classes apart.
+"""GeoCrowdNet(W): the annotators together should distinguish all classes.
 
     loss = coupled cross-entropy − weight · log det(AᵀA),   A[(j, l), k] = confusion[j, k, l]
 
@@ -41,7 +41,7 @@ class GeoCrowdnetWModel(ConfusionModel):
 
 @dataclass(frozen=True, kw_only=True)
 class GeoCrowdnetW(ConfusionMethod):
-    """Confusion matrices that tell the classes apart.
+    """Confusion matrices that distinguish the classes.
 
     Parameters
     ----------

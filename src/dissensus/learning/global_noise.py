@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ._confusion import trusting
 from .base import CrowdModel, FitContext, Method
-from .confusion_layer import Chance
+from .confusion_layer import Trust
 
 __all__ = ["GlobalNoise", "GlobalNoiseModel"]
 
@@ -42,7 +42,7 @@ class GlobalNoise(Method):
         How often the annotators are right at the start.
     """
 
-    trust: Chance = 0.6
+    trust: Trust = 0.6
 
     def build(self, context: FitContext) -> GlobalNoiseModel:
         return GlobalNoiseModel(context, self)

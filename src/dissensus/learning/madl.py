@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ..nn.batches import Batch
 from ._performance import PerformanceMethod, PerformanceModel
-from .base import FitContext, picked
+from .base import FitContext, at_label
 
 __all__ = ["Madl", "MadlModel"]
 
@@ -42,13 +42,13 @@ class MadlModel(PerformanceModel):
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         if self.gamma is None:
             return super().crowd_loss(log_truth, vector, batch)
-        log = picked(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
+        log = at_label(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
         here, position = torch.unique(batch.annotator, return_inverse=True)
         weight = weights(self.embedding(here).detach(), self.gamma)[position]
         prior = (_ALPHA - 1) * (self.gamma / _MODE).log() - _BETA * (self.gamma - _MODE)
         return -(weight * log).mean() - prior
 
-    def stepped(self) -> None:
+    def after_step(self) -> None:
         if self.gamma is not None:
             self.gamma.clamp_(min=_LEAST)
 

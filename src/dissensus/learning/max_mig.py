@@ -1,6 +1,6 @@
-"""Cao et al. (2019), Max-MIG: classifier and crowd should tell each other all they can.
+"""Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
 
-Two views of the truth: h(x) = p(x) by the classifier, and by the crowd
+Two predictions of the truth: h(x) = p(x) by the classifier, and by the crowd
 
     g(labels of i) = softmax(log b + Σ_j C_j[label of j on i, ·]).
 
@@ -74,9 +74,9 @@ class MaxMigModel(CrowdModel):
     def log_crowd(self, batch: Batch) -> Tensor:
         """Return log g, the crowd's view of every item: (item, class)."""
         label = batch.label[:, None, None].expand(-1, self.n_classes, 1)
-        told = self.matrices(batch.annotator).gather(2, label)[:, :, 0]  # (annotation, true)
+        log_label = self.matrices(batch.annotator).gather(2, label)[:, :, 0]  # (annotation, true)
         log = self.prior.log_softmax(dim=0).repeat(len(batch.item), 1)
-        return log.index_add(0, batch.row, told).log_softmax(dim=-1)
+        return log.index_add(0, batch.row, log_label).log_softmax(dim=-1)
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         rare = self.log_crowd(batch) - self.prior.log_softmax(dim=0)
@@ -95,7 +95,7 @@ class MaxMigModel(CrowdModel):
 
 @dataclass(frozen=True, kw_only=True)
 class MaxMig(Method):
-    """The classifier and the crowd tell each other as much as can be.
+    """Maximal mutual information of classifier and crowd.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ Beyond the papers: a network that has learned an item by heart confirms itself i
 fold it cannot: besides the classifier there are `folds` more, each trained without one part of the
 items, and the prior of an item comes from the one that has not seen it. Of new items all of them
 speak, with equal weight. And `volume` rewards predictions that spread over classes, as
-geo-crowdnet-f does. It helps where inputs tell the class and annotators err together, and harms
-where inputs tell it badly; `choose` finds out by the annotations.
+geo-crowdnet-f does. It helps where inputs determine the class and annotators share errors, and
+harms where they do not; `choose` decides by the annotations.
 
     V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
     S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast cancer
@@ -44,7 +44,7 @@ __all__ = ["Raykar", "RaykarModel", "expect"]
 
 
 def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
-    """Return the E step: the belief in every class of every item, (item, class)."""
+    """Return the E step: the posterior of every item, (item, class)."""
     n_classes = annotations.n_classes
     column = annotations.annotator.astype(np.int64) * n_classes + annotations.label
     shape = (annotations.n_items, annotations.n_annotators * n_classes)
@@ -54,11 +54,11 @@ def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Fl
 
 
 class RaykarModel(CrowdModel):
-    """A classifier trained on beliefs that it helps to form."""
+    """A classifier trained on posteriors that depend on it."""
 
     per_item = ("target", "fold")
     joint = True
-    target: Tensor  # (item, class): the belief of the last E step
+    target: Tensor  # (item, class): the posterior of the last E step
     log_counted: Tensor  # (annotator, true, given)
     fold: Tensor  # (item)
 
@@ -129,13 +129,13 @@ class RaykarModel(CrowdModel):
         return self._learned(log_truth, batch, None)
 
     def _learned(self, log_truth: Tensor, batch: Batch, without: int | None) -> Tensor:
-        heard = torch.bincount(batch.row, minlength=len(batch.item)) > 0
+        labelled = torch.bincount(batch.row, minlength=len(batch.item)) > 0
         if without is not None:
-            heard = heard & (self.fold[batch.item] != without)
-        target = self.target[batch.item] * heard[:, None]
+            labelled = labelled & (self.fold[batch.item] != without)
+        target = self.target[batch.item] * labelled[:, None]
         loss = -(target * log_truth).sum() / target.sum().clamp(min=1)
         if self.settings.volume:
-            loss = loss - self.settings.volume * log_volume(log_truth[heard].exp())
+            loss = loss - self.settings.volume * log_volume(log_truth[labelled].exp())
         return loss
 
 
@@ -146,7 +146,7 @@ class Raykar(Method):
     Parameters
     ----------
     folds
-        How many more classifiers to train for beliefs out of fold; 0 takes the classifier itself.
+        Number of classifiers for out-of-fold posteriors; 0 uses the classifier itself.
     rounds
         E and M steps before every epoch.
     smoothing

@@ -2,8 +2,8 @@
 
     u(x)[(j, l)] = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
 
-so who speaks is part of what is said. The law of annotator j is their block of u, divided by its
-sum. Blocks begin at an identity of size `trust`, times how much of all labels each annotator gave.
+so the annotator is part of the label. The distribution of annotator j is their block of u,
+normalized. Blocks start at an identity of size `trust`, times the annotator's share of labels.
 
     H. Wei, R. Xie, L. Feng, B. Han, B. An. Deep learning from multiple noisy annotators as a
     union. IEEE Transactions on Neural Networks and Learning Systems, 2022.
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..nn.batches import Batch
-from .base import FitContext, Pairs, picked
+from .base import FitContext, Pairs, at_label
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["UnionNet", "UnionNetModel"]
@@ -55,7 +55,7 @@ class UnionNetModel(ConfusionModel):
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         joint = self.log_joint(log_truth[batch.row], batch.annotator)
-        return -(picked(joint, batch.label) - self.rate[batch.annotator]).mean()
+        return -(at_label(joint, batch.label) - self.rate[batch.annotator]).mean()
 
 
 @dataclass(frozen=True, kw_only=True)

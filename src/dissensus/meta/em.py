@@ -121,8 +121,8 @@ class AnnotatorModel(nn.Module, ABC):
     """How annotators err: the likelihood of their labels given the true class."""
 
     @abstractmethod
-    def update(self, items: Items, posterior: Tensor) -> Any:
-        """Return the M step: the parameters of the annotators."""
+    def update(self, items: Items, posterior: Tensor, last: Any) -> Any:
+        """Return the M step: the parameters of the annotators; `last` is `None` at first."""
 
     @abstractmethod
     def log_given(self, params: Any) -> Tensor:
@@ -174,7 +174,7 @@ class Em(Adapter):
                 posterior = self.joint(items, classes, annotators).softmax(dim=2)
             present = posterior * items.present[:, :, None]
             classes = self.classes.update(items, present, classes)
-            annotators = self.annotators.update(items, present)
+            annotators = self.annotators.update(items, present, annotators)
         log_weight = starts.new_zeros(len(starts), len(support.u))
         if self.log_evidence is not None:
             objective = self.objective(items, classes, annotators).reshape(len(starts), -1)

@@ -34,7 +34,7 @@ class ConfusionMatrices(AnnotatorModel):
         c = self.log_c.exp()
         return c + self.log_right.exp() * torch.eye(n_classes, dtype=c.dtype, device=c.device)
 
-    def update(self, items: Items, posterior: Tensor) -> Tensor:
+    def update(self, items: Items, posterior: Tensor, last: Tensor | None) -> Tensor:
         counts = expected_counts(items, posterior) + self.pseudo_counts(items.n_classes)
         return safe_log(normalize(counts, dim=2))
 

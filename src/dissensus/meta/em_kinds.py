@@ -64,7 +64,7 @@ class Kinds(AnnotatorModel):
         log_share = self.log_share.log_softmax(dim=0)
         return log_share, concentration * accuracy, concentration * (1 - accuracy)
 
-    def update(self, items: Items, posterior: Tensor) -> KindParams:
+    def update(self, items: Items, posterior: Tensor, last: object) -> KindParams:
         right, wrong = right_and_wrong(expected_counts(items, posterior))
         log_share, more, less = self.prior(items.n_classes)
         after = more + right[:, :, None], less + wrong[:, :, None]

@@ -40,7 +40,7 @@ class Accuracies(AnnotatorModel):
         super().__init__()
         self.log_c, self.log_right = log_parameter(c), log_parameter(right)
 
-    def update(self, items: Items, posterior: Tensor) -> AccuracyParams:
+    def update(self, items: Items, posterior: Tensor, last: object) -> AccuracyParams:
         right, wrong = right_and_wrong(expected_counts(items, posterior))
         more, less = self._pseudo_counts(items.n_classes)
         accuracy = (right + more) / (right + wrong + more + less)

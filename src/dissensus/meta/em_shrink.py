@@ -41,9 +41,9 @@ class ShrunkenMatrices(AnnotatorModel):
         self.coins = Accuracies(c, right)
         self.log_pooled = log_parameter(pooled)
 
-    def update(self, items: Items, posterior: Tensor) -> ShrunkenParams:
+    def update(self, items: Items, posterior: Tensor, last: object) -> ShrunkenParams:
         counts, pooled = expected_counts(items, posterior), self.log_pooled.exp()
-        accuracies = self.coins.update(items, posterior)
+        accuracies = self.coins.update(items, posterior, None)
         shrunken = counts + pooled * self.coins.log_given(accuracies).exp()
         given = shrunken / (counts.sum(dim=2, keepdim=True) + pooled)
         return ShrunkenParams(safe_log(given), accuracies)

@@ -133,7 +133,7 @@ class EpisodeSource:
     def __len__(self) -> int:
         return self.per_epoch
 
-    def told(self, what: str) -> str:
+    def describe(self, what: str) -> str:
         """Return a description for the log."""
         return f"queries in {self.per_epoch} episodes of classes held out"
 

@@ -190,12 +190,12 @@ def _all(source: Source) -> Iterator[tuple[str, Record]]:
 
 def _rows(source: Source) -> Iterator[tuple[str, Record]]:
     frame = read_columns(source, None)
-    wanted = [
+    names = [
         name
         for name, kind in frame.schema.items()
         if name == "id"
         or kind == pl.String
         or any(mark in name for mark in (_RESPONSES, _SUGGESTION))
     ]
-    for number, row in enumerate(frame.select(wanted).iter_rows(named=True), 1):
+    for number, row in enumerate(frame.select(names).iter_rows(named=True), 1):
         yield f"row {number}", row

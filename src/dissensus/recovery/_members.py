@@ -89,7 +89,7 @@ class Members(Learner):
     def begin(self, examples: Examples, epoch: int) -> None:
         self.keep_best(examples, epoch)
 
-    def tired(self) -> bool:
+    def should_stop(self) -> bool:
         return self.patience > 0 and int((self.last_epoch - self.best_epoch).min()) >= self.patience
 
     def prepare(self, sample_weight: Tensor, n_labels: Tensor) -> None:

@@ -123,19 +123,15 @@ def _copies(report: Report) -> list[Section]:
 
 def _data_text(report: Report) -> str:
     reading, size = report.reading, report.check.labels_per_item
-    parts = []
-    if reading.format not in _IN_MEMORY:
-        parts.append(f"The file was read as {reading.format}.")
-    if reading.question:
-        parts.append(f"The question is {reading.question}.")
     others = [name for name in reading.questions if name != reading.question]
-    if others:
-        parts.append(f"There are also: {', '.join(others)}.")
-    if size.least == size.most:
-        parts.append(f"An item has {amount(size.least, 'label')}.")
-    else:
-        parts.append(f"An item has {size.least} to {size.most} labels, {size.mean:.1f} on average.")
-    return " ".join(parts)
+    each = f"{size.least} to {size.most} labels, {size.mean:.1f} on average"
+    parts = (
+        f"The file was read as {reading.format}." if reading.format not in _IN_MEMORY else "",
+        f"The question is {reading.question}." if reading.question else "",
+        f"There are also: {', '.join(others)}." if others else "",
+        f"An item has {amount(size.least, 'label') if size.least == size.most else each}.",
+    )
+    return " ".join(filter(None, parts))
 
 
 def _labels_section(report: Report) -> Section:

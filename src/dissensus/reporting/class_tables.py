@@ -26,10 +26,6 @@ _MAX_CLASSES = 20  # of annotators' confusion matrices
 _MAX_LONE = 10  # labels
 _MAX_CHARACTERS = 4_000_000  # of items to download
 _MAX_DOUBTFUL = 10_000  # items to label again
-_SCORES = (  # to download
-    *("annotator", "verdict", "labels", "accuracy", "accuracy_low", "accuracy_high"),
-    *("spam_score", "evidence"),
-)
 _SHORT = 120  # characters of a text in the table
 
 
@@ -162,7 +158,7 @@ def downloads(report: Report) -> dict[str, Download]:
     annotations, result = report.annotations, report.result
     again = report.doubtful[:_MAX_DOUBTFUL]
     worst = report.annotator_scores.worst[:_MAX_ANNOTATORS]
-    scores = {name: report.annotators[name][worst] for name in _SCORES}
+    scores = {name: values[worst] for name, values in report.annotators.items()}
     labels = {
         "item": annotations.items,
         "label": result.labels,

@@ -206,16 +206,13 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     share = dict.fromkeys(("right", "low", "high"), ".1%")
     tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
     palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
+    y = charts.share("right", "agrees with the consensus of the others")
+    layers = charts.dots(x, y, tooltip, cursor="pointer")
     spec = charts.chart(
         rows,
         height=280,
         encoding={"color": charts.colour("verdict", palette, symbolOpacity=1)},
-        layer=charts.dots(
-            x,
-            charts.share("right", "agrees with the consensus of the others"),
-            tooltip,
-            cursor="pointer",
-        ),
+        layer=layers,
     )
     counts = ", ".join(f"{count} {word}" for word, count in scores.verdict_counts.items())
     some = "" if len(shown) == len(known) else f" The {len(shown)} worst are shown."

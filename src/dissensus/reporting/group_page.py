@@ -27,19 +27,19 @@ def group_page(groups: GroupComparison) -> Page:
     """Return what the page shows."""
     drawn = {"classes": _classes_figure(groups)}
     annotators = items = None
-    annotator_text, item_text = "No annotator labelled in both groups.", "No item is in both."
+    people, labels = "No annotator labelled in both groups.", "No item is in both."
     n_annotators, n_changed = len(groups.annotators["annotator"]), len(groups.items["item"])
     if n_annotators:
         drawn["change"] = _change_figure(groups)
         annotators = _annotator_table(groups)
-        annotator_text = (
+        people = (
             f"{amount(n_annotators, 'annotator')} labelled in both. “Right” is how often "
             "a label is the consensus of the others, those of both groups together."
         )
     if groups.n_common:
         items = _item_table(groups) if n_changed else None
         kappa = "" if math.isnan(groups.kappa) else f" Cohen's kappa is {groups.kappa:.2f}."
-        item_text = (
+        labels = (
             f"{n_changed} of {amount(groups.n_common, 'common item')} got another label, "
             f"the highest confidence first.{kappa}"
         )
@@ -53,13 +53,9 @@ def group_page(groups: GroupComparison) -> Page:
         [
             Section("numbers", "Comparison", panels=[[_numbers_table(groups), "classes"]]),
             Section(
-                "annotators",
-                "Annotators in both",
-                [annotator_text],
-                panels=[["change"]],
-                table=annotators,
+                "annotators", "Annotators in both", [people], panels=[["change"]], table=annotators
             ),
-            Section("items", "Items with another label", [item_text], table=items),
+            Section("items", "Items with another label", [labels], table=items),
         ],
         drawn,
         {

@@ -188,16 +188,16 @@ def report_numbers(
     progress(2, _STEPS)
     agreement = agree(annotations, seed=seed)
     progress(3, _STEPS)
-    report = NumberReport(
+    evaluation = None if truth is None else evaluate(result, as_truth(truth), seed=seed)
+    progress(4, _STEPS)
+    return NumberReport(
         name,
         annotations,
         result,
         checked,
         agreement,
-        None if truth is None else evaluate(result, as_truth(truth), seed=seed),
+        evaluation,
         annotator_bias(annotations),
         scatter_of_items(annotations),
         seed,
     )
-    progress(4, _STEPS)
-    return report

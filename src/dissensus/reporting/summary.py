@@ -24,6 +24,7 @@ from .embedding import plain
 __all__ = ["ClassShare", "DisputedItem", "LabelCounts", "RankedAnnotator", "Summary", "summarise"]
 
 CONFIDENT = 0.8  # labels with a confidence below this need review
+_RANKED = ("annotator", "n_labels", "quality", "agreement")
 FEW = 5  # annotators with fewer labels than this are not ranked
 
 
@@ -150,7 +151,8 @@ def summarise(
         if not np.array_equal(here, there):
             raise DataError(f"the result has other {what} than the annotations; give both of one")
     size, confidence = annotations.labels_per_item, result.confidence
-    empty = len(size) == 0
+    if len(size) == 0:
+        size = confidence = np.array([math.nan])
     counts = [
         np.bincount(label, minlength=annotations.n_classes)
         for label in (annotations.label, result.label[result.label >= 0])
@@ -160,15 +162,9 @@ def summarise(
     alpha = krippendorff_alpha(annotations)
     ranked = _ranked(result)
     half = (len(ranked) + 1) // 2
-    people = [
-        RankedAnnotator(
-            annotations.annotators[a],
-            int(annotations.labels_per_annotator[a]),
-            float(result.quality[a]),
-            float(result.agreement[a]),
-        )
-        for a in ranked.tolist()
-    ]
+    people = list(
+        map(RankedAnnotator, *(result.annotators[name][ranked].tolist() for name in _RANKED))
+    )
     return Summary(
         method=result.method,
         rounds=len(result.trace),
@@ -177,9 +173,7 @@ def summarise(
         n_annotators=annotations.n_annotators,
         n_labels=len(annotations),
         n_classes=annotations.n_classes,
-        labels_per_item=LabelCounts(math.nan, math.nan, math.nan)
-        if empty
-        else LabelCounts(int(size.min()), float(size.mean()), int(size.max())),
+        labels_per_item=LabelCounts(size.min().item(), size.mean().item(), size.max().item()),
         items_without_labels=int((size == 0).sum()),
         percent=percent_agreement(annotations),
         alpha=alpha,
@@ -189,8 +183,8 @@ def summarise(
         worst=tuple(people[half:][::-1][:most]),
         n_unranked=annotations.n_annotators - len(ranked),
         disputed=_disputed(annotations, result, most),
-        mean_confidence=math.nan if empty else float(confidence.mean()),
-        unsure=math.nan if empty else float((confidence < CONFIDENT).mean()),
+        mean_confidence=float(confidence.mean()),
+        unsure=float(np.where(np.isnan(confidence), np.nan, confidence < CONFIDENT).mean()),
         evaluation=None if truth is None else evaluate(result, as_truth(truth)),
     )
 

@@ -243,8 +243,8 @@ def _gold(items: pl.Series, gold: Mapping[str, int]) -> Integers | None:
         return None
     known = pl.DataFrame({"item": list(gold), "gold": list(gold.values())})
     names = items.cast(pl.String).to_frame("item")
-    found = names.join(known, on="item", how="left", maintain_order="left")
-    return found["gold"].fill_null(-1).to_numpy().astype(np.int64)
+    coded = names.join(known, on="item", how="left", maintain_order="left")
+    return coded["gold"].fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _abbreviated(names: Mapping[str, int]) -> str:

@@ -245,7 +245,7 @@ class QueryNet(Learner):
     def log_probability(self, batch: Batch) -> Tensor:
         return self._log_batch(batch).gather(1, batch.label[:, None])[:, 0]
 
-    def foreseen(self, batch: Batch) -> Tensor:
+    def predicted_labels(self, batch: Batch) -> Tensor:
         return self._log_batch(batch).argmax(dim=1)
 
     def groups(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the scores of hard items share: how margins are taken, who is left out, and the table."""
+"""What the scores of hard items share: the margins, the items to prune, and the table."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ..params import Count, Settings
 from ..result import Table
 from ._margins import Kind, Scale
 
-__all__ = ["Hardness", "Margins", "below", "settings_of", "share_learned"]
+__all__ = ["Flags", "Hardness", "Margins", "at_most_quantile", "share_learned", "split_settings"]
 
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Margins(Settings):
-    """Which margins are added up, and how many items are left out.
+    """Which margins are used, and how many items are pruned.
 
     Parameters
     ----------
     alpha
-        Share of items to leave out, those with the lowest scores; at least one goes.
+        Share of items to prune, those with the lowest scores; at least one.
     margin
-        A label's score less the second highest (top2, Yang and Koyejo), or less the highest of
+        A label's score minus the second highest (top2, Yang and Koyejo), or minus the highest of
         another class (pleiss).
     top
-        With top2 the class after so many, with pleiss the so-manieth of the others.
+        Rank of the score that is subtracted, minus one with top2.
     scale
-        Of which scores: probabilities or logits.
+        Scores: probabilities or logits.
     """
 
     alpha: Annotated[float, Interval(ge=0, lt=1)] = 0.01
@@ -49,8 +49,8 @@ class Margins(Settings):
     def check(self, annotations: Annotations) -> None:
         """Fail where there is no class to compare a label with."""
         if annotations.n_classes <= self.top:
-            told = "one class" if annotations.n_classes == 1 else f"{annotations.n_classes} classes"
-            raise MethodError(f"{told}, but margins with top = {self.top} need {self.top + 1}")
+            classes = f"{annotations.n_classes} class{'es' if annotations.n_classes > 1 else ''}"
+            raise MethodError(f"{classes}, but margins with top = {self.top} need {self.top + 1}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +60,7 @@ class Hardness(ABC):
     Attributes
     ----------
     annotations
-        The annotations it speaks of.
+        The annotations that were scored.
     pruned
         Which items are too hard to learn from; never one without a score.
     learned
@@ -90,8 +90,8 @@ class Hardness(ABC):
                 object.__setattr__(self, field.name, frozen(value))
 
     def __repr__(self) -> str:
-        told = f"{int(self.pruned.sum())} of {self.annotations.n_items} items too hard"
-        return f"<{type(self).__name__}: {told}>"
+        n_items = self.annotations.n_items
+        return f"<{type(self).__name__}: {int(self.pruned.sum())} of {n_items} items too hard>"
 
     @property
     @abstractmethod
@@ -105,12 +105,12 @@ class Hardness(ABC):
 
     @property
     def too_hard(self) -> Names:
-        """The items that are left out, by name."""
+        """The names of the pruned items."""
         return self.annotations.items[self.pruned]
 
     @property
     def kept(self) -> Annotations:
-        """The annotations on the items that remain; the others stay declared, without labels."""
+        """The annotations on the remaining items; the pruned ones stay declared, without labels."""
         return self.annotations.keep(~self.pruned[self.annotations.item])
 
     @property
@@ -130,15 +130,15 @@ class Hardness(ABC):
 
 
 def share_learned(probability: Floats, label: Array) -> tuple[float, float]:
-    """Return how many labels are the best class, and how many are of the commonest one."""
+    """Return the share of labels that are the best class, and of the most frequent label."""
     if not len(label):
         return np.nan, np.nan
     known = float((probability.argmax(axis=1) == label).mean())
     return known, float(np.bincount(label).max() / len(label))
 
 
-def below(score: Floats, alpha: float) -> tuple[float, Flags]:
-    """Return a quantile of the scores that are known, and who is not above it."""
+def at_most_quantile(score: Floats, alpha: float) -> tuple[float, Flags]:
+    """Return a quantile of the known scores, and which are at or below it."""
     known = ~np.isnan(score)
     if not known.any():
         return np.nan, known
@@ -146,8 +146,8 @@ def below(score: Floats, alpha: float) -> tuple[float, Flags]:
     return quantile, known & (score <= quantile)
 
 
-def settings_of(kinds: tuple[type[Settings], ...], given: dict[str, Any]) -> list[Any]:
-    """Return settings of several kinds from names, each of which belongs to one of them."""
+def split_settings(kinds: tuple[type[Settings], ...], given: dict[str, Any]) -> list[Any]:
+    """Return settings of several kinds from one mapping; every name belongs to one of them."""
     known = {field.name: kind for kind in kinds for field in fields(kind)}
     for name in given:
         if name not in known:
