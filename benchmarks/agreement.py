@@ -4,7 +4,7 @@ benchmarks/agreement.py`.
 The same labels are given to every library in the forms that it takes:
 
     matrix    annotators × items with gaps, the form that krippendorff documents
-    slots     items × places, possible only where every item has ten labels, and without annotators
+    slots     items × slots, possible only where every item has ten labels, and without annotators
     counts    items × classes, counted beforehand: a part of the work is then already done
     rows      one row per label (dissensus, nltk)
     pairs     two columns of labels for every two annotators (scikit-learn)
@@ -202,16 +202,16 @@ def speed(sizes: list[str], repeats: int, limit: float) -> list[Table]:
                         tired.add((library, form, measure))
             ours = median(one["seconds"] for one in found[OURS, "rows"])
             for (library, form), each in found.items():
-                rows.append([measure, library, form, *_told(each, ours)])
-        summary = SIZES[size]
-        title = f"{summary.answers:,} labels: {summary.items:,} items, {summary.annotators:,} annotators"
+                rows.append([measure, library, form, *_cells(each, ours)])
+        one = SIZES[size]
+        title = f"{one.answers:,} labels: {one.items:,} items, {one.annotators:,} annotators"
         columns = ["measure", "library", "form", "seconds", "times ours", "by the clock"]
         columns += ["value", "peak GiB"]
         out.append(Table(title, columns, rows))
     return out
 
 
-def _told(each: list[Found], ours: float) -> list[Any]:
+def _cells(each: list[Found], ours: float) -> list[Any]:
     if not each:
         return ["left out: too slow before", None, None, None, None]
     failed = [one["failed"] for one in each if "failed" in one]

@@ -17,7 +17,7 @@ import numpy as np
 from dissensus import Annotations, aggregators, evaluate
 from dissensus.aggregation.auto import MEMBERS, pooled
 from dissensus.heldout import held_out, mixture_weights
-from dissensus.metrics import Predictions
+from dissensus.result import Predictions
 from gold_sets import SETS, load
 from pages import Section, Table
 
@@ -34,10 +34,10 @@ def study(name: str) -> dict[str, Any]:
     began = time.perf_counter()
     posteriors = [member.fit(annotations).posterior for member in members]
     left = held_out(annotations, members, folds=3 if len(annotations) > LARGE else 5, threads=1)
-    weight = mixture_weights(left.chance)
+    weight = mixture_weights(left.probability)
     seconds = time.perf_counter() - began
     beside = [other.fit(annotations).posterior for other in others]
-    picked = int(np.log(left.chance).mean(axis=1).argmax())
+    picked = int(np.log(left.probability).mean(axis=1).argmax())
     linear = sum(w * q for w, q in zip(weight, posteriors, strict=True))
     return {
         "set": name,

@@ -27,8 +27,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from dissensus import Annotations, read, read_truth
-from dissensus.metrics import Predictions, evaluate
+from dissensus.metrics import evaluate
 from dissensus.registry import learners
+from dissensus.result import Predictions
 from kept import KEPT, kept
 from pages import Section, Table
 

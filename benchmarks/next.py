@@ -196,7 +196,7 @@ def resampled(ours: Any, theirs: Any, grid: Any, draws: int = 1000) -> Any:
     return np.quantile(np.array(found), [0.025, 0.975], axis=0, method="nearest").T
 
 
-def foretold(name: str, seed: int) -> list[float]:
+def expected_and_actual(name: str, seed: int) -> list[float]:
     """Return what was expected of one more label per item, and what came of it.
 
     Everybody has three labels before. In order: right now, and expected without and with fifty
@@ -241,10 +241,10 @@ def _buy(
     return bought(annotations, found.item, found.annotator, here.ask(found.item, found.annotator))
 
 
-def foretold_table(names: list[str], seeds: int) -> Table:
+def expected_table(names: list[str], seeds: int) -> Table:
     rows = []
     for name in names:
-        seen = np.array([foretold(name, seed) for seed in range(seeds)]).mean(axis=0)
+        seen = np.array([expected_and_actual(name, seed) for seed in range(seeds)]).mean(axis=0)
         rows.append([name, *(f"{100 * value:.1f}" for value in seen[:6]), f"{seen[6]:.0%}"])
     columns = ["crowd", "right now", "expected", "with gold", "right then", "expected", "with gold"]
     return Table(
@@ -373,7 +373,7 @@ def main() -> None:
         )
     )
     section.add(Table("Labels needed, as a share of random's", ["crowd", "policy", *heads], rows))
-    section.add(foretold_table([name for name in options.sets.split(",") if known(name)], 5))
+    section.add(expected_table([name for name in options.sets.split(",") if known(name)], 5))
     section.add(speed_table())
     for table in tables:
         section.add(table)

@@ -25,7 +25,7 @@ from dissensus import (
     read_truth,
     simulate,
 )
-from dissensus.metrics import Predictions
+from dissensus.result import Predictions
 from dissensus.simulation import Simulation
 from pages import Section, Table
 

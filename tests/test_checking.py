@@ -107,7 +107,7 @@ def test_annotators_and_items_are_compared_more_carefully():
     assert like_one(annotations.items, str.casefold) == [[0, 1]]
 
 
-def test_labels_that_look_missing_are_told():
+def test_labels_that_look_missing_are_reported():
     rows = [(str(i), who, "0") for i in range(3) for who in "xyz"]
     assert found(relation([*rows, ("9", "x", "1"), ("9", "y", "-1")]), "missing-like").count == 1
     assert found(relation([*rows, ("9", "x", "n/a")]), "missing-like").examples == ("'n/a' (1)",)
@@ -115,7 +115,7 @@ def test_labels_that_look_missing_are_told():
     assert found(scale, "missing-like") is None
 
 
-def test_free_text_is_told_and_stops_what_makes_no_sense_then():
+def test_free_text_is_reported_and_checks_of_classes_are_skipped():
     rows = [(str(i % 30), str(i % 7), f"text {i}") for i in range(120)]
     annotations = relation(rows)
     assert found(annotations, "free-text").severity == "serious"
@@ -123,7 +123,7 @@ def test_free_text_is_told_and_stops_what_makes_no_sense_then():
         assert found(annotations, code, gold={"0": "something else"}) is None
 
 
-def test_classes_unused_rare_and_alone_are_told():
+def test_unused_rare_and_single_classes_are_reported():
     annotations, _ = crowd(100, 4)
     annotations[0, 0] = 4
     summary = Annotations.from_matrix(annotations, classes=[0, 1, 2, 3, 4])
@@ -132,7 +132,7 @@ def test_classes_unused_rare_and_alone_are_told():
     assert found(relation([("a", "x", "0"), ("b", "y", "0")]), "one-class").severity == "serious"
 
 
-def test_too_few_labels_are_told():
+def test_too_few_labels_are_reported():
     one_each = relation([("a", "x", "0"), ("b", "y", "1"), ("c", "z", "0")])
     assert found(one_each, "no-overlap").severity == "serious"
     two = relation(
@@ -287,7 +287,7 @@ def test_numbers_have_outliers_and_constant_annotators():
     assert found(same, "outliers") is None
 
 
-def test_labels_that_are_numbers_are_checked_as_such_unless_told_otherwise():
+def test_numeric_labels_are_checked_as_numbers_by_default():
     annotations = relation([(str(i), who, f"{i}.5") for i in range(4) for who in "xyz"])
     assert check(annotations).kind == "numbers"
     assert check(annotations, scale="nominal").kind == "classes"
@@ -300,7 +300,7 @@ def test_a_reading_brings_its_gold_and_notes(tmp_path):
     assert check(reading) == check(reading.annotations)
 
 
-def test_counts_of_votes_are_said_to_have_nobody_behind_them():
+def test_counts_of_votes_are_reported_as_anonymous():
     annotations = relation([("a", who, "0") for who in "xyz"])
     assert found(Reading(annotations, "votes"), "anonymous").severity == "serious"
     assert found(Reading(annotations, "csv"), "anonymous") is None
@@ -308,7 +308,7 @@ def test_counts_of_votes_are_said_to_have_nobody_behind_them():
 
 @settings(max_examples=40)
 @given(rows=annotation_rows(most=25))
-def test_any_relation_can_be_checked_and_told_as_json(rows):
+def test_any_relation_can_be_checked_and_written_as_json(rows):
     summary = check(relation(rows, classes="0123"), gold={"a": "1", "q": "9"})
     assert isinstance(summary, Check)
     again = json.loads(json.dumps(summary.as_dict(), allow_nan=False))
@@ -366,7 +366,7 @@ def test_answers_of_other_kinds_are_refused_in_one_line_with_a_remedy(name):
     assert "\n" not in str(error.value)
 
 
-def test_the_command_tells_what_it_found(tmp_path):
+def test_the_command_lists_the_findings(tmp_path):
     rows = [f"{i},{who},{'Cat' if who == 'z' else 'cat'}" for i in range(3) for who in "xyz"]
     (tmp_path / "a.csv").write_text("\n".join(["item,annotator,label", *rows, "0,x,dog\n"]))
     (tmp_path / "gold.csv").write_text("item,label\n0,cat\n9,dog\n")

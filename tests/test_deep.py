@@ -27,7 +27,7 @@ from safetensors.torch import load_file
 
 import dissensus
 from dissensus import Annotations, read
-from dissensus.catalogue import catalogue, glances
+from dissensus.catalogue import catalogue, outlines
 from dissensus.cli._network import network_options
 from dissensus.cli._training import read_data
 from dissensus.errors import DataError, OptionError
@@ -37,7 +37,6 @@ from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_
 from dissensus.learning.network import Classifier
 from dissensus.learning.outcome import top
 from dissensus.learning.two_stage import TwoStage
-from dissensus.metrics import Predictions
 from dissensus.nn import Examples, Training, as_inputs, encoder_for, read_inputs
 from dissensus.nn.encoders import encoder_spec
 from dissensus.nn.encoders._weights import weights_file
@@ -45,6 +44,7 @@ from dissensus.nn.encoders.resnet import torchvision_name
 from dissensus.nn.reading import class_folders, read_input_index
 from dissensus.readers import examine
 from dissensus.readers.side_tables import read_removed
+from dissensus.result import Predictions
 
 from .support import run
 
@@ -572,7 +572,7 @@ def test_encoders_and_learners_are_listed(tmp_path):
 
 
 def test_a_glance_at_a_method_tells_what_importing_it_tells():
-    assert glances() == [replace(entry, settings=()) for entry in catalogue()]
+    assert outlines() == [replace(entry, settings=()) for entry in catalogue()]
 
 
 # ---------------------------------------------------------------------- data sets

@@ -21,7 +21,7 @@ from dissensus import (
     write,
 )
 from dissensus.aggregation.numeric import Gaussian
-from dissensus.aggregation.numeric._base import Fit
+from dissensus.aggregation.numeric._base import NumericContext
 from dissensus.params import describe_fields
 from dissensus.readers import as_numbers, kind_of_labels, read
 from tests.support import run, shared, shared_path, shared_truth
@@ -333,7 +333,7 @@ def test_weighted_means_are_what_the_formulas_say():
 
 def test_weighted_medians_have_half_of_the_weight_on_either_side():
     annotations = numbers([("b", who, y) for who, y in zip("vwxyz", (1, 2, 3, 4, 50), strict=True)])
-    fit = Fit(annotations, np.full(1, np.nan), 0, lambda *_: None)
+    fit = NumericContext(annotations, np.full(1, np.nan), 0, lambda *_: None)
     for weight, median in (
         ([1, 1, 1, 1, 1], 3.0),
         ([1, 1, 1, 1, 4.5], 50.0),

@@ -18,7 +18,7 @@ from dissensus import (
     read_truth,
     simulators,
 )
-from dissensus.datasets.image_links import Pictures
+from dissensus.datasets.image_links import ImageFolders
 from tests.support import relation, run
 
 
@@ -162,7 +162,7 @@ def test_pictures_are_linked_as_peerannot_has_them(tmp_path):
     done = install(
         tmp_path / "m.txt",
         tmp_path / "set",
-        pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
+        pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
     )
     assert done.n_links == 104
     links = [one for one in below(tmp_path / "set") if one.endswith(".jpg")]
@@ -183,7 +183,7 @@ def test_pictures_are_linked_as_peerannot_has_them(tmp_path):
     again = install(
         tmp_path / "m.txt",
         tmp_path / "set",
-        pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
+        pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
     )
     assert again.n_links == 104
     assert [one for one in below(tmp_path / "set") if one.endswith(".jpg")] == links
@@ -196,7 +196,7 @@ def test_pictures_to_validate_may_be_given(tmp_path):
     install(
         tmp_path / "m.txt",
         tmp_path / "set",
-        pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw", val=tmp_path / "val"),
+        pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw", val=tmp_path / "val"),
     )
     assert [one for one in below(tmp_path / "set") if one.startswith("val")] == [
         "val/cat/v-cat_0-6.jpg",
@@ -213,7 +213,7 @@ def test_a_picture_that_is_not_in_the_list_is_reported_before_anything_is_writte
         install(
             tmp_path / "m.txt",
             tmp_path / "set",
-            pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw"),
+            pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw"),
         )
     assert not (tmp_path / "set").exists()
 

@@ -10,8 +10,8 @@ from scipy.special import expit, gammaln, logsumexp, psi
 from scipy.stats import spearmanr
 
 from dissensus import Aggregation, Annotations, DataError, aggregate, evaluate, simulate
+from dissensus._probability import normalize
 from dissensus.aggregation import cbcc, glad, minimax_entropy
-from dissensus.aggregation._base import share
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 TABLES = {  # the published simulations: 200 items, 5 classes, seed 0
@@ -125,7 +125,7 @@ def test_glad_believes_what_its_model_says():
     assert result.trace[-1] == pytest.approx(evidence - prior, rel=1e-12)
 
 
-def test_the_slopes_of_glad_are_slopes():
+def test_the_derivatives_of_glad_are_right():
     annotations, rng = crowd(), np.random.default_rng(0)
     part = annotations.part(0, annotations.n_items)
     posterior = rng.dirichlet(np.ones(3), size=annotations.n_items)
@@ -133,10 +133,10 @@ def test_the_slopes_of_glad_are_slopes():
 
     def at(ability, log_easiness):
         params = glad.Abilities(ability, log_easiness, np.array(0.0), np.full(3, 1 / 3))
-        return glad._both(part, params, posterior)
+        return glad._by_both(part, params, posterior)
 
     _, able, easy = at(ability, log_easiness)
-    for slopes, position in ((able, 0), (easy, 1)):
+    for derivatives, position in ((able, 0), (easy, 1)):
         for which in range(4):
             ends = []
             for sign in (1e-5, -1e-5):
@@ -144,9 +144,9 @@ def test_the_slopes_of_glad_are_slopes():
                 moved[position][which] += sign
                 ends.append(at(*moved))
             value = [end[1].value.sum() for end in ends]
-            assert (value[0] - value[1]) / 2e-5 == pytest.approx(slopes.slope[which], abs=1e-6)
+            assert (value[0] - value[1]) / 2e-5 == pytest.approx(derivatives.gradient[which], abs=1e-6)
     ends = [at(ability + sign, log_easiness)[1] for sign in (1e-5, -1e-5)]
-    np.testing.assert_allclose(able.curve, -(ends[0].slope - ends[1].slope) / 2e-5, atol=1e-6)
+    np.testing.assert_allclose(able.curvature, -(ends[0].gradient - ends[1].gradient) / 2e-5, atol=1e-6)
 
 
 def test_glad_recovers_abilities_and_difficulties():
@@ -259,7 +259,7 @@ def test_mace_finds_who_knows_and_who_makes_it_up(method):
     spam = result.annotations.annotators == "spam"
     assert (result.params.competence[~spam] > 0.99).all()
     assert result.params.competence[spam] < 0.05
-    np.testing.assert_allclose(result.params.habit[spam][0], [0.6, 0.3, 0.1], atol=0.05)
+    np.testing.assert_allclose(result.params.strategy[spam][0], [0.6, 0.3, 0.1], atol=0.05)
 
 
 def test_the_starts_of_mace_differ_and_its_smoothing_is_used():
@@ -468,7 +468,7 @@ def test_the_bound_of_communities_is_what_the_formula_says():
         total += log_beta(counts) - log_beta(pseudo)
         total -= ((counts - pseudo) * expected_log(counts)).sum()
     for t in range(3):
-        imagined = np.log(share(0.5 + np.eye(3)[t]))
+        imagined = np.log(normalize(0.5 + np.eye(3)[t]))
         for c in range(2):
             total += ((params.base[c, :, t] - 1) * imagined).sum() - log_beta(params.base[c, :, t])
         for who in range(annotations.n_annotators):
@@ -487,12 +487,12 @@ def test_the_bound_of_communities_is_what_the_formula_says():
 def test_the_matrix_of_a_community_is_the_best_one():
     rng = np.random.default_rng(0)
     mean, base = rng.normal(-2, 3, size=(2, 4, 4)), np.full((2, 4, 4), 2.5)
-    best = cbcc._dirichlet_around(mean, base)
+    best = cbcc._fit_dirichlet(mean, base)
     np.testing.assert_allclose(best.sum(axis=1), 10)
     gap = psi(best) - mean  # the same for all labels of a class: the slope on the simplex is zero
     np.testing.assert_allclose(gap, gap[:, :1].repeat(4, axis=1), atol=1e-8)
     far = np.array([[[0.0], [-300.0], [-1e4]]])  # classes that are hardly ever named
-    best = cbcc._dirichlet_around(far, np.full((1, 3, 1), 1 / 3))
+    best = cbcc._fit_dirichlet(far, np.full((1, 3, 1), 1 / 3))
     assert (best > 0).all()
     np.testing.assert_allclose(np.diff(psi(best) - far, axis=1), 0, atol=1e-6 * 1e4)
 
@@ -663,7 +663,7 @@ def test_the_classifier_judges_new_items_by_their_features(tmp_path):
         for one in (result.predict(fresh), with_them)
     ]
     assert right[1] > right[0] + 0.02
-    joint = np.log(result.params.crowd.confusion)
+    joint = np.log(result.params.confusion)
     expected = np.c_[np.ones(len(features) - half), features[half:]] @ result.params.weights
     for item, who, label in answers(fresh):
         expected[item] += joint[who, :, label]
@@ -678,7 +678,7 @@ def test_the_classifier_judges_new_items_by_their_features(tmp_path):
 def test_features_that_the_classifier_does_not_know_are_refused():
     made, features = featured()
     result = aggregate(made.annotations, "lfc", features=features)
-    with pytest.raises(DataError, match=r"1 features of every item, but .* taught with 4"):
+    with pytest.raises(DataError, match=r"1 features of every item, but .* trained with 4"):
         result.predict(made.annotations, features=features[:, :1])
     with pytest.raises(DataError, match="features of 3 items, but there are"):
         result.predict(made.annotations, features=features[:3])

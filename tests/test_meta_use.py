@@ -161,6 +161,8 @@ def test_wrong_arguments_are_refused(fitted):
         FewShotCrowd("em-full").fit(x, y[:3])
     with pytest.raises(OptionError, match="cnp is trained with the embedding"):
         FewShotCrowd("cnp;em-full", **QUICK).fit(x, y)
+    with pytest.raises(OptionError, match="adapt to a task first"):
+        fitted.predict(x)
     with pytest.raises(DataError, match="1 class in the annotations"):
         fitted.adapt(x[:3], [[0], [0], [0]])
     with pytest.raises(DataError, match="2 inputs, but annotations on 3 items"):
@@ -264,7 +266,7 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     for item in (0, 1, 2, 10, 11, 12):
         rows += [f"i{item},{annotator},{'ab'[truth[item]]}" for annotator in ("ann", "bob")]
     (tmp_path / "answers.csv").write_text("\n".join(rows))
-    sizes = ("--ways", "3", "--shots", "2,3", "--annotators", "3", "--tuning", "15")
+    sizes = ("--ways", "3", "--shots", "2,3", "--n-annotators", "3", "--tuning", "15")
     done = run(
         "meta",
         "fit",
@@ -280,7 +282,7 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     assert done.returncode == 0, done.stderr
     assert b"em-one-coin" in done.stderr
     done = run(
-        *("meta", "adapt", "--model", "model", "answers.csv", "--inputs", "inputs.npz"),
+        *("meta", "adapt", "--load", "model", "answers.csv", "--inputs", "inputs.npz"),
         *("-o", "labels.csv", "--confusion", "confusion.csv", "--ask", "3", "--plan", "plan.csv"),
         cwd=tmp_path,
     )
@@ -292,7 +294,7 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     assert len((tmp_path / "confusion.csv").read_text().splitlines()) == 1 + 2 * 4
     assert (tmp_path / "plan.csv").read_text().startswith("item,annotator,gain")
     done = run(
-        *("meta", "adapt", "--model", "model", "answers.csv", "--inputs", "inputs.npz", "--json"),
+        *("meta", "adapt", "--load", "model", "answers.csv", "--inputs", "inputs.npz", "--json"),
         cwd=tmp_path,
     )
     summary = json.loads(done.stdout)
@@ -304,8 +306,8 @@ def test_bad_input_to_the_command_ends_in_one_line(tmp_path):
     for arguments in (
         ("meta", "fit", "--source", "nowhere.npz", "-o", "m"),
         ("meta", "fit", "--source", "a.csv", "-o", "m", "--shots", "one"),
-        ("meta", "adapt", "--model", "m", "a.csv", "--inputs", "x.npz"),
-        ("meta", "adapt", "--model", "m", "a.csv", "--plan", "p.csv"),
+        ("meta", "adapt", "--load", "m", "a.csv", "--inputs", "x.npz"),
+        ("meta", "adapt", "--load", "m", "a.csv", "--plan", "p.csv"),
     ):
         done = run(*arguments, cwd=tmp_path)
         assert done.returncode == 2, arguments

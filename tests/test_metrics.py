@@ -18,8 +18,9 @@ from dissensus import (
     write,
 )
 from dissensus._names import as_names, numbered
-from dissensus.metrics import Predictions, Values, _class_scores, _number_scores
+from dissensus.metrics import _classes, _numbers
 from dissensus.readers import as_numbers, read_predictions
+from dissensus.result import Predictions, Values
 from tests.support import run, shared, shared_truth
 
 NUMBERS = ["mae", "rmse", "pearson", "spearman"]
@@ -97,7 +98,7 @@ def test_chunks_change_no_value(case, cells):
     predicted, true = case
     whole = evaluate(predicted, truth_of(true), resamples=0).scores
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_class_scores, "_CELLS", cells)
+        patch.setattr(_classes, "_CELLS", cells)
         parts = evaluate(predicted, truth_of(true), resamples=0).scores
     for name in SCORES:
         assert parts[name].value == pytest.approx(whole[name].value)
@@ -167,7 +168,7 @@ def test_an_interval_is_that_of_a_bootstrap_with_loops():
 
 @pytest.mark.parametrize("cells", [1, 700, 10**6])
 def test_the_spread_does_not_depend_on_chunks(cells, monkeypatch):
-    monkeypatch.setattr(_class_scores, "_CELLS", cells)
+    monkeypatch.setattr(_classes, "_CELLS", cells)
     n_items = 100
     predicted = Predictions(numbered(n_items), numbered(2), np.zeros(n_items, dtype=int))
     truth = {str(item): str(int(item >= 70)) for item in range(n_items)}
@@ -264,7 +265,7 @@ def test_ranks_of_equal_numbers_are_shared(pairs):
 
 @pytest.mark.parametrize("cells", [1, 137, 10**6])
 def test_intervals_of_numbers_are_those_of_a_bootstrap_with_loops(cells, monkeypatch):
-    monkeypatch.setattr(_number_scores, "_CELLS", cells)
+    monkeypatch.setattr(_numbers, "_CELLS", cells)
     value, true = numbers_and_truth(40, step=1.0)
     found = number_scores(value, true, resamples=3000, level=0.9).scores
     rng, drawn = np.random.default_rng(3), []

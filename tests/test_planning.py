@@ -358,7 +358,7 @@ def test_active_lab_asks_where_the_classifier_and_the_crowd_are_least_sure():
     assert found.table["item"].tolist() == ["d"]
     with pytest.raises(OptionError, match="needs the probabilities of a classifier"):
         plan(annotations, budget=1, policy="active-lab")
-    with pytest.raises(DataError, match=r"here \(4, 2\), but these are \(3, 2\)"):
+    with pytest.raises(DataError, match=r"here \(4, 2\), .* these are \(3, 2\)"):
         plan(annotations, budget=1, policy="active-lab", probabilities=posterior[:3])
 
 

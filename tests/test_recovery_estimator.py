@@ -257,7 +257,7 @@ def test_the_command_fits_predicts_and_evaluates(tmp_path, data, monkeypatch):
         run("evaluate", "shares.csv", "--soft", "--annotations", "answers.csv", "--json").output
     )
     mine = json.loads(
-        run("recover", "evaluate", "answers.csv", "--inputs", "x.npz", "--model", "model", "--json",
+        run("recover", "evaluate", "answers.csv", "--inputs", "x.npz", "--load", "model", "--json",
             "--chart", "splits.svg", "--reliability", "reliability.png").stdout
     )  # fmt: skip
     assert mine["scores"]["manhattan"]["value"] == pytest.approx(
@@ -266,7 +266,7 @@ def test_the_command_fits_predicts_and_evaluates(tmp_path, data, monkeypatch):
     assert Path("splits.svg").read_text().startswith("<svg")
     assert Path("reliability.png").read_bytes().startswith(b"\x89PNG")
     output = run("recover", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", "kernel-ridge",
-                "--folds", 2, "--keep", "folds").output  # fmt: skip
+                "--folds", 2, "--checkpoints", "folds").output  # fmt: skip
     assert "people asked again" in output
     run("recover", "fit", "labels.csv", "--inputs", "x.npz", "-s", "ldl[n=1,epochs=1,steps=1]",
         "--annotations", "answers.csv", "-o", "oracle")  # fmt: skip

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.metrics import Predictions
 from dissensus.recovery import measures
 from dissensus.recovery._temperature import fit_temperature, match_entropy, temper, vote_slope
 from dissensus.recovery.evaluation import (
@@ -28,6 +27,7 @@ from dissensus.recovery.subjectivity import (
     label_distance,
     question_kappas,
 )
+from dissensus.result import Predictions
 
 DISTANCES = [
     measures.manhattan,

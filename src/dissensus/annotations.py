@@ -194,13 +194,6 @@ class Annotations(Relation):
         label, known = coded(table[item, annotator], classes, "label")
         return cls.from_codes(item, annotator, label, items=rows, annotators=columns, classes=known)
 
-    @staticmethod
-    def from_table(table: Any, *, columns: Mapping[str, str] | None = None) -> Annotations:
-        """Make annotations from a polars, pandas or Arrow table with the usual column names."""
-        from .readers.long_tables import annotations_from
-
-        return annotations_from(table, columns=columns)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotations):
             return NotImplemented

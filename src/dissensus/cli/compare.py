@@ -61,7 +61,7 @@ def compare(
     with progress_bar("comparing") as progress:
         found = comparison.compare(
             annotations,
-            strategies or (*comparison.USUAL, *(_ORDINAL if ordinal else ())),
+            strategies or (*comparison.DEFAULT_METHODS, *(_ORDINAL if ordinal else ())),
             truth=read_known(truth),
             gold=read_known(gold),
             folds=folds,
@@ -89,9 +89,9 @@ def _print(found: Comparison, *, with_truth: bool) -> None:
     rows = []
     for one in found.methods:
         row: list[Any] = [
-            Text(one.method, "bold" if one.alike else ""),
+            Text(one.method, "bold" if one.tied else ""),
             f"{one.held_out:.4f}",
-            f"{one.behind:.4f}±{one.error:.4f}",
+            f"{one.gap:.4f}±{one.error:.4f}",
             f"{100 * one.agreement:.1f}",
             f"{1000 * one.seconds:.0f}",
         ]
@@ -105,7 +105,7 @@ def _print(found: Comparison, *, with_truth: bool) -> None:
     title = f"{found.n_scored} held-out labels predicted by {len(found.methods)} methods"
     print_table(columns, rows, title)
     print_text(found.verdict)
-    for sign in found.signs:
+    for sign in found.warnings:
         print_text(f"Caution: {sign}")
     if found.contested:
         print_text("\nItems on which they disagree most:")

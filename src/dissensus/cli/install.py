@@ -54,7 +54,7 @@ def install(
       dissensus install demo
       dissensus install answers.txt --answers-format 0 --folder mine
     """
-    from ..datasets.image_links import Pictures
+    from ..datasets.image_links import ImageFolders
     from ..datasets.install import install as run
 
     images = None
@@ -62,7 +62,7 @@ def install(
         if not (files_path and train_path):
             raise OptionError("images need both --files-path and --train-path; or use --no-task")
         optional = (Path(path) if path else None for path in (val_path, test_path))
-        images = Pictures(Path(files_path), Path(train_path), *optional)
+        images = ImageFolders(Path(files_path), Path(train_path), *optional)
     same = test_ground_truth_format == "-1"
     truth_format = answers_format if same else test_ground_truth_format
     done = run(

@@ -25,12 +25,12 @@ def methods(name: str | None, as_json: bool) -> None:
     Example:
       dissensus methods dawid-skene
     """
-    from ..catalogue import catalogue, entries, glances
+    from ..catalogue import catalogue, entries, outlines
 
     if name:
         show_entries(entries(name), as_json, settings=True)
     else:
-        show_entries(catalogue() if as_json else glances(), as_json)
+        show_entries(catalogue() if as_json else outlines(), as_json)
 
 
 @click.command()

@@ -15,7 +15,7 @@ from .options import READING, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
-    from ..metrics import Predictions
+    from ..result import Predictions
 
 __all__ = ["modelinfo", "train"]
 
@@ -88,8 +88,8 @@ def modelinfo(as_json: bool) -> None:
 def _aggregate(annotations: Annotations, strategy: str, seed: int) -> Predictions:
     import numpy as np
 
-    from ..metrics import Predictions
     from ..registry import aggregators
+    from ..result import Predictions
 
     method = aggregators.create(strategy)
     with progress_bar("aggregating") as progress:
@@ -106,9 +106,9 @@ def _read_labels(
 
     from .._names import numbered
     from ..errors import DataError
-    from ..metrics import Predictions
     from ..readers.folders import read_folder
     from ..readers.predictions import read_predictions
+    from ..result import Predictions
 
     given = read_predictions(labels, labels="nominal")
     assert isinstance(given, Predictions)

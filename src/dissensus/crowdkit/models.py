@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from .._probability import log_normalize, safe_log
 from ..aggregation import Aggregator, Glad, Kos, Mace, MMsr, OneCoin
 from ..aggregation import DawidSkene as OurDawidSkene
-from ..aggregation._em import logs, normalise
 from ..result import Aggregation
 from ._classifier import Classifier
 from ._table import Names, coded
@@ -187,4 +187,4 @@ def _believed(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
         if who in worker and what in label:
             given[worker[who], label[what], columns] = row
     part = annotations.part(0, annotations.n_items)
-    return normalise(part.labels @ logs(given).reshape(-1, n_classes))[1]
+    return log_normalize(part.labels @ safe_log(given).reshape(-1, n_classes))[1]

@@ -45,7 +45,7 @@ class MajorityVote(Classifier):
             for code, who in enumerate(names.workers)
             if who in skills.index
         }
-        return self._fit(data, Weighted.of(known, default=self.default_skill))
+        return self._fit(data, Weighted(skills=known, default=self.default_skill))
 
     def _keep(self, result: Aggregation, names: Names) -> None:
         self.skills_ = names.by_worker(result.quality, "skill")

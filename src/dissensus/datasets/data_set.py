@@ -16,7 +16,7 @@ from ..readers.folders import read_metadata
 from ..readers.reading import examine
 from ..writers.folders import write_folder
 from ..writers.table_files import write_json
-from .image_links import Link, Pictures, link_all, plan_links, read_words
+from .image_links import ImageFolders, Link, link_all, plan_links, read_words
 
 __all__ = ["Installed", "Layout", "read_answers", "write_data_set"]
 
@@ -40,7 +40,7 @@ def write_data_set(
     *,
     metadata: Any,
     label_names: Any,
-    pictures: Pictures | None,
+    pictures: ImageFolders | None,
     test_truth: Any,
     test_truth_format: Layout | None,
     seed: int,

@@ -13,14 +13,14 @@ import numpy as np
 
 from ..errors import DataError
 
-__all__ = ["Link", "Pictures", "link_all", "plan_links", "read_words"]
+__all__ = ["ImageFolders", "Link", "link_all", "plan_links", "read_words"]
 
 _VALIDATION = 0.2  # share of the training pictures, where no others are given
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """Where pictures are: folders with a folder for each class."""
+class ImageFolders:
+    """Folders of pictures, each with a folder for each class."""
 
     names: Path  # a text with the name of every training picture, in the order of items
     train: Path
@@ -43,11 +43,11 @@ class Link:
 
     @property
     def position(self) -> Path:
-        """Where it is linked, below the data set's folder."""
+        """The path of the link in the data set's folder."""
         return Path(self.part) / self.label / f"{self.file.stem}-{self.item}{self.file.suffix}"
 
 
-def plan_links(pictures: Pictures, seed: int) -> list[Link]:
+def plan_links(pictures: ImageFolders, seed: int) -> list[Link]:
     """Return every link to make; nothing is written."""
     position = {name: row for row, name in enumerate(read_words(pictures.names))}
     rng = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ from ..readers.reading import examine
 from ..writers.folders import write_folder
 from .archives import is_archive, names_in, unpack
 from .data_set import Installed, Layout, read_answers, write_data_set
-from .image_links import Pictures
+from .image_links import ImageFolders
 
 __all__ = ["SIMULATED", "Installed", "install"]
 
@@ -37,7 +37,7 @@ def install(
     answers_format: Layout | None = None,
     metadata: str | Path | None = None,
     label_names: str | Path | None = None,
-    pictures: Pictures | None = None,
+    pictures: ImageFolders | None = None,
     test_truth: str | Path | None = None,
     test_truth_format: Layout | None = None,
     trust_code: bool = False,
@@ -51,7 +51,7 @@ def install(
         `demo`, the name of a simulator, a file with annotations, a folder, an archive, or a
         Python script.
     folder
-        Where it goes; the current folder for annotations and scripts, otherwise one named after
+        The target; the current folder for annotations and scripts, otherwise one named after
         the source.
     answers
         The annotations, where `source` does not hold them.

@@ -115,6 +115,6 @@ def _plus(total: Any, more: Any) -> Any:
         fields = [_plus(one, other) for one, other in zip(total, more, strict=True)]
         return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
     if isinstance(total, np.ndarray):
-        total += more  # in place: nobody else has these counts
+        total += more  # in place: the counts are not used elsewhere
         return total
     return total + more

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .._probability import normalize
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import share as normalize
-from ..aggregation.dawid_skene_map import trust
+from ..aggregation.dawid_skene_map import pseudo_counts
 from ..agreement.co_annotation import PairIndex, label_pairs
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
@@ -91,9 +91,9 @@ class PairStatistics:
         self, annotations: Annotations, leave_out: LeaveOneOut, pairs: CoAnnotatedPairs
     ) -> None:
         n_classes = annotations.n_classes
-        pseudo_counts = trust(_STRENGTH, _ACCURACY, n_classes).T
+        prior = pseudo_counts(_STRENGTH, _ACCURACY, n_classes).T
         # (annotator, true class, given class)
-        confusion = normalize(leave_out.comparison.counts + pseudo_counts)
+        confusion = normalize(leave_out.comparison.counts + prior)
         self.annotations, self.leave_out = annotations, leave_out
         self.same = _same_label(confusion, pairs.one, pairs.other)  # (pair, true class)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share as normalize
-from ..aggregation.dawid_skene_map import trust
+from ..aggregation.dawid_skene_map import pseudo_counts
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers import as_annotations
@@ -96,7 +96,7 @@ def identify(
     peers = fitted.comparison
     progress(2, _STEPS)
     n_classes = annotations.n_classes
-    counts = peers.counts + trust(_STRENGTH, _ACCURACY, n_classes).T
+    counts = peers.counts + pseudo_counts(_STRENGTH, _ACCURACY, n_classes).T
     confusion = normalize(counts)
     prior = normalize(peers.counts.sum(axis=(0, 2)) + 1)
     spam = spam_score(confusion)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
+from .._probability import normalize
 from .._relation import Array, Floats, FrozenArrays, Integers
-from ..aggregation._base import share as normalize
 from ..annotations import Annotations
 from .label_sums import agreement_with_others, by_annotator, median_by
 from .leave_one_out import has_other_labels

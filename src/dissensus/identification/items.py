@@ -223,10 +223,10 @@ def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabil
 
 def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
     """Return by how many deviations labels are less probable than expected: (item)."""
-    from ..heldout import counted
+    from ..heldout import confusion_from_posterior
 
     confusion = aggregators.create(result.method).confusion(result.params)
-    log = np.log(np.maximum(counted(result) if confusion is None else confusion, 1e-300))
+    log = np.log(np.maximum(confusion_from_posterior(result) if confusion is None else confusion, 1e-300))
     entropy = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     variance = (np.exp(log) * log**2).sum(axis=2) - entropy**2
     label = result.posterior.argmax(axis=1)

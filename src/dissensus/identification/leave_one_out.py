@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._probability import TIE, log_normalize, normalize, safe_log
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import TIE
-from ..aggregation._base import share as normalize
-from ..aggregation._em import EMAggregator, logs, normalise
+from ..aggregation import EMAggregator
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from ..engine import Local
@@ -81,7 +80,7 @@ class LeaveOneOut:
     def _posterior(self, item: Array, score: Floats) -> Floats:
         if self.is_log:
             score -= score.max(axis=1, keepdims=True)
-            posterior = normalise(score)[1]
+            posterior = log_normalize(score)[1]
         else:
             # A subtracted vote leaves a rounding error.
             posterior = normalize(np.where(score > TIE, score, 0.0))
@@ -110,15 +109,15 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
 
         return LeaveOneOut(annotations, log_joint(), log_given, True, gold)
     none = np.zeros(0, dtype=np.int64)
-    if params is not None and method.chances(params, none, none) is not None:
+    if params is not None and method.label_probabilities(params, none, none) is not None:
         item = annotations.item
 
         def log_likelihood(positions: Integers) -> Floats:
-            return logs(_likelihood(method, params, annotations, item, positions))
+            return safe_log(_likelihood(method, params, annotations, item, positions))
 
-        score = log_joint() if isinstance(method, EMAggregator) else logs(result.posterior)
+        score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)
         if score.shape[1] != n_classes:
-            score = logs(result.posterior)
+            score = safe_log(result.posterior)
         return LeaveOneOut(annotations, score, log_likelihood, True, gold)
     weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
@@ -173,7 +172,7 @@ def _likelihood(
     step = max(1, _CELLS // annotations.n_classes**2)
     for first in range(0, len(positions), step):
         now = positions[first : first + step]
-        given = method.chances(params, item[now], annotations.annotator[now])
+        given = method.label_probabilities(params, item[now], annotations.annotator[now])
         out[first : first + step] = given[np.arange(len(now)), :, annotations.label[now]]
     return out
 

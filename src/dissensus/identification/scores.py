@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import entr
 
 from .._names import Names, as_names
+from .._probability import normalize
 from .._relation import Array, Floats
-from ..aggregation._base import share as normalize
 from ..agreement import krippendorff_alpha
 from ..annotations import Annotations
 from ..errors import MethodError
@@ -35,7 +35,6 @@ class Score:
     name: str
     of: Literal["annotator", "item", "crowd"]
     text: str
-    compute: Callable[[ScoreContext], Array]
     worst: Literal["low", "high"] = "low"
     aliases: tuple[str, ...] = ()
     file: str | None = None  # where peerannot keeps it, under `identification/`
@@ -79,23 +78,12 @@ def _copied(context: ScoreContext) -> Floats:
 
 
 SCORES = (
-    Score(
-        "accuracy",
-        "annotator",
-        "Share of labels that are the best class of the others.",
-        attrgetter("annotators.accuracy.value"),
-    ),
-    Score(
-        "agreement",
-        "annotator",
-        "Share of label pairs with other annotators that are equal.",
-        attrgetter("annotators.behaviour.agreement"),
-    ),
+    Score("accuracy", "annotator", "Share of labels that are the best class of the others."),
+    Score("agreement", "annotator", "Share of label pairs with other annotators that are equal."),
     Score(
         "spam_score",
         "annotator",
         "Distance from labels that ignore the items: 0 a spammer, 1 a hammer.",
-        lambda context: spam_score(context.confusion),
         aliases=("spam",),
         file="spam_score.npy",
     ),
@@ -103,7 +91,6 @@ SCORES = (
         "trace",
         "annotator",
         "Trace of the confusion matrix, between 0 and the number of classes.",
-        lambda context: trace(context.confusion),
         aliases=("trace_confusion",),
         file="traces_confusion.npy",
     ),
@@ -111,14 +98,12 @@ SCORES = (
         "information",
         "annotator",
         "Mutual information of label and truth, in nats.",
-        attrgetter("annotators.information"),
         aliases=("mutual_information",),
     ),
     Score(
         "ability",
         "annotator",
         "GLAD's ability: 0 guesses, below 0 misleads.",
-        lambda context: context.fit("glad").params.ability,
         aliases=("glad",),
         file="glad/abilities.npy",
     ),
@@ -126,101 +111,50 @@ SCORES = (
         "competence",
         "annotator",
         "MACE's probability of knowing instead of guessing.",
-        lambda context: context.fit("mace").params.competence,
         aliases=("mace",),
     ),
     Score(
         "bias",
         "annotator",
         "Share of labels that would have to change for the class frequencies of the others.",
-        attrgetter("annotators.bias"),
         worst="high",
     ),
-    Score(
-        "label_entropy",
-        "annotator",
-        "Entropy of the annotator's own labels, in nats.",
-        attrgetter("annotators.behaviour.entropy"),
-    ),
-    Score(
-        "top_share",
-        "annotator",
-        "Share of the annotator's most frequent class.",
-        attrgetter("annotators.behaviour.top_share"),
-        worst="high",
-    ),
+    Score("label_entropy", "annotator", "Entropy of the annotator's own labels, in nats."),
+    Score("top_share", "annotator", "Share of the annotator's most frequent class.", worst="high"),
     Score(
         "longest_run",
         "annotator",
         "Longest run of equal labels, where the time is known.",
-        attrgetter("annotators.behaviour.longest_run"),
         worst="high",
     ),
-    Score(
-        "seconds",
-        "annotator",
-        "Median seconds for a label, where the duration is known.",
-        attrgetter("annotators.behaviour.seconds"),
-    ),
-    Score(
-        "drift",
-        "annotator",
-        "P-value of a change of accuracy over time.",
-        attrgetter("annotators.drift"),
-    ),
+    Score("seconds", "annotator", "Median seconds for a label, where the duration is known."),
+    Score("drift", "annotator", "P-value of a change of accuracy over time."),
     Score(
         "copying",
         "annotator",
         "Evidence that the annotator copies or is copied, in standard deviations.",
-        _copied,
         worst="high",
         aliases=("copies",),
     ),
     Score(
-        "annotator_quality",
-        "annotator",
-        "CROWDLAB's quality of an annotator, with a classifier.",
-        attrgetter("quality.annotator_quality"),
+        "annotator_quality", "annotator", "CROWDLAB's quality of an annotator, with a classifier."
     ),
     Score(
         "entropy",
         "item",
         "Entropy of the item's labels, in nats; 0 for a single label.",
-        _entropies,
         worst="high",
         aliases=("vote_entropy",),
         file="entropies.npy",
     ),
-    Score(
-        "margin",
-        "item",
-        "Share of the most frequent label less that of the next.",
-        attrgetter("items.margin"),
-    ),
-    Score(
-        "item_agreement",
-        "item",
-        "Share of pairs of the item's labels that are equal.",
-        attrgetter("items.agreement"),
-    ),
-    Score(
-        "posterior_entropy",
-        "item",
-        "Entropy of the item's posterior, in nats.",
-        attrgetter("items.posterior_entropy"),
-        worst="high",
-    ),
-    Score(
-        "confidence",
-        "item",
-        "Posterior probability of the item's label.",
-        attrgetter("result.confidence"),
-    ),
+    Score("margin", "item", "Share of the most frequent label less that of the next."),
+    Score("item_agreement", "item", "Share of pairs of the item's labels that are equal."),
+    Score("posterior_entropy", "item", "Entropy of the item's posterior, in nats.", worst="high"),
+    Score("confidence", "item", "Posterior probability of the item's label."),
     Score(
         "difficulty",
         "item",
         "GLAD's difficulty of the item, 1 / easiness.",
-        attrgetter("items.difficulty"),
         worst="high",
         file="glad/difficulties.npy",
     ),
@@ -228,35 +162,30 @@ SCORES = (
         "surprise",
         "item",
         "How much less probable the item's labels are than expected.",
-        attrgetter("items.surprise"),
         worst="high",
     ),
     Score(
         "consensus_quality",
         "item",
         "CROWDLAB's probability of the consensus, with a classifier.",
-        attrgetter("quality.consensus_quality"),
         aliases=("crowdlab",),
     ),
     Score(
         "aum",
         "item",
         "Mean margin of the item's known label while a network learns it.",
-        lambda context: context.hardness("aum").score,
         file="<model>/aum/aum_values.csv",
     ),
     Score(
         "aumc",
         "item",
         "Mean margin of the item's majority label while a network learns it.",
-        lambda context: context.hardness("aumc").score,
         file="<model>/aumc/aum_values.csv",
     ),
     Score(
         "waum",
         "item",
         "Mean margin of all its labels, weighted by the trust in their annotators.",
-        lambda context: context.hardness("waum").score,
         aliases=("waum_stacked",),
         file="<model>/waum_<alpha>_<yang or pleiss>/waum.csv",
     ),
@@ -264,7 +193,6 @@ SCORES = (
         "waum_perworker",
         "item",
         "The same as waum, with a network for every annotator.",
-        lambda context: context.hardness("waum_perworker").score,
         aliases=("waum_per_annotator",),
         file="<model>/waum_perworker_<alpha>_<yang or pleiss>/waum.csv",
     ),
@@ -272,11 +200,37 @@ SCORES = (
         "krippendorff_alpha",
         "crowd",
         "Agreement of all annotators: 1 full, 0 by chance.",
-        lambda context: np.array([krippendorff_alpha(context.annotations)]),
         aliases=("krippendorffalpha", "alpha"),
         file="krippendorff_alpha.npy",
     ),
 )
+
+_COMPUTE: dict[str, Callable[[ScoreContext], Array]] = {
+    "accuracy": attrgetter("annotators.accuracy.value"),
+    "agreement": attrgetter("annotators.behaviour.agreement"),
+    "spam_score": lambda context: spam_score(context.confusion),
+    "trace": lambda context: trace(context.confusion),
+    "information": attrgetter("annotators.information"),
+    "ability": lambda context: context.fit("glad").params.ability,
+    "competence": lambda context: context.fit("mace").params.competence,
+    "bias": attrgetter("annotators.bias"),
+    "label_entropy": attrgetter("annotators.behaviour.entropy"),
+    "top_share": attrgetter("annotators.behaviour.top_share"),
+    "longest_run": attrgetter("annotators.behaviour.longest_run"),
+    "seconds": attrgetter("annotators.behaviour.seconds"),
+    "drift": attrgetter("annotators.drift"),
+    "copying": _copied,
+    "annotator_quality": attrgetter("quality.annotator_quality"),
+    "entropy": _entropies,
+    "margin": attrgetter("items.margin"),
+    "item_agreement": attrgetter("items.agreement"),
+    "posterior_entropy": attrgetter("items.posterior_entropy"),
+    "confidence": attrgetter("result.confidence"),
+    "difficulty": attrgetter("items.difficulty"),
+    "surprise": attrgetter("items.surprise"),
+    "consensus_quality": attrgetter("quality.consensus_quality"),
+    "krippendorff_alpha": lambda context: np.array([krippendorff_alpha(context.annotations)]),
+}
 
 
 def find_score(name: str) -> Score:
@@ -305,7 +259,9 @@ def score(context: ScoreContext | Annotations, name: str) -> Scored:
         "item": context.annotations.items,
         "crowd": as_names(["all"]),
     }
-    return Scored(one, names[one.of], one.compute(context))
+    compute = _COMPUTE.get(one.name)
+    values = compute(context) if compute else context.hardness(one.name).score
+    return Scored(one, names[one.of], values)
 
 
 def _plain(name: str) -> str:

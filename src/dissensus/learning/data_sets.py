@@ -19,9 +19,9 @@ from .._names import Names, as_names, numbered
 from .._relation import Floats, Integers, abbreviate, indices_of
 from ..annotations import Annotations
 from ..errors import DataError
-from ..metrics import Predictions
 from ..nn.inputs import Inputs
 from ..nn.reading import InputIndex, class_folders, read_input_index
+from ..result import Predictions
 
 __all__ = ["DataSet", "Split", "aligned", "labelled", "open_data_set", "open_folder"]
 

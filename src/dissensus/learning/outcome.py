@@ -18,7 +18,8 @@ import numpy as np
 
 from .._files import atomic_file
 from .._relation import Array, Floats, Integers
-from ..metrics import Evaluation, Predictions, evaluate
+from ..metrics import Evaluation, evaluate
+from ..result import Predictions
 from .classifier import CrowdClassifier
 from .data_sets import DataSet, Split
 

@@ -161,8 +161,8 @@ class EpisodeSource:
         for number in range(start, self.n_batches(size)):
             n_episodes = min(size, self.per_epoch - number * size)
             episodes = self.draw(np.random.default_rng([seed, epoch, number]), n_episodes)
-            mine = slice(rank, None, ranks) if rank < n_episodes else slice(1)
-            yield Episodes(episodes.x, *(part[mine] for part in episodes[1:]))
+            some = slice(rank, None, ranks) if rank < n_episodes else slice(1)
+            yield Episodes(episodes.x, *(part[some] for part in episodes[1:]))
 
     def draw(self, rng: np.random.Generator, n_episodes: int) -> Episodes:
         """Return episodes from a new pool."""
@@ -194,11 +194,11 @@ class EpisodeSource:
     def _pool(self, rng: np.random.Generator, pool: Integers) -> tuple[Integers, Integers, Tensor]:
         """Return positions in the pool, the items at these, and their inputs."""
         tasks, pool_size = self.tasks, self.sizes.pool_size
-        rotation, plain = np.divmod(pool, tasks.n_classes)
+        rotation, unrotated = np.divmod(pool, tasks.n_classes)
         positions = np.full((len(pool), pool_size), -1)
         items: list[Integers] = []
         rotations: list[Integers] = []
-        for row, members in enumerate(tasks.members[each] for each in plain.tolist()):
+        for row, members in enumerate(tasks.members[each] for each in unrotated.tolist()):
             some = rng.permutation(members)[:pool_size]
             positions[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
             items.append(some)
@@ -214,10 +214,10 @@ class _Selection:
         self, rng: np.random.Generator, positions: Integers, shots: int, sizes: Sizes
     ) -> None:
         n_episodes, ways, n_items = positions.shape  # (episode, class, item)
-        has = (positions >= 0).sum(axis=2)  # (episode, class)
-        mixed = np.where(positions >= 0, rng.random(positions.shape), 2.0).argsort(axis=2)
-        positions = np.take_along_axis(positions, mixed, axis=2)
-        room = int(has.min()) - sizes.unlabelled
+        available = (positions >= 0).sum(axis=2)  # (episode, class)
+        order = np.where(positions >= 0, rng.random(positions.shape), 2.0).argsort(axis=2)
+        positions = np.take_along_axis(positions, order, axis=2)
+        room = int(available.min()) - sizes.unlabelled
         queries = max(min(sizes.queries, room - 1), 1)
         shots = max(min(shots, room - queries), 1)
         n_queries, n_labelled = np.full((2, n_episodes, ways), [[[queries]], [[shots]]])

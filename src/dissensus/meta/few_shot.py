@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import torch
@@ -297,6 +297,10 @@ class FewShotCrowd(Estimator):
         items = Items.of_annotations(annotations, len(x))
         task, embed = self.model_.adapt_one(self.embedding_, x, items)
         return FewShotTask(self, annotations, names, task, embed)
+
+    def predict_proba(self, X: Any) -> NoReturn:  # noqa: N803
+        """Refuse: classes are those of a task, which `adapt` returns."""
+        raise OptionError("adapt to a task first: model.adapt(X, annotations).predict_proba(X)")
 
     def prepare(self, X: Any) -> Tensor:  # noqa: N803
         """Return what the embedding takes, in memory."""

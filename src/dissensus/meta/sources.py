@@ -96,7 +96,9 @@ def _folder(folder: Path) -> SourceItems:
     files = input_files(folder)
     parents = [file.relative_to(folder).parent for file in files]
     if any(not parent.parts for parent in parents):
-        raise DataError(f"{folder}: images beside the folders; each has to be in that of its class")
+        raise DataError(
+            f"{folder}: images outside of the folders; each has to be in that of its class"
+        )
     task = [parent.parts[0] if len(parent.parts) > 1 else "" for parent in parents]
     return SourceItems(Images(tuple(files)), [parent.as_posix() for parent in parents], task)
 
@@ -162,10 +164,10 @@ def as_tasks(
     if len(group) != len(x):
         raise DataError(f"{len(x)} inputs, but {len(group)} tasks")
     pairs = list(zip(group.tolist(), label.tolist(), strict=True))
-    known = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
-    groups = {name: code for code, name in enumerate(sorted({name for name, _ in known}))}
-    of_class = np.array([groups[name] for name, _ in known])
-    return Tasks(x, np.array([known[pair] for pair in pairs]), of_class, rotations)
+    classes = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
+    groups = {name: code for code, name in enumerate(sorted({name for name, _ in classes}))}
+    of_class = np.array([groups[name] for name, _ in classes])
+    return Tasks(x, np.array([classes[pair] for pair in pairs]), of_class, rotations)
 
 
 def labelled(tasks: Tasks) -> Examples:

@@ -26,7 +26,7 @@ class Split(NamedTuple):
 
     train: Tasks
     held_out: Tasks
-    description: str  # of what is held out
+    description: str  # of the held-out part
 
 
 def split(tasks: Tasks, share: float, sizes: Sizes, seed: int) -> Split:
@@ -47,10 +47,10 @@ def split(tasks: Tasks, share: float, sizes: Sizes, seed: int) -> Split:
     held_out_class = np.zeros(tasks.n_classes, dtype=bool)
     ways = max(sizes.ways)
     for name in names:
-        mine = np.flatnonzero((task == name) & large_enough)
-        count = max(round(share * len(mine)), ways)
-        if len(mine) - count >= ways:
-            held_out_class[rng.permutation(mine)[:count]] = True
+        classes = np.flatnonzero((task == name) & large_enough)
+        count = max(round(share * len(classes)), ways)
+        if len(classes) - count >= ways:
+            held_out_class[rng.permutation(classes)[:count]] = True
     if held_out_class.any() and all((~held_out_class & (task == name)).any() for name in names):
         return _by_class(
             tasks, held_out_class, f"{held_out_class.sum()} of {len(held_out_class)} classes"

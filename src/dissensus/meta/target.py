@@ -73,14 +73,14 @@ class FewShotTask:
     def _with_labels(self, items: Items, more: Annotations, start: int) -> Items:
         """Return items with their labels by annotators of the support."""
         more = more.recode(self.classes_)
-        here = (more.item >= start) & (more.item < start + items.u.shape[1])
-        annotator = indices_of(more.annotators, self.annotators_)[more.annotator[here]]
+        batch = (more.item >= start) & (more.item < start + items.u.shape[1])
+        annotator = indices_of(more.annotators, self.annotators_)[more.annotator[batch]]
         if (annotator < 0).any():
-            name = more.annotators[more.annotator[here][annotator < 0][0]]
+            name = more.annotators[more.annotator[batch][annotator < 0][0]]
             raise DataError(f"annotator {name!r} has no labels in the support of this task")
-        code = annotator.astype(np.int64) * len(self.classes_) + more.label[here]
+        code = annotator.astype(np.int64) * len(self.classes_) + more.label[batch]
         return items._replace(
-            item=torch.from_numpy(more.item[here].astype(np.int64) - start),
+            item=torch.from_numpy(more.item[batch].astype(np.int64) - start),
             code=torch.from_numpy(code),
             n_annotators=self.annotations.n_annotators,
         )

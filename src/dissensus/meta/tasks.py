@@ -69,13 +69,9 @@ class Tasks:
         """Return the classes of every task that have enough items, with rotations."""
         enough = np.array([len(items) >= least for items in self.members])
         task = np.zeros(len(enough), dtype=int) if self.task is None else self.task
-        labels = []
-        for each in np.unique(task):
-            unrotated = np.flatnonzero(enough & (task == each))
-            rotated = [unrotated + rotation * self.n_classes for rotation in range(self.rotations)]
-            if len(unrotated) > 1:
-                labels.append(np.concatenate(rotated))
-        return labels
+        offsets = self.n_classes * np.arange(self.rotations)[:, None]
+        by_task = [np.flatnonzero(enough & (task == each)) for each in np.unique(task)]
+        return [(classes + offsets).ravel() for classes in by_task if len(classes) > 1]
 
     def inputs(self, items: Integers, rotation: Integers) -> Tensor:
         """Return the inputs of items, rotated by multiples of 90 degrees."""
@@ -109,11 +105,11 @@ class Tasks:
         code = np.full((n_episodes, self.n_classes), -1)
         np.put_along_axis(code, classes, np.arange(classes.shape[1])[None], axis=1)
         label = code[episode, annotations.label]
-        known = label >= 0
-        episode, item, label = episode[known], item[known], label[known]
-        pair = episode * annotations.n_annotators + annotations.annotator[known]
-        known, column = np.unique(pair, return_inverse=True)
-        first = np.searchsorted(known, np.arange(n_episodes) * annotations.n_annotators)
+        kept = label >= 0
+        episode, item, label = episode[kept], item[kept], label[kept]
+        pair = episode * annotations.n_annotators + annotations.annotator[kept]
+        pairs, column = np.unique(pair, return_inverse=True)
+        first = np.searchsorted(pairs, np.arange(n_episodes) * annotations.n_annotators)
         column = column - first[episode]
         labels = np.full((n_episodes, n_items, int(column.max(initial=0)) + 1), -1)
         labels[episode, item, column] = label
@@ -121,22 +117,19 @@ class Tasks:
 
     def keep(self, classes: Integers) -> Tasks:
         """Return the tasks with some of the classes."""
-        column = np.full(self.n_classes, -1)
-        column[classes] = np.arange(len(classes))
-        some = self.items(np.flatnonzero(column[self.label] >= 0))
+        code = np.full(self.n_classes, -1)
+        code[classes] = np.arange(len(classes))
+        some = self.items(np.flatnonzero(code[self.label] >= 0))
         task = None if self.task is None else self.task[classes]
-        annotations = (
-            None if some.annotations is None else _recoded(some.annotations, column, len(classes))
-        )
-        return Tasks(some.x, column[some.label], task, self.rotations, annotations)
+        annotations = some.annotations
+        if annotations is not None:
+            annotations = _recoded(annotations, code, len(classes))
+        return Tasks(some.x, code[some.label], task, self.rotations, annotations)
 
     def items(self, items: Integers) -> Tasks:
         """Return the tasks with some of the items; classes keep their codes."""
-        x = (
-            self.x[torch.from_numpy(items)]
-            if isinstance(self.x, Tensor)
-            else _Subset(self.x, items)
-        )
+        tensor = isinstance(self.x, Tensor)
+        x = self.x[torch.from_numpy(items)] if tensor else _Subset(self.x, items)
         annotations = None if self.annotations is None else self.annotations.take(items)
         return Tasks(x, self.label[items], self.task, self.rotations, annotations)
 
@@ -154,14 +147,14 @@ class Tasks:
         return digest.hexdigest()
 
 
-def _recoded(annotations: Annotations, column: Integers, n_classes: int) -> Annotations:
+def _recoded(annotations: Annotations, code: Integers, n_classes: int) -> Annotations:
     """Return annotations with other class codes, without those of missing classes."""
-    code = column[annotations.label]
-    known = code >= 0
+    label = code[annotations.label]
+    kept = label >= 0
     return Annotations.from_codes(
-        annotations.item[known],
-        annotations.annotator[known],
-        code[known],
+        annotations.item[kept],
+        annotations.annotator[kept],
+        label[kept],
         items=annotations.n_items,
         annotators=annotations.annotators,
         classes=n_classes,

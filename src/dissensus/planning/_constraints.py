@@ -21,7 +21,6 @@ __all__ = [
     "amounts_of",
     "check_options",
     "check_same",
-    "checked_probabilities",
     "keys_of",
     "with_new",
 ]
@@ -120,17 +119,6 @@ def amounts_of(
         bound = "at least" if what == "limit" else "above"
         raise OptionError(f"{what} = {amounts[wrong[0]]:g}, but it must be {bound} 0")
     return amounts
-
-
-def checked_probabilities(probabilities: npt.ArrayLike, annotations: Annotations) -> Floats:
-    """Return the probabilities of a classifier: (item, class)."""
-    checked = np.asarray(probabilities, dtype=float)
-    shape = (annotations.n_items, annotations.n_classes)
-    if checked.shape != shape:
-        raise DataError(
-            f"probabilities are (item, class), here {shape}, but these are {checked.shape}"
-        )
-    return checked
 
 
 def keys_of(available: Relation, annotations: Annotations) -> Integers:

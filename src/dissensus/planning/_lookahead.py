@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share as normalize
 from ._information import entropy, expected_accuracy, information
 from .policy import NoiseModel
 

@@ -23,12 +23,12 @@ from functools import cached_property
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Array, Floats, Integers
 from ..aggregation import aggregate
-from ..aggregation._base import share as normalize
-from ..aggregation.dawid_skene_map import trust
+from ..aggregation.dawid_skene_map import pseudo_counts
 from ..annotations import Annotations
-from ..heldout import counted
+from ..heldout import confusion_from_posterior
 from ..registry import aggregators
 from ..result import Aggregation
 from ._information import entropy
@@ -47,7 +47,7 @@ class PosteriorState:
     annotations: Annotations
     posterior: Floats  # (item, class)
     counts: Floats  # (annotator, true class, given class): of Dirichlets
-    probabilities: Floats | None = None  # (item, class): of a classifier
+    probabilities: Floats | None = None  # (model, item, class): of classifiers
 
     @cached_property
     def confusion(self) -> Floats:
@@ -71,7 +71,7 @@ class PosteriorState:
             self,
             annotations=self.annotations.take(items),
             posterior=self.posterior[items],
-            probabilities=None if self.probabilities is None else self.probabilities[items],
+            probabilities=None if self.probabilities is None else self.probabilities[:, items],
         )
 
 
@@ -104,7 +104,7 @@ def _counts(result: Aggregation) -> Floats:
     n_classes = annotations.n_classes
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
-        confusion = counted(result)
+        confusion = confusion_from_posterior(result)
     likelihood = confusion[annotations.annotator, :, annotations.label]  # (annotation, true)
     log = np.log(np.maximum(result.posterior[annotations.item], _TINY))
     log -= np.log(np.maximum(likelihood, _TINY))
@@ -115,6 +115,6 @@ def _counts(result: Aggregation) -> Floats:
     size = annotations.n_annotators * n_classes
     given = np.stack([np.bincount(cell, column, minlength=size) for column in without.T], axis=1)
     counts = given.reshape(annotations.n_annotators, n_classes, n_classes).swapaxes(1, 2)
-    usual = trust(1, _ACCURACY, n_classes).T
+    usual = pseudo_counts(1, _ACCURACY, n_classes).T
     pooled = normalize(counts.sum(axis=0) + usual)
     return counts + _STRENGTH * (usual + pooled) / 2

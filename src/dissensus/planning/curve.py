@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share as normalize
 from ..errors import DataError
 from ..simulation.strategy import pick
 from ._choose import choose

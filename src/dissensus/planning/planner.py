@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._plain import as_plain, as_rows
+from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
 from ..errors import OptionError
@@ -22,7 +23,6 @@ from ._constraints import (
     amounts_of,
     check_options,
     check_same,
-    checked_probabilities,
     keys_of,
     with_new,
 )
@@ -177,7 +177,8 @@ def plan(
         Annotations or numbers whose pairs of item and annotator are the only ones that can be
         requested.
     probabilities
-        Probabilities of a classifier, (item, class), for `active-lab`.
+        Probabilities of a classifier, (item, class), for `active-lab`; of several, (model, item,
+        class).
     target
         The accuracy to reach.
     least
@@ -203,7 +204,7 @@ def plan(
     if annotators is not None:
         annotations, result, allowed = with_new(annotations, result, annotators)
     if probabilities is not None:
-        probabilities = checked_probabilities(probabilities, annotations)
+        probabilities = as_models(annotations, probabilities)
     elif method.needs_probabilities:
         raise OptionError(f"{policies.describe(method)} needs the probabilities of a classifier")
     if result is not None:

@@ -9,9 +9,10 @@ from typing import Any
 import polars as pl
 
 from .._names import text
+from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
 
-__all__ = ["NONE", "Answers", "Collected", "Items", "describe", "joined"]
+__all__ = ["NONE", "Collected", "ItemTexts", "QuestionAnswers", "describe", "joined"]
 
 NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
@@ -19,7 +20,7 @@ _TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usua
 _FREE = 20  # more different answers than this, most of them different, are free text
 
 
-class Answers:
+class QuestionAnswers:
     """The answers to one question.
 
     A label is an escaped option, several of them joined, or empty where none was chosen.
@@ -74,23 +75,23 @@ class Answers:
 
     def question(self) -> Question:
         """Return the question with its answers as a table."""
-        columns: dict[str, pl.Series] = {
+        rows = range(len(self.label))
+        confidence = [self.confidence.get(row) for row in rows] if self.confidence else None
+        columns = {
             "item": pl.Series(self.item, dtype=pl.String),
             "annotator": pl.Series(self.annotator, dtype=pl.String),
             "label": pl.Series(self.label, dtype=pl.String),
+            "time": _times(self.time),
+            "duration": pl.Series(self.duration, dtype=pl.Float64, strict=False),
+            "confidence": pl.Series(confidence, dtype=pl.Float64, strict=False),
         }
-        if any(value is not None for value in self.time):
-            columns["time"] = _times(self.time)
-        rows = range(len(self.label))
-        confidence = [self.confidence.get(row) for row in rows] if self.confidence else []
-        for name, values in (("duration", self.duration), ("confidence", confidence)):
-            if any(value is not None for value in values):
-                columns[name] = pl.Series(values, dtype=pl.Float64, strict=False)
         if self.split:
             columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
         if self.models:
             columns["source"] = pl.Series(["model" if r in self.models else "person" for r in rows])
-        frame = pl.DataFrame(columns)
+        frame = pl.DataFrame(
+            {name: column for name, column in columns.items() if name in NEEDED or column.count()}
+        )
         if self.kind == "multiple":
             frame = frame.with_columns(pl.col("label").replace("", NONE))
         elif "" in self._known or any("\\" in label for label in self._known):
@@ -118,7 +119,7 @@ class Answers:
         return {item: _plain(name) for item, name in known.items() if name}
 
 
-class Items:
+class ItemTexts:
     """The names and texts of items."""
 
     def __init__(self) -> None:
@@ -154,15 +155,15 @@ class Collected:
     """All questions of an export, its items, and counts of what was left out."""
 
     def __init__(self) -> None:
-        self.questions: dict[str, Answers] = {}
-        self.items = Items()
+        self.questions: dict[str, QuestionAnswers] = {}
+        self.items = ItemTexts()
         self.left: Counter[str] = Counter()  # what was left out → how many
         self.notes: list[str] = []
 
-    def __getitem__(self, name: str) -> Answers:
+    def __getitem__(self, name: str) -> QuestionAnswers:
         """Return the answers to a question, which may be new."""
         if name not in self.questions:
-            self.questions[name] = Answers()
+            self.questions[name] = QuestionAnswers()
         return self.questions[name]
 
     def export(self, *, drop_texts: bool = False) -> Export:

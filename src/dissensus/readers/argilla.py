@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from .._names import text
-from ._answers import Answers, Collected, describe, joined
+from ._answers import Collected, QuestionAnswers, describe, joined
 from .exports import Export, Head, head_of
 from .json_records import entries, records
 from .sources import Source
@@ -103,7 +103,7 @@ def _label(
     ):
         collected.left[f"spans or ranks in answer to {question!r}"] += 1
         return None
-    answers: Answers = collected[question]
+    answers: QuestionAnswers = collected[question]
     if isinstance(value, list):
         answers.kind = "multiple"
         orders.setdefault(question, set()).add(tuple(map(text, value)))

@@ -1,4 +1,4 @@
-"""What functions take as annotations or truth: a path, a table, a mapping, or the thing itself."""
+"""Annotations and truth from any argument: a path, a table, a mapping, or `Annotations`."""
 
 from __future__ import annotations
 

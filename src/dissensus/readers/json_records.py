@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def load(source: Source) -> Any:
-    """Return what a JSON file holds."""
+    """Return the content of a JSON file."""
     return _parse(source, source.text())
 
 
@@ -111,7 +111,7 @@ def _read_bytes(source: Source) -> bytes:
 
 
 def _decoded(source: Source, body: bytes, decode: Any) -> Any:
-    """Return what a decoder finds, with null for Python's NaN; raise other faults."""
+    """Return the decoded content, with null for Python's NaN; raise an error about other faults."""
     try:
         try:
             return decode(body)
@@ -159,7 +159,7 @@ def _malformed(source: Source, body: bytes, message: str) -> DataError:
 
 
 def _message(problem: Exception) -> str:
-    """Say which type was expected, and where in the record."""
+    """Return which type was expected, and where in the record."""
     message, _, position = str(problem).replace("`", "").partition(" - at ")
     where = position.removeprefix("$").removeprefix(".")
     message = message[:1].lower() + message[1:]

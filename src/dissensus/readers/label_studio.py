@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from .._names import text
-from ._answers import Answers, Collected, describe, joined
+from ._answers import Collected, QuestionAnswers, describe, joined
 from .exports import Export, Head, head_of
 from .json_records import records
 from .sources import Source
@@ -154,7 +154,7 @@ def _add(collected: Collected, item: str, annotation: Annotation) -> None:
         label = _label(collected, result)
         if label is None:
             continue
-        answers: Answers = collected[result.from_name or ""]
+        answers: QuestionAnswers = collected[result.from_name or ""]
         annotator = by if type(by) is str else str(by)
         answers.add(item, annotator, label, annotation.created_at, annotation.lead_time)
         if annotation.ground_truth:

@@ -24,7 +24,7 @@ _CHUNK = 2**20
 
 
 def unpacked(content: Path | bytes, name: str) -> Path | bytes:
-    """Return what a gzip file holds, or a Zstandard file as it is, if it does not grow too much."""
+    """Return the content of a gzip file, or a Zstandard file as it is, unless it grows too much."""
     raw = content if isinstance(content, bytes) else content.read_bytes()
     most = max(_SMALL, MOST_GROWTH * len(raw))
     damaged = DataError(f"{name}: cannot be unpacked; it is damaged or not text")

@@ -22,7 +22,7 @@ from .sources import Source, open_source
 from .tables import column_names, read_roles
 
 if TYPE_CHECKING:
-    from ..metrics import Predictions, Values
+    from ..result import Predictions, Values
 
 __all__ = [
     "AnnotatorPredictions",
@@ -42,7 +42,7 @@ def read_predictions(
     Labels are classes if the table has probabilities or confidence, and numbers if it has standard
     errors; otherwise they are what they look like, unless `labels` says which.
     """
-    from ..metrics import Predictions, Values
+    from ..result import Predictions, Values
 
     source = open_source(path)
     if source.format == "npy":

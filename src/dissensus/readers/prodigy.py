@@ -25,7 +25,7 @@ _BINARY = ("accept", "reject")
 _NOBODY = "answers without an annotator"
 
 
-class Option(Struct, gc=False):
+class Choice(Struct, gc=False):
     """One of the options of a choice."""
 
     id: str | int | float | bool | None = None
@@ -48,7 +48,7 @@ class Answered(Struct, gc=False):
     video: Any = None
     label: Any = None
     accept: list[str | int | float | bool | None] | None = None
-    options: list[Option] | None = None
+    options: list[Choice] | None = None
     config: Config | None = None
     spans: Any = None
     relations: Any = None

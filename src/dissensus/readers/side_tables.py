@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,14 @@ def read_authors(path: str | Path) -> dict[str, str]:
         authors = _pairs(source, {"item": NEEDED["item"], "author": _AUTHOR})
     names = as_names(list(authors.values())).tolist()
     return {item: name for item, name in zip(authors, names, strict=True) if name != "-1"}
+
+
+def read_side_tables(method: Any, names: Sequence[str]) -> Any:
+    """Return a method with the tables read whose paths its settings have."""
+    readers = {"authors": read_authors, "scores": read_scores, "skills": read_skills}
+    paths = {name: getattr(method, name) for name in names}
+    tables = {name: readers[name](path) for name, path in paths.items() if isinstance(path, str)}
+    return replace(method, **tables) if tables else method
 
 
 def read_removed(path: str | Path) -> set[str]:

@@ -42,7 +42,7 @@ _MAGIC = {
     b"\x93NUMPY": "npy",
 }
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_BEGINNING = 2**24  # characters that are looked at to recognise a format
+_BEGINNING = 2**24  # characters read to recognise a format
 _LONGEST = 400  # characters of a message
 _SEPARATORS = ",\t;|"
 
@@ -95,7 +95,7 @@ class Source:
 
     @cached_property
     def separator(self) -> str:
-        """What separates columns, judged by the first line that is not blank."""
+        """The separator of columns, by the first line that is not blank."""
         if self.format == "tsv":
             return "\t"
         lines = (line for most in (1, 1000) for line in self.lines(most))
@@ -167,7 +167,7 @@ def _recognise(source: Source, head: bytes) -> str:
         if head.startswith(magic):
             return kind
     if not source.packed and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
-        return "json"  # before lines are looked at: all of a list may be on one
+        return "json"  # before lines are read: all of a list may be on one
     first = [line.strip() for line in source.lines(50)]
     first = [line for line in first if line]
     if not first:
@@ -187,7 +187,7 @@ def _recognise(source: Source, head: bytes) -> str:
 
 
 def _undecodable(source: Source) -> str:
-    """Say where the text stops being UTF-8, or that a packed file is damaged."""
+    """Return where the text stops being UTF-8, or that a packed file is damaged."""
     if source.packed:
         return "cannot be unpacked to UTF-8 text; it is damaged or not text"
     with source.file() as file:
@@ -201,7 +201,7 @@ def _undecodable(source: Source) -> str:
 
 
 def ragged_line(source: Source) -> str | None:
-    """Say which line has more or fewer fields than the first one."""
+    """Return a message about a line with more or fewer fields than the first one."""
     with csv_rows(source.lines(), source.separator) as rows:
         try:
             width = len(next(filter(None, rows), []))

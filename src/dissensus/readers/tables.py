@@ -140,7 +140,7 @@ def read_unnamed(source: Source) -> pl.DataFrame:
 
 
 def line_of_row(source: Source | None, row: int) -> str:
-    """Say where a row begins: its line, which quoted line breaks may have moved, or its number."""
+    """Return the line of a row, which quoted line breaks may have moved, or its number."""
     if source is not None and source.format in _TEXT:
         with csv_rows(source.lines(), source.separator) as rows:
             start, count = 1, -1

@@ -38,7 +38,7 @@ __all__ = ["FitContext", "Mixture", "Recovery", "RecoveryMethod", "State"]
 
 
 class FitContext(NamedTuple):
-    """What a method is fitted to, beside the features."""
+    """What a method is fitted to, in addition to the features."""
 
     label: Integers  # (item)
     n_classes: int

@@ -75,7 +75,9 @@ def split_encoder(encoder: Encoder, inputs: Inputs, n: int) -> tuple[TopLayers, 
         words = source[torch.arange(start, min(start + _BATCH, len(inputs)))]
         mask = words != encoder.tokenizer.pad_token_id  # type: ignore[union-attr]
         states = _run(layers[: len(layers) - n], body.embeddings(input_ids=words), mask)
-        values += [one[there].to(torch.float16) for one, there in zip(states, mask, strict=True)]
+        values += [
+            one[present].to(torch.float16) for one, present in zip(states, mask, strict=True)
+        ]
     top = nn.ModuleList(deepcopy(list(layers[len(layers) - n :])))
     return TopLayers(top, encoder.width, encoder.name), HiddenStates(values, encoder.width)
 

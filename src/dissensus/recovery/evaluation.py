@@ -21,7 +21,8 @@ from scipy.stats import rankdata
 from .._relation import Floats
 from ..annotations import Annotations
 from ..errors import DataError
-from ..metrics import Predictions, Score, Values
+from ..metrics import Score
+from ..result import Predictions, Values
 from . import measures
 
 __all__ = [

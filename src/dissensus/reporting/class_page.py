@@ -149,14 +149,14 @@ def _labels_section(report: Report) -> Section:
         heads = ["method", "behind the best", "with most methods"] + ["accuracy"] * scored
         rows = []
         for one in comparison.methods:
-            behind = "best" if one.behind == 0 else f"{one.behind:.3f} ± {2 * one.error:.3f}"
+            behind = "best" if one.gap == 0 else f"{one.gap:.3f} ± {2 * one.error:.3f}"
             row = [one.method, behind, percent(one.agreement)]
             if one.evaluation is not None:
                 score = one.evaluation.scores.get("accuracy")
                 row.append("–" if score is None else f"{score.value:.1%}")
             rows.append(row)
         panel: list[Table | str] = ["methods", Table("Methods side by side", heads, rows)]
-        text = [" ".join((comparison.verdict, *comparison.signs))]
+        text = [" ".join((comparison.verdict, *comparison.warnings))]
         methods = [Section("methods", "Which method?", text, panels=[panel])]
     return Section(
         "labels",

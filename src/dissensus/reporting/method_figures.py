@@ -28,7 +28,7 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
     for one in comparison.methods:
         score = one.evaluation.scores.get("accuracy") if known and one.evaluation else None
         reach = 2 * one.error if math.isfinite(one.error) else 0.0
-        bounds = (-one.behind, -one.behind - reach, -one.behind + reach)
+        bounds = (-one.gap, -one.gap - reach, -one.gap + reach)
         if score is not None:
             bounds = (score.value, score.low, score.high)
         rows.append({"method": one.method, **dict(zip(_BOUNDS, bounds, strict=True))})

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..aggregation.numeric import Estimation, estimate
+from ..aggregation.numeric import estimate
 from ..agreement import Agreement, Estimate, agree
 from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..errors import DataError
 from ..metrics import Evaluation, evaluate
 from ..readers import as_annotations, as_numbers, as_truth
-from ..result import Table
+from ..result import Estimation, Table
 from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
 from .embedding import plain
 from .number_page import number_page

@@ -82,7 +82,7 @@ def opening(report: Report) -> list[str]:
         else f"All {amount(total, 'inferred label')} have a confidence of {CONFIDENT:.0%} or more."
     )
     if comparison is not None and comparison.n_scored:
-        best = [one.method for one in comparison.methods if one.alike]
+        best = [one.method for one in comparison.methods if one.tied]
         sentences.append(
             f"Of the usual methods, {best[0]} explains the labels best."
             if len(best) == 1

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._files import atomic_file
-from ..aggregation._base import Found
+from ..aggregation import Fitted
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
 
@@ -35,7 +35,7 @@ class FolderCheckpoints:
 
     folder: Path
 
-    def load(self, kind: type | None, attempt: int) -> Found | None:
+    def load(self, kind: type | None, attempt: int) -> Fitted | None:
         """Return the state after the last round of an attempt; `None` where there is none."""
         path = self._path(attempt)
         if not path.exists():
@@ -44,9 +44,9 @@ class FolderCheckpoints:
             arrays = dict(stored)
         trace, converged = tuple(arrays.pop("trace").tolist()), bool(arrays.pop("converged"))
         arrays = {name.removeprefix("params."): value for name, value in arrays.items()}
-        return Found(unpack_params(kind, arrays), trace, converged)
+        return Fitted(unpack_params(kind, arrays), trace, converged)
 
-    def save(self, fitted: Found, attempt: int) -> None:
+    def save(self, fitted: Fitted, attempt: int) -> None:
         """Store the state; the earlier one stays until this is complete."""
         params = {f"params.{name}": value for name, value in pack_params(fitted.params).items()}
         with atomic_file(self._path(attempt)) as draft, draft.open("wb") as file:

@@ -18,7 +18,7 @@ from numpy.dtypes import StringDType
 
 from .._files import atomic_folder
 from .._relation import Floats, Integers
-from ..aggregation._base import Aggregator, Fit, Kept, check_memory, decided
+from ..aggregation import Aggregator, Checkpoints, FitContext, check_memory
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError, OptionError
@@ -108,16 +108,16 @@ def fit_shards(
     engine: Engine,
     *,
     seed: int = 0,
-    checkpoints: Kept | None = None,
+    checkpoints: Checkpoints | None = None,
     memory: int | None = None,
     progress: Callable[[int, float], None] = lambda *_: None,
 ) -> ShardedFit:
     """Return a method fitted to shards."""
     chosen = additive(method)
     name = aggregators.describe(chosen)
-    if chosen.most_classes is not None and annotations.n_classes > chosen.most_classes:
+    if chosen.max_classes is not None and annotations.n_classes > chosen.max_classes:
         raise MethodError(
-            f"{name} chooses between {chosen.most_classes} classes, "
+            f"{name} chooses between {chosen.max_classes} classes, "
             f"and there are {annotations.n_classes}"
         )
     if annotations.n_classes == 0:
@@ -125,7 +125,7 @@ def fit_shards(
     sizes = _Sizes(2 * annotations.most_items, annotations.n_annotators, annotations.n_classes)
     check_memory(chosen, cast(Annotations, sizes), memory)
     fit = context_of(annotations, engine, seed, checkpoints, progress)
-    fitted = chosen.find(fit)
+    fitted = chosen.estimate_params(fit)
     return ShardedFit(
         name, annotations, fitted.params, fitted.trace, fitted.converged, engine, seed
     )
@@ -135,11 +135,11 @@ def context_of(
     annotations: ShardedAnnotations,
     engine: Engine,
     seed: int,
-    checkpoints: Kept | None,
+    checkpoints: Checkpoints | None,
     progress: Callable[[int, float], None] = lambda *_: None,
-) -> Fit:
+) -> FitContext:
     """Return the context of a fit to shards."""
-    return Fit(
+    return FitContext(
         cast(Annotations, annotations),  # additive methods need only its sizes and sums
         annotations.shards,
         np.empty(0, dtype=np.int64) if annotations.has_gold else None,
@@ -147,7 +147,7 @@ def context_of(
         seed,
         None,
         progress,
-        kept=checkpoints,
+        checkpoints=checkpoints,
     )
 
 
@@ -192,7 +192,7 @@ class Labeller(NamedTuple):
             annotators=np.empty(shard.n_annotators, dtype=StringDType()),
             classes=self.classes,
         )
-        fit = Fit(
+        fit = FitContext(
             annotations,
             [part],
             shard.gold,
@@ -203,7 +203,7 @@ class Labeller(NamedTuple):
             first=shard.start,
             n_class=self.labels_per_class,
         )
-        return decided(fit, *self.method.judge(fit, self.params))
+        return self.method.decisions(fit, self.method.posterior(fit, self.params), self.params)
 
 
 def given_posteriors(shard: Part, labeller: Labeller) -> Floats:

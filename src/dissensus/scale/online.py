@@ -24,7 +24,7 @@ import numpy as np
 
 from .._names import text
 from .._relation import Floats, Integers
-from ..aggregation._em import EMAggregator
+from ..aggregation import EMAggregator
 from ..annotations import Part
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
@@ -200,11 +200,11 @@ class OnlineAggregation:
         return self.params.reindex(indices, 0)
 
     def _infer(self, part: Part, params: Any) -> Floats:
-        return self.method.weigh(self.method.log_joint(part, params), part.allowed)[1]
+        return self.method.normalize_joint(self.method.log_joint(part, params), part.allowed)[1]
 
 
 def _can_be_updated(kind: type) -> bool:
-    return issubclass(kind, EMAggregator) and kind.expect is EMAggregator.expect
+    return issubclass(kind, EMAggregator) and kind.e_step is EMAggregator.e_step
 
 
 def _add_counts(total: Any, more: Any, sign: float = 1.0) -> Any:

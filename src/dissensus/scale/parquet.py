@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..aggregation._base import machine_memory
+from ..aggregation import machine_memory
 from ..engine import Local
 from ..sharded.chunks import chunks_of
 from ..sharded.parquet_files import find_files, rows_in

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._relation import Floats
-from ..aggregation._base import Found
+from ..aggregation import Fitted
 from ..annotations import Annotations, Part
 from ..engine import Engine
 from ..errors import OptionError
@@ -57,10 +57,10 @@ class _StartFrom:
 
     params: Any
 
-    def load(self, kind: type | None, attempt: int) -> Found:  # noqa: ARG002
-        return Found(self.params, (), False)
+    def load(self, kind: type | None, attempt: int) -> Fitted:  # noqa: ARG002
+        return Fitted(self.params, (), False)
 
-    def save(self, fitted: Found, attempt: int) -> None: ...
+    def save(self, fitted: Fitted, attempt: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _quality(fit: ShardedFit, seed: int, number: int) -> Floats:
     engine = _Resampled(fit.engine, (seed, number))
     labels = engine.add_up(_labels, annotations.shards)
     start = _StartFrom(fit.params) if fit.params is not None else None
-    params = method.find(context_of(annotations, engine, fit.seed, start)).params
+    params = method.estimate_params(context_of(annotations, engine, fit.seed, start)).params
     agreement = np.zeros(annotations.n_annotators)
     if params is None:  # a vote: quality is the agreement with it
         work = partial(given_posteriors, labeller=fit.labeller())

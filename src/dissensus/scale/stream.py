@@ -24,7 +24,7 @@ from .._names import text
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
-from ..sharded.batches import Batch, read_batch, write_batch
+from ..sharded.batches import AnnotationBatch, read_batch, write_batch
 from .annotation_log import AnnotationLog
 from .checkpoints import locked
 from .online import OnlineAggregation
@@ -86,7 +86,7 @@ class Stream:
         """
         if not len(item) == len(annotator) == len(label):
             raise DataError("columns of different length")  # before it is stored
-        batch = Batch(
+        batch = AnnotationBatch(
             [text(name) for name in item],
             [text(name) for name in annotator],
             [text(name) for name in label],
@@ -96,7 +96,7 @@ class Stream:
         write_batch(self._path(self.batch + 1), batch)
         return self._add(batch)
 
-    def _add(self, batch: Batch) -> int:
+    def _add(self, batch: AnnotationBatch) -> int:
         self.batch += 1
         taken = self.online.add(batch.item, batch.annotator, batch.label, ids=batch.ids)
         self.seen |= batch.notes["seen"]
@@ -149,7 +149,7 @@ class Stream:
                     for name, value in arrays.items()
                     if name.startswith("params.")
                 }
-                online.params = unpack_params(online.method.learns, params)
+                online.params = unpack_params(online.method.params_type, params)
                 online.turn, online.fitted = int(arrays["turn"]), int(arrays["fitted"])
                 online.recount(arrays["posterior"])
                 self.batch, self._saved = int(arrays["batch"]), online.fitted

@@ -19,12 +19,12 @@ from ..readers.sources import open_source
 from ..readers.tables import column_names, read_columns
 from .parquet_files import naming
 
-__all__ = ["Batch", "new_rows", "read_batch", "write_batch"]
+__all__ = ["AnnotationBatch", "new_rows", "read_batch", "write_batch"]
 
 IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
 
-class Batch(NamedTuple):
+class AnnotationBatch(NamedTuple):
     """New annotations by name, perhaps with ids, and notes about their source."""
 
     item: Sequence[str]
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     notes: dict[str, Any]
 
 
-def write_batch(path: Path, batch: Batch) -> None:
+def write_batch(path: Path, batch: AnnotationBatch) -> None:
     """Write a batch: a line of notes, then the table."""
     columns = {"item": batch.item, "annotator": batch.annotator, "label": batch.label}
     if batch.ids is not None:
@@ -47,19 +47,19 @@ def write_batch(path: Path, batch: Batch) -> None:
         file.write(body.getbuffer())
 
 
-def read_batch(path: Path) -> Batch:
+def read_batch(path: Path) -> AnnotationBatch:
     """Read a batch that `write_batch` wrote."""
     with naming(str(path)), path.open("rb") as file:
         notes = json.loads(file.readline())
         frame = pl.read_ipc_stream(io.BytesIO(file.read()))
     ids = frame["id"].to_list() if "id" in frame.columns else None
     item, annotator, label = (frame[role].to_list() for role in NEEDED)
-    return Batch(item, annotator, label, ids, notes)
+    return AnnotationBatch(item, annotator, label, ids, notes)
 
 
 def new_rows(
     path: Path, seen: int, columns: Mapping[str, str] | None = None, missing: str = "error"
-) -> Batch:
+) -> AnnotationBatch:
     """Return the rows of a file after the first `seen`; `notes["rows"]` counts them all.
 
     An incomplete last line is left for the next time: it may still be being written.
@@ -69,7 +69,7 @@ def new_rows(
         raw = source.content.read_bytes()
         source = replace(source, content=raw[: raw.rfind(b"\n") + 1])
     if not source.content:
-        return Batch([], [], [], None, {"rows": seen})
+        return AnnotationBatch([], [], [], None, {"rows": seen})
     present = column_names(source)
     given = dict(columns or {})
     name = given.pop("id", next((one for one in present if one.lower() in IDS), None))
@@ -85,4 +85,4 @@ def new_rows(
     frame = frame.select(pl.col(one).alias(role) for role, one in names.items()).slice(seen)
     frame = without_gaps(frame, missing)
     texts = [frame[role].cast(pl.String).to_list() for role in names]
-    return Batch(texts[0], texts[1], texts[2], texts[3] if name else None, {"rows": rows})
+    return AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if name else None, {"rows": rows})

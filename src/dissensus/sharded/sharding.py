@@ -157,7 +157,7 @@ def split(chunk: Chunk, dictionary: Dictionary, n_shards: int) -> list[pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class Shard(Part):
-    """A part that knows the names of its items, or the file that holds them."""
+    """A part with the names of its items, or the file that holds them."""
 
     items: pl.Series | str = ""  # (item): numbers or texts
 

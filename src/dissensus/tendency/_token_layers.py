@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from ..nn.features import FeatureBatch, Layout
+from ._components import standardization
 from .qformer import QFormer, Shape
 
 __all__ = ["FrameLayer", "Standardize", "TokenLayer"]
 
 _INIT_STD = 0.02
 _POSITION_STD = 0.3  # of position embeddings
-_TINY = 1e-6
 
 
 class Standardize(nn.Module):
@@ -36,9 +36,9 @@ class Standardize(nn.Module):
 
     def fit(self, x: Tensor) -> None:
         """Estimate mean and scale from rows (row, feature); constant features become zero."""
-        std = x.std(dim=0, unbiased=False)
-        self.mean.copy_(x.mean(dim=0))
-        self.scale.copy_(torch.where(std > _TINY, 1 / std.clamp(min=_TINY), 0.0))
+        mean, scale = standardization(x.numpy())
+        self.mean.copy_(torch.from_numpy(mean))
+        self.scale.copy_(torch.from_numpy(scale))
 
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) * self.scale

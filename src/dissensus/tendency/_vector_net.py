@@ -26,7 +26,8 @@ from ..nn.training import Training, train
 from ..nn.validation_split import hold_out
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitContext, State, Tendency, TendencyMethod
-from ._components import check_width, standardization
+from ._components import check_width
+from ._token_layers import Standardize
 
 __all__ = ["NetworkMethod", "Sizes", "VectorNet", "VectorTendency", "fit_network", "hidden_layer"]
 
@@ -45,14 +46,10 @@ class Sizes(NamedTuple):
 class VectorNet(Learner):
     """A network from the vector of an item and an annotator to the annotator's label."""
 
-    mean: Tensor  # (feature)
-    scale: Tensor  # (feature)
-
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.register_buffer("mean", torch.zeros(sizes.n_features))
-        self.register_buffer("scale", torch.ones(sizes.n_features))
+        self.scaled = Standardize(sizes.n_features)
 
     @abstractmethod
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
@@ -70,10 +67,6 @@ class VectorNet(Learner):
 
     def start(self, annotations: Annotations) -> None:
         """Set buffers that depend on the annotations."""
-
-    def scaled(self, x: Tensor) -> Tensor:
-        """Return standardized vectors: (item, feature)."""
-        return (x - self.mean) * self.scale
 
     def log_batch(self, batch: Batch) -> Tensor:
         """Return log-probabilities of labels in a batch: (annotation, class)."""
@@ -199,13 +192,12 @@ class NetworkMethod(TendencyMethod):
         """Return the network to train."""
 
     def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
-        sizes = Sizes(features.vectors.shape[1], annotations.n_annotators, annotations.n_classes)
+        x = torch.from_numpy(features.vectors)
+        sizes = Sizes(x.shape[1], annotations.n_annotators, annotations.n_classes)
 
         def build(learned: Annotations) -> VectorNet:
             net = self.build(sizes)
-            mean, scale = standardization(features.vectors)
-            net.mean.copy_(torch.from_numpy(mean))
-            net.scale.copy_(torch.from_numpy(scale))
+            net.scaled.fit(x)
             net.start(learned)
             return net
 
@@ -219,7 +211,6 @@ class NetworkMethod(TendencyMethod):
             held_out=0.0,
             seed=context.seed,
         )
-        x = torch.from_numpy(features.vectors)
         net = fit_network(build, x, annotations, training, self.held_out, context)
         net.start(annotations)
         return NetworkTendency(net, sizes, context.seed)

@@ -14,12 +14,11 @@ import numpy.typing as npt
 import polars as pl
 
 from .._names import Names
-from ..aggregation.numeric.result import Estimation
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..readers.exports import MARK, Kind
 from ..readers.reading import Reading
-from ..result import Aggregation
+from ..result import Aggregation, Estimation
 from .table_files import as_column
 
 __all__ = ["Content", "Writable", "chosen_options", "content_of", "table_of"]

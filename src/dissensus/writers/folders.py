@@ -1,7 +1,7 @@
 """The folder layout of peerannot: `answers.json`, `metadata.json`, truth and label files.
 
 There, items, annotators and classes are numbers from 0. Other names are written as their codes,
-with the names kept in the metadata, and come back when the folder is read.
+with the names in the metadata, and are restored when the folder is read.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def save(content: Content, folder: str | Path) -> None:
 
 
 def clashes(content: Content) -> list[str]:
-    """Say which gold the folder cannot hold."""
+    """Return which gold the folder cannot hold."""
     annotations = content.annotations
     if not content.gold or not isinstance(annotations, Annotations):
         return []

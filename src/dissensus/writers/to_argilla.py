@@ -46,7 +46,7 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
 
 
 def clashes(content: Content) -> list[str]:
-    """Say how many annotators Argilla does not know, and how many labels of models are lost."""
+    """Return how many annotators Argilla does not know, and how many labels of models are lost."""
     if content.is_result:
         return []
     sentences, by_model = [], content.by_model

@@ -61,7 +61,7 @@ def results(content: Content) -> Iterator[dict[str, Any]]:
 
 
 def clashes(content: Content) -> list[str]:
-    """Say how many annotators Label Studio does not know, and how much gold is lost."""
+    """Return how many annotators Label Studio does not know, and how much gold is lost."""
     if content.is_result:
         return []
     sentences = []

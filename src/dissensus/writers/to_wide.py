@@ -43,7 +43,7 @@ def answers(content: Content) -> pl.DataFrame:
 
 
 def clashes(content: Content) -> list[str]:
-    """Say which labels have no cell of their own, and which look like an empty one."""
+    """Return which labels have no cell of their own, and which look like an empty one."""
     annotations, sentences = content.annotations, []
     if content.repeats.any():
         sentences.append(

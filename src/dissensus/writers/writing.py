@@ -47,7 +47,7 @@ def write(
     gold, texts
         Known classes and texts of items, by item, for formats that hold them.
     reading
-        For a result, the reading that it was made from: its question, gold and texts go along.
+        For a result, the reading it is based on, for its question, gold and texts.
     """
     content = content_of(what, gold, texts, reading)
     destination = destination_of(content.what, path, format)

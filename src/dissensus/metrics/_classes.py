@@ -1,44 +1,43 @@
-"""The sums over items behind the scores of classes, of all items and of bootstrap samples.
+"""Scores of classes, of all items and of bootstrap samples.
 
 Every score comes from sums over items, so a bootstrap over items needs only those sums under
-other weights. The weights are multinomial and are dealt to a chunk of items at a time: memory
-stays bounded however many items there are, and all resamples are made.
+other weights. The weights are multinomial and are drawn for a chunk of items at a time, so memory is
+bounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from .._names import text
+from .._probability import TIE
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import TIE
-
-if TYPE_CHECKING:
-    from .evaluation import Predictions
+from ..result import Predictions
 
 __all__ = ["CLASS_SCORES", "class_scores", "true_classes"]
 
-# Those that need beliefs stand last.
+# Those that need a posterior come last.
 CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
 
 _BINS = 15
-_LEAST_BELIEF = 1e-15
-_CELLS = 2**19  # how many weights, or beliefs, to hold at a time
+_LEAST_PROBABILITY = 1e-15
+_CELLS = 2**19  # weights, or probabilities, in memory at a time
 _MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier")  # of one number per item
 
 
-def true_classes(given: Predictions, truth: Mapping[str, str]) -> tuple[Integers, int]:
-    """Return every item's true class, -1 where it is not known, and how many classes there are.
+def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers, int]:
+    """Return every item's true class, -1 where it is unknown, and the number of classes.
 
-    Classes that only the truth knows get the codes behind those of the predictions.
+    Classes that only the truth has get the codes after those of the predictions.
     """
     codes = {name: code for code, name in enumerate(given.classes.tolist())}
     true = np.array(
         [
-            codes.setdefault(truth[item], len(codes)) if item in truth else -1
+            codes.setdefault(text(truth[item]), len(codes)) if item in truth else -1
             for item in given.items.tolist()
         ],
         dtype=np.int64,
@@ -54,14 +53,14 @@ def class_scores(
     resamples: int,
     random: np.random.Generator,
 ) -> dict[str, Floats]:
-    """Return every score of the items as they are, and behind it those of bootstrap samples."""
-    sums = _sums(given, position, true, n_classes, resamples, random)
-    found = _scores(sums, n_classes, len(position))
+    """Return every score of all items, followed by those of bootstrap samples."""
+    sums = _score_sums(given, position, true, n_classes, resamples, random)
+    scores = _scores(sums, n_classes, len(position))
     known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
-    return {name: found[name] for name in known}
+    return {name: scores[name] for name in known}
 
 
-def _sums(
+def _score_sums(
     given: Predictions,
     position: Integers,
     true: Integers,
@@ -69,11 +68,11 @@ def _sums(
     resamples: int,
     random: np.random.Generator,
 ) -> Floats:
-    """Return the sums behind the scores, of the items as they are and of bootstrap samples.
+    """Return the sums behind the scores, of all items and of bootstrap samples.
 
-    The result is (sample, number), the items as they are first.
+    The result is (sample, number), all items first.
     """
-    left = np.full(resamples, len(position))  # draws that the items to come will share
+    left = np.full(resamples, len(position))  # draws that remain for later chunks
     step = max(_CELLS // max(resamples, n_classes), 1)
     sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
     for start in range(0, len(position), step):
@@ -93,29 +92,29 @@ def _sums(
 def _numbers(
     given: Predictions, position: Integers, true: Integers, n_classes: int
 ) -> sparse.csr_array[Any, Any]:
-    """Return what every item adds to the sums: (item, number), mostly zero.
+    """Return the contribution of every item to the sums: (item, number), mostly zero.
 
     The columns are one for each mean, two for each class (twice the hits; the occurrences in
-    truth and labels), and one for each bin of confidence (rightness minus confidence).
+    truth and labels), and one for each bin of confidence (accuracy minus confidence).
     """
     item, label = np.arange(len(position)), given.label[position]
-    hit, told = label == true, label >= 0
+    hit, labelled = label == true, label >= 0
     n_means, occurs = len(_MEANS), len(_MEANS) + n_classes
     entries: list[tuple[Array, Array, Array]] = [  # item, column, number
         (item, np.full(len(item), 1), hit),
         (item[hit], n_means + true[hit], np.full(hit.sum(), 2)),
         (item, occurs + true, np.ones(len(item))),
-        (item[told], occurs + label[told], np.ones(told.sum())),
+        (item[labelled], occurs + label[labelled], np.ones(labelled.sum())),
     ]
     if given.posterior is None:
         entries.append((item, np.zeros(len(item), np.int64), hit))
     else:
-        posterior = np.zeros((len(item), n_classes))  # no belief in classes only the truth knows
+        posterior = np.zeros((len(item), n_classes))  # 0 for classes that only the truth has
         posterior[:, : len(given.classes)] = given.posterior[position]
         best, in_truth = posterior.max(axis=1), posterior[item, true]
         tied = posterior >= best[:, None] - TIE
         right = tied[item, true] / tied.sum(axis=1)
-        log_loss = -np.log(np.maximum(in_truth, _LEAST_BELIEF))
+        log_loss = -np.log(np.maximum(in_truth, _LEAST_PROBABILITY))
         posterior[item, true] -= 1
         brier = np.einsum("ik,ik->i", posterior, posterior)
         # Bins are closed above; the small number keeps 0.6 × 15 in its bin whatever its last bit.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from dissensus import aggregate, aggregators, estimate, estimators, simulate
-from dissensus._fixed_point import rounds, still
+from dissensus._fixed_point import iterate, relative_change_below
 
 
 class Halved(NamedTuple):
@@ -19,21 +19,21 @@ def halve(last: Halved) -> Halved:
 
 def test_it_ends_when_a_round_changes_little():
     summary = []
-    ended = rounds(
+    ended = iterate(
         Halved(8.0),
         halve,
-        lambda trace, *_: still(trace, 0.3),
+        lambda trace, *_: relative_change_below(trace, 0.3),
         100,
         lambda *row: summary.append(row),
     )
     assert ended.trace == (-4.0, -2.0, -1.0, -0.5, -0.25)
     assert ended.converged
-    assert ended.last == Halved(0.25, -0.25)
+    assert ended.state == Halved(0.25, -0.25)
     assert summary == list(enumerate(ended.trace, 1))
 
 
 def test_it_ends_after_the_most_rounds_and_says_so():
-    ended = rounds(Halved(8.0), halve, lambda *_: False, 3, lambda *_: None)
+    ended = iterate(Halved(8.0), halve, lambda *_: False, 3, lambda *_: None)
     assert ended == (Halved(1.0, -1.0), (-4.0, -2.0, -1.0), False)
 
 
@@ -44,7 +44,7 @@ def test_an_end_is_told_where_we_are_and_where_we_were():
         seen.append((now.left, before.left))
         return now.left < 2
 
-    assert rounds(Halved(8.0), halve, settled, 9, lambda *_: None).converged
+    assert iterate(Halved(8.0), halve, settled, 9, lambda *_: None).converged
     assert seen == [(4.0, 8.0), (2.0, 4.0), (1.0, 2.0)]
 
 
