@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from dissensus.errors import DataError
 from dissensus.nn.features import Features
 from dissensus.simulation.tendency import simulate_tendency
-from dissensus.tendency.qformer import QFormer, Shape, load_qformer
+from dissensus.tendency.pretrained import load_qformer
+from dissensus.tendency.qformer import QFormer, Shape
 from dissensus.tendency.qumatl import Qumatl
 
 SMALL = Shape(width=24, layers=5, heads=3, hidden=40)

@@ -14,7 +14,8 @@ from dissensus.nn.features import Features
 from dissensus.registry import tendencies
 from dissensus.tendency._components import KERNELS, Components, fit_components
 from dissensus.tendency._cross_validation import random_folds
-from dissensus.tendency._shrunk import Pairs, Priors, _Model, fit_shrunk
+from dissensus.tendency._pairs import Pairs
+from dissensus.tendency._shrunk import Priors, _Model, fit_shrunk
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.linear import Linear
 

@@ -7,7 +7,7 @@ every annotator, as `tendency predict` writes them, have annotator too.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,14 +15,12 @@ import polars as pl
 from .._names import as_names, numbered, text
 from .._relation import Floats, Integers, indices_of
 from ..annotations import Annotations
+from ..result import Predictions, Values
 from .columns import NEEDED, TRUTH
 from .folders import load_array
 from .long_tables import kind_of_labels
 from .sources import Source, open_source
 from .tables import column_names, read_roles
-
-if TYPE_CHECKING:
-    from ..result import Predictions, Values
 
 __all__ = [
     "AnnotatorPredictions",
@@ -42,8 +40,6 @@ def read_predictions(
     Labels are classes if the table has probabilities or confidence, and numbers if it has standard
     errors; otherwise they are what they look like, unless `labels` says which.
     """
-    from ..result import Predictions, Values
-
     source = open_source(path)
     if source.format == "npy":
         array = load_array(path)

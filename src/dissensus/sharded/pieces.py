@@ -81,12 +81,7 @@ def combining(output: str | None, work: Path) -> Iterator[str]:
 
 
 def write_piece(
-    folder: str,
-    start: int,
-    items: pl.Series,
-    label: Integers,
-    posterior: Floats,
-    classes: Names,
+    folder: str, start: int, items: pl.Series, label: Integers, posterior: Floats, classes: Names
 ) -> None:
     """Write the labels of some items, the first of which has the number `start`."""
     undecided = pl.Series(label < 0)

@@ -22,7 +22,8 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..nn.features import Features
 from ._components import Kernel, fit_components
-from ._shrunk import Pairs, Priors, fit_shrunk
+from ._pairs import Pairs
+from ._shrunk import Priors, fit_shrunk
 
 __all__ = ["Candidate", "CrossValidation", "random_folds", "search"]
 

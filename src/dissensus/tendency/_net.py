@@ -27,7 +27,8 @@ from ._heads import BiasHeads, Heads, OrdinalHeads, OwnHeads, SharedHeads, Shrun
 from ._slots import slots
 from ._token_layers import FrameLayer, Standardize, TokenLayer
 from .own_majority import label_marginals
-from .qformer import Output, QFormer, Shape, load_qformer
+from .pretrained import load_qformer
+from .qformer import Output, QFormer, Shape
 
 if TYPE_CHECKING:
     from .qumatl import Qumatl
@@ -182,12 +183,12 @@ class QueryNet(Learner):
     def log_given(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
         """Return log-probabilities of labels for pairs: (pair, class)."""
         if self.qformer is None:
-            found = self.scaling(x.vector)[row]
+            hidden = self.scaling(x.vector)[row]
         elif self.votes == "before":
-            found = self._mean_query(x)[row]
+            hidden = self._mean_query(x)[row]
         else:
-            found = self.attend(x, row, annotator)
-        return self.heads(self.fc(found), annotator).log_softmax(dim=1)
+            hidden = self.attend(x, row, annotator)
+        return self.heads(self.fc(hidden), annotator).log_softmax(dim=1)
 
     def attend(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
         """Return the Q-Former's output for pairs of item and annotator: (pair, width)."""

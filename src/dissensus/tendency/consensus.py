@@ -21,7 +21,8 @@ from ..nn.features import Features
 from ..params import Count
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, Kernel, fit_components
-from ._shrunk import Pairs, Priors, ShrunkLinear, class_basis, fit_shrunk
+from ._pairs import Pairs, class_basis
+from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
 __all__ = ["Consensus", "ConsensusTendency", "PosteriorClassifier", "majority_posterior"]
 

@@ -31,7 +31,8 @@ from ..params import Count, NonNegative, Positive
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, fit_components
 from ._cross_validation import Candidate, CrossValidation, search
-from ._shrunk import Pairs, Priors, ShrunkLinear, fit_shrunk
+from ._pairs import Pairs
+from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
 __all__ = ["Linear", "LinearTendency"]
 

@@ -40,7 +40,8 @@ from ..nn.training import History, Training, train
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._net import QueryNet, Sizes
-from .qformer import Output, Shape, pretrained_shape
+from .pretrained import pretrained_shape
+from .qformer import Output, Shape
 
 __all__ = ["QueryTendency", "Qumatl", "vote_shares"]
 

@@ -28,7 +28,8 @@ from ..nn.features import Features
 from ..params import Count, Positive, Probability
 from ._base import FitContext
 from ._components import fit_components
-from ._shrunk import Pairs, fit_shrunk
+from ._pairs import Pairs
+from ._shrunk import fit_shrunk
 from .linear import Linear, LinearTendency
 
 __all__ = ["SimLabel", "most_similar", "unlabelled_pairs"]
