@@ -1,15 +1,15 @@
 """Hard items from training dynamics: `python benchmarks/hard_items.py`.
 
-Images are drawn shapes of five kinds; a tenth of them is noise of which nobody can tell anything,
-so every label on it is drawn at random. Gaussian items are the same with five clouds and items in
-their midst. A crowd of thirty labels every item three times: a fifth of them guesses without
-looking, the others know 60 to 90 % of what can be told. Everything but AUM sees only what the crowd
-said; AUM is given the true labels, which on noise are drawn, too.
+Images are drawn shapes of five kinds; a tenth of them is noise, so every label on it is random.
+Gaussian items are the same with five clouds and items between them. A crowd of thirty labels every
+item three times: a fifth of them guesses blindly, the others are right on 60 to 90 % of the clear
+items. All scores see the labels of the crowd alone; AUM gets the true labels, which are random on
+noise.
 
-Asked is how well a score tells the tenth from the rest: the area under the curve of ranks, one for
-always, a half for by chance. And what becomes of a classifier that learns without the items that
-WAUM leaves out. Seeds decide the images, the crowd, the networks and the test items; images are
-encoded once, in a pool from which every seed draws.
+Measured is how well a score separates the tenth from the rest (the area under the ROC curve), and
+the accuracy of a classifier trained without the items that WAUM prunes. Seeds decide the images,
+the crowd, the networks and the test items; images are encoded once, in a pool from which every seed
+draws.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means 
 
 class Data(NamedTuple):
     x: Any  # (item, …)
-    truth: Any  # (item): class; drawn where nobody can tell
-    hard: Any  # (item): whether nobody can tell
+    truth: Any  # (item): class; random where ambiguous
+    hard: Any  # (item): whether it is ambiguous
     annotations: Annotations
     x_test: Any
     truth_test: Any
@@ -126,12 +126,12 @@ def crowd(rng: np.random.Generator, truth: Any, hard: Any) -> Annotations:
     right[: N_ANNOTATORS // 5] = 0
     wrong = rng.dirichlet(np.ones(N_CLASSES), (N_ANNOTATORS, N_CLASSES))
     wrong[: N_ANNOTATORS // 5] = wrong[: N_ANNOTATORS // 5, :1]  # the same whatever they see
-    chance = right[:, None, None] * np.eye(N_CLASSES) + (1 - right)[:, None, None] * wrong
+    confusion = right[:, None, None] * np.eye(N_CLASSES) + (1 - right)[:, None, None] * wrong
     item = np.repeat(np.arange(N_ITEMS), PER_ITEM)
     who = np.concatenate(
         [rng.choice(N_ANNOTATORS, PER_ITEM, replace=False) for _ in range(N_ITEMS)]
     )
-    rows = np.where(hard[item][:, None], 1 / N_CLASSES, chance[who, truth[item]])
+    rows = np.where(hard[item][:, None], 1 / N_CLASSES, confusion[who, truth[item]])
     label = (rows.cumsum(axis=1) > rng.random(len(item))[:, None]).argmax(axis=1)
     return Annotations.from_codes(
         item, who, label, items=N_ITEMS, annotators=N_ANNOTATORS, classes=N_CLASSES
@@ -250,7 +250,7 @@ def tables(name: str, runs: list[dict[str, Any]]) -> list[Table]:
         f"{SETS[name].__doc__} {N_ITEMS} items, {PER_ITEM} labels each, {len(runs)} seeds; the "
         "interval is of the mean over seeds."
     )
-    found = Table(f"Finding the tenth that nobody can tell: {name}", columns, rows, words)
+    found = Table(f"Finding the ambiguous tenth: {name}", columns, rows, words)
     base = [run["accuracy"]["all items"] for run in runs]
     rows = []
     for way in runs[0]["accuracy"]:

@@ -151,7 +151,7 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
 
 
 def scores(data: Data, posterior: Any) -> dict[str, float]:
-    """Return accuracy, ECE and log loss of beliefs about the test items: (item, class)."""
+    """Return accuracy, ECE and log loss of probabilities of the test items: (item, class)."""
     names = np.arange(len(posterior)).astype(str).astype(object)
     found = evaluate(
         Predictions(names, data.annotations.classes, posterior.argmax(axis=1), posterior),
@@ -230,8 +230,8 @@ def main() -> None:
         columns += ["best epoch", "CPU seconds", "seeds"]
         note = (
             f"{SETS[name].__doc__} Means over seeds; the interval is of the mean over seeds, and "
-            "does not hold the chance of the test set. Held-out likelihoods are per label: of all "
-            "labels on an item together for two-stage, raykar and confusion-layer, of each alone "
+            "does not include the sampling of the test set. Held-out likelihoods are per label: of "
+            "all labels on an item together for two-stage, raykar and confusion-layer, of each alone "
             f"for the others. {verdicts(rows)} {KEPT}"
         )
         cells = [[row[key] for key in _KEYS] for row in rows]

@@ -87,7 +87,7 @@ def of_kit(kind: str, **settings: Any) -> KitMethod:
 
 
 def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
-    """Return beliefs about the test items by a layer of crowd-kit."""
+    """Return probabilities of the test items by a layer of crowd-kit."""
     x, x_test = (torch.as_tensor(np.asarray(part, np.float32)) for part in (data.x, data.x_test))
     examples, held = hold_out(Examples(x, data.annotations), 0.1, seed)
 
@@ -119,7 +119,7 @@ def matrix_of(data: Data) -> Any:
 
 
 def by_activeml(data: Data, seed: int, name: str, **settings: Any) -> Any:
-    """Return beliefs about the test items by an estimator of scikit-activeml."""
+    """Return probabilities of the test items by an estimator of scikit-activeml."""
     import skactiveml.classifier.multiannotator as peers
 
     x, x_test = (

@@ -22,10 +22,10 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'd
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds
-from dissensus.learning.hardness import at_most_quantile
 from dissensus.learning._margins import MarginRecorder, margins
 from dissensus.learning._trainer import Trainer
 from dissensus.learning.aum import aum, aumc
+from dissensus.learning.hardness import at_most_quantile
 from dissensus.learning.network import Classifier
 from dissensus.learning.waum import trust, waum, weighted
 from dissensus.nn.batches import Examples
@@ -206,7 +206,7 @@ def test_items_without_a_score_stay_and_the_lowest_always_goes():
     assert not pruned.any()
 
 
-def test_trust_is_the_chance_that_an_annotator_recognises_the_class():
+def test_trust_is_the_probability_that_an_annotator_recognizes_the_class():
     annotations = Annotations.from_columns("ab", "xy", "01")
     confusion = np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.0, 1.0]]])
     posterior = np.array([[0.25, 0.75], [1.0, 0.0]])
@@ -309,7 +309,7 @@ def test_items_with_random_labels_rank_low(method):
     else:
         score = waum(x, annotations, per_annotator="per" in method, **how).score
     lowest = np.argsort(score)[:50]  # a tenth
-    assert random[lowest].sum() >= 7  # of ten, where chance puts one
+    assert random[lowest].sum() >= 7  # of ten, one expected at random
 
 
 def test_wrong_labels_rank_low_by_aum():
@@ -323,7 +323,7 @@ def test_wrong_labels_rank_low_by_aum():
     assert found.table()["label"].tolist() == [str(each) for each in labels]
 
 
-def test_a_class_that_does_not_exist_tells_where_wrong_labels_begin():
+def test_a_fake_class_shows_where_wrong_labels_begin():
     x, _, truth, _ = gaussians(n_items=600)
     labels = truth.copy()
     wrong = np.zeros(600, dtype=bool)
@@ -381,7 +381,7 @@ def test_the_same_seed_gives_the_same_scores_and_leaves_torch_alone():
     assert not np.array_equal(one.waum, waum(x, annotations, epochs=2, seed=4).waum)
 
 
-def test_training_ends_where_labels_held_out_are_foreseen_best():
+def test_training_ends_where_held_out_labels_are_predicted_best():
     rng = np.random.default_rng(0)
     x, annotations, *_ = gaussians(n_items=80, n_annotators=3, skill=0.7)
     wide = np.concatenate([x, rng.normal(size=(80, 300))], axis=1)  # much to learn by heart
@@ -436,7 +436,7 @@ def test_a_training_that_was_interrupted_ends_with_the_same_margins(tmp_path, pe
     np.testing.assert_array_equal(whole.aum, ended.aum)
 
 
-def test_mistakes_are_told():
+def test_mistakes_fail_with_a_message():
     x, annotations, *_ = gaussians(n_items=30)
     for wrong, message in {
         "alpha": "alpha = 2",
@@ -466,7 +466,7 @@ SIDE, NAMES = 16, ["bars", "cross", "disc"]
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """A folder as peerannot has them: bars, crosses, discs, and noise that nobody can tell."""
+    """A folder as peerannot has them: bars, crosses, discs, and noise."""
     from PIL import Image
 
     from dissensus.writers.folders import write_folder

@@ -102,7 +102,7 @@ def loss_of(model, batch):
 
 
 @pytest.mark.parametrize("spec", [*METHODS, *EXTRA])
-def test_beliefs_about_classes_and_annotators_are_distributions(spec):
+def test_probabilities_of_classes_and_annotators_are_distributions(spec):
     crowd, examples = crowd_of()
     model = built(spec, crowd, examples)
     who = torch.tensor([3, 0])
@@ -246,7 +246,7 @@ def test_a_volume_beyond_measure_is_left_out():
     assert torch.isfinite(log_volume(torch.full((5, 3), 1 / 3)))
 
 
-def test_soft_labels_that_are_sure_are_hard_ones_and_reach_no_gradient_at_the_belief():
+def test_soft_labels_that_are_sure_are_hard_ones_and_reach_no_gradient_at_the_posterior():
     crowd, examples = crowd_of()
     model = built("two-stage[labels=naive-soft,soft=True]", crowd, examples)
     log = torch.log(model.target).clamp(min=-50).requires_grad_()
@@ -351,7 +351,7 @@ def test_kinds_of_errors_are_as_free_as_they_say(errors, instance):
     assert torch.allclose(same, same[:1].expand(7, -1, -1)) == (not instance)
 
 
-def test_labels_foreseen_in_turn_are_those_foreseen_together():
+def test_sequential_probabilities_multiply_to_the_joint_one():
     crowd, examples = crowd_of()
     model, batch = built("confusion-layer", crowd, examples), whole(examples)
     vector = model.classifier.encode(batch.x)
@@ -364,8 +364,8 @@ def test_labels_foreseen_in_turn_are_those_foreseen_together():
         x=examples.x[:1], item=torch.tensor([0]), row=torch.tensor([0, 0]),
         annotator=torch.tensor([2, 5]), label=torch.tensor([1, 0]),
     )  # fmt: skip
-    chance = (p * c[2, :, 1] * c[5, :, 0]).sum()
-    torch.testing.assert_close(model.log_probability(two).sum().exp(), chance)
+    joint = (p * c[2, :, 1] * c[5, :, 0]).sum()
+    torch.testing.assert_close(model.log_probability(two).sum().exp(), joint)
 
 
 def test_one_label_per_item_is_the_same_together_and_alone():
@@ -376,7 +376,7 @@ def test_one_label_per_item_is_the_same_together_and_alone():
     torch.testing.assert_close(loss_of(together, whole(examples)), loss_of(alone, whole(examples)))
 
 
-def test_gradients_of_the_joint_likelihood_are_the_beliefs_of_em():
+def test_gradients_of_the_joint_likelihood_are_the_posteriors_of_em():
     crowd, examples = crowd_of()
     model, batch = built("confusion-layer", crowd, examples), whole(examples)
     log_truth = model.log_truth(batch.x).detach().requires_grad_()
@@ -400,7 +400,7 @@ def test_annot_mix_with_a_share_of_one_does_not_mix():
     torch.testing.assert_close(mixed, -model.log_probability(batch).mean())
 
 
-def test_max_mig_is_at_its_best_where_both_views_are_sure_and_agree():
+def test_max_mig_is_at_its_best_where_both_predictions_are_certain_and_agree():
     crowd, examples = crowd_of(n_items=6, n_annotators=1)
     model = built("max-mig[spread=None]", crowd, examples, scatter=False)
     with torch.no_grad():
@@ -447,8 +447,8 @@ def blobs(seed=0, n=600, n_classes=4, n_annotators=12):
     confusion = np.full((n_annotators, n_classes, n_classes), 1 / n_classes)
     confusion[: n_annotators // 2] = 0.8 * np.eye(n_classes) + 0.2 / n_classes
     annotator = np.argsort(rng.random((n, n_annotators)), axis=1)[:, :3]
-    chance = confusion[annotator, truth[:n, None]].cumsum(axis=2)
-    label = (rng.random((n, 3, 1)) > chance).sum(axis=2)
+    cumulative = confusion[annotator, truth[:n, None]].cumsum(axis=2)
+    label = (rng.random((n, 3, 1)) > cumulative).sum(axis=2)
     annotations = Annotations.from_codes(
         np.repeat(np.arange(n), 3), annotator.ravel(), label.ravel().clip(max=n_classes - 1),
         items=n, annotators=n_annotators, classes=n_classes,
@@ -482,7 +482,7 @@ def test_t5_t6_half_a_crowd_of_spammers_is_seen_through(spec, majority):
 
 # Measured: gains of .014 to .024 in the mean of five seeds for all but these; .003 for doctor-net.
 GAIN = {"annot-mix": 0.005, "global-noise": 0.005, "doctor-net": -0.005, EXTRA[0]: 0.0}
-# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot tell
+# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot show
 # spammers (.15 is the error of knowing nothing of who is one); heads are read by counting.
 ERROR = {
     "crowd-layer-vb": 0.16,
@@ -549,7 +549,7 @@ def test_specifications_are_read_and_written():
         assert learners.describe(learners.create(name)) == name
 
 
-def test_trust_is_the_chance_of_being_right_at_the_start():
+def test_trust_is_the_probability_of_being_right_at_the_start():
     found = trusting(0.7, 8).softmax(dim=1).diagonal()
     torch.testing.assert_close(found, torch.full((8,), 0.7))
     crowd, examples = crowd_of()
@@ -561,7 +561,7 @@ def test_trust_is_the_chance_of_being_right_at_the_start():
 # --- choosing by annotations -------------------------------------------------------------------
 
 
-def test_a_method_that_foresees_labels_better_is_chosen_and_ties_go_to_the_last():
+def test_a_method_that_predicts_labels_better_is_chosen_and_ties_go_to_the_last():
     torch.set_default_dtype(torch.float32)
     x, annotations, *_ = blobs(n=200)
     settings = {"hidden": 8, "training": Training(epochs=6, lr=1e-2)}

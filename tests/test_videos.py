@@ -145,7 +145,7 @@ def test_patches_are_the_pixels_of_squares():
 
 
 class Fixed(Learner):
-    """Foresees what it is told to, and changes nothing."""
+    """Predicts given labels, and changes nothing."""
 
     by_accuracy = True
 
