@@ -104,7 +104,7 @@ def main() -> None:
         [
             *(one["set"], one["labels"], one["stack"], best[row]),
             *(specs[int(accuracy[row].argmax())], floor[row], one["seconds"]),
-            _told(specs, one["weight"]),
+            _weights_of(specs, one["weight"]),
         ]
         for row, one in enumerate(found)
     ]
@@ -125,7 +125,7 @@ def main() -> None:
     section.write()
 
 
-def _told(specs: list[str], weight: list[float]) -> str:
+def _weights_of(specs: list[str], weight: list[float]) -> str:
     order = np.argsort(weight)[::-1][:3]
     return ", ".join(f"{specs[m]} {weight[m]:.0%}" for m in order)
 

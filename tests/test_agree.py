@@ -295,9 +295,7 @@ def test_groups_of_annotators_are_found_again():
     rng = np.random.default_rng(0)
     shown = rng.integers(3, size=(200, 2))  # (item, group)
     group = np.array([0] * 7 + [1] * 5)
-    labels = np.where(
-        rng.random((200, 12)) < 0.8, shown[:, group], rng.integers(3, size=(200, 12))
-    )
+    labels = np.where(rng.random((200, 12)) < 0.8, shown[:, group], rng.integers(3, size=(200, 12)))
     labels[rng.random(labels.shape) < 0.6] = -1
     found = cluster(pairwise(Annotations.from_matrix(labels)))
     np.testing.assert_array_equal(found.group, group)  # the larger group comes first

@@ -127,7 +127,7 @@ def test_merging_keeps_declared_classes_in_order():
     assert merged.classes.tolist() == ["dog", "cat", "ant"]
 
 
-def test_recoding_keeps_what_was_said():
+def test_recoding_keeps_the_labels():
     annotations = relation(ROWS).recode(["fox", "dog", "cat"])
     assert annotations.classes.tolist() == ["fox", "dog", "cat"]
     assert sorted(rows_of(annotations)) == sorted(ROWS)

@@ -115,7 +115,7 @@ def test_gold_threads_save_and_reading_options(answers):
     assert Aggregation.load(answers / "kept").labels[0] == "dog"
 
 
-def test_numbers_are_recognised_and_said_to_be(tmp_path):
+def test_numbers_are_recognised_with_a_note(tmp_path):
     (tmp_path / "n.csv").write_text("task,worker,label\na,x,1.5\na,y,2.5\nb,x,3\n")
     done = run("aggregate", "n.csv", cwd=tmp_path)
     assert (

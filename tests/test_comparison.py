@@ -27,7 +27,7 @@ def crowd(**options):
     return simulate("independent-confusion", **given_options)
 
 
-def test_a_left_out_label_is_foreseen_by_belief_and_confusion():
+def test_a_held_out_label_is_predicted_by_posterior_and_confusion():
     annotations = crowd().annotations
     method = aggregators.create("dawid-skene")
     result = method.fit(annotations)
@@ -73,21 +73,21 @@ def test_items_with_one_label_are_not_scored():
 
 @settings(max_examples=25)
 @given(rows=annotation_rows())
-def test_chances_are_probabilities(rows):
+def test_predictions_are_probabilities(rows):
     left = held_out(relation(rows), [aggregators.create(name) for name in PAIR], folds=2)
     assert ((left.probability > 0) & (left.probability <= 1)).all()
 
 
 def test_mixture_weights_are_the_best_on_a_grid():
-    chance = np.random.default_rng(3).random((2, 50))
-    weight = mixture_weights(chance, max_iter=3000)
+    probability = np.random.default_rng(3).random((2, 50))
+    weight = mixture_weights(probability, max_iter=3000)
     grid = np.linspace(0, 1, 1001)
-    scores = [np.log(w * chance[0] + (1 - w) * chance[1]).sum() for w in grid]
+    scores = [np.log(w * probability[0] + (1 - w) * probability[1]).sum() for w in grid]
     assert weight.sum() == pytest.approx(1)
     assert weight[0] == pytest.approx(grid[int(np.argmax(scores))], abs=2e-3)
 
 
-def test_a_comparison_ranks_scores_and_says_what_it_cannot_tell():
+def test_a_comparison_ranks_methods_and_names_ties():
     made = crowd(n_items=500)
     found = compare(made.annotations, [*PAIR, "naive-soft"], truth=made.truths)
     rows = {row.method: row for row in found.methods}
@@ -108,7 +108,7 @@ def test_a_comparison_ranks_scores_and_says_what_it_cannot_tell():
     assert "majority and naive-soft are tied" in same.verdict
 
 
-def test_more_deals_are_more_scores():
+def test_more_splits_are_more_scores():
     annotations = crowd().annotations
     once, twice = compare(annotations, PAIR), compare(annotations, PAIR, seeds=2)
     assert twice.n_scored == 2 * once.n_scored

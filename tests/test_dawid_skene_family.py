@@ -42,7 +42,7 @@ def start(annotations: Annotations):
 def plain_rounds(annotations, posterior, learn, log_given, rounds, hard=False):
     """Return posterior, evidence and what was learned, by loops over single annotations.
 
-    `learn` makes (log prior, parameters) from a belief; `log_given(parameters, a, t, g)`.
+    `learn` makes (log prior, parameters) from a posterior; `log_given(parameters, a, t, g)`.
     """
     for _ in range(rounds):
         log_prior, learned = learn(posterior)
@@ -206,7 +206,7 @@ def test_bcc_equals_a_plain_implementation(rows):
 @settings(max_examples=20)
 @given(rows=annotation_rows(60))
 def test_the_objective_of_bcc_is_the_evidence_lower_bound(rows):
-    """Rounds alternate between beliefs and Dirichlets; the collapsed form stands between them."""
+    """Iterations alternate between posteriors and Dirichlets; the collapsed form lies between."""
     annotations = relation(rows, classes="012")
     before = start(annotations)
     for rounds in (1, 2, 3):
@@ -222,7 +222,9 @@ def test_the_objective_of_bcc_is_the_evidence_lower_bound(rows):
 @given(rows=annotation_rows(60))
 def test_two_levels_equal_a_plain_implementation(rows):
     annotations = relation(rows, classes="012")
-    base = np.concatenate([pseudo_counts(4, 0.9, 3), pseudo_counts(4, 0.7, 3)])  # (state, given class)
+    base = np.concatenate(
+        [pseudo_counts(4, 0.9, 3), pseudo_counts(4, 0.7, 3)]
+    )  # (state, given class)
     share = start(annotations)
     agreed = (3 * share.max(axis=1, keepdims=True) - 1) / 2
     posterior = np.concatenate([share * agreed, share * (1 - agreed)], axis=1)
@@ -247,8 +249,10 @@ def test_two_levels_equal_a_plain_implementation(rows):
     level = posterior.reshape(-1, 2, 3) / posterior.reshape(-1, 2, 3).sum(axis=1, keepdims=True)
     item, annotator = annotations.item, annotations.annotator
     method = aggregators.create("two-level")
-    chances = (level[item][..., None] * means.reshape(-1, 2, 3, 3)[annotator]).sum(axis=1)
-    np.testing.assert_allclose(method.label_probabilities(result.params, item, annotator), chances, atol=1e-7)
+    probabilities = (level[item][..., None] * means.reshape(-1, 2, 3, 3)[annotator]).sum(axis=1)
+    np.testing.assert_allclose(
+        method.label_probabilities(result.params, item, annotator), probabilities, atol=1e-7
+    )
 
 
 SETS = ["labelme", "sentiment_polarity", "bluebirds", "d_product", "dog", "face4", "rte"]
@@ -385,7 +389,7 @@ def moments_by_sampling(params, draws=20_000):
 
 
 @pytest.mark.parametrize("name", ["bcc", "hierarchical", "two-level"])
-def test_the_interval_of_quality_is_that_of_the_beliefs(name):
+def test_the_interval_of_quality_is_that_of_the_posterior(name):
     annotations = crowd(n_items=40).annotations
     result = aggregate(annotations, name)
     drawn = moments_by_sampling(result.params)
@@ -435,7 +439,7 @@ def test_more_labels_narrow_the_intervals():
 
 
 def hierarchical_crowd(strength, seed=0, n_annotators=300, n_items=100):
-    """Return a crowd whose matrices scatter around one, and everything it said, truth included."""
+    """Return a crowd whose matrices scatter around one, and all its labels, truth included."""
     rng = np.random.default_rng(seed)
     mean = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.05, 0.05, 0.9]])
     confusion = np.stack(

@@ -129,7 +129,7 @@ def test_the_objective_never_falls(spec, rows, truth):
 
 
 @pytest.mark.parametrize("spec", ["lfc-n", "gaussian", "student-t", "catd", "crh"])
-def test_methods_with_an_objective_tell_it(spec):
+def test_methods_with_an_objective_report_it(spec):
     summary = []
     found = estimate(crowd().annotations, spec, progress=lambda *row: summary.append(row))
     assert summary == list(enumerate(found.trace, 1))
@@ -155,7 +155,7 @@ def test_a_result_is_saved_and_loaded(spec, tmp_path):
             np.testing.assert_array_equal(there[column], back[column])
 
 
-def test_other_folders_are_told_from_a_result(tmp_path):
+def test_other_folders_are_distinguished_from_a_result(tmp_path):
     aggregate(Annotations.from_columns("a", "x", "0")).save(tmp_path / "classes")
     with pytest.raises(DataError, match=r"Aggregation\.load reads it"):
         Estimation.load(tmp_path / "classes")
@@ -187,7 +187,7 @@ def test_small_and_degenerate_data(spec, rows):
 
 
 @each_spec
-def test_one_annotator_is_believed(spec):
+def test_the_values_of_one_annotator_are_theirs(spec):
     format_value = np.array([4.0, 1.0, 2.0, 9.0])
     found = estimate(Numbers.from_columns("abcd", "xxxx", format_value), spec)
     if spec.startswith(("gaussian", "student-t")):  # values are drawn towards their mean
@@ -576,7 +576,7 @@ def test_a_label_that_is_no_number_is_reported(tmp_path):
         ([True, False], "nominal", "'true' is not a number"),
     ],
 )
-def test_labels_are_told_to_be_numbers_or_classes(labels, kind, reason):
+def test_labels_are_recognised_as_numbers_or_classes(labels, kind, reason):
     found = kind_of_labels(labels)
     assert found.kind == kind
     assert reason in found.reason

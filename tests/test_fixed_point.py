@@ -37,7 +37,7 @@ def test_it_ends_after_the_most_rounds_and_says_so():
     assert ended == (Halved(1.0, -1.0), (-4.0, -2.0, -1.0), False)
 
 
-def test_an_end_is_told_where_we_are_and_where_we_were():
+def test_convergence_sees_this_state_and_the_last():
     seen = []
 
     def settled(trace, now, before):
@@ -48,11 +48,11 @@ def test_an_end_is_told_where_we_are_and_where_we_were():
     assert seen == [(4.0, 8.0), (2.0, 4.0), (1.0, 2.0)]
 
 
-IN_ROUNDS = ["glad", "glad[solver=cg]", "lfc", "minimax-entropy", "dawid-skene"]
+ITERATIVE = ["glad", "glad[solver=cg]", "lfc", "minimax-entropy", "dawid-skene"]
 
 
-@pytest.mark.parametrize("spec", IN_ROUNDS)
-def test_methods_tell_their_rounds_and_stop_when_told(spec):
+@pytest.mark.parametrize("spec", ITERATIVE)
+def test_methods_report_iterations_and_stop_at_the_maximum(spec):
     annotations = simulate(
         "one-coin", n_items=60, n_annotators=8, n_classes=3, feedback=5
     ).annotations
@@ -68,7 +68,7 @@ def test_methods_tell_their_rounds_and_stop_when_told(spec):
 
 
 @pytest.mark.parametrize("name", ["gaussian", "lfc-n", "catd", "crh", "pm"])
-def test_estimators_tell_their_rounds_and_stop_when_told(name):
+def test_estimators_report_iterations_and_stop_at_the_maximum(name):
     annotations = simulate("numeric", n_items=60, n_annotators=8).annotations
     summary = []
     found = estimate(annotations, name, progress=lambda *row: summary.append(row))

@@ -194,8 +194,10 @@ def test_leaving_somebody_out_is_exact_under_the_fitted_crowd(method):
         mine = annotations.annotator == person
         rest = annotations.keep(~mine)
         if method == "glad":  # predicting would forget how hard the items are
-            given_all = aggregators.create(method).label_probabilities(result.params, rest.item, rest.annotator)
-            logs = np.log(given_all[np.arange(len(rest)), :, rest.label])
+            probabilities = aggregators.create(method).label_probabilities(
+                result.params, rest.item, rest.annotator
+            )
+            logs = np.log(probabilities[np.arange(len(rest)), :, rest.label])
             joint = np.tile(np.log(result.params.prior), (annotations.n_items, 1))
             np.add.at(joint, rest.item, logs)
             posterior = np.exp(joint - joint.max(axis=1, keepdims=True))

@@ -108,12 +108,12 @@ def test_difficulty_is_that_of_glad():
 @pytest.mark.parametrize("method", ["dawid-skene-map", "majority", "one-coin"])
 def test_surprise_equals_plain_loops(method):
     from dissensus import aggregators
-    from dissensus.heldout import counted
+    from dissensus.heldout import confusion_from_posterior
 
     annotations, *_ = known(3, n_items=30, n_classes=3, per_item=4)
     result = aggregate(annotations, method)
     confusion = aggregators.create(method).confusion(result.params)
-    confusion = counted(result) if confusion is None else confusion
+    confusion = confusion_from_posterior(result) if confusion is None else confusion
     expected = []
     for item in range(annotations.n_items):
         true = result.posterior[item].argmax()

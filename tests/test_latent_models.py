@@ -110,12 +110,12 @@ def plain_glad_posterior(annotations: Annotations, ability, log_easiness):
     for item, who, label in answers(annotations):
         right = expit(ability[who] * np.exp(log_easiness[item]))
         for truth in range(annotations.n_classes):
-            chance = right if truth == label else (1 - right) / (annotations.n_classes - 1)
-            joint[item, truth] += np.log(chance)
+            probability = right if truth == label else (1 - right) / (annotations.n_classes - 1)
+            joint[item, truth] += np.log(probability)
     return np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), logsumexp(joint, axis=1).sum()
 
 
-def test_glad_believes_what_its_model_says():
+def test_the_posterior_of_glad_is_that_of_its_model():
     annotations = crowd()
     result = aggregate(annotations, "glad")
     ability, log_easiness = result.params.ability, result.params.log_easiness
@@ -144,9 +144,13 @@ def test_the_derivatives_of_glad_are_right():
                 moved[position][which] += sign
                 ends.append(at(*moved))
             value = [end[1].value.sum() for end in ends]
-            assert (value[0] - value[1]) / 2e-5 == pytest.approx(derivatives.gradient[which], abs=1e-6)
+            assert (value[0] - value[1]) / 2e-5 == pytest.approx(
+                derivatives.gradient[which], abs=1e-6
+            )
     ends = [at(ability + sign, log_easiness)[1] for sign in (1e-5, -1e-5)]
-    np.testing.assert_allclose(able.curvature, -(ends[0].gradient - ends[1].gradient) / 2e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        able.curvature, -(ends[0].gradient - ends[1].gradient) / 2e-5, atol=1e-6
+    )
 
 
 def test_glad_recovers_abilities_and_difficulties():
@@ -204,14 +208,14 @@ def plain_mace(annotations: Annotations, method: str, rounds: int):
             made_up[who, label] += 1 - share_known
         if method == "vb":
             theta = np.exp([expected_log(row + 0.5) for row in known])
-            habit = np.exp([expected_log(row + 10) for row in made_up])
+            strategy = np.exp([expected_log(row + 10) for row in made_up])
         else:
             pseudo = 0.01 / n_classes
             theta = np.array([(row + pseudo) / (row + pseudo).sum() for row in known])
-            habit = np.array([(row + pseudo) / (row + pseudo).sum() for row in made_up])
+            strategy = np.array([(row + pseudo) / (row + pseudo).sum() for row in made_up])
         joint = np.zeros((n_items, n_classes))
         for item, who, label in answers(annotations):
-            guess = theta[who, 1] * habit[who, label]
+            guess = theta[who, 1] * strategy[who, label]
             knows[item, who, label] = theta[who, 0] / (theta[who, 0] + guess)
             joint[item] += np.log(guess + theta[who, 0] * (np.arange(n_classes) == label))
         posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -243,7 +247,7 @@ def test_mace_on_public_data(name, vb, em):
     assert accuracy(aggregate(annotations, "mace[method=em]"), name) == pytest.approx(em, abs=0.01)
 
 
-def test_mace_with_estimated_prevalence_does_not_take_a_rare_class_for_a_habit():
+def test_mace_with_estimated_prevalence_does_not_mistake_a_rare_class_for_spamming():
     found = aggregate(shared("d_product"), "mace[prevalence=estimated]")
     assert accuracy(found, "d_product") > 0.92
 
@@ -328,7 +332,7 @@ def test_dswc_on_public_data(name, clusters, expected):
 
 
 def plain_dswc(annotations: Annotations, clusters: int, rounds: int):
-    """Return beliefs after rounds of parallel updates, as published."""
+    """Return posteriors after iterations of parallel updates, as published."""
     n_annotators, n_classes = annotations.n_annotators, annotations.n_classes
     votes = annotations.votes()
     truth = votes / votes.sum(axis=1, keepdims=True)
@@ -396,8 +400,8 @@ def agreement_of_partitions(one, other) -> float:
     cells = np.zeros((one.max() + 1, other.max() + 1))
     np.add.at(cells, (one, other), 1)
     pairs, rows, columns = ((x * (x - 1) / 2).sum() for x in (cells, cells.sum(1), cells.sum(0)))
-    chance = rows * columns / (len(one) * (len(one) - 1) / 2)
-    return (pairs - chance) / ((rows + columns) / 2 - chance)
+    probability = rows * columns / (len(one) * (len(one) - 1) / 2)
+    return (pairs - probability) / ((rows + columns) / 2 - probability)
 
 
 @pytest.mark.parametrize("name", ["dswc[L=6]", "dswc-vb[L=6]"])
@@ -534,7 +538,7 @@ def test_minimax_entropy_on_public_data(name, expected):
     assert accuracy(result, name) == pytest.approx(expected, abs=0.0002)
 
 
-def test_minimax_entropy_believes_what_its_model_says():
+def test_the_posterior_of_minimax_entropy_is_that_of_its_model():
     annotations = crowd(n_items=20)
     result = aggregate(annotations, "minimax-entropy")
     joint = np.full((20, 3), -np.log(3))
@@ -556,8 +560,8 @@ def test_at_the_end_of_minimax_entropy_labels_and_penalties_pull_alike():
     pull = np.zeros((8, 3, 3))
     for item, who, label in answers(annotations):
         x = result.params.by_annotator[who] + result.params.by_item[item]
-        chance = np.exp(x - logsumexp(x, axis=1, keepdims=True))
-        pull[who] += result.posterior[item][:, None] * (np.eye(3)[label] - chance)
+        probability = np.exp(x - logsumexp(x, axis=1, keepdims=True))
+        pull[who] += result.posterior[item][:, None] * (np.eye(3)[label] - probability)
     np.testing.assert_allclose(pull, 0.25 * 9 * result.params.by_annotator, atol=1e-6)
 
 
@@ -615,13 +619,13 @@ def test_features_help():
     assert np.diff(result.trace).min() > -1e-8 * abs(result.trace[-1])
 
 
-def test_at_the_end_the_classifier_agrees_with_the_belief():
+def test_at_the_end_the_classifier_agrees_with_the_posterior():
     made, features = featured()
     result = aggregate(made.annotations, "lfc[tol=1e-12,max_iter=2000]", features=features)
     x = np.concatenate([np.ones((len(features), 1)), features], axis=1)
     logit = x @ result.params.weights
-    chance = np.exp(logit - logsumexp(logit, axis=1, keepdims=True))
-    slope = x.T @ (result.posterior - chance)
+    probability = np.exp(logit - logsumexp(logit, axis=1, keepdims=True))
+    slope = x.T @ (result.posterior - probability)
     slope[1:] -= result.params.weights[1:]
     np.testing.assert_allclose(slope, 0, atol=1e-3)
 

@@ -29,7 +29,7 @@ SCORES = ["accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "
 
 @st.composite
 def cases(draw):
-    """Predictions of three classes with coarse beliefs, so ties are common, and true codes.
+    """Predictions of three classes with coarse posteriors, so ties are common, and true codes.
 
     Code 3 is a class that was never predicted; -1 an item without truth.
     """
@@ -84,7 +84,7 @@ def test_every_score_is_what_loops_say(case):
 
 
 @given(cases())
-def test_without_beliefs_ties_are_not_known(case):
+def test_without_posteriors_ties_are_not_known(case):
     predicted, true = case
     bare = Predictions(predicted.items, predicted.classes, predicted.label)
     scores = evaluate(bare, truth_of(true), resamples=3).scores
@@ -128,7 +128,7 @@ def test_calibration_bins_span_all_items():
     )
 
 
-def test_counts_tell_what_was_left_out():
+def test_counts_report_what_was_left_out():
     annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001122")
     found = evaluate(aggregate(annotations, "majority"), {"a": 0, "c": 1, "z": 2, "y": 2, "w": 2})
     assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (2, 1, 3)
@@ -302,7 +302,7 @@ def test_numbers_that_are_missing_are_counted():
     assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (1, 1, 2)
 
 
-def test_a_truth_that_is_no_number_is_told():
+def test_a_truth_that_is_no_number_is_reported():
     summary = Values(as_names("ab"), np.array([1.0, 2.0]))
     with pytest.raises(DataError, match="the truth of item 'b' is 'cat', which is not a number"):
         evaluate(summary, {"a": 1, "b": "cat"})
@@ -329,20 +329,20 @@ def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):
     ("columns", "labels", "kind"),
     [
         ("item,label,deviation", "1,2", Values),  # beside standard errors
-        ("item,label,p:1,p:2", "1,2", Predictions),  # beside beliefs
+        ("item,label,p:1,p:2", "1,2", Predictions),  # with posteriors
         ("item,label", "1,2", Predictions),  # few whole numbers
         ("item,label", "1.5,2", Values),
         ("item,label", "cat,dog", Predictions),
     ],
 )
-def test_a_table_tells_whether_labels_are_numbers(columns, labels, kind, tmp_path):
+def test_a_table_shows_whether_labels_are_numbers(columns, labels, kind, tmp_path):
     more = columns.count(",") - 1
     rows = [f"{row},{label}" + ",0.5" * more for row, label in enumerate(labels.split(","))]
     (tmp_path / "labels.csv").write_text("\n".join([columns, *rows]))
     assert type(read_predictions(tmp_path / "labels.csv")) is kind
 
 
-def test_what_labels_are_can_be_told(tmp_path):
+def test_the_kind_of_labels_can_be_set(tmp_path):
     (tmp_path / "labels.csv").write_text("item,label\na,1\nb,2\n")
     (tmp_path / "truth.csv").write_text("item,label\na,1\nb,4\n")
     given = ("evaluate", tmp_path / "labels.csv", "--truth", tmp_path / "truth.csv", "--json")

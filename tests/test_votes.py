@@ -286,8 +286,8 @@ def test_unanimous_annotators_are_all_skilled():
 def test_an_adversary_is_used_where_weights_may_be_negative():
     rng = np.random.default_rng(5)
     truth = rng.integers(2, size=400)
-    chance = np.array([0.1, 0.8, 0.75, 0.7, 0.65])
-    annotations = np.where(rng.random((400, 5)) < chance, truth[:, None], 1 - truth[:, None])
+    probability = np.array([0.1, 0.8, 0.75, 0.7, 0.65])
+    annotations = np.where(rng.random((400, 5)) < probability, truth[:, None], 1 - truth[:, None])
     made = Annotations.from_matrix(annotations)
     weights = {
         name: aggregate(made, name).params.weight[0] for name in ("wawa", "iwmv", "log-odds")
@@ -517,7 +517,7 @@ def test_a_few_corrupted_rows_change_nothing():
 
 
 def plain_products(annotations: Annotations) -> tuple[np.ndarray, np.ndarray]:
-    """Return agreement beyond chance of all pairs who share an item; no repeats."""
+    """Return agreement beyond probability of all pairs who share an item; no repeats."""
     given_by = defaultdict(dict)
     for item, annotator, label in answers_of(annotations):
         given_by[annotator][item] = label
@@ -608,10 +608,10 @@ def test_more_annotators_than_peers_are_measured_by_the_peers():
 def test_m_msr_finds_adversaries():
     rng = np.random.default_rng(8)
     truth = rng.integers(2, size=500)
-    chance = np.array([0.9, 0.85, 0.8, 0.8, 0.75, 0.7, 0.1, 0.2])
-    annotations = np.where(rng.random((500, 8)) < chance, truth[:, None], 1 - truth[:, None])
+    probability = np.array([0.9, 0.85, 0.8, 0.8, 0.75, 0.7, 0.1, 0.2])
+    annotations = np.where(rng.random((500, 8)) < probability, truth[:, None], 1 - truth[:, None])
     result = aggregate(Annotations.from_matrix(annotations), "m-msr")
-    np.testing.assert_allclose(result.quality, chance, atol=0.06)
+    np.testing.assert_allclose(result.quality, probability, atol=0.06)
 
 
 # Files
@@ -658,7 +658,7 @@ def test_invalid_skills_are_reported(skills):
         ("annotator,skill\nx,nan\n", "'x' has 'nan', which is not a number"),
     ],
 )
-def test_damaged_tables_of_skills_are_told(tmp_path, text, message):
+def test_damaged_tables_of_skills_are_reported(tmp_path, text, message):
     (tmp_path / "skills.csv").write_text(text)
     with pytest.raises(DataError, match=message):
         read_skills(str(tmp_path / "skills.csv"))

@@ -26,9 +26,9 @@ def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a progress callback that reports to standard error.
 
     On a terminal a bar appears after two seconds; otherwise a line is written every ten seconds.
-    Of several processes only the first reports.
+    Of several processes only the first reports, and none with `DISSENSUS_PROGRESS=0`.
     """
-    if os.environ.get("RANK", "0") != "0":
+    if os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0":
         yield _silent
     elif sys.stderr.isatty():
         yield from _bar(title)

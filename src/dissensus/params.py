@@ -199,11 +199,10 @@ def _base(kind: Any) -> Any:
 def _bounds(kind: Any) -> list[Any]:
     if get_origin(kind) is not Annotated:
         return []
-    return [bound for extra in get_args(kind)[1:] for bound in _flat(extra)]
-
-
-def _flat(extra: Any) -> list[Any]:
-    return list(extra) if isinstance(extra, Interval) else [extra]
+    extras = get_args(kind)[1:]
+    return [
+        bound for extra in extras for bound in (extra if isinstance(extra, Interval) else (extra,))
+    ]
 
 
 def _fits(value: object, kind: Any) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .learning.base import Method
     from .meta.adapter import AdapterSettings
     from .planning.policy import Policy
-    from .recovery._base import RecoveryMethod
+    from .recovery.method import RecoveryMethod
     from .simulation.strategy import Strategy
     from .tendency import TendencyMethod
 
@@ -51,6 +51,7 @@ __all__ = [
 
 Kind = TypeVar("Kind", bound=Settings)
 
+_COMMA = re.compile(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _SPEC = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 
 
@@ -130,17 +131,12 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
         raise MethodError(f"cannot read {spec!r}; write name or name[setting=value,…]")
     name, inside = match.groups()
     settings: dict[str, Any] = {}
-    for entry in filter(None, map(str.strip, _split_commas(inside or ""))):
+    for entry in filter(None, map(str.strip, _COMMA.split(inside or ""))):
         key, equals, value = map(str.strip, entry.partition("="))
         if not equals or not key:
             raise MethodError(f"cannot read {entry!r} in {spec!r}; write setting=value")
         settings[key] = _value(value)
     return name, settings
-
-
-def _split_commas(text: str) -> list[str]:
-    """Split at commas outside quotes."""
-    return re.split(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", text)
 
 
 def _value(text: str) -> Any:

@@ -50,9 +50,10 @@ def print_table(
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(
-        title=None if title is None else escape(title), box=HEAVY_HEAD if box is ... else box
-    )
+    frame: dict[str, Any] = {"box": HEAVY_HEAD}
+    if box is not ...:
+        frame = {"box": box, "padding": (0, 1, 0, 0)}
+    table = Table(title=None if title is None else escape(title), **frame)
     for name in columns:
         justify: Any = "right" if name.startswith(">") else "left"
         table.add_column(name.lstrip(">"), justify=justify, overflow="fold")

@@ -47,7 +47,7 @@ class DawidSkene(Classifier):
 
         Error rates by worker and label that are known from before decide where the fit starts.
         """
-        start = None if initial_error is None else _believed(data, initial_error)
+        start = None if initial_error is None else _start_posterior(data, initial_error)
         return self._fit(data, true_labels=true_labels, start=start)
 
     def _keep(self, result: Aggregation, names: Names) -> None:
@@ -114,7 +114,7 @@ class GLAD(Classifier):
 
 @dataclass
 class MACE(Classifier):
-    """Workers who know, or answer out of habit."""
+    """Workers who know the truth or spam."""
 
     n_restarts: int = 10
     n_iter: int = 50
@@ -175,8 +175,8 @@ class MMSR(Classifier):
         self.scores_ = self.probas_
 
 
-def _believed(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
-    """Return the belief about tasks under error rates of workers: (task, label)."""
+def _start_posterior(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
+    """Return the posterior of tasks under error rates of workers: (task, label)."""
     annotations, names = coded(data)
     n_classes = annotations.n_classes
     given = np.full((annotations.n_annotators, n_classes, n_classes), 1 / n_classes)  # given, true

@@ -43,7 +43,9 @@ class Local:
 
     def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
         """Return ranges of items with about equally many annotations."""
-        n_parts = self.parts or self._parts(len(annotations))
+        n_parts = self.parts or 1
+        if self.parts is None and len(annotations) >= _SMALL:
+            n_parts = self.cores * -(-len(annotations) // (_LARGE * self.cores))
         cuts = np.linspace(0, len(annotations), n_parts + 1)[1:-1]
         bounds = [0, *np.searchsorted(annotations.index, cuts).tolist(), annotations.n_items]
         return [(a, b) for a, b in pairwise(bounds) if a < b]
@@ -76,25 +78,17 @@ class Local:
     @property
     def cores(self) -> int:
         """How many threads there are to work with."""
-        return self.threads or _cores()
-
-    def _parts(self, annotations: int) -> int:
-        if annotations < _SMALL:
-            return 1
-        rounds = -(-annotations // (_LARGE * self.cores))
-        return self.cores * rounds
+        if self.threads:
+            return self.threads
+        if hasattr(os, "sched_getaffinity"):  # the process may be limited to some of them
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
 
 
 @lru_cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Return a pool that is kept: starting threads would cost more than a small iteration."""
     return ThreadPoolExecutor(threads, thread_name_prefix="dissensus")
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # the process may be limited to some of them
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def add(results: Iterable[Result]) -> Result:

@@ -226,7 +226,9 @@ def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
     from ..heldout import confusion_from_posterior
 
     confusion = aggregators.create(result.method).confusion(result.params)
-    log = np.log(np.maximum(confusion_from_posterior(result) if confusion is None else confusion, 1e-300))
+    if confusion is None:
+        confusion = confusion_from_posterior(result)
+    log = np.log(np.maximum(confusion, 1e-300))
     entropy = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     variance = (np.exp(log) * log**2).sum(axis=2) - entropy**2
     label = result.posterior.argmax(axis=1)

@@ -1,8 +1,8 @@
 """Scores of classes, of all items and of bootstrap samples.
 
 Every score comes from sums over items, so a bootstrap over items needs only those sums under
-other weights. The weights are multinomial and are drawn for a chunk of items at a time, so memory is
-bounded.
+other weights. The weights are multinomial and are drawn for a chunk of items at a time, so that
+memory is bounded.
 """
 
 from __future__ import annotations

@@ -64,10 +64,14 @@ class Source:
 
     def lines(self, most: int | None = None) -> list[str]:
         """Return its lines as text, unpacked; the first ones are quickly read."""
+        lines: list[str] = []
         try:
             if most is not None and not self.packed:
                 with io.TextIOWrapper(self.file(), encoding="utf-8", newline="\n") as file:
-                    lines = list(_first(file, most))
+                    left = _BEGINNING
+                    while len(lines) < most and left > 0 and (line := file.readline(left)):
+                        lines.append(line.rstrip("\r\n"))
+                        left -= len(line)
             else:
                 lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
         except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
@@ -143,14 +147,6 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
         known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
         raise DataError(f"{path}: no format ends in .{ending}; known are {known}, or say --format")
     return format, compression
-
-
-def _first(file: IO[str], most: int) -> Iterator[str]:
-    """Yield the first lines, up to a limit of characters."""
-    left = _BEGINNING
-    while most > 0 and left > 0 and (line := file.readline(left)):
-        yield line.rstrip("\r\n")
-        most, left = most - 1, left - len(line)
 
 
 def _as_utf_8(source: Source, head: bytes) -> bytes:

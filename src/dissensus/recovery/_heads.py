@@ -15,8 +15,8 @@ from ..annotations import Annotations
 from ..nn.batches import Source
 from ..nn.features import Features
 from ..params import Count, Positive
-from ._base import FitContext, Recovery, RecoveryMethod, State
 from ._members import Members, initial_weights, standardization, train_members
+from .method import FitContext, Recovery, RecoveryMethod, State
 
 __all__ = ["Fraction", "HeadMethod", "Heads", "NetworkMethod", "Networks", "one_label_each"]
 

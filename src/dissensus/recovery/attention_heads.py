@@ -21,9 +21,9 @@ from .._relation import Floats
 from ..nn.batches import Batch, Source
 from ..nn.features import Features, TokenFeatures
 from ..params import Count, NonNegative
-from ._base import FitContext
 from ._heads import Fraction, NetworkMethod, Networks
 from ._members import Members, fold_weights, initial_weights, standardization
+from .method import FitContext
 
 __all__ = ["AttentionHeads", "AttentionPooling"]
 

@@ -27,12 +27,12 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..nn.features import Features
 from ..params import Count, NonNegative
-from ._base import FitContext, Mixture, RecoveryMethod, State
 from ._temperature import fit_temperature
 from .attention_heads import AttentionHeads
 from .heads import EnsembleOfHeads
 from .kernel_ridge import KernelRidge
 from .marginal import Marginal
+from .method import FitContext, Mixture, RecoveryMethod, State
 
 __all__ = ["Auto", "mixing_weights"]
 

@@ -21,10 +21,10 @@ from .._relation import Floats
 from ..nn.batches import Batch
 from ..nn.features import Features
 from ..params import Count, NonNegative
-from ._base import FitContext
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, shared_split
 from .mc_dropout import Sampled
+from .method import FitContext
 
 __all__ = ["BayesHead", "BayesianHeads"]
 

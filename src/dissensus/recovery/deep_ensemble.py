@@ -12,9 +12,9 @@ import numpy as np
 
 from ..nn.features import Features
 from ..params import Count
-from ._base import FitContext, Mixture, State
 from ._heads import Fraction, HeadMethod
 from ._members import shared_split
+from .method import FitContext, Mixture, State
 
 __all__ = ["DeepEnsemble"]
 

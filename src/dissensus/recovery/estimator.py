@@ -30,10 +30,10 @@ from ..errors import DataError, MethodError
 from ..nn.estimator import Estimator
 from ..nn.features import Features
 from ..registry import recoverers
-from ._base import Recovery, RecoveryMethod
 from ._heads import one_label_each
 from ._temperature import fit_temperature
 from .crossval import majority
+from .method import Recovery, RecoveryMethod
 
 __all__ = ["DistributionRecovery"]
 

@@ -18,9 +18,9 @@ from typing import Literal
 
 from ..nn.features import Features
 from ..params import Count
-from ._base import FitContext
 from ._heads import Fraction, HeadMethod, Networks
 from ._members import bootstrap_weights, fold_weights, shared_split
+from .method import FitContext
 
 __all__ = ["EnsembleOfHeads"]
 

@@ -25,7 +25,7 @@ from annotated_types import Interval
 
 from .._relation import Floats
 from ..params import Count, Positive
-from ._base import FitContext, Recovery, RecoveryMethod, State
+from .method import FitContext, Recovery, RecoveryMethod, State
 
 if TYPE_CHECKING:
     from ..nn.features import Features

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from ..nn.features import Features
 from ..params import Count
-from ._base import FitContext
 from ._heads import HeadMethod, Networks
 from ._members import bootstrap_weights, shared_split
+from .method import FitContext
 
 __all__ = ["Ldl"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._relation import Floats
-from ._base import FitContext, Recovery, RecoveryMethod, State
+from .method import FitContext, Recovery, RecoveryMethod, State
 
 if TYPE_CHECKING:
     from ..nn.features import Features

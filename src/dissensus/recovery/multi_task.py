@@ -22,11 +22,11 @@ from .._relation import Floats
 from ..nn.batches import Batch
 from ..nn.features import Features
 from ..params import NonNegative
-from ._base import FitContext
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, initial_weights, shared_split
 from ._temperature import match_entropy
 from .measures import entropy, shares_of
+from .method import FitContext
 
 __all__ = ["MultiTask", "TwoTaskHeads"]
 

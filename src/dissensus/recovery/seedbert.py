@@ -31,10 +31,10 @@ from ..nn.features import Features, RawInputs
 from ..nn.settings import Training
 from ..nn.training import Learner, train
 from ..params import Count, Positive
-from ._base import FitContext, Recovery, RecoveryMethod, State
 from ._heads import one_label_each
 from ._top_layers import split_encoder
 from .measures import most_probable
+from .method import FitContext, Recovery, RecoveryMethod, State
 
 __all__ = ["Copy", "SeedBert"]
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..nn.features import Features
-from ._base import FitContext
 from ._heads import Fraction, HeadMethod, Networks
 from ._members import shared_split
 from ._temperature import fit_temperature
+from .method import FitContext
 
 __all__ = ["Single"]
 
