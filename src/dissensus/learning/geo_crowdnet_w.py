@@ -34,7 +34,7 @@ class GeoCrowdnetWModel(ConfusionModel):
     def penalty(self, annotator: Tensor) -> Tensor:
         here = torch.unique(
             annotator
-        )  # those of the batch represent all, so that a step stays cheap
+        )  # those of the batch alone: a step stays cheap
         confusion = self.matrices(here).softmax(dim=-1)  # (annotator, true, given)
         stacked = confusion.swapaxes(1, 2).reshape(-1, self.n_classes)  # (annotator, given; true)
         scale = (self.n_annotators / len(here)) ** 0.5

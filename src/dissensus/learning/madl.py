@@ -7,8 +7,8 @@ copies:
     k[r, s] = exp(−γ ‖e_r − e_s‖²),   w_r ∝ 1 / Σ_s k[r, s],   Σ_r w_r = number of annotators
     loss = mean of w_j · (−log P(label)) − log Gamma(γ | 1.25, .25)
 
-The weights send no gradients into the embeddings. They are computed among the annotators of a batch,
-so that the cost of a step does not grow with the number of annotators.
+The weights send no gradients into the embeddings. They are computed among the annotators of a
+batch, so that the cost of a step does not grow with the number of annotators.
 
     M. Herde, D. Huseljic, B. Sick. Multi-annotator deep learning: a probabilistic framework for
     classification. TMLR 2023.

@@ -1,8 +1,8 @@
 """The classifier that every method trains: an encoder, one hidden layer, one linear head.
 
-The encoder turns an input into a vector; for features it is the identity. Vectors are standardized by
-the training items, so that one learning rate and one dropout fit all data. Methods that depend on
-the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the encoder.
+The encoder turns an input into a vector; for features it is the identity. Vectors are standardized
+by the training items, so that one learning rate and one dropout fit all data. Methods that depend
+on the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the encoder.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ With a constant classifier this is Dawid and Skene's model.
 Beyond the papers: a network that has memorized an item confirms itself in the E step. So with
 `folds` there are as many more classifiers, each trained without one fold of the items, and the
 prior of an item is out of fold; predictions for new items average all of them. And `volume` rewards
-predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs determine the class and annotators share errors, and
-harms where they do not; `choose` decides by the annotations.
+predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs determine the
+class and annotators share errors, and harms where they do not; `choose` decides by the annotations.
 
     V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
     S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast cancer
