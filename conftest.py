@@ -1,4 +1,4 @@
-"""Where torch is missing, what stands on it is not looked at for examples."""
+"""Without torch, modules that need it are not collected for examples."""
 
 from importlib.util import find_spec
 
@@ -6,9 +6,10 @@ _ON_TORCH = [
     "src/dissensus/learning/*",
     "src/dissensus/meta/*",
     "src/dissensus/nn/*",
-    "src/dissensus/recovery/_nets/*",
-    "src/dissensus/recovery/estimator.py",
+    "src/dissensus/recovery/*",
+    "src/dissensus/tendency/*",
     "tests/crowd_net.py",
+    "tests/deep_sets.py",
 ]
 
 collect_ignore_glob = [] if find_spec("torch") else _ON_TORCH

@@ -228,7 +228,7 @@ def main() -> None:
             print(name, method, found[name, method], flush=True)
     equal = [[name, *(_share(found[name, method]) for method in methods)] for name in names]
     why = [
-        [*key, *_told(one)]
+        [*key, *_cells(one)]
         for key, one in sorted(found.items(), key=lambda pair: methods.index(pair[0][1]))
         if any(one.get(what) for what in ("apart", "moved theirs", "moved ours"))
     ]
@@ -255,7 +255,7 @@ def _share(found: dict[str, Any]) -> str:
     return f"{100 * (1 - found['apart'] / found['tasks']):.2f}"
 
 
-def _told(found: dict[str, Any]) -> list[Any]:
+def _cells(found: dict[str, Any]) -> list[Any]:
     names = ("tasks", "apart", "tie", "untied", "end", "once", "objective")
     counts = [found.get(name) for name in names]
     moved = [found[f"moved {whose}"] for whose in ("theirs", "ours")]

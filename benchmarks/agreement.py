@@ -4,7 +4,7 @@ benchmarks/agreement.py`.
 The same labels are given to every library in the forms that it takes:
 
     matrix    annotators × items with gaps, the form that krippendorff documents
-    slots     items × places, possible only where every item has ten labels, and without annotators
+    slots     items × slots, possible only where every item has ten labels, and without annotators
     counts    items × classes, counted beforehand: a part of the work is then already done
     rows      one row per label (dissensus, nltk)
     pairs     two columns of labels for every two annotators (scikit-learn)
@@ -86,7 +86,7 @@ def _ours(measure: str, annotations: Any) -> Callable[[], float]:
 
     name, _, level = measure.partition(" ")
     if name == "alpha":
-        return lambda: agreement.krippendorff_alpha(annotations, level=level or "nominal")
+        return lambda: agreement.krippendorff_alpha(annotations, scale=level or "nominal")
     functions: dict[str, Callable[[Any], float]] = {
         "percent": agreement.percent_agreement,
         "fleiss": agreement.fleiss_kappa,
@@ -202,16 +202,16 @@ def speed(sizes: list[str], repeats: int, limit: float) -> list[Table]:
                         tired.add((library, form, measure))
             ours = median(one["seconds"] for one in found[OURS, "rows"])
             for (library, form), each in found.items():
-                rows.append([measure, library, form, *_told(each, ours)])
-        summary = SIZES[size]
-        title = f"{summary.answers:,} labels: {summary.items:,} items, {summary.annotators:,} annotators"
+                rows.append([measure, library, form, *_cells(each, ours)])
+        one = SIZES[size]
+        title = f"{one.answers:,} labels: {one.items:,} items, {one.annotators:,} annotators"
         columns = ["measure", "library", "form", "seconds", "times ours", "by the clock"]
         columns += ["value", "peak GiB"]
         out.append(Table(title, columns, rows))
     return out
 
 
-def _told(each: list[Found], ours: float) -> list[Any]:
+def _cells(each: list[Found], ours: float) -> list[Any]:
     if not each:
         return ["left out: too slow before", None, None, None, None]
     failed = [one["failed"] for one in each if "failed" in one]
@@ -230,7 +230,7 @@ def time_intervals(crowd: str, resamples: int) -> Found:
     out: dict[str, Any] = {}
     for name, given in {
         "intervals": {},
-        "intervals, ordinal": {"level": "ordinal"},
+        "intervals, ordinal": {"scale": "ordinal"},
         "intervals, bca": {"interval": "bca"},
         "by class, with intervals": {"by": "class"},
         "by annotator, without": {"by": "annotator", "resamples": 0},

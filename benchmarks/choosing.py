@@ -17,7 +17,7 @@ import numpy as np
 from dissensus import Annotations, aggregators, evaluate
 from dissensus.aggregation.auto import MEMBERS, pooled
 from dissensus.heldout import held_out, mixture_weights
-from dissensus.metrics import Predictions
+from dissensus.result import Predictions
 from gold_sets import SETS, load
 from pages import Section, Table
 
@@ -34,10 +34,10 @@ def study(name: str) -> dict[str, Any]:
     began = time.perf_counter()
     posteriors = [member.fit(annotations).posterior for member in members]
     left = held_out(annotations, members, folds=3 if len(annotations) > LARGE else 5, threads=1)
-    weight = mixture_weights(left.chance)
+    weight = mixture_weights(left.probability)
     seconds = time.perf_counter() - began
     beside = [other.fit(annotations).posterior for other in others]
-    picked = int(np.log(left.chance).mean(axis=1).argmax())
+    picked = int(np.log(left.probability).mean(axis=1).argmax())
     linear = sum(w * q for w, q in zip(weight, posteriors, strict=True))
     return {
         "set": name,
@@ -104,7 +104,7 @@ def main() -> None:
         [
             *(one["set"], one["labels"], one["stack"], best[row]),
             *(specs[int(accuracy[row].argmax())], floor[row], one["seconds"]),
-            _told(specs, one["weight"]),
+            _weights_of(specs, one["weight"]),
         ]
         for row, one in enumerate(found)
     ]
@@ -125,7 +125,7 @@ def main() -> None:
     section.write()
 
 
-def _told(specs: list[str], weight: list[float]) -> str:
+def _weights_of(specs: list[str], weight: list[float]) -> str:
     order = np.argsort(weight)[::-1][:3]
     return ", ".join(f"{specs[m]} {weight[m]:.0%}" for m in order)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from crowds import OUT
 from dissensus import Annotations, aggregate
-from dissensus.aggregation.dawid_skene_map import trust
+from dissensus.aggregation.dawid_skene_map import pseudo_counts
 from pages import Table
 
 # What the annotators' rows are drawn around: strength and accuracy of a Dirichlet.
@@ -24,8 +24,8 @@ CROWDS = {"as the prior expects": (4.0, 0.7), "better": (20.0, 0.85), "worse": (
 def drawn(
     rng: np.random.Generator, crowd: str, n_items: int, n_annotators: int, n_classes: int
 ) -> tuple[Any, Any, Any, Annotations]:
-    """Return prior, confusion (annotator, true, given), truth, and what everybody said."""
-    base = trust(*CROWDS[crowd], n_classes)  # (given class, true class), symmetric
+    """Return prior, confusion (annotator, true, given), truth, and the annotations."""
+    base = pseudo_counts(*CROWDS[crowd], n_classes)  # (given class, true class), symmetric
     rows = rng.standard_gamma(base, size=(n_annotators, n_classes, n_classes))
     confusion = rows / rows.sum(axis=2, keepdims=True)
     prior = rng.dirichlet(np.ones(n_classes))

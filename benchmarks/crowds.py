@@ -92,7 +92,7 @@ def draw(size: list[int], path: str | None = None) -> dict[str, Any]:
 
 
 def load(path: str, *, binary: bool = False) -> tuple[Annotations, np.ndarray[Any, Any]]:
-    """Return what a stored crowd said, and the truth; binary, classes are folded into two."""
+    """Return the annotations of a stored crowd, and the truth; binary, classes are folded into two."""
     from dissensus import Annotations
 
     with np.load(path) as kept:

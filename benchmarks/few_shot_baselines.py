@@ -24,14 +24,14 @@ from dissensus.learning.classifier import CrowdClassifier
 from dissensus.meta.episodes import EpisodeSource, Sizes
 from dissensus.meta.evaluation import score
 from dissensus.meta.learner import EpisodeLearner
-from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.nn import Training, train
 from dissensus.registry import adapters, aggregators
 from few_shot_nets import net
 from kept import kept
 from omniglot import cells, characters
 
-__all__ = ["SCRATCH", "TAUGHT", "scratch", "taught"]
+__all__ = ["SCRATCH", "TRAINED", "scratch", "trained"]
 
 SCRATCH = {
     "majority + regression": ("majority", lambda: LogisticRegression(C=1.0, max_iter=300)),
@@ -52,7 +52,7 @@ SCRATCH = {
 _SLOW = ("crowd-layer", "raykar")
 # Adapter, epochs of 100 batches, episodes in a batch. The size of MAML's steps was chosen on the
 # validation alphabets, before training, from .05 (.29 right) to 8 (.44): 2 and 4 have .77.
-TAUGHT = {
+TRAINED = {
     "ridge": ("ridge", 10, 32),
     "cnp": ("cnp", 60, 32),
     "maml": ("maml[steps=5,lr=2.0]", 6, 4),
@@ -63,9 +63,8 @@ TAUGHT = {
 def _guess(kind: str, make: Any, x: Any, label: Any, query: Any) -> Any:
     annotations = Annotations.from_matrix(label, classes=range(5))
     if make is None:
-        made = CrowdClassifier(
-            kind, hidden=0, dropout=0.0, input_dropout=0.0, epochs=25, held_out=0.0
-        )
+        training = Training(epochs=25, held_out=0.0)
+        made = CrowdClassifier(kind, hidden=0, dropout=0.0, input_dropout=0.0, training=training)
         return made.fit(x, annotations).predict(query).astype(int)
     found = aggregators.create(kind).fit(annotations, seed=0).label
     if len(np.unique(found)) == 1:
@@ -100,11 +99,11 @@ def scratch(name: str, condition: str = "independent") -> dict[str, Any]:
     return kept("meta", f"scratch {name} {condition}", measure)
 
 
-def taught(name: str, condition: str = "independent") -> dict[str, Any]:
+def trained(name: str, condition: str = "independent") -> dict[str, Any]:
     """Return accuracies of an adapter trained with an embedding of its own, by cell; kept."""
 
     def measure() -> dict[str, Any]:
-        spec, epochs, batch = TAUGHT[name]
+        spec, epochs, batch = TRAINED[name]
         every, embedding = characters(), deepcopy(net("clean"))
         adapter = adapters.create(spec).build(embedding.width, 5)
         maml = name.endswith("maml")
@@ -114,7 +113,7 @@ def taught(name: str, condition: str = "independent") -> dict[str, Any]:
         )  # fmt: skip
         learner = EpisodeLearner(embedding, adapter, settings.lr)
         pool = {"pool_classes": 5} if maml else {}
-        source = EpisodeSource(every.train, Sizes(**pool), PseudoCrowd(), 100 * batch)
+        source = EpisodeSource(every.train, Sizes(**pool), PseudoAnnotators(), 100 * batch)
         began = process_time()
         train(learner, source, settings, folder=OUT / "meta" / "nets" / name, resume=True)
         adapter.eval()
@@ -134,5 +133,5 @@ if __name__ == "__main__":
 
     torch.set_num_threads(1)
     for each in sys.argv[1:]:
-        (scratch if each in SCRATCH else taught)(each)
+        (scratch if each in SCRATCH else trained)(each)
         print(each, flush=True)

@@ -1,9 +1,9 @@
 """Few-shot learning with real annotators: LabelMe and music, classes split into source and target.
 
-Source classes have true labels; nothing but the numbers of an adapter is learned from them, on
-episodes labelled by pseudo-annotators or by the crowd itself. The support of a target task has the
-crowd's own labels; those that name another class are left out, and items left without labels stay,
-unlabelled. Queries are items that the crowd never saw, with true labels.
+Source classes have true labels; only the parameters of an adapter are tuned on them, on episodes
+labelled by pseudo-annotators or by the set's own annotators. The support of a target task has their
+labels; labels of other classes are left out, and items without labels stay, unlabelled. Queries are
+items without annotations, with true labels.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import torch
 from dissensus.meta.adapter import Adapter
 from dissensus.meta.episodes import EpisodeSource, Sizes
 from dissensus.meta.items import Items
-from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.meta.tasks import Tasks
 from dissensus.meta.tuning import tune
 from dissensus.registry import adapters
 from kept import kept
 from learning import Data, labelme, music
 
-__all__ = ["CROWDS", "RULES", "Crowded", "measured"]
+__all__ = ["ADAPTERS", "CROWDS", "RealData", "measured"]
 
-RULES = (
+ADAPTERS = (
     "protonet-mv",
     "protonet-ds",
     "soft-votes",
@@ -35,32 +35,33 @@ RULES = (
     "em-shrink[steps=2]",
     "em-one-coin[steps=2]",
     "em-kinds[steps=2]",
-    "em-fooled",
-    "vb-full",
+    "em-item-confusion",
 )
 _QUERIES = 20
 
 
-class Crowded(NamedTuple):
-    """A set with a real crowd, and how it is cut."""
+class RealData(NamedTuple):
+    """A set with real annotators, and its splits."""
 
     x: torch.Tensor  # (item, feature): those with annotations first
     truth: Any  # (item): codes
     annotations: Any  # (annotated item): annotations, classes by the same codes
     splits: list[Any]  # source classes
     shots: tuple[int, ...]
-    crowd: PseudoCrowd
+    crowd: PseudoAnnotators
     annotators: int
 
 
-def crowd_of(name: str) -> Crowded:
+def crowd_of(name: str) -> RealData:
     """Return LabelMe or music."""
     data: Data = {"labelme": labelme, "music": music}[name]()
     x = np.concatenate([data.x, data.x_test]).astype(np.float32)
     classes = data.annotations.classes.tolist()
     truth = np.array([classes.index(label) for label in [*data.truth, *data.truth_test]])
     per_item = len(data.annotations) / data.annotations.n_items
-    crowd = PseudoCrowd(spammers=(0.0, 0.5), accuracy=(0.5, 1.0), per_item=per_item, flippers=0.5)
+    crowd = PseudoAnnotators(
+        spammers=(0.0, 0.5), accuracy=(0.5, 1.0), per_item=per_item, flippers=0.5
+    )
     if name == "labelme":
         x = np.sqrt(np.maximum(x, 0))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -72,7 +73,7 @@ def crowd_of(name: str) -> Crowded:
         rng = np.random.default_rng(0)
         splits = [np.sort(rng.permutation(10)[:5]) for _ in range(10)]
         shots = (5, 10, 25)
-    return Crowded(
+    return RealData(
         torch.from_numpy(x),
         truth,
         data.annotations,
@@ -86,7 +87,7 @@ def crowd_of(name: str) -> Crowded:
 CROWDS = ("labelme", "music")
 
 
-def _tasks(data: Crowded, source: Any) -> tuple[Tasks, torch.Tensor]:
+def _tasks(data: RealData, source: Any) -> tuple[Tasks, torch.Tensor]:
     """Return the source tasks, and all features as they scale and move them."""
     mine = np.flatnonzero(np.isin(data.truth, source))
     mean = data.x[mine].mean(dim=0)
@@ -106,7 +107,7 @@ def _tasks(data: Crowded, source: Any) -> tuple[Tasks, torch.Tensor]:
     return Tasks(x, data.truth, annotations=every).keep(np.asarray(source)), x
 
 
-def _fitted(name: str, data: Crowded, spec: str, real: bool) -> list[Adapter]:
+def _fitted(name: str, data: RealData, spec: str, real: bool) -> list[Adapter]:
     """Return an adapter for every split, its numbers fitted to the source classes; kept."""
 
     def measure() -> dict[str, Any]:
@@ -121,19 +122,19 @@ def _fitted(name: str, data: Crowded, spec: str, real: bool) -> list[Adapter]:
     if spec.startswith("protonet"):
         return [_blank(tasks, spec).eval() for _ in data.splits]
     summary = kept("meta", f"{name} {spec} fitted to {'real' if real else 'pseudo'}", measure)
-    found = []
+    result = []
     for state in summary["states"]:
         adapter = _blank(tasks, spec)
         adapter.load_state_dict({key: torch.tensor(value) for key, value in state.items()})
-        found.append(adapter.eval())
-    return found
+        result.append(adapter.eval())
+    return result
 
 
 def _blank(tasks: Tasks, spec: str) -> Adapter:
     return adapters.create(spec).build(tasks.x.shape[1], tasks.n_classes)  # type: ignore[union-attr]
 
 
-def _tuned(data: Crowded, tasks: Tasks, adapter: Adapter, real: bool, steps: int = 120) -> Adapter:
+def _tuned(data: RealData, tasks: Tasks, adapter: Adapter, real: bool, steps: int = 120) -> Adapter:
     sizes = Sizes(
         ways=(tasks.n_classes,), shots=data.shots, annotators=(data.annotators,), queries=15
     )
@@ -145,22 +146,25 @@ def _tuned(data: Crowded, tasks: Tasks, adapter: Adapter, real: bool, steps: int
 
 
 def episodes(
-    data: Crowded, x: torch.Tensor, source: Any, shots: int, n: int, seed: Any
+    data: RealData, x: torch.Tensor, source: Any, shots: int, n: int, seed: Any
 ) -> Iterator[Any]:
     """Yield target tasks: support, its labels, more items without labels, queries, their truth."""
-    n_said, n_classes = data.annotations.n_items, data.annotations.n_classes
+    n_annotated, n_classes = data.annotations.n_items, data.annotations.n_classes
     target = np.setdiff1d(np.arange(n_classes), source)
-    tasks = Tasks(data.x[:n_said], data.truth[:n_said], annotations=data.annotations)
+    tasks = Tasks(data.x[:n_annotated], data.truth[:n_annotated], annotations=data.annotations)
     rng = np.random.default_rng(seed)
     for _ in range(n):
         support = [
-            rng.permutation(np.flatnonzero(data.truth[:n_said] == c))[:shots] for c in target
+            rng.permutation(np.flatnonzero(data.truth[:n_annotated] == c))[:shots] for c in target
         ]
-        other = [n_said + rng.permutation(np.flatnonzero(data.truth[n_said:] == c)) for c in target]
+        other = [
+            n_annotated + rng.permutation(np.flatnonzero(data.truth[n_annotated:] == c))
+            for c in target
+        ]
         query = np.concatenate([items[:_QUERIES] for items in other])
         spare = np.concatenate([items[_QUERIES : 2 * _QUERIES] for items in other])
         chosen = np.concatenate(support)
-        label = tasks.heard(chosen[None], target[None])
+        label = tasks.labels_in_episodes(chosen[None], target[None])
         truth = np.searchsorted(target, data.truth[query])
         clean = np.searchsorted(target, data.truth[chosen])
         yield x[chosen], torch.from_numpy(label), x[spare], x[query], truth, clean
@@ -189,20 +193,20 @@ def measured(name: str, spec: str, mode: str, n: int = 25) -> dict[str, Any]:
 
     def measure() -> dict[str, Any]:
         data = crowd_of(name)
-        found: dict[str, list[list[float]]] = {str(shots): [] for shots in data.shots}
+        result: dict[str, list[list[float]]] = {str(shots): [] for shots in data.shots}
         fitted = _fitted(name, data, spec, real=mode in ("real", "unlabelled"))
         for number, (source, adapter) in enumerate(zip(data.splits, fitted, strict=True)):
             _, x = _tasks(data, source)
             for shots in data.shots:
                 some = episodes(data, x, source, shots, n, [number, shots])
-                found[str(shots)].append([_right(adapter, summary, mode) for summary in some])
-        return found
+                result[str(shots)].append([_right(adapter, summary, mode) for summary in some])
+        return result
 
     return kept("meta", f"{name} {spec} {mode}", measure)
 
 
-def foreseen(name: str, spec: str) -> float:
-    """Return how often an adapter is right on source classes with the crowd's labels; kept."""
+def validation_accuracy(name: str, spec: str) -> float:
+    """Return the accuracy of an adapter on source classes with their own annotations; stored."""
 
     def measure() -> dict[str, Any]:
         from dissensus.meta.evaluation import score
@@ -218,4 +222,4 @@ def foreseen(name: str, spec: str) -> float:
             )
         return {"accuracy": float(np.mean(right))}
 
-    return float(kept("meta", f"{name} {spec} foreseen", measure)["accuracy"])
+    return float(kept("meta", f"{name} {spec} validation", measure)["accuracy"])

@@ -15,7 +15,7 @@ from dissensus.meta.embedding import Embedding
 from dissensus.meta.episodes import EpisodeSource, Sizes
 from dissensus.meta.evaluation import embedded
 from dissensus.meta.learner import ClassLearner, EpisodeLearner
-from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.meta.sources import labelled
 from dissensus.nn import Augment, Training, encoder_for, train
 from dissensus.registry import adapters
@@ -62,7 +62,11 @@ def _train(name: str, embedding: Embedding, path: Path) -> None:
         train(learner, examples, settings, **shared)
     else:
         clean = name == "clean"
-        crowd = PseudoCrowd(spammers=(0.0, 0.0), accuracy=(1.0, 1.0)) if clean else PseudoCrowd()
+        crowd = (
+            PseudoAnnotators(spammers=(0.0, 0.0), accuracy=(1.0, 1.0))
+            if clean
+            else PseudoAnnotators()
+        )
         more = {"annotators": (1,)} if clean else {}
         spec = "em-full[steps=1,scale=0.3]" if clean else "em-full[steps=2,scale=0.3]"
         adapter = adapters.create(spec).build(embedding.width, WAYS)

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from dissensus import Annotations, read
 from dissensus.meta.episodes import Sizes
 from dissensus.meta.few_shot import FewShotCrowd
-from dissensus.meta.pseudo import PseudoCrowd, annotate
+from dissensus.meta.pseudo_annotators import PseudoAnnotators, annotate
 from dissensus.nn import Training
 from dissensus.registry import aggregators
 from kept import kept
@@ -38,7 +38,7 @@ TARGETS = {
 }
 _ANSWERS = {"sentiment": "sentiment_polarity", "mbic": "mbic", "md": "lewidi_md_agreement"}
 _PER_ITEM, _QUERIES = 5, 400
-_CROWD = PseudoCrowd(spammers=(0.0, 0.4), accuracy=(0.6, 1.0))
+_CROWD = PseudoAnnotators(spammers=(0.0, 0.4), accuracy=(0.6, 1.0))
 
 
 @lru_cache(maxsize=2)
@@ -54,9 +54,9 @@ def model_of(target: str, head: str = "linear") -> FewShotCrowd:
     model = FewShotCrowd(
         "em-full;em-shrink;em-one-coin;em-kinds[steps=3];em-kinds[steps=3,starts=everyone]",
         head=head,  # type: ignore[arg-type]
-        teach="em-full",
+        objective="em-full",
         sizes=Sizes(ways=(2,), shots=(5, 10, 25, 75), annotators=(5, 20, 80), queries=15),
-        crowd=replace(_CROWD, per_item=float(_PER_ITEM)),
+        annotators=replace(_CROWD, per_item=float(_PER_ITEM)),
         training=Training(epochs=8, batch=32, lr=3e-4, scheduler="cosine", held_out=0.0),
         episodes=3200,
         tuning=150,
@@ -65,7 +65,7 @@ def model_of(target: str, head: str = "linear") -> FewShotCrowd:
 
 
 def _crowd_of(target: str, items: list[str]) -> Annotations | None:
-    """Return what the set's own annotators said of these items."""
+    """Return the set's own annotations of these items."""
     if target not in _ANSWERS:
         return None
     annotations = read(DATA / _ANSWERS[target] / "answers.csv.gz")
@@ -159,7 +159,7 @@ def curve(target: str, pseudo: bool, n: int = 100) -> dict[str, Any]:
                     each = [float(right[truth[query] == k].mean()) for k in range(len(classes))]
                     position = balanced.setdefault(f"{name}|{size}", [])
                     position.append(round(float(np.mean(each)), 4))
-        chosen = {head: model.rule_ for head, model in models.items()}
+        chosen = {head: model.adapter_ for head, model in models.items()}
         share = float(np.bincount(truth).max() / len(truth))
         return {"found": found, "balanced": balanced, "chosen": chosen, "share": share}
 

@@ -230,7 +230,7 @@ def make(number: int) -> tuple[str, bytes]:
 
 
 def try_one(number: int, path: Path) -> tuple[str, str]:
-    """Return how reading the changed file ended, and what was said."""
+    """Return how reading the changed file ended, and the message."""
     from dissensus.errors import DataError
     from dissensus.readers import examine
     from dissensus.readers.exports import TOOLS
@@ -283,7 +283,7 @@ def child(first: int, seconds: float) -> None:
             grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
             if grown > MEMORY:
                 ended, summary = "bug", f"grew by {grown / 2**20:.0f} MiB"
-            print(json.dumps({"number": number, "ended": ended, "told": summary}), flush=True)
+            print(json.dumps({"number": number, "ended": ended, "message": summary}), flush=True)
             number += 1
             if grown > MEMORY:
                 return
@@ -318,10 +318,10 @@ def main() -> int:
         for row in rows:
             if "ended" in row:
                 counts[
-                    f"{row['ended']} {row['told'] if row['ended'] == 'annotations' else ''}"
+                    f"{row['ended']} {row['message'] if row['ended'] == 'annotations' else ''}"
                 ] += 1
                 if row["ended"] == "bug":
-                    bugs.setdefault(row["told"].strip().splitlines()[-1][:200], row["number"])
+                    bugs.setdefault(row["message"].strip().splitlines()[-1][:200], row["number"])
         if rows and "ended" not in rows[-1]:
             bugs.setdefault(
                 f"process ended with {run.returncode}: {run.stderr[-300:]}", rows[-1]["number"]

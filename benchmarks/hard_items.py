@@ -1,15 +1,15 @@
 """Hard items from training dynamics: `python benchmarks/hard_items.py`.
 
-Images are drawn shapes of five kinds; a tenth of them is noise of which nobody can tell anything,
-so every label on it is drawn at random. Gaussian items are the same with five clouds and items in
-their midst. A crowd of thirty labels every item three times: a fifth of them guesses without
-looking, the others know 60 to 90 % of what can be told. Everything but AUM sees only what the crowd
-said; AUM is given the true labels, which on noise are drawn, too.
+Images are drawn shapes of five kinds; a tenth of them is noise, so every label on it is random.
+Gaussian items are the same with five clouds and items between them. A crowd of thirty labels every
+item three times: a fifth of them guesses blindly, the others are right on 60 to 90 % of the clear
+items. All scores see the labels of the crowd alone; AUM gets the true labels, which are random on
+noise.
 
-Asked is how well a score tells the tenth from the rest: the area under the curve of ranks, one for
-always, a half for by chance. And what becomes of a classifier that learns without the items that
-WAUM leaves out. Seeds decide the images, the crowd, the networks and the test items; images are
-encoded once, in a pool from which every seed draws.
+Measured is how well a score separates the tenth from the rest (the area under the ROC curve), and
+the accuracy of a classifier trained without the items that WAUM prunes. Seeds decide the images,
+the crowd, the networks and the test items; images are encoded once, in a pool from which every seed
+draws.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _STUDENT = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}  # 95 % of means 
 
 class Data(NamedTuple):
     x: Any  # (item, …)
-    truth: Any  # (item): class; drawn where nobody can tell
-    hard: Any  # (item): whether nobody can tell
+    truth: Any  # (item): class; random where ambiguous
+    hard: Any  # (item): whether it is ambiguous
     annotations: Annotations
     x_test: Any
     truth_test: Any
@@ -71,7 +71,7 @@ def shape(rng: np.random.Generator, kind: int) -> Any:
 def pool() -> dict[str, Any]:
     """Return images to draw from, as vectors of the encoder that comes with the package."""
     from dissensus.nn import as_inputs, encoder_for
-    from dissensus.nn.features import features
+    from dissensus.nn.feature_cache import cached_features
 
     rng = np.random.default_rng(7)
     kind = rng.integers(N_CLASSES, size=1600)
@@ -85,7 +85,7 @@ def pool() -> dict[str, Any]:
     )
     inputs = as_inputs(images.clip(0, 1).astype(np.float32))
     encoder = encoder_for("efficientnet-lite0", inputs)
-    vectors = features(encoder, inputs, folder=OUT / "features").numpy()
+    vectors = np.array(cached_features(encoder, inputs, folder=OUT / "features").values)
     return {"kind": kind, "clear": vectors[:1600], "noise": vectors[1600:]}
 
 
@@ -126,12 +126,12 @@ def crowd(rng: np.random.Generator, truth: Any, hard: Any) -> Annotations:
     right[: N_ANNOTATORS // 5] = 0
     wrong = rng.dirichlet(np.ones(N_CLASSES), (N_ANNOTATORS, N_CLASSES))
     wrong[: N_ANNOTATORS // 5] = wrong[: N_ANNOTATORS // 5, :1]  # the same whatever they see
-    chance = right[:, None, None] * np.eye(N_CLASSES) + (1 - right)[:, None, None] * wrong
+    confusion = right[:, None, None] * np.eye(N_CLASSES) + (1 - right)[:, None, None] * wrong
     item = np.repeat(np.arange(N_ITEMS), PER_ITEM)
     who = np.concatenate(
         [rng.choice(N_ANNOTATORS, PER_ITEM, replace=False) for _ in range(N_ITEMS)]
     )
-    rows = np.where(hard[item][:, None], 1 / N_CLASSES, chance[who, truth[item]])
+    rows = np.where(hard[item][:, None], 1 / N_CLASSES, confusion[who, truth[item]])
     label = (rows.cumsum(axis=1) > rng.random(len(item))[:, None]).argmax(axis=1)
     return Annotations.from_codes(
         item, who, label, items=N_ITEMS, annotators=N_ANNOTATORS, classes=N_CLASSES
@@ -191,6 +191,7 @@ def retrained(name: str, seed: int) -> dict[str, float]:
     """Return accuracies on test items, of classifiers that learn from all or from fewer items."""
     from dissensus.learning.classifier import CrowdClassifier
     from dissensus.learning.waum import waum
+    from dissensus.nn.settings import Training
 
     data, out = SETS[name](seed), {}
     hardest = waum(data.x, data.annotations, seed=seed).hardest
@@ -202,10 +203,11 @@ def retrained(name: str, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, 3])
     dropped["without a tenth at random"] = rng.permutation(dropped[f"waum, alpha {ALPHAS[-1]}"])
     truth = data.truth_test.astype(str)
+    training = Training(epochs=10, held_out=0)
     for way, gone in dropped.items():
         annotations = data.annotations.keep(~gone[data.annotations.item])
         rights = [
-            CrowdClassifier("two-stage[labels=wds]", epochs=10, held_out=0, seed=number)
+            CrowdClassifier("two-stage[labels=wds]", training=training, seed=number)
             .fit(data.x, annotations)
             .predict(data.x_test)
             == truth
@@ -248,7 +250,7 @@ def tables(name: str, runs: list[dict[str, Any]]) -> list[Table]:
         f"{SETS[name].__doc__} {N_ITEMS} items, {PER_ITEM} labels each, {len(runs)} seeds; the "
         "interval is of the mean over seeds."
     )
-    found = Table(f"Finding the tenth that nobody can tell: {name}", columns, rows, words)
+    found = Table(f"Finding the ambiguous tenth: {name}", columns, rows, words)
     base = [run["accuracy"]["all items"] for run in runs]
     rows = []
     for way in runs[0]["accuracy"]:

@@ -1,4 +1,4 @@
-"""How well annotators are told apart: `python benchmarks/identification.py`.
+"""How well scores separate annotators: `python benchmarks/identification.py`.
 
 Spammers among hammers, by several scores; the order of students and teachers; who copies, also
 where teachers are good and copies hard to see; verdicts on real data against the truth, where
@@ -36,7 +36,7 @@ def auc(value: Any, good: Any) -> float:
 
 
 def spammers(seeds: int) -> Table:
-    """Return how well scores tell spammers from hammers."""
+    """Return how well scores separate spammers from hammers."""
     rows = []
     for n_classes in (2, 4, 10):
         for ratio in (0.3, 0.5, 0.7):
@@ -44,7 +44,7 @@ def spammers(seeds: int) -> Table:
                 rows.append([n_classes, ratio, load_, *_ranked(n_classes, ratio, load_, seeds)])
     columns = ["classes", "spammers", "labels each", "spam score", "accuracy", "agreement"]
     columns += ["spam score of dawid-skene", "called spammer", "hammers called bad"]
-    note = "AUC of telling 100 hammers and spammers apart, five labels an item; then verdicts."
+    note = "AUC of separating 100 hammers and spammers, five labels an item; then verdicts."
     return Table(f"Spammers, {seeds} seeds", columns, rows, note)
 
 
@@ -64,7 +64,7 @@ def _ranked(n_classes: int, ratio: float, labels: int, seeds: int) -> list[float
         ).annotations
         scores = identify(annotations, models=False, copying=False)
         plain = spam_score(aggregate(annotations, "dawid-skene").params.confusion)
-        values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement, plain)
+        values = (scores.spam_score, scores.accuracy.value, scores.behaviour.agreement, plain)
         bad = scores.code < 3
         summary = [np.mean(scores.verdict[~good] == "spammer"), np.mean(bad[good])]
         found.append([*(auc(value, good) for value in values), *summary])
@@ -89,7 +89,7 @@ def students(seeds: int) -> Table:
                 )
                 scores = identify(made.annotations, models=False, copying=False)
                 true = spam_score(made.crowd.confusion)
-                values = (scores.spam_score, scores.accuracy.value, scores.habits.agreement)
+                values = (scores.spam_score, scores.accuracy.value, scores.behaviour.agreement)
                 found.append([spearmanr(value, true)[0] for value in values])
             better = np.mean([one[0] > one[2] for one in found])
             rows.append([ratio, copied, *np.mean(found, axis=0).tolist(), float(better)])
@@ -210,11 +210,11 @@ def table_of(crowd: str) -> Found:
     return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": len(annotations)}
 
 
-def intervals(n_annotators: int, draws: int) -> Found:
+def intervals(n_annotators: int) -> Found:
     """Find the intervals of spam scores."""
     counts = np.random.default_rng(0).random((n_annotators, 10, 10)) * 5
     wall, cpu = perf_counter(), process_time()
-    spam_interval(counts, draws=draws)
+    spam_interval(counts)
     return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": n_annotators}
 
 
@@ -226,10 +226,9 @@ def speed(sizes: list[str]) -> Table:
         one = SIZES[size]
         what = f"identify, {one.annotators} annotators, {one.classes} classes"
         rows.append([what, found.get("n"), *(found.get(k) for k in ("wall", "cpu", "peak"))])
-    for count, draws in ((100_000, 0), (5_000, 200)):
-        found = fresh("identification:intervals", n_annotators=count, draws=draws)
-        what = f"spam_interval, {count} annotators, " + (f"{draws} draws" if draws else "moments")
-        rows.append([what, None, *(found.get(k) for k in ("wall", "cpu", "peak"))])
+    found = fresh("identification:intervals", n_annotators=100_000)
+    what = "spam_interval, 100000 annotators, moments"
+    rows.append([what, None, *(found.get(k) for k in ("wall", "cpu", "peak"))])
     columns = ["what", "labels", "seconds", "CPU seconds", "GiB"]
     note = "Without GLAD and MACE. Seconds depend on what else the machine does; CPU seconds less."
     return Table("Speed", columns, rows, note)

@@ -16,7 +16,7 @@ from crowds import OUT
 
 __all__ = ["KEPT", "kept"]
 
-# To be said on every page that is made of these.
+# For every page that is made of these.
 KEPT = (
     "Measurements are kept from run to run: the source and the command named above are those of "
     "the last run, and rows may be older."

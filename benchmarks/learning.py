@@ -16,6 +16,7 @@ import csv
 import gzip
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -26,8 +27,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from dissensus import Annotations, read, read_truth
-from dissensus.metrics import Predictions, evaluate
+from dissensus.metrics import evaluate
 from dissensus.registry import learners
+from dissensus.result import Predictions
 from kept import KEPT, kept
 from pages import Section, Table
 
@@ -89,8 +91,7 @@ def music() -> Data:
 
 def sentiment() -> Data:
     """4999 sentences with labels of 203 annotators, 3999 to test; through MiniLM."""
-    from dissensus.nn.encoders import encoder_for
-    from dissensus.nn.features import features
+    from dissensus.nn.features import features_of
     from dissensus.nn.inputs import Texts
 
     annotations, truth = _read("sentiment_polarity")
@@ -99,7 +100,7 @@ def sentiment() -> Data:
     test = [item for item in truth if item not in set(annotations.items.tolist()) and item in rows]
     texts = [rows[item] for item in [*annotations.items.tolist(), *test]]
     inputs = Texts(tuple(texts))
-    x = np.asarray(features(encoder_for("minilm", inputs), inputs))
+    x = features_of(inputs, "minilm").vectors
     size = annotations.n_items
     return Data(
         annotations,
@@ -133,7 +134,8 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
             items=annotations.items,
             classes=annotations.classes,
         )
-    settings = {} if epochs is None else {"epochs": epochs}
+    default = CrowdClassifier.nested["training"]
+    settings = {"training": default if epochs is None else replace(default, epochs=epochs)}
     began = process_time()
     if spec == CHOSEN:
         specs = [f"raykar[volume={volume}]" for volume in VOLUMES]
@@ -149,7 +151,7 @@ def measured(data: Data, spec: str, seed: int, epochs: int | None) -> dict[str, 
 
 
 def scores(data: Data, posterior: Any) -> dict[str, float]:
-    """Return accuracy, ECE and log loss of beliefs about the test items: (item, class)."""
+    """Return accuracy, ECE and log loss of probabilities of the test items: (item, class)."""
     names = np.arange(len(posterior)).astype(str).astype(object)
     found = evaluate(
         Predictions(names, data.annotations.classes, posterior.argmax(axis=1), posterior),
@@ -228,8 +230,8 @@ def main() -> None:
         columns += ["best epoch", "CPU seconds", "seeds"]
         note = (
             f"{SETS[name].__doc__} Means over seeds; the interval is of the mean over seeds, and "
-            "does not hold the chance of the test set. Held-out likelihoods are per label: of all "
-            "labels on an item together for two-stage, raykar and confusion-layer, of each alone "
+            "does not include the sampling of the test set. Held-out likelihoods are per label: of "
+            "all labels on an item together for two-stage, raykar and confusion-layer, of each alone "
             f"for the others. {verdicts(rows)} {KEPT}"
         )
         cells = [[row[key] for key in _KEYS] for row in rows]

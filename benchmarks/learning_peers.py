@@ -30,9 +30,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dissensus.learning._base import Crowd, CrowdModel, Method, Seen
-from dissensus.learning._network import Classifier
+from dissensus.learning.base import CrowdModel, FitContext, Method, Pairs
 from dissensus.learning.classifier import CrowdClassifier
+from dissensus.learning.network import Classifier
 from dissensus.nn import Examples, Training, train
 from dissensus.nn.validation_split import hold_out
 from dissensus.registry import learners
@@ -46,7 +46,7 @@ _EPOCHS, _BATCH, _LR = 40, 64, 1e-3
 class KitModel(CrowdModel):
     """A layer of crowd-kit behind our classifier."""
 
-    def __init__(self, crowd: Crowd, method: Method, kind: str) -> None:
+    def __init__(self, crowd: FitContext, method: Method, kind: str) -> None:
         from crowdkit.learning import CoNAL, CrowdLayer
 
         super().__init__(crowd, method)
@@ -56,15 +56,15 @@ class KitModel(CrowdModel):
             with torch.no_grad():  # it finds out the width of its input when first called
                 self.log_given(self._sample())
 
-    def _sample(self) -> Seen:
+    def _sample(self) -> Pairs:
         two = torch.zeros(2, dtype=torch.long)
-        return Seen(torch.zeros(2, self.n_classes), torch.zeros(2, self.classifier.width), two)
+        return Pairs(torch.zeros(2, self.n_classes), torch.zeros(2, self.classifier.width), two)
 
-    def log_given(self, seen: Seen) -> Tensor:
+    def log_given(self, pairs: Pairs) -> Tensor:
         if self.kind == "crowd-layer":
-            found = self.layer(seen.log_truth.exp(), seen.annotator)
+            found = self.layer(pairs.log_truth.exp(), pairs.annotator)
         else:
-            found = self.layer(seen.vector, seen.log_truth, seen.annotator)
+            found = self.layer(pairs.vector, pairs.log_truth, pairs.annotator)
         return found.log_softmax(dim=-1)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ class KitMethod(Method):
 
     kind: str = ""
 
-    def build(self, crowd: Crowd) -> CrowdModel:
+    def build(self, crowd: FitContext) -> CrowdModel:
         return KitModel(crowd, self, self.kind)
 
 
@@ -87,7 +87,7 @@ def of_kit(kind: str, **settings: Any) -> KitMethod:
 
 
 def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
-    """Return beliefs about the test items by a layer of crowd-kit."""
+    """Return probabilities of the test items by a layer of crowd-kit."""
     x, x_test = (torch.as_tensor(np.asarray(part, np.float32)) for part in (data.x, data.x_test))
     examples, held = hold_out(Examples(x, data.annotations), 0.1, seed)
 
@@ -97,7 +97,7 @@ def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
         return made
 
     torch.manual_seed(seed)
-    model = of_kit(kind, **settings).build(Crowd(examples.annotations, classifier))
+    model = of_kit(kind, **settings).build(FitContext(examples.annotations, classifier))
     summary = Training(epochs=_EPOCHS, batch=_BATCH, lr=_LR, held_out=0, seed=seed)
     train(model, examples, summary, valid=held)
     with torch.no_grad():
@@ -105,7 +105,8 @@ def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
 
 
 def by_us(data: Data, seed: int, spec: str, **settings: Any) -> Any:
-    made = CrowdClassifier(spec, seed=seed, epochs=_EPOCHS, batch=_BATCH, lr=_LR, **settings)
+    training = Training(epochs=_EPOCHS, batch=_BATCH, lr=_LR, patience=20)
+    made = CrowdClassifier(spec, seed=seed, training=training, **settings)
     return made.fit(data.x, data.annotations).predict_proba(data.x_test)
 
 
@@ -118,7 +119,7 @@ def matrix_of(data: Data) -> Any:
 
 
 def by_activeml(data: Data, seed: int, name: str, **settings: Any) -> Any:
-    """Return beliefs about the test items by an estimator of scikit-activeml."""
+    """Return probabilities of the test items by an estimator of scikit-activeml."""
     import skactiveml.classifier.multiannotator as peers
 
     x, x_test = (
@@ -235,7 +236,7 @@ def steps_of_kit(n_annotators: int, kind: str, steps: int) -> list[float]:
 def _classifier_model(method: Any, examples: Examples) -> CrowdModel:
     annotations, width = examples.annotations, examples.x.shape[1]  # type: ignore[union-attr]
     return method.build(
-        Crowd(annotations, lambda: Classifier(nn.Flatten(), width, annotations.n_classes))
+        FitContext(annotations, lambda: Classifier(nn.Flatten(), width, annotations.n_classes))
     )
 
 

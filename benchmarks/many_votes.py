@@ -1,7 +1,7 @@
 """What very many votes on an item do to a posterior: `python benchmarks/many_votes.py`.
 
 Products of a thousand probabilities can be zero in floating point. A few items get the votes of all
-annotators; shown is what every library makes of them, and how many of its beliefs are broken.
+annotators; shown is what every library makes of them, and how many of its posteriors are broken.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def main() -> None:
                     rows.append([method, crowd, library, "not installed", None, None, None])
                     continue
                 job = {"library": library, "method": method, "crowd": stored(crowd)}
-                found = fresh("many_votes:beliefs", limit=given.limit, **job)
+                found = fresh("many_votes:posteriors", limit=given.limit, **job)
                 cells = [found.get(name) for name in ("nan", "zero", "accuracy")]
-                told_first = found.get("first") or found["failed"]
-                rows.append([method, crowd, library, told_first, *cells])
+                first = found.get("first") or found["failed"]
+                rows.append([method, crowd, library, first, *cells])
     columns = ["method", "items × votes", "library", "posterior of the first item"]
     columns += ["NaN rows", "zero rows", "accuracy"]
     section = Section("many votes", "PERFORMANCE.md")

@@ -20,7 +20,7 @@ import torch
 from dissensus.meta.adapter import Adapter
 from dissensus.meta.episodes import Episodes, EpisodeSource, Sizes
 from dissensus.meta.evaluation import embedded, score
-from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.meta.tasks import Tasks
 from dissensus.meta.tuning import choose
 from dissensus.registry import adapters
@@ -32,7 +32,7 @@ from pages import Section, Table
 __all__ = ["main"]
 
 STUDY, PAGE = "meta", "META.md"
-CROWD = PseudoCrowd()
+CROWD = PseudoAnnotators()
 WIDE = Sizes(pool_classes=10**6, pool_items=20)  # of episodes out of all classes of a split
 CANDIDATES = (
     "em-full",
@@ -44,7 +44,7 @@ CANDIDATES = (
     "em-one-coin[steps=3,starts=everyone]",
     "em-kinds[steps=3,starts=everyone]",
 )
-MORE = ("soft-votes", "vb-full", "vb-kinds", "ridge", "protonet-mv", "protonet-ds")
+MORE = ("soft-votes", "ridge", "protonet-mv", "protonet-ds")
 EPISODES = 100  # in every cell of the grid of 36
 
 
@@ -54,7 +54,7 @@ def vectors(name: str) -> tuple[Tasks, Tasks]:
     return embedded(embedding, every.valid), embedded(embedding, every.test)
 
 
-def fitted(name: str, spec: str, valid: Tasks, crowd: PseudoCrowd = CROWD) -> Adapter:
+def fitted(name: str, spec: str, valid: Tasks, crowd: PseudoAnnotators = CROWD) -> Adapter:
     """Return an adapter whose numbers are fitted to the validation characters; kept."""
     adapter = adapters.create(spec).build(valid.x.shape[1], 5)  # type: ignore[union-attr]
 
@@ -167,16 +167,16 @@ class Known(torch.nn.Module):
         self.adapter = adapters.create("prototypes[labels=shares]").build(64, 5)
 
     def classify(self, network: Any, episodes: Episodes) -> Any:
-        from dissensus.meta.em import logs, squared_distance
+        from dissensus.meta.em import safe_log, squared_distance
 
         u = network(episodes.x)
         n_classes = episodes.classes.shape[1]
         posterior = torch.nn.functional.one_hot(episodes.clean, n_classes).float()
         if not self.clean:
             log = torch.zeros_like(posterior)
-            episode, item, who = torch.nonzero(episodes.label >= 0, as_tuple=True)
-            annotations = logs(episodes.confusion)[
-                episode, who, :, episodes.label[episode, item, who]
+            episode, item, annotators_ = torch.nonzero(episodes.label >= 0, as_tuple=True)
+            annotations = safe_log(episodes.confusion)[
+                episode, annotators_, :, episodes.label[episode, item, annotators_]
             ]
             log.index_put_((episode, item), annotations, accumulate=True)
             posterior = log.softmax(dim=2)
@@ -249,7 +249,7 @@ def omniglot(nets: Sequence[str] = tuple(NETS)) -> None:
 
 
 def against_clean(chosen: dict[str, str], positions: dict[str, Any]) -> Table:
-    """Return what training on shaky supports is worth against clean ones, on the same episodes."""
+    """Return paired differences of training on noisy and on clean supports."""
     rows = []
     for condition in ("independent", "fixed"):
         for spec in dict.fromkeys(["soft-votes", "em-full", *chosen.values()]):
@@ -260,20 +260,20 @@ def against_clean(chosen: dict[str, str], positions: dict[str, Any]) -> Table:
                 rows.append([condition, spec, f"{name} − clean", *summary])
     columns = ["spammers", "adapter", "networks", "mean", *(f"ratio {ratio}" for ratio in RATIOS)]
     note = (
-        "Paired differences in accuracy. The interval holds the chance of episodes, not that of "
+        "Paired differences in accuracy. The interval covers the choice of episodes, not that of "
         f"training: networks were trained once. {KEPT}"
     )
-    return Table("Does training on shaky supports help?", columns, rows, note)
+    return Table("Does training on noisy supports help?", columns, rows, note)
 
 
 def baselines() -> None:
     """Methods that know no source tasks, or are trained on them in other ways."""
-    from few_shot_baselines import SCRATCH, TAUGHT, scratch, taught
+    from few_shot_baselines import SCRATCH, TRAINED, scratch, trained
 
     positions: dict[str, Any] = {}
     section = Section("few-shot baselines", PAGE)
     rows = [line(name, Cells(scratch(name))) for name in SCRATCH]
-    rows += [line(f"{name}, trained", Cells(taught(name))) for name in TAUGHT]
+    rows += [line(f"{name}, trained", Cells(trained(name))) for name in TRAINED]
     rows += [
         line(f"{spec} on clean", grid_of("clean", spec, "independent", positions)) for spec in MORE
     ]
@@ -296,35 +296,12 @@ def best_on(name: str, positions: dict[str, Any]) -> str:
     return max(judged, key=lambda spec: judged[spec])
 
 
-def calibration() -> None:
-    """Variational Bayes beside EM: log-loss and calibration."""
-    positions: dict[str, Any] = {}
-    section = Section("few-shot calibration", PAGE)
-    pairs = [
-        "em-full", "vb-full", "em-kinds[steps=3]", "vb-kinds[steps=3]",
-        "em-kinds[steps=3,starts=everyone]", "vb-kinds[steps=3,starts=everyone]",
-    ]  # fmt: skip
-    rows = []
-    for condition in ("independent", "fixed"):
-        for spec in pairs:
-            found = grid_of("clean", spec, condition, positions)
-            few = found.mean(annotators=3)
-            rows.append([condition, spec, found.mean(), few, found.log_loss(), found.ece()])
-    columns = ["spammers", "adapter", "accuracy", "with 3 annotators", "log-loss", "ECE"]
-    note = (
-        "Network: clean. All numbers of all adapters, temperature too, are fitted to lower the "
-        "log-loss on validation characters. The ECE is over all test queries, 15 bins. " + KEPT
-    )
-    section.add(Table("Variational Bayes beside EM", columns, rows, note))
-    section.write()
-
-
 def curves() -> None:
     """Accuracy against the share of spammers, annotators, labels per item and steps."""
     from pathlib import Path
 
-    from dissensus.meta.charts import accuracy_chart
     from dissensus.reporting.charts import save_chart
+    from few_shot_charts import accuracy_chart
 
     positions: dict[str, Any] = {}
     best = best_on("clean", positions)
@@ -388,16 +365,16 @@ def curves() -> None:
 
 def crowds() -> None:
     """LabelMe and music: real annotators."""
-    from few_shot_crowds import CROWDS, RULES, crowd_of, foreseen, measured
+    from few_shot_crowds import ADAPTERS, CROWDS, crowd_of, measured, validation_accuracy
 
     section = Section("few-shot with real annotators", PAGE)
     for name in CROWDS:
         shots = [str(each) for each in crowd_of(name).shots]
-        fitted_rules = [spec for spec in RULES if not spec.startswith("protonet")]
-        judged = {spec: foreseen(name, spec) for spec in fitted_rules}
+        fitted_adapters = [spec for spec in ADAPTERS if not spec.startswith("protonet")]
+        judged = {spec: validation_accuracy(name, spec) for spec in fitted_adapters}
         best = max(judged, key=lambda spec: judged[spec])
-        runs = [(spec, "pseudo") for spec in RULES[:4]]
-        runs += [(spec, "real") for spec in fitted_rules]
+        runs = [(spec, "pseudo") for spec in ADAPTERS[:4]]
+        runs += [(spec, "real") for spec in fitted_adapters]
         runs += [("em-full", "unlabelled"), (best, "unlabelled"), ("soft-votes", "clean")]
         found = {run: measured(name, *run) for run in dict.fromkeys(runs)}
         floor = found["protonet-mv", "pseudo"]
@@ -453,11 +430,11 @@ def transfer(targets: Sequence[str] = ()) -> None:
             if target == "politeness" and not pseudo:
                 continue
             summary = curve(target, pseudo)
-            who = "five pseudo-annotators" if pseudo else "five labels per item of its own crowd"
+            source = "five pseudo-annotators" if pseudo else "five labels per item of its own crowd"
             note = (
                 f"Held out: {target}, and {', '.join(TARGETS[target]) or 'nothing else'}. Labels: "
-                f"{who}. 100 draws. Largest class {summary['share']:.3f}. Adapters chosen on the "
-                f"source: {summary['chosen']}. {KEPT}"
+                f"{source}. 100 draws. Largest class {summary['share']:.3f}. Adapters chosen on "
+                f"the source: {summary['chosen']}. {KEPT}"
             )
             for what, key in (("accuracy", "found"), ("balanced accuracy", "balanced")):
                 title = f"{target}, {'pseudo' if pseudo else 'crowd'}: {what}"
@@ -511,8 +488,8 @@ def _reached(summary: Any, full: Any, shares: Sequence[float]) -> str:
 
 
 def sources() -> None:
-    """Sources whose labels are wrong, and items that fool everybody."""
-    from few_shot_extras import LOSSES, fooled, noisy_source
+    """Sources with wrong labels, and items on which every annotator guesses."""
+    from few_shot_extras import LOSSES, hard_items, noisy_source
 
     section = Section("few-shot from noisy sources", PAGE)
     rates = (0.0, 0.2, 0.4)
@@ -531,12 +508,12 @@ def sources() -> None:
     section.add(Table("Sources with wrong labels", columns, rows, note))
     rows = []
     for share in (0.0, 0.2, 0.4):
-        for spec in ("em-full[steps=3]", "em-fooled[steps=3]", "em-one-coin[steps=3]"):
-            one = fooled(spec, share)
+        for spec in ("em-full[steps=3]", "em-item-confusion[steps=3]", "em-one-coin[steps=3]"):
+            one = hard_items(spec, share)
             rows.append([share, spec, one["accuracy"], one["half"], one["log_loss"]])
-    note = "Gaussian tasks; a ninth feature tells how hard an item is. 1280 test episodes."
-    columns = ["share of items that fool", "adapter", "accuracy", "95 % ±", "log-loss"]
-    section.add(Table("Items that fool everybody", columns, rows, note))
+    note = "Gaussian tasks; a ninth feature is the difficulty of an item. 1280 test episodes."
+    columns = ["share of hard items", "adapter", "accuracy", "95 % ±", "log-loss"]
+    section.add(Table("Items on which every annotator guesses", columns, rows, note))
     section.write()
 
 
@@ -544,7 +521,6 @@ PARTS: dict[str, Callable[..., None]] = {
     "omniglot": omniglot,
     "baselines": baselines,
     "curves": curves,
-    "calibration": calibration,
     "crowds": crowds,
     "transfer": transfer,
     "active": active_part,
@@ -557,7 +533,7 @@ def main() -> None:
     summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     summary.add_argument("--part", default=",".join(PARTS), help=f"with commas: {', '.join(PARTS)}")
     summary.add_argument("--nets", default=",".join(NETS), help="of omniglot")
-    summary.add_argument("--targets", help="of transfer; all, if not told")
+    summary.add_argument("--targets", help="of transfer; all by default")
     given = summary.parse_args()
     torch.set_num_threads(1)
     some = {"omniglot": given.nets, "transfer": given.targets}

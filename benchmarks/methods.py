@@ -138,8 +138,8 @@ def _undecided(found: dict[str, dict[str, Found]], names: list[str]) -> Table:
             rows.append([method, *(f"{100 * number:.2f}" for number in means)])
     columns = ["method", "decided", "right of these", "right of all"]
     note = (
-        "Percent, means over sets. The other tables score what is believed, also where a method "
-        "leaves the label open; beliefs of these are shares of votes, so there they equal majority."
+        "Percent, means over sets. The other tables score posteriors, also where a method "
+        "leaves the label open; posteriors of these are shares of votes, so there they equal majority."
     )
     return Table("Methods that leave items undecided", columns, rows, note)
 

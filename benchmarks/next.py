@@ -26,7 +26,7 @@ from dissensus import Annotations, read, read_truth, simulate
 from dissensus.planning import plan
 from dissensus.planning._posterior_state import METHOD, fit
 from dissensus.registry import simulators
-from dissensus.simulation._crowd import Plan as Size
+from dissensus.simulation.strategy import Design
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -65,9 +65,9 @@ def simulated(name: str, seed: int) -> World:
     """Return a crowd that answers whatever it is asked."""
     spec, n_classes = CROWDS[name]
     strategy, rng = simulators.create(spec), np.random.default_rng(seed)
-    size = Size(n_items=N_ITEMS, n_annotators=N_ANNOTATORS, n_classes=n_classes, seed=seed)
-    truth = strategy.truth(size, rng)
-    crowd = strategy.crowd(size, rng)
+    design = Design(n_items=N_ITEMS, n_annotators=N_ANNOTATORS, n_classes=n_classes, seed=seed)
+    truth = strategy.truth(design, rng)
+    crowd = strategy.crowd(design, rng)
     guess = np.where(rng.random(N_ITEMS) < SKILL, truth, rng.integers(n_classes, size=N_ITEMS))
     sure = np.eye(n_classes)[guess] * SKILL + (1 - SKILL) / n_classes
     nothing = Annotations.from_codes(
@@ -196,7 +196,7 @@ def resampled(ours: Any, theirs: Any, grid: Any, draws: int = 1000) -> Any:
     return np.quantile(np.array(found), [0.025, 0.975], axis=0, method="nearest").T
 
 
-def foretold(name: str, seed: int) -> list[float]:
+def expected_and_actual(name: str, seed: int) -> list[float]:
     """Return what was expected of one more label per item, and what came of it.
 
     Everybody has three labels before. In order: right now, and expected without and with fifty
@@ -241,10 +241,10 @@ def _buy(
     return bought(annotations, found.item, found.annotator, here.ask(found.item, found.annotator))
 
 
-def foretold_table(names: list[str], seeds: int) -> Table:
+def expected_table(names: list[str], seeds: int) -> Table:
     rows = []
     for name in names:
-        seen = np.array([foretold(name, seed) for seed in range(seeds)]).mean(axis=0)
+        seen = np.array([expected_and_actual(name, seed) for seed in range(seeds)]).mean(axis=0)
         rows.append([name, *(f"{100 * value:.1f}" for value in seen[:6]), f"{seen[6]:.0%}"])
     columns = ["crowd", "right now", "expected", "with gold", "right then", "expected", "with gold"]
     return Table(
@@ -373,7 +373,7 @@ def main() -> None:
         )
     )
     section.add(Table("Labels needed, as a share of random's", ["crowd", "policy", *heads], rows))
-    section.add(foretold_table([name for name in options.sets.split(",") if known(name)], 5))
+    section.add(expected_table([name for name in options.sets.split(",") if known(name)], 5))
     section.add(speed_table())
     for table in tables:
         section.add(table)

@@ -12,7 +12,7 @@ import torch
 
 from crowds import OUT
 from dissensus.meta.episodes import Episodes, EpisodeSource, Sizes
-from dissensus.meta.pseudo import PseudoCrowd
+from dissensus.meta.pseudo_annotators import PseudoAnnotators
 from dissensus.meta.tasks import Tasks
 
 __all__ = ["ANNOTATORS", "CONDITIONS", "RATIOS", "SHOTS", "Characters", "cells", "characters"]
@@ -55,7 +55,7 @@ def characters() -> Characters:
     test, valid, train = (
         every.keep(np.flatnonzero(np.isin(of, some))) for some in np.split(order, [6, 11])
     )
-    return Characters(replace(train, turns=4), valid, test)
+    return Characters(replace(train, rotations=4), valid, test)
 
 
 def _small(bits: Any) -> Any:
@@ -86,7 +86,7 @@ def cells(
                 )
                 if half:
                     summary["per_item"] = annotators / 2
-                crowd = PseudoCrowd(spammers=(ratio, ratio), **summary)
+                crowd = PseudoAnnotators(spammers=(ratio, ratio), **summary)
                 source = EpisodeSource(tasks, sizes, crowd, episodes)
                 rng = np.random.default_rng([seed, number])
                 yield (shots, annotators, ratio), source.draw(rng, episodes)

@@ -73,14 +73,14 @@ class Section:
 
     def write(self) -> None:
         """Write Markdown and JSON to `out/`, and this section of the page."""
-        made = _made() | {"source": self.source, "changed": _source() != self.source}
-        text = f"## {self.name}\n\n{_told(made)}\n\n"
+        run = _environment() | {"source": self.source, "changed": _source() != self.source}
+        text = f"## {self.name}\n\n{_header(run)}\n\n"
         text += "\n".join(table.markdown() for table in self.tables)
         OUT.mkdir(exist_ok=True)
         (OUT / f"{self.name}.md").write_text(text, encoding="utf-8")
         tables = [{**vars(table)} for table in self.tables]
-        kept = json.dumps({"made": made, "tables": tables}, indent=1)
-        (OUT / f"{self.name}.json").write_text(kept, encoding="utf-8")
+        data = json.dumps({"made": run, "tables": tables}, indent=1)
+        (OUT / f"{self.name}.json").write_text(data, encoding="utf-8")
         _refresh(Path(__file__).parent / self.page, self.name, text)
 
 
@@ -102,7 +102,7 @@ def _words(given: list[str]) -> list[str]:
     return ["FOLDER" if Path(word).is_absolute() else word for word in given]
 
 
-def _made() -> dict[str, Any]:
+def _environment() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "command": " ".join([f"python benchmarks/{Path(sys.argv[0]).name}", *_words(sys.argv[1:])]),
@@ -113,18 +113,18 @@ def _made() -> dict[str, Any]:
     }
 
 
-def _told(made: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {summary}" for name, summary in made["versions"].items())
-    changed = "\n**The source changed while this was measured.**" if made["changed"] else ""
+def _header(run: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
+    changed = "\n**The source changed while this was measured.**" if run["changed"] else ""
     return (
-        f"Made by `{made['command']}` on {made['date']}, {made['cores']} cores "
-        f"({made['processor']}), {made['memory']}.\n{versions}; "
-        f"source {made['source']}.{changed}"
+        f"Made by `{run['command']}` on {run['date']}, {run['cores']} cores "
+        f"({run['processor']}), {run['memory']}.\n{versions}; "
+        f"source {run['source']}.{changed}"
     )
 
 
 def _source() -> str:
-    """Return a digest of the package's source: its version alone does not tell while it changes."""
+    """Return a digest of the package's source: its version alone does not show changes."""
     package = find_spec("dissensus")
     assert package is not None
     assert package.origin is not None

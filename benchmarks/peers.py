@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Answer(NamedTuple):
-    """What a fit says: the class of every item, and belief in every class where there is any."""
+    """The result of a fit: the class of every item, and posteriors where there are any."""
 
     label: Array  # (item)
     posterior: Array | None  # (item, class)

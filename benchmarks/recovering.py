@@ -1,11 +1,11 @@
-"""How people split, from one label per item: `python benchmarks/recovering.py`.
+"""Label distributions from one label per item: `python benchmarks/recovering.py`.
 
-Methods see texts and the majority label of the items to learn from, and how many annotators each
-had; never a share. Their distributions on test items are scored against what everybody said, beside
-a floor (one distribution for all), an oracle that learns from the shares (`ldl`), and the same
-people asked again. What takes long is kept in `out/recovering`; delete a file to measure it anew.
+Methods see texts, the majority label of the training items and their numbers of votes; never a
+share. Their distributions on test items are scored against all annotations, between a floor (one
+distribution for all), an oracle that learns from the shares (`ldl`), and the same people asked
+again. Measurements are stored in `out/recovering`; delete a file to measure it again.
 
-    --parts sets,tuning,entropy,protocol,cost,spans,people,looking,pictures
+    --parts sets,tuning,entropy,protocol,cost,spans,attention,figures
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from dissensus.recovery import measures
-from dissensus.recovery.evaluating import people_again, soft_scores
+from dissensus.recovery.evaluation import ceiling_scores, soft_scores
 from kept import KEPT
 from pages import Section, Table
+from recovering_attention import attention, figures, spans
 from recovering_ground import (
     FLOOR,
     HARD,
@@ -35,10 +36,21 @@ from recovering_ground import (
     soft_set_of,
     votes_of,
 )
-from recovering_parts import PARTS
+from recovering_parts import cost, entropy, protocol, tuning
 from soft_sets import TESTED
 
-FIRST = ("marginal", "single", "heads", "bagged-heads", "kernel-ridge", "auto", "ldl")
+FIRST = ("marginal", "single", "seeds", "bagged-heads", "kernel-ridge", "auto", "ldl")
+
+
+PARTS = {
+    "tuning": tuning,
+    "entropy": entropy,
+    "protocol": protocol,
+    "cost": cost,
+    "spans": spans,
+    "attention": attention,
+    "figures": figures,
+}
 
 
 def sets(splits: int) -> None:
@@ -59,7 +71,7 @@ def sets(splits: int) -> None:
             rows.append([shown, *cells, float(np.mean(seconds))])
         again = []
         for split in range(splits):
-            summary = people_again(votes_of(name, split), random=np.random.default_rng(split))
+            summary = ceiling_scores(votes_of(name, split), random=np.random.default_rng(split))
             scores.setdefault(PEOPLE, {})[name, split] = summary
             again.append(summary)
         cells = [interval([one[key] for one in again]) for key in (*SHOWN, *HARD)]
@@ -95,7 +107,7 @@ def gap_table(scores: dict[str, Any], splits: int) -> Table:
         f"Plain means over {len(TESTED)} sets and {splits} splits. gap = (one network - method) / "
         f"(one network - oracle), of these means: 0 is `{REFERENCE}`, 1 is `{ORACLE}` (ten bagged "
         "networks that learn the shares). In brackets 95 % intervals from a bootstrap of the test "
-        "items within every set and split; they hold neither the chance of the sets nor that of "
+        "items within every set and split; they cover neither the choice of the sets nor that of "
         "training. MD rewards sharpness rather than shares: its gap is small and unstable. " + KEPT
     )
     heads = ["method", *HEADS, "gap MD", "gap JSD", "gap USQ", "gap CE"]
@@ -103,7 +115,7 @@ def gap_table(scores: dict[str, Any], splits: int) -> Table:
 
 
 def bootstrap_gaps(splits: int, draws: int = 400) -> dict[str, dict[str, tuple[float, ...]]]:
-    """Return gaps with intervals: test items are drawn anew, the same for all methods."""
+    """Return gaps with intervals: test items are resampled, the same for all methods."""
     random, total = np.random.default_rng(0), {}
     for name in TESTED:
         for split in range(splits):
@@ -135,7 +147,7 @@ def bootstrap_gaps(splits: int, draws: int = 400) -> dict[str, dict[str, tuple[f
 
 
 def bars_table(scores: dict[str, Any]) -> Table:
-    """Return how the default stands to the floor and to one network, set by set."""
+    """Return the default compared with the floor and one network, set by set."""
     rows = []
     for name in TESTED:
         row: list[Any] = [name]

@@ -1,4 +1,4 @@
-"""What the studies of recovery share: methods, sets, and fits that are kept in `out/recovering`."""
+"""Methods and sets of the studies of recovery; fits are stored in `out/recovering`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scipy.stats import t as student
 
 from crowds import OUT
 from dissensus import Annotations
-from dissensus.recovery._base import Views
-from dissensus.recovery._flattening import flattened, vote_slope
+from dissensus.nn.features import Features, features_of
+from dissensus.recovery._temperature import temper, vote_slope
 from dissensus.registry import recoverers
 from soft_sets import LENGTH, SoftSet, soft_set, split_of
 
@@ -27,7 +27,7 @@ REFERENCE, ORACLE, FLOOR, PEOPLE = "single", "ldl", "marginal", "people asked ag
 SHOWN = ("manhattan", "jensen_shannon", "unbiased_squared", "cross_entropy", "entropy_pearson")
 HARD = ("accuracy", "macro_f1")
 HEADS = ["MD", "JSD", "USQ", "CE", "EC", "accuracy", "F1"]
-# What is fitted, and what is read off a fit: (name, specification, what).
+# Rows of the tables: (name, method, prediction).
 ROWS: list[tuple[str, str, str]] = [
     (FLOOR, "marginal", "proba"),
     (REFERENCE, "single", "proba"),
@@ -36,19 +36,17 @@ ROWS: list[tuple[str, str, str]] = [
     ("mc-dropout", "mc-dropout", "proba"),
     ("bayes-head", "bayes-head", "proba"),
     ("deep-ensemble (5)", "deep-ensemble", "proba"),
-    ("snapshot (5)", "snapshot", "proba"),
-    ("heads (10 strict seeds), mean", "heads", "proba"),
-    ("heads (10 strict seeds), votes", "heads", "votes"),
-    ("heads, mean, T = slope^.5", "heads", "half"),
+    ("heads (10 strict seeds), mean", "seeds", "proba"),
+    ("heads (10 strict seeds), votes", "seeds", "votes"),
+    ("heads, mean, T = slope^.5", "seeds", "half"),
     ("bagged-heads (10), mean", "bagged-heads", "proba"),
     ("bagged-heads (10), votes", "bagged-heads", "votes"),
     ("attention-heads (5), mean", "attention-heads", "proba"),
     ("attention-heads (5), votes", "attention-heads", "votes"),
     ("attention-heads, diverse .1, mean", "attention-heads[diverse=0.1]", "proba"),
-    ("knn", "knn", "proba"),
     ("kernel-ridge", "kernel-ridge", "proba"),
     ("auto", "auto", "proba"),
-    ("auto, vote count not told", "auto", "plain"),
+    ("auto, unknown vote count", "auto", "plain"),
     ("auto, T = slope^.5", "auto", "half"),
     ("auto, votes of members", "auto", "votes"),
     ("multi-task (oracle)", "multi-task", "proba"),
@@ -59,65 +57,67 @@ ROWS: list[tuple[str, str, str]] = [
 
 
 @lru_cache(maxsize=2)
-def loaded(name: str) -> tuple[SoftSet, Views]:
-    """Return a set and its views: vectors and places of MiniLM, and the texts."""
-    from dissensus.nn import as_inputs, encoder_for
-    from dissensus.recovery._nets.features import views_of
-
+def loaded(name: str) -> tuple[SoftSet, Features]:
+    """Return a set and its features: vectors and tokens of MiniLM, and the texts."""
     data = soft_set(name)
-    inputs = as_inputs(list(data.texts))
-    encoder = encoder_for(f"minilm[length={LENGTH}]", inputs)
-    return data, views_of(encoder, inputs, ("vectors", "places", "raw"))
+    encoder = f"minilm[length={LENGTH}]"
+    return data, features_of(list(data.texts), encoder, tokens=True, raw=True)
 
 
 def stored(name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return arrays measured before under this name, or measure and keep them."""
+    """Return arrays that are stored under this name, or measure and store them."""
     path = HOME / f"{re.sub(r'[^A-Za-z0-9_.=,-]+', '-', name)}.npz"
     if path.exists():
-        with np.load(path) as kept:
-            return dict(kept)
-    found = {key: np.asarray(value) for key, value in measure().items()}
+        with np.load(path) as arrays:
+            return dict(arrays)
+    measured = {key: np.asarray(value) for key, value in measure().items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".part")
     with draft.open("wb") as file:
-        np.savez(file, **found)
+        np.savez(file, **measured)
     draft.rename(path)
-    return found
+    return measured
 
 
 def fitted(
-    views: Views, annotations: Annotations, label: Any, train: Any, test: Any, spec: str, seed: int
+    features: Features,
+    annotations: Annotations,
+    label: Any,
+    train: Any,
+    test: Any,
+    spec: str,
+    seed: int,
 ) -> dict[str, Any]:
-    """Fit once, and look at the test items once."""
-    began = process_time()
+    """Fit once, and predict the test items."""
+    start = process_time()
     method = recoverers.create(spec)
-    views = views.only((*method.needs, *method.likes))
-    found = method.fit(
-        views.take(train),
+    features = features.only((*method.needs, *method.uses))
+    model = method.fit(
+        features.take(train),
         label[train],
         n_classes=annotations.n_classes,
         vote_count=annotations.labels_per_item[train],
         annotations=annotations.take(train),
         seed=seed,
     )
-    seconds, there = process_time() - began, views.take(test)
-    p = found.proba(there)
+    seconds, there = process_time() - start, features.take(test)
+    p = model.predict_proba(there)
     slope = vote_slope(annotations.labels_per_item[train])
-    plain = flattened(p, 1 / slope**method.flatten)  # as if the vote count were not known
-    summary = {"proba": p, "votes": found.votes(there), "plain": plain, "seconds": seconds}
-    return summary | {"half": flattened(plain, slope**0.5), "chosen": found.chosen(there)}
+    plain = temper(p, 1 / slope**method.flatten)  # as if the vote count were not known
+    summary = {"proba": p, "votes": model.votes(there), "plain": plain, "seconds": seconds}
+    return summary | {"half": temper(plain, slope**0.5), "chosen": model.predict(there)}
 
 
 def measured(name: str, split: int, spec: str) -> dict[str, Any]:
-    """Return what a method makes of a split of a set."""
+    """Return the predictions of a method on a split of a set."""
 
     def work() -> dict[str, Any]:
-        data, views = loaded(name)
+        data, features = loaded(name)
         parts = split_of(len(data.texts), split)
         train = np.sort(np.concatenate([parts.train, parts.valid]))
-        found = fitted(views, data.annotations, data.label, train, parts.test, spec, split)
-        print(f"{name:14s} {split} {spec:44s} {found['seconds']:.1f} s", flush=True)
-        return found
+        arrays = fitted(features, data.annotations, data.label, train, parts.test, spec, split)
+        print(f"{name:14s} {split} {spec:44s} {arrays['seconds']:.1f} s", flush=True)
+        return arrays
 
     return stored(f"{name}-{split}-{spec}", work)
 

@@ -25,7 +25,7 @@ from dissensus import (
     read_truth,
     simulate,
 )
-from dissensus.metrics import Predictions
+from dissensus.result import Predictions
 from dissensus.simulation import Simulation
 from pages import Section, Table
 
@@ -111,7 +111,7 @@ def ceiling(drawn: Simulation) -> float:
     annotations, confusion = drawn.annotations, drawn.crowd.confusion
     n_classes = annotations.n_classes
     counts = annotations.part(0, annotations.n_items).annotations
-    with np.errstate(divide="ignore"):  # what cannot be said counts as one in 1e300
+    with np.errstate(divide="ignore"):  # a probability of 0 counts as 1e-300
         log_given = np.maximum(np.log(confusion), -690).swapaxes(1, 2).reshape(-1, n_classes)
     joint = counts @ log_given  # (item, true class)
     if "difficulties" in drawn.extras:

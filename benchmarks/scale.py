@@ -144,7 +144,7 @@ def dask(work: Path) -> None:
                 "ratio",
                 "cluster up, s",
                 "reading and coding, s",
-                "largest difference of beliefs",
+                "largest difference of posteriors",
                 "workers killed",
                 "longest round then, s",
                 "largest difference then",
@@ -303,7 +303,7 @@ def model(work: Path) -> None:
                     cores,
                     annotators,
                     rate / 1e9,
-                    *_foreseen(fitted, machines, cores, annotators, rate),
+                    *_predicted(fitted, machines, cores, annotators, rate),
                 ]
                 for machines, cores in ((1, 16), (10, 16), (100, 16), (100, 2))
                 for annotators in (10**5, 10**6)
@@ -332,7 +332,7 @@ def _terms(kind: str, workers: int, rate: float, found: dict[str, Any]) -> list[
     ]
 
 
-def _foreseen(
+def _predicted(
     fitted: np.ndarray, machines: int, cores: int, annotators: int, rate: float
 ) -> tuple[float, float]:
     workers = machines * cores

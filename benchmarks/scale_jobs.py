@@ -18,7 +18,7 @@ ROUNDS = "dawid-skene[max_iter={},tol=0]"
 
 
 class _Clock:
-    """Times of the steps that a run tells of."""
+    """Times of the steps that a run reports."""
 
     def __init__(self) -> None:
         self.began = perf_counter()
@@ -69,16 +69,16 @@ def beyond_memory(folder: str, output: str, memory: int, rounds: int = 5) -> dic
         on_round=clock.round,
     )
     seconds = perf_counter() - clock.began
-    number = len(done.outcome.annotations)
+    number = len(done.annotations)
     return {
         "answers": number,
-        "items": done.outcome.annotations.n_items,
+        "items": done.annotations.n_items,
         "seconds": seconds,
         "ns": 1e9 * seconds / number,
         "cpu": 1e9 * _processor_time() / number,
         "round": clock.per_round,
         "steps": clock.steps,
-        "trace": done.outcome.trace[-1],
+        "trace": done.trace[-1],
         "load": os.getloadavg()[0],
     }
 
@@ -86,7 +86,8 @@ def beyond_memory(folder: str, output: str, memory: int, rounds: int = 5) -> dic
 def in_memory(folder: str, output: str, rounds: int = 5) -> dict[str, Any]:
     """Aggregate a folder in memory, as `aggregate` does where it fits."""
     from dissensus import aggregate, write
-    from dissensus.sharded.chunks import chunks_of, find_files, read_all
+    from dissensus.sharded.chunks import chunks_of, read_all
+    from dissensus.sharded.parquet_files import find_files
 
     clock = _Clock()
     annotations = read_all(chunks_of(find_files([folder])))
@@ -110,7 +111,8 @@ def rounds_here(folder: str, threads: int, rounds: int = 8) -> dict[str, Any]:
     """Time rounds in this process."""
     from dissensus import aggregate
     from dissensus.engine import Local
-    from dissensus.sharded.chunks import chunks_of, find_files, read_all
+    from dissensus.sharded.chunks import chunks_of, read_all
+    from dissensus.sharded.parquet_files import find_files
 
     annotations = read_all(chunks_of(find_files([folder])))
     clock = _Clock()
@@ -157,17 +159,17 @@ def rounds_on_dask(
             progress=clock.progress,
             on_round=progress,
         )
-        parts = len(done.outcome.annotations.shards)
+        parts = len(done.annotations.shards)
     return {
-        "answers": len(done.outcome.annotations),
-        "annotators": done.outcome.annotations.n_annotators,
+        "answers": len(done.annotations),
+        "annotators": done.annotations.n_annotators,
         "parts": parts,
         "up": up,
         "steps": clock.steps,
         "round": clock.per_round,
         "rounds": np.diff(clock.rounds).tolist(),
         "killed": killed,
-        "trace": list(done.outcome.trace),
+        "trace": list(done.trace),
         "seconds": perf_counter() - clock.began,
         "load": os.getloadavg()[0],
     }
@@ -192,7 +194,7 @@ def stream(
 ) -> dict[str, Any]:
     """Take a crowd in batches, and compare with the fit to all of it."""
     from dissensus import aggregate, simulate
-    from dissensus.scale import Running
+    from dissensus.scale import OnlineAggregation
 
     made = simulate(
         kind,
@@ -209,7 +211,7 @@ def stream(
     )
     columns = (*names, annotations.classes[annotations.label].tolist())
     order = np.random.default_rng(seed).permutation(len(annotations))
-    now, began = Running("dawid-skene", refit=refit), perf_counter()
+    now, began = OnlineAggregation("dawid-skene", refit=refit), perf_counter()
     for rows in np.array_split(order, batches):
         now.add(*([column[row] for row in rows] for column in columns))
     seconds = perf_counter() - began

@@ -1,4 +1,4 @@
-"""Texts that several people labelled, for studies that show a method one label and keep the rest.
+"""Texts with several annotators, for studies in which a method sees the majority label alone.
 
 Of every set a fixed number of items is taken, drawn once; an item's aggregated label is the
 majority of its annotators, ties drawn by item. Splits are by item: 70 % to learn from, 10 % that
@@ -18,12 +18,12 @@ import numpy as np
 from dissensus import Annotations
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-LENGTH = 64  # words, or parts of words, that are read of a text
+LENGTH = 64  # tokens of a text
 
 
 @dataclass(frozen=True)
 class SoftSet:
-    """One set: who said what, the texts, and the majority label."""
+    """One set: annotations, texts, and the majority label."""
 
     name: str
     annotations: Annotations

@@ -73,7 +73,7 @@ def ours(method: str, annotations: Any) -> Prepared:
 
 
 def works_in_rounds(method: str) -> bool:
-    """Return whether a method of ours can be told how many rounds to make."""
+    """Return whether a method of ours has a setting for the number of iterations."""
     from dissensus import aggregators
 
     settings = set(aggregators.find(method).__dataclass_fields__)

@@ -1,9 +1,9 @@
-"""Annotators who look at different places, simulated: `python benchmarks/tendency_simulated.py`.
+"""Simulated annotators with known attention: `python benchmarks/tendency_simulated.py`.
 
-The law of every label and the places that every annotator looks at are known, so that there is a
-ceiling (the Bayes rule, which knows the law) and a truth for maps. A seed decides items,
-annotators, labels and weights. Settings were chosen on seeds 0, 100 and 101; those shown begin
-at 1. Every run is kept in `out/`, and taken from there when the script runs again.
+The distribution of every label and the attention of every annotator are known, so there is an upper
+bound (the Bayes rule) and a true map. A seed determines items, annotators, labels and weights.
+Settings were chosen on seeds 0, 100 and 101; the reported ones start at 1. Every run is cached in
+`out/`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ import numpy as np
 from crowds import OUT
 from dissensus import Annotations
 from dissensus.nn.encoders import encoder_for
+from dissensus.nn.features import Features, features_of
 from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
-from dissensus.tendency._base import Views
+from dissensus.tendency import FitContext
 from dissensus.tendency.dic import dic, redrawn, split_half, with_labels
 from dissensus.tendency.faithfulness import deletion
-from dissensus.tendency.maps import Maps, look, word_maps
+from dissensus.tendency.maps import Maps, attention_maps, word_maps
 from dissensus.tendency.qumatl import QueryTendency
 from pages import Section, Table
 
@@ -44,32 +45,32 @@ _KEPT = OUT / "tendency_simulated_runs.json"
 
 
 class Drawn:
-    """A simulation, cut into items to learn from and items to foresee."""
+    """A simulation, split into training and test items."""
 
     def __init__(self, seed: int, **settings: Any) -> None:
         n_test = settings.pop("n_test", TEST)
         drawn = simulate_tendency(seed=seed, n_items=TRAIN + n_test, **settings)
         self.whole = drawn
-        self.views = _views(drawn, settings.get("kind", "patches"))
+        self.features = _features(drawn, settings.get("kind", "patches"))
         self.train, self.test = np.arange(TRAIN), np.arange(TRAIN, TRAIN + n_test)
         self.annotations = _first(drawn.annotations, TRAIN)
-        self.labels, self.chances = drawn.labels[self.test], drawn.chances[self.test]
+        self.labels, self.probabilities = drawn.labels[self.test], drawn.probabilities[self.test]
         self.truth: TendencySimulation = replace(drawn, attention=drawn.attention[self.test])
 
-    def side_by_side(self) -> Views:
-        """Return views whose vectors hold all places, one after the other."""
-        assert self.views.tokens is not None
-        values, _ = self.views.tokens.load(np.arange(len(self.views)))
-        return Views(values.reshape(len(values), -1))
+    def concatenated(self) -> Features:
+        """Return features whose vectors are all tokens, concatenated."""
+        assert self.features.tokens is not None
+        values, _ = self.features.tokens.load(np.arange(len(self.features)))
+        return Features(values.reshape(len(values), -1))
 
 
-def _views(drawn: TendencySimulation, kind: str) -> Views:
+def _features(drawn: TendencySimulation, kind: str) -> Features:
     if kind == "text":
-        return Views.of(Texts(drawn.inputs), "minilm", tokens=True)
+        return features_of(Texts(drawn.inputs), "minilm", tokens=True)
     if kind == "patches":
-        return Views.of(drawn.inputs)
+        return features_of(drawn.inputs)
     size = drawn.inputs.shape[-1]
-    return Views.of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
+    return features_of(drawn.inputs, f"patches[size={size},side=8]", tokens=True)
 
 
 def _first(annotations: Annotations, n_items: int) -> Annotations:
@@ -85,16 +86,16 @@ def _first(annotations: Annotations, n_items: int) -> Annotations:
 
 
 def scored(drawn: Drawn, log: Any) -> dict[str, float]:
-    """Return how well labels on test items are foreseen, and the floor of DIC."""
+    """Return scores on test items, and the floor of DIC."""
     n_items, n_annotators = drawn.labels.shape
-    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.chances.shape[2]))
+    annotations = Annotations.from_matrix(drawn.labels, classes=range(drawn.probabilities.shape[2]))
     flat = log.reshape(n_items * n_annotators, -1)
-    law = np.log(np.maximum(drawn.chances, 1e-12)).reshape(flat.shape)
-    chance = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
+    law = np.log(np.maximum(drawn.probabilities, 1e-12)).reshape(flat.shape)
+    probability = np.take_along_axis(log, drawn.labels[:, :, None], axis=2)
     return {
         "accuracy": float((log.argmax(axis=2) == drawn.labels).mean()),
-        "bayes": float((drawn.chances.argmax(axis=2) == drawn.labels).mean()),
-        "log_loss": float(-np.maximum(chance, np.log(1e-12)).mean()),
+        "bayes": float((drawn.probabilities.argmax(axis=2) == drawn.labels).mean()),
+        "log_loss": float(-np.maximum(probability, np.log(1e-12)).mean()),
         "dic": dic(annotations, with_labels(annotations, flat.argmax(axis=1))).dic,
         "drawn": float(
             np.mean([dic(annotations, with_labels(annotations, each)).dic for each in _draws(flat)])
@@ -105,45 +106,51 @@ def scored(drawn: Drawn, log: Any) -> dict[str, float]:
 
 
 def _draws(log: Any, repeats: int = 10) -> Any:
-    """Yield labels drawn from the chances that a model gives: (annotation)."""
+    """Yield labels sampled from the predicted probabilities: (annotation)."""
     cumulated = np.exp(log).cumsum(axis=1)[:, :-1]
     random = np.random.default_rng(0xD1C)
     for _ in range(repeats):
         yield (random.random((len(log), 1)) > cumulated).sum(axis=1)
 
 
-def measured(drawn: Drawn, spec: str, seed: int, views: Views | None = None) -> dict[str, float]:
-    """Fit once, and look at the test items once."""
-    views = drawn.views if views is None else views
+def measured(
+    drawn: Drawn, spec: str, seed: int, features: Features | None = None
+) -> dict[str, float]:
+    """Fit, and score on the test items."""
+    features = drawn.features if features is None else features
     if spec == "the Bayes rule":
-        return scored(drawn, np.log(np.maximum(drawn.chances, 1e-12)))
+        return scored(drawn, np.log(np.maximum(drawn.probabilities, 1e-12)))
     began = process_time()
-    made = tendencies.create(spec).fit(views.take(drawn.train), drawn.annotations, seed=seed)
+    model = tendencies.create(spec).fit(
+        features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+    )
     taken = process_time() - began
-    test = views.take(drawn.test)
-    found = scored(drawn, made.log_proba(test)) | {"seconds": taken}
-    if isinstance(made, QueryTendency) and made.nets[0].asks is not None:
-        found |= looked(drawn, made, test)
+    test = features.take(drawn.test)
+    found = scored(drawn, model.log_proba(test)) | {"seconds": taken}
+    if isinstance(model, QueryTendency) and model.nets[0].qformer is not None:
+        found |= attention_scores(drawn, model, test)
     return found
 
 
-def looked(drawn: Drawn, made: QueryTendency, test: Views) -> dict[str, float]:
-    """Return how well maps find where annotators look."""
+def attention_scores(drawn: Drawn, model: QueryTendency, test: Features) -> dict[str, float]:
+    """Return how well maps recover the attention of annotators."""
     texts = isinstance(drawn.whole.inputs, tuple)
-    maps = look(made, test, whole=texts)
+    maps = attention_maps(model, test, all_tokens=texts)
     values = _by_word(drawn, maps) if texts else maps.values
     few = np.arange(min(len(test), 60))
-    codes = np.arange(made.n_annotators)
-    order = look(made, test.take(few), whole=True).values
+    codes = np.arange(model.n_annotators)
+    order = attention_maps(model, test.take(few), all_tokens=True).values
     random = np.random.default_rng(0).random(order.shape)
-    fits = [look(made, test, fits=[position]).values for position in range(len(made.nets))]
+    fits = [
+        attention_maps(model, test, fits=[position]).values for position in range(len(model.nets))
+    ]
     across = [_apart(fits[0], each) for each in fits[1:]]
     pairs = [(one, two) for one in codes for two in codes if one < two]
     return {
         "pointing": drawn.truth.pointing(values),
         "cosine": drawn.truth.cosine(values),
-        "deleted": deletion(made, test.take(few), codes, order)[0],
-        "deleted at random": deletion(made, test.take(few), codes, random)[0],
+        "deleted": deletion(model, test.take(few), codes, order)[0],
+        "deleted at random": deletion(model, test.take(few), codes, random)[0],
         "annotators apart": float(np.mean([_apart(values[:, a], values[:, b]) for a, b in pairs])),
         "fits apart": float(np.mean(across)) if across else float("nan"),
     }
@@ -164,7 +171,7 @@ def _apart(one: Any, two: Any) -> float:
 
 
 class Runs:
-    """Runs that are kept, by name and seed."""
+    """Cached runs, by name and seed."""
 
     def __init__(self, seeds: int, again: bool) -> None:
         self.seeds = seeds
@@ -174,7 +181,7 @@ class Runs:
         return json.loads(_KEPT.read_text(encoding="utf-8")) if _KEPT.exists() else {}
 
     def _keep(self, key: str, found: dict[str, float]) -> None:
-        """Store a run beside those of other parts, which may be at work as well."""
+        """Store a run; other processes may add theirs."""
         OUT.mkdir(exist_ok=True)
         self.kept[key] = found
         _KEPT.write_text(json.dumps(self._stored() | self.kept, indent=1), encoding="utf-8")
@@ -206,7 +213,7 @@ def with_interval(row: dict[str, Any], column: str) -> str:
     return f"{row[column]:.3f} ± {row[f'± {column}']:.3f}"
 
 
-LOOKS = [
+METHODS = [
     ("the Bayes rule", "the Bayes rule", False),
     ("query, 3 fits", OURS, False),
     ("query", ONE, False),
@@ -214,18 +221,18 @@ LOOKS = [
     ("query, no self-attention", ONE.replace("]", ",self_attention=False]"), False),
     ("query, narrow", SMALL, False),
     ("base: no queries", ONE.replace("]", ",qformer=False]"), False),
-    ("consensus, places side by side", "consensus", True),
-    ("linear, places side by side", "linear", True),
+    ("consensus, patches concatenated", "consensus", True),
+    ("linear, patches concatenated", "linear", True),
     ("padl", "padl", False),
-    ("padl, places side by side", "padl", True),
-    ("madl, places side by side", "madl", True),
+    ("padl, patches concatenated", "padl", True),
+    ("madl, patches concatenated", "madl", True),
     ("own majority", "own-majority", False),
 ]
 SHOWN = {
     "accuracy": "accuracy",
     "log_loss": "log loss",
     "dic": "DIC",
-    "drawn": "DIC of draws",
+    "drawn": "DIC of samples",
     "pointing": "pointing",
     "cosine": "cosine",
     "deleted": "deletion",
@@ -249,45 +256,45 @@ def table_of(
             kept[seed] = Drawn(seed, **settings)
         return kept[seed]
 
-    def run(seed: int, spec: str, beside: bool) -> dict[str, float]:
+    def run(seed: int, spec: str, concatenate: bool) -> dict[str, float]:
         one = drawn(seed)
-        return measured(one, spec, seed, one.side_by_side() if beside else None)
+        return measured(one, spec, seed, one.concatenated() if concatenate else None)
 
     cells, found = [], {}
-    for name, spec, beside in rows:
+    for name, spec, concatenate in rows:
         found[name] = runs.over_seeds(
-            f"{title} | {name}", lambda seed, s=spec, b=beside: run(seed, s, b)
+            f"{title} | {name}", lambda seed, s=spec, b=concatenate: run(seed, s, b)
         )
         seconds = found[name].get("seconds")
         cells.append([name, *(with_interval(found[name], column) for column in SHOWN), seconds])
     ceiling = found["the Bayes rule"]
     floor = (
         f"The noise of DIC: {ceiling['floor']:.3f} between halves of the labels, "
-        f"{ceiling['redrawn']:.3f} between two draws of all labels from their law. DIC: of the "
-        "most probable labels, which agree more than people do; of draws: of labels drawn from the "
-        "foreseen chances, which are as noisy as people."
+        f"{ceiling['redrawn']:.3f} between two samples of all labels from their distribution. DIC: "
+        "of the most probable labels, which agree more than people do; of samples: of labels "
+        "sampled from the predicted probabilities, which are as noisy as people."
     )
     return Table(title, ["method", *SHOWN.values(), "CPU s"], cells, f"{note} {floor}")
 
 
 def control(runs: Runs) -> Table:
-    """Return what is found where there is nothing to find: all annotators look alike."""
+    """Return scores where all annotators attend to the same patch."""
 
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images", profile="same")
-        made = tendencies.create(TWO).fit(
-            drawn.views.take(drawn.train), drawn.annotations, seed=seed
+        model = tendencies.create(TWO).fit(
+            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
         )
-        test = drawn.views.take(drawn.test)
-        best = made.log_proba(test).argmax(axis=2)
+        test = drawn.features.take(drawn.test)
+        best = model.log_proba(test).argmax(axis=2)
         annotations = [drawn.labels[:, a] != drawn.labels[:, b] for a in range(6) for b in range(a)]
         differ = [best[:, a] != best[:, b] for a in range(6) for b in range(a)]
         return (
-            scored(drawn, made.log_proba(test))
-            | looked(drawn, made, test)
+            scored(drawn, model.log_proba(test))
+            | attention_scores(drawn, model, test)
             | {
                 "labels differ": float(np.mean(annotations)),
-                "foreseen differ": float(np.mean(differ)),
+                "predicted differ": float(np.mean(differ)),
             }
         )
 
@@ -296,13 +303,13 @@ def control(runs: Runs) -> Table:
         ("accuracy", "accuracy"),
         ("bayes", "accuracy of the Bayes rule"),
         ("labels differ", "labels of two annotators differ"),
-        ("foreseen differ", "foreseen labels of two annotators differ (Bayes rule: never)"),
-        ("annotators apart", "maps of two annotators lie apart"),
-        ("fits apart", "maps of two fits lie apart"),
+        ("predicted differ", "predicted labels of two annotators differ (Bayes rule: never)"),
+        ("annotators apart", "distance between maps of two annotators"),
+        ("fits apart", "distance between maps of two fits"),
         ("pointing", "pointing"),
     ]
     return Table(
-        "Control: six annotators who look at the same place",
+        "Control: six annotators who attend to the same patch",
         ["", "mean"],
         [[words, with_interval(row, column)] for column, words in wanted],
         "Maps may differ between annotators no more than between fits of the same annotator.",
@@ -310,26 +317,26 @@ def control(runs: Runs) -> Table:
 
 
 def deleted(runs: Runs) -> Table:
-    """Return what is lost when training labels are deleted."""
+    """Return the accuracy when training labels are deleted."""
     shares = (0.0, 0.2, 0.3, 0.4)
     rows = [
         ("query", ONE, False),
         ("padl", "padl", False),
-        ("padl, places side by side", "padl", True),
+        ("padl, patches concatenated", "padl", True),
     ]
     kept: dict[int, Drawn] = {}
     cells = []
-    for name, spec, beside in rows:
+    for name, spec, concatenate in rows:
         found = []
         for share in shares:
 
-            def run(seed: int, s: str = spec, b: bool = beside, gone: float = share) -> Any:
+            def run(seed: int, s: str = spec, b: bool = concatenate, gone: float = share) -> Any:
                 if seed not in kept:
                     kept.clear()
                     kept[seed] = Drawn(seed, kind="images")
                 drawn = kept[seed]
                 whole, drawn.annotations = drawn.annotations, thinned(drawn.annotations, gone, seed)
-                found = measured(drawn, s, seed, drawn.side_by_side() if b else None)
+                found = measured(drawn, s, seed, drawn.concatenated() if b else None)
                 drawn.annotations = whole
                 return found
 
@@ -337,7 +344,7 @@ def deleted(runs: Runs) -> Table:
         lost = 1 - found[-1]["accuracy"] / found[0]["accuracy"]
         cells.append([name, *(with_interval(each, "accuracy") for each in found), f"{lost:.1%}"])
     return Table(
-        "Accuracy when labels to learn from are deleted at random",
+        "Accuracy when training labels are deleted at random",
         ["method", *(f"{share:.0%} deleted" for share in shares), "lost at 40 %"],
         cells,
         "Images, groups; test labels are untouched.",
@@ -345,7 +352,7 @@ def deleted(runs: Runs) -> Table:
 
 
 def newcomers(runs: Runs) -> Table:
-    """Return how well somebody new is foreseen from a few labels."""
+    """Return the accuracy for a new annotator with a few labels."""
     counts = (5, 10, 20, 50, 100)
 
     def run(seed: int) -> dict[str, float]:
@@ -354,35 +361,39 @@ def newcomers(runs: Runs) -> Table:
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
         )
-        made = tendencies.create(ONE).fit(drawn.views.take(drawn.train), known, seed=seed)
-        test, out = drawn.views.take(drawn.test), {}
+        model = tendencies.create(ONE).fit(
+            drawn.features.take(drawn.train), known, FitContext(seed=seed)
+        )
+        test, out = drawn.features.take(drawn.test), {}
         order = np.random.default_rng(seed).permutation(TRAIN)
         for count in counts:
             few = np.sort(order[:count])
             label = drawn.whole.labels[few, 5]
-            grown = made.with_annotator(drawn.views.take(few), label, seed=seed)
+            grown = model.with_annotator(drawn.features.take(few), label, seed=seed)
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
         whole = tendencies.create(ONE).fit(
-            drawn.views.take(drawn.train), drawn.annotations, seed=seed
+            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
         )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())
-        out["bayes"] = float((drawn.chances[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean())
+        out["bayes"] = float(
+            (drawn.probabilities[:, 5].argmax(axis=1) == drawn.labels[:, 5]).mean()
+        )
         return out
 
     row = runs.over_seeds("newcomers", run)
     columns = [*map(str, counts), "all", "bayes"]
     return Table(
-        "A new annotator, of whom a few labels are known",
+        "A new annotator with a few labels",
         ["labels", *columns[:-2], "1200, fitted with the others", "the Bayes rule"],
         [["accuracy", *(with_interval(row, column) for column in columns)]],
-        "Images, groups. Only the query and the head of the new annotator move.",
+        "Images, groups. Only the query and the head of the new annotator are trained.",
     )
 
 
 def efficiency() -> Table:
-    """Return parameters and time by the number of annotators, with an image network below all."""
+    """Return parameters and time by the number of annotators, on top of an image network."""
     import torch
 
     encoder = encoder_for("resnet34[size=224]").freeze()
@@ -391,9 +402,11 @@ def efficiency() -> Table:
     with torch.inference_mode():
         encoder.tokens(images[:2])
         began = process_time()
-        tokens = torch.cat([encoder.tokens(images[at : at + 4]).values for at in range(0, 16, 4)])
+        tokens = torch.cat(
+            [encoder.tokens(images[start : start + 4]).values for start in range(0, 16, 4)]
+        )
         below = (process_time() - began) / n_items
-    views = Views.of_tokens(tokens.numpy())
+    features = Features.from_tokens(tokens.numpy())
     size = sum(value.numel() for value in encoder.parameters())
     specs = {
         "query, narrow": SMALL.replace("]", ",positions=False]").replace("epochs=25", "epochs=1"),
@@ -414,12 +427,12 @@ def efficiency() -> Table:
             classes=n_classes,
         )
         for name, spec in specs.items():
-            made = tendencies.create(spec).fit(views, annotations)
-            count = sum(value.size for value in made.state().arrays.values())
+            model = tendencies.create(spec).fit(features, annotations)
+            count = sum(value.size for value in model.state().arrays.values())
             times = []
             for _ in range(5):
                 began = process_time()
-                made.log_proba(views)
+                model.log_proba(features)
                 times.append((process_time() - began) / n_items)
             above = min(times)
             rows.append(
@@ -434,7 +447,7 @@ def efficiency() -> Table:
             )
             print(rows[-1], flush=True)
     return Table(
-        "Parameters and time per item, all annotators foreseen",
+        "Parameters and time per item, all annotators predicted",
         [
             "annotators",
             "method",
@@ -444,35 +457,36 @@ def efficiency() -> Table:
             "of them above the image network",
         ],
         rows,
-        "Items are images of 224 pixels through a network of 34 layers (7 × 7 places of 512), six "
-        "classes. Methods other than query look at the mean of the places.",
+        "Items are images of 224 pixels through a network of 34 layers (7 × 7 tokens of 512), six "
+        "classes. Methods other than query use the mean of the tokens.",
     )
 
 
 def main() -> None:
-    """Run what is not kept, and write the page."""
-    summary = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    summary.add_argument("--seeds", type=int, default=3)
-    summary.add_argument("--only", help="parts, with commas between; default: all")
-    summary.add_argument("--again", action="store_true", help="forget runs that are kept")
-    given = summary.parse_args()
+    """Run what is not cached, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", help="parts, with commas between; default: all")
+    parser.add_argument("--again", action="store_true", help="ignore cached runs")
+    given = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
     runs = Runs(given.seeds, given.again)
     names = ("the Bayes rule", "query", "base: no queries")
-    few = [row for row in LOOKS if row[0] in names]
-    thrice = [row for row in LOOKS if row[0] in (*names, "query, 3 fits")]
+    few = [row for row in METHODS if row[0] in names]
+    thrice = [row for row in METHODS if row[0] in (*names, "query, 3 fits")]
     short = [
-        (name, spec.replace("epochs=25", "epochs=12"), beside) for name, spec, beside in thrice
+        (name, spec.replace("epochs=25", "epochs=12"), concatenate)
+        for name, spec, concatenate in thrice
     ]
     seeds = f"Means of {given.seeds} seeds and 95 % intervals of the means."
-    groups = "Six annotators in three groups, each of which looks at a region of its own."
+    groups = "Six annotators in three groups, each of which attends to a region of its own."
     parts: dict[str, tuple[str, Callable[[], Table]]] = {
         "images": (
             "tendency simulated: images",
             lambda: table_of(
-                runs, "Images of nine patches", LOOKS, f"{groups} {seeds}", kind="images"
+                runs, "Images of nine patches", METHODS, f"{groups} {seeds}", kind="images"
             ),
         ),
         "control": ("tendency simulated: control", lambda: control(runs)),
@@ -488,7 +502,7 @@ def main() -> None:
                 runs,
                 "Texts of two spans",
                 short,
-                "Six annotators read one of two spans of words, their own with a chance of .95. "
+                "Six annotators read one of two spans of words, their own with probability .95. "
                 + seeds,
                 kind="text",
                 groups=2,
@@ -506,9 +520,7 @@ def main() -> None:
         },
         "taste": (
             "tendency simulated: taste",
-            lambda: table_of(
-                runs, "Patches, groups, and a taste of everybody's own", few, seeds, taste=1.0
-            ),
+            lambda: table_of(runs, "Patches, groups, and individual tastes", few, seeds, taste=1.0),
         ),
         "deletion": ("tendency simulated: deletion", lambda: deleted(runs)),
         "newcomers": ("tendency simulated: newcomers", lambda: newcomers(runs)),

@@ -1,6 +1,6 @@
 """Shared text sets as tasks: texts, their classes, and through MiniLM their features.
 
-A class is what most annotators said, ties left out; or gold, topic or domain where the name says
+A class is the majority label, ties left out; or gold, topic or domain where the name says
 so. At most `MOST` items of a set are taken, always the same.
 """
 
@@ -111,9 +111,12 @@ def texts_of(name: str) -> TextTask:
 
 def features_of(texts: list[str]) -> Any:
     """Return MiniLM's vectors: (item, 384), from the cache if they are there."""
-    from dissensus.nn import Texts, encoder_for, features
+    import torch
 
-    return features(encoder_for("minilm"), Texts(tuple(texts)))
+    from dissensus.nn import Texts
+    from dissensus.nn.features import features_of as encoded
+
+    return torch.from_numpy(encoded(Texts(tuple(texts)), "minilm").vectors)
 
 
 if __name__ == "__main__":

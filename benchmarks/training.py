@@ -60,7 +60,7 @@ class Matrices(Learner):
 
     def loss(self, batch: Batch) -> Tensor:
         posterior = self.body(batch.x).softmax(dim=-1)
-        if self.kind == "loop":  # every annotator on every item, then only what was said
+        if self.kind == "loop":  # every annotator on every item, then only the given labels
             logits = torch.stack([layer(posterior) for layer in self.loop], dim=1)
             found = logits[batch.row, batch.annotator]
         else:

@@ -23,7 +23,7 @@ BEGIN, END = "<!-- options: generated -->", "<!-- /options -->"
 BEGIN_SCORES, END_SCORES = "<!-- scores: generated -->", "<!-- /scores -->"
 TITLES = {"aggregate": "Aggregating", "estimate": "Estimating", "simulate": "Simulating"}
 TITLES |= {"aggregate-deep": "Learning", "next": "Planning", "recover fit": "Recovering"}
-TITLES |= {"tendency fit": "Foreseeing annotators", "meta": "Adapting to small tasks"}
+TITLES |= {"tendency fit": "Predicting annotators", "meta": "Adapting to small tasks"}
 
 
 def methods_page() -> str:
@@ -130,7 +130,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the pages, or with `--check` tell which would change."""
+    """Write the pages, or with `--check` list those that would change."""
     check = "--check" in sys.argv[1:]
     stale = [p for p, text in pages().items() if not p.exists() or p.read_text("utf-8") != text]
     for path in stale:

@@ -96,7 +96,7 @@ def die_in_save(number):
 
 
 def run(folder, *, kill="", out=None, wait=0.0, dropout=0.3):
-    """Train in a folder, going on from what is there, and end as told."""
+    """Train in a folder, resume it, and end as requested."""
     x, annotations, _ = crowd()
     net = fresh(annotations, dropout)
     where, _, number = kill.partition("=")
@@ -117,7 +117,7 @@ def run(folder, *, kill="", out=None, wait=0.0, dropout=0.3):
 
 
 def together(out):
-    """Train with two processes that are told what torchrun tells, but share this one's imports."""
+    """Train with two processes in the environment of torchrun, which share this one's imports."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

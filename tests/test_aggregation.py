@@ -240,7 +240,7 @@ def test_what_did_not_converge_says_so():
     assert aggregate(annotations, "dawid-skene").converged
 
 
-def test_progress_is_told_every_round():
+def test_progress_is_reported_every_iteration():
     seen = []
     result = aggregate(
         relation([("a", "x", "0"), ("a", "y", "1"), ("b", "x", "1")]),
@@ -262,13 +262,13 @@ TIED = [("a", "x", "0"), ("a", "y", "1"), ("b", "x", "1"), ("b", "y", "1"), ("c"
         ("all", "0", [0.5, 0.5, 0]),
     ],
 )
-def test_ties_are_decided_as_told(ties, label, posterior):
+def test_ties_are_decided_as_set(ties, label, posterior):
     result = Majority(ties=ties).fit(relation(TIED))
     assert result.labels.tolist() == [label, "1", "2"]
     assert result.posterior[0].tolist() == posterior
 
 
-def test_all_splits_belief_over_the_leading_classes_only():
+def test_all_splits_the_posterior_over_the_leading_classes_only():
     rows = [("a", who, label) for who, label in zip("vwxyz", "00112", strict=True)]
     assert Majority(ties="all").fit(relation(rows)).posterior.tolist() == [[0.5, 0.5, 0]]
     assert Majority().fit(relation(rows)).posterior.tolist() == [[0.4, 0.4, 0.2]]
@@ -303,7 +303,7 @@ def test_confusion_matrices_that_cannot_fit_are_refused_before_they_are_tried():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.999, 1])
-def test_a_credible_set_is_the_smallest_that_holds_the_belief(level):
+def test_a_credible_set_is_the_smallest_that_holds_the_probability(level):
     made = simulate("one-coin", n_items=200, n_annotators=9, n_classes=4, feedback=3)
     result = aggregate(made.annotations, "naive-soft")
     inside = result.credible_set(level)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, Numbers, read
 from dissensus._names import code
+from dissensus.readers import as_annotations
 from dissensus.readers.coding import code_columns
 from tests.support import annotation_rows, relation, rows_of
 
@@ -60,7 +61,7 @@ def test_codes_have_the_smallest_type_that_fits():
 def test_repeated_labels_are_counted():
     assert relation(ROWS).votes().tolist() == [[2, 1], [0, 1]]
     assert relation(ROWS).part(0, 1).votes.tolist() == [[2, 1]]
-    assert relation(ROWS).part(0, 2).annotations.toarray().tolist() == [[2, 0, 0, 1], [0, 1, 0, 0]]
+    assert relation(ROWS).part(0, 2).labels.toarray().tolist() == [[2, 0, 0, 1], [0, 1, 0, 0]]
 
 
 def test_declared_names_keep_their_order_and_may_be_unused():
@@ -93,9 +94,9 @@ def test_all_ways_in_give_the_same_relation():
     item, annotator, label = zip(*ROWS, strict=True)
     columns = {"task": item, "worker": annotator, "label": label}
     expected = relation(ROWS)
-    assert Annotations.from_table(pl.DataFrame(columns)) == expected
-    assert Annotations.from_table(pd.DataFrame(columns)) == expected
-    assert Annotations.from_table(pa.table(columns)) == expected
+    assert as_annotations(pl.DataFrame(columns)) == expected
+    assert as_annotations(pd.DataFrame(columns)) == expected
+    assert as_annotations(pa.table(columns)) == expected
     assert Annotations.from_dict(expected.to_dict()) == expected
     assert read(pl.DataFrame(columns).lazy()) == expected
     assert read(pd.DataFrame(columns).astype("category")) == expected
@@ -126,7 +127,7 @@ def test_merging_keeps_declared_classes_in_order():
     assert merged.classes.tolist() == ["dog", "cat", "ant"]
 
 
-def test_recoding_keeps_what_was_said():
+def test_recoding_keeps_the_labels():
     annotations = relation(ROWS).recode(["fox", "dog", "cat"])
     assert annotations.classes.tolist() == ["fox", "dog", "cat"]
     assert sorted(rows_of(annotations)) == sorted(ROWS)
@@ -237,6 +238,6 @@ def test_numbers_are_sorted_and_compared_like_labels():
 
 def test_parts_cover_all_items_whatever_the_cut():
     annotations = relation(ROWS)
-    whole = annotations.part(0, 2).annotations.toarray()
+    whole = annotations.part(0, 2).labels.toarray()
     pieces = [part.labels.toarray() for part in annotations.parts([(0, 1), (1, 2)])]
     assert np.array_equal(np.vstack(pieces), whole)

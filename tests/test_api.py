@@ -2,15 +2,17 @@
 
 import importlib.util
 import pkgutil
+import subprocess
+import sys
 import types
 
 import pytest
 
 import dissensus
+import dissensus.aggregation
 
 # These stand on torch, which may be missing.
-_ON_TORCH = ("dissensus.nn", "dissensus.learning")
-_ON_TORCH += ("dissensus.recovery._nets", "dissensus.recovery.estimator")
+_ON_TORCH = ("dissensus.nn", "dissensus.learning", "dissensus.recovery")
 DEEP = () if importlib.util.find_spec("torch") else _ON_TORCH
 MODULES = [
     name
@@ -41,6 +43,25 @@ def test_what_the_package_offers_is_what_it_declares():
     assert set(dissensus._HOMES) | {"__version__"} == set(dissensus.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         dissensus.nothing  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = "import sys, dissensus; print([m for m in sys.modules if m.startswith('dissensus.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "['dissensus._version']"
+
+
+@pytest.mark.parametrize("registry", [dissensus.aggregators, dissensus.estimators])
+def test_methods_can_be_cloned_as_scikit_learn_does(registry):
+    clone = pytest.importorskip("sklearn.base").clone
+    for name in registry:
+        method = registry.create(name)
+        assert clone(method) == method
+        assert clone(method).get_params() == method.get_params()
+    changed = dissensus.aggregators.create("dawid-skene[smoothing=0.1]")
+    assert clone(changed) == changed
+    with_table = dissensus.aggregation.Weighted(skills={"x": 2.0})
+    assert clone(with_table) == with_table
 
 
 def test_errors_are_what_python_expects():

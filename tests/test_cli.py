@@ -11,8 +11,8 @@ import click
 import numpy as np
 import pytest
 
-from dissensus import __version__
-from dissensus.cli import OTHER_NAMES, VERBS, _shared, cli
+from dissensus import __version__, _progress
+from dissensus.cli import OTHER_NAMES, VERBS, cli
 from tests.support import run, run_process
 
 ANSWERS = "task,worker,label\n" + "".join(
@@ -115,21 +115,21 @@ def test_gold_threads_save_and_reading_options(answers):
     assert Aggregation.load(answers / "kept").labels[0] == "dog"
 
 
-def test_numbers_are_recognised_and_said_to_be(tmp_path):
+def test_numbers_are_recognised_with_a_note(tmp_path):
     (tmp_path / "n.csv").write_text("task,worker,label\na,x,1.5\na,y,2.5\nb,x,3\n")
     done = run("aggregate", "n.csv", cwd=tmp_path)
     assert (
         b"labels are taken for numbers: all are numbers, and 1.5 is not a whole one" in done.stderr
     )
     assert out(done).splitlines()[1].startswith("a,2.0,")
-    classes = run("aggregate", "n.csv", "--labels", "nominal", "-s", "majority", cwd=tmp_path)
+    classes = run("aggregate", "n.csv", "--scale", "nominal", "-s", "majority", cwd=tmp_path)
     assert out(classes).startswith("item,label,confidence,p:1.5,p:2.5,p:3")
     summary = json.loads(out(run("aggregate", "n.csv", "-s", "median", "--json", cwd=tmp_path)))
     assert summary["method"] == "median"
     done = run(
         "aggregate",
         "n.csv",
-        "--labels",
+        "--scale",
         "numeric",
         "-o",
         "v.parquet",
@@ -142,7 +142,7 @@ def test_numbers_are_recognised_and_said_to_be(tmp_path):
     (tmp_path / "n.csv").write_text("task,worker,label\na,x,cat\n")
     assert (
         b"labels that are numbers were expected"
-        in run("aggregate", "n.csv", "--labels", "numeric", cwd=tmp_path).stderr
+        in run("aggregate", "n.csv", "--scale", "interval", cwd=tmp_path).stderr
     )
 
 
@@ -150,7 +150,7 @@ def test_classes_in_order_have_a_method_of_their_own(tmp_path):
     rows = "".join(f"{i},{w},{(i + (w == 'z')) % 5}\n" for i in range(20) for w in "xyz")
     (tmp_path / "o.csv").write_text("task,worker,label\n" + rows)
     summary = json.loads(
-        out(run("aggregate", "o.csv", "--labels", "ordinal", "--json", cwd=tmp_path))
+        out(run("aggregate", "o.csv", "--scale", "ordinal", "--json", cwd=tmp_path))
     )
     assert summary["method"] == "ordinal-distance"
 
@@ -160,7 +160,9 @@ def test_not_converging_is_a_note_not_an_error(answers):
         "aggregate", "answers.csv", "-s", "dawid-skene[max_iter=1]", "-o", "labels.csv", cwd=answers
     )
     assert done.returncode == 0
-    assert b"not converged after 1 rounds; more with -s 'dawid-skene[max_iter=4]'" in done.stderr
+    assert (
+        b"not converged after 1 iterations; more with -s 'dawid-skene[max_iter=4]'" in done.stderr
+    )
 
 
 def test_the_four_published_commands(tmp_path):
@@ -373,15 +375,33 @@ def test_progress_shows_on_a_terminal_when_it_takes_long(monkeypatch):
         terminal = Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
         monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setattr(_shared, "_PATIENCE", patience)
-        with _shared.progress_bar("simulating", 1000) as progress:
-            progress(500)
+        monkeypatch.setattr(_progress, "_PATIENCE", patience)
+        with _progress.progress_bar("simulating") as progress:
+            progress(500, 1000)
             time.sleep(0.2)
         assert ("500 of 1,000" in terminal.getvalue()) is shown
-        with _shared.progress_bar("aggregating") as progress:
-            progress(7, -12.5)
+        with _progress.progress_bar("aggregating") as progress:
+            _progress.iterations(progress)(7, -12.5)
             time.sleep(0.2)
-        assert ("round 7, objective -12.5" in terminal.getvalue()) is shown
+        assert ("iteration 7, objective -12.5" in terminal.getvalue()) is shown
+
+
+def test_progress_is_a_line_now_and_then_elsewhere(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(_progress, "_PERIOD", 0.05)
+    with _progress.progress_bar("simulating") as progress:
+        progress(1, 1000)
+        time.sleep(0.1)
+        progress(2, 1000)
+        progress(3, 1000, "three")
+        time.sleep(0.1)
+        progress(4, 1000, "four")
+    assert sys.stderr.getvalue() == "simulating: 2 of 1,000\nsimulating: four\n"
+    monkeypatch.setenv("RANK", "1")
+    with _progress.progress_bar("simulating") as progress:
+        time.sleep(0.1)
+        progress(5, 1000)
+    assert sys.stderr.getvalue().count("\n") == 2
 
 
 def test_a_reader_that_stops_early_is_no_error(answers):

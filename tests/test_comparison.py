@@ -8,8 +8,13 @@ from hypothesis import given, settings
 
 from dissensus import Annotations, OptionError, aggregate, aggregators, simulate
 from dissensus.comparison import compare
-from dissensus.diagnosis import groups, n_groups, warning_signs
-from dissensus.heldout import counted, foreseen, held_out, mixture_weights
+from dissensus.diagnosis import data_warnings, groups, n_groups
+from dissensus.heldout import (
+    confusion_from_posterior,
+    held_out,
+    mixture_weights,
+    predicted_probability,
+)
 from dissensus.reporting.method_figures import methods_figure
 from dissensus.resampling import bootstrap
 from tests.support import annotation_rows, relation, rows_of, run
@@ -22,7 +27,7 @@ def crowd(**options):
     return simulate("independent-confusion", **given_options)
 
 
-def test_a_left_out_label_is_foreseen_by_belief_and_confusion():
+def test_a_held_out_label_is_predicted_by_posterior_and_confusion():
     annotations = crowd().annotations
     method = aggregators.create("dawid-skene")
     result = method.fit(annotations)
@@ -37,7 +42,7 @@ def test_a_left_out_label_is_foreseen_by_belief_and_confusion():
             strict=True,
         )
     ]
-    np.testing.assert_allclose(foreseen(method, result, annotations, which), expected)
+    np.testing.assert_allclose(predicted_probability(method, result, annotations, which), expected)
 
 
 def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
@@ -46,7 +51,9 @@ def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
     )
     result = aggregate(annotations, "majority")
     x = np.array([[2 + 2.8, 1.2], [1.2, 1 + 2.8]])
-    np.testing.assert_allclose(counted(result)[0], x / x.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(
+        confusion_from_posterior(result)[0], x / x.sum(axis=1, keepdims=True)
+    )
 
 
 def test_left_out_labels_are_really_left_out():
@@ -54,7 +61,7 @@ def test_left_out_labels_are_really_left_out():
     rng = np.random.default_rng(0)
     annotations = Annotations.from_matrix(rng.integers(0, 2, (400, 3)))
     left = held_out(annotations, [aggregators.create(name) for name in PAIR])
-    assert np.log(left.chance).mean() < math.log(0.5) + 0.02
+    assert np.log(left.probability).mean() < math.log(0.5) + 0.02
     assert len(left.annotation) > 0.9 * len(annotations)
 
 
@@ -66,42 +73,42 @@ def test_items_with_one_label_are_not_scored():
 
 @settings(max_examples=25)
 @given(rows=annotation_rows())
-def test_chances_are_probabilities(rows):
+def test_predictions_are_probabilities(rows):
     left = held_out(relation(rows), [aggregators.create(name) for name in PAIR], folds=2)
-    assert ((left.chance > 0) & (left.chance <= 1)).all()
+    assert ((left.probability > 0) & (left.probability <= 1)).all()
 
 
 def test_mixture_weights_are_the_best_on_a_grid():
-    chance = np.random.default_rng(3).random((2, 50))
-    weight = mixture_weights(chance, rounds=3000)
+    probability = np.random.default_rng(3).random((2, 50))
+    weight = mixture_weights(probability, max_iter=3000)
     grid = np.linspace(0, 1, 1001)
-    scores = [np.log(w * chance[0] + (1 - w) * chance[1]).sum() for w in grid]
+    scores = [np.log(w * probability[0] + (1 - w) * probability[1]).sum() for w in grid]
     assert weight.sum() == pytest.approx(1)
     assert weight[0] == pytest.approx(grid[int(np.argmax(scores))], abs=2e-3)
 
 
-def test_a_comparison_ranks_scores_and_says_what_it_cannot_tell():
+def test_a_comparison_ranks_methods_and_names_ties():
     made = crowd(n_items=500)
     found = compare(made.annotations, [*PAIR, "naive-soft"], truth=made.truths)
     rows = {row.method: row for row in found.methods}
     assert rows["majority"].held_out == rows["naive-soft"].held_out
-    assert rows["dawid-skene"].behind == 0
-    assert rows["majority"].behind > 2 * rows["majority"].error > 0
-    assert not rows["majority"].alike
+    assert rows["dawid-skene"].gap == 0
+    assert rows["majority"].gap > 2 * rows["majority"].error > 0
+    assert not rows["majority"].tied
     assert found.methods[0].method == "dawid-skene"
     assert (
         rows["dawid-skene"].evaluation.scores["accuracy"].value
         > rows["majority"].evaluation.scores["accuracy"].value
     )
-    assert "dawid-skene foresees left-out labels best" in found.verdict
+    assert "dawid-skene predicts held-out labels best" in found.verdict
     labels = np.stack([result.label for result in found.results.values()])
     assert found.n_contested == int((labels != labels[0]).any(axis=0).sum())
     assert json.dumps(found.as_dict(), allow_nan=False)
     same = compare(made.annotations, ["majority", "naive-soft"])
-    assert "majority and naive-soft cannot be told apart" in same.verdict
+    assert "majority and naive-soft are tied" in same.verdict
 
 
-def test_more_deals_are_more_scores():
+def test_more_splits_are_more_scores():
     annotations = crowd().annotations
     once, twice = compare(annotations, PAIR), compare(annotations, PAIR, seeds=2)
     assert twice.n_scored == 2 * once.n_scored
@@ -117,12 +124,12 @@ def test_a_comparison_does_not_depend_on_the_order_of_rows():
 
 
 def test_signs_of_caution():
-    assert warning_signs(crowd(n_items=2000).annotations) == []
+    assert data_warnings(crowd(n_items=2000).annotations) == []
     apart = relation([("a", "x", "0"), ("a", "y", "1"), ("b", "v", "0"), ("b", "w", "0")])
-    assert any("2 groups that share no item" in sign for sign in warning_signs(apart))
-    assert any("parameters of confusion matrices" in sign for sign in warning_signs(apart))
+    assert any("2 groups that share no item" in sign for sign in data_warnings(apart))
+    assert any("parameters of confusion matrices" in sign for sign in data_warnings(apart))
     alone = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "1"), ("c", "y", "1")])
-    assert any("67% of the items have one label" in sign for sign in warning_signs(alone))
+    assert any("67% of the items have one label" in sign for sign in data_warnings(alone))
 
 
 @given(annotation_rows(most=12, items="abcdef", annotators="uvwxyz"))

@@ -17,7 +17,7 @@ def table(n_classes: int = 3, **options) -> tuple[pd.DataFrame, dict]:
 
 
 @pytest.mark.parametrize("name", crowdkit.__all__)
-def test_labels_and_beliefs_have_the_shape_of_crowd_kit(name):
+def test_labels_and_posteriors_have_the_shape_of_crowd_kit(name):
     data, truth = table(2)
     model = getattr(crowdkit, name)()
     extra = (pd.Series(truth),) if name == "GoldMajorityVote" else ()
@@ -93,7 +93,7 @@ def test_known_labels_of_other_tasks_do_no_harm():
     assert model.skills_.index.name == "worker"
 
 
-def test_what_is_missing_is_told():
+def test_what_is_missing_is_reported():
     with pytest.raises(DataError, match="no column 'worker'; crowd-kit's tables have task"):
         MajorityVote().fit(pd.DataFrame({"task": [1], "label": [1]}))
     with pytest.raises(DataError, match="this DawidSkene is not fitted yet"):

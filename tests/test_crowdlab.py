@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, aggregate, simulate, write
-from dissensus.identification._tally import agreement_with_others, majority, worst_class
 from dissensus.identification.activelab import activelab
 from dissensus.identification.crowdlab import crowdlab
+from dissensus.identification.label_sums import agreement_with_others, majority, worst_class
 from dissensus.readers.probabilities import read_probabilities
 
 
@@ -29,19 +29,21 @@ def drawn(seed, *, n_items=60, n_annotators=8, n_classes=4, sharp=3.0, gaps=0.6,
         matrix[0, annotator] = 0
     logits = rng.normal(size=(models, len(truth), n_classes))
     logits += sharp * rng.random((models, 1, 1)) * np.eye(n_classes)[truth]
-    posterior = np.exp(logits)
-    posterior /= posterior.sum(axis=2, keepdims=True)
+    probabilities = np.exp(logits)
+    probabilities /= probabilities.sum(axis=2, keepdims=True)
     annotations = Annotations.from_matrix(
         matrix, annotators=range(matrix.shape[1]), classes=range(n_classes)
     )
-    return annotations, matrix, posterior
+    return annotations, matrix, probabilities
 
 
-def cleanlab_says(matrix, posterior, **given_options):
+def cleanlab_scores(matrix, probabilities, **given_options):
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
-    kind = "_ensemble" if posterior.ndim == 3 else ""
+    kind = "_ensemble" if probabilities.ndim == 3 else ""
     function = getattr(multiannotator, f"get_label_quality_multiannotator{kind}")
-    found = function(matrix, posterior.copy(), return_weights=True, verbose=False, **given_options)
+    found = function(
+        matrix, probabilities.copy(), return_weights=True, verbose=False, **given_options
+    )
     found["annotator_stats"] = found["annotator_stats"].sort_index()
     return found
 
@@ -87,9 +89,9 @@ def assert_equal_to_cleanlab(annotations, matrix, found, expected):
     ids=str,
 )
 def test_scores_equal_those_of_cleanlab(seed, shape):
-    annotations, matrix, posterior = drawn(seed, **shape)
-    found = crowdlab(annotations, posterior[0])
-    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_says(matrix, posterior[0]))
+    annotations, matrix, probabilities = drawn(seed, **shape)
+    found = crowdlab(annotations, probabilities[0])
+    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_scores(matrix, probabilities[0]))
 
 
 def repair(monkeypatch):
@@ -105,20 +107,22 @@ def repair(monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 def test_calibrated_scores_equal_those_of_cleanlab_once_it_counts_right(seed, monkeypatch):
     repair(monkeypatch)
-    annotations, matrix, posterior = drawn(seed)
-    found = crowdlab(annotations, posterior[0], calibrate=True)
-    expected = cleanlab_says(matrix, posterior[0], calibrate_probs=True)
+    annotations, matrix, probabilities = drawn(seed)
+    found = crowdlab(annotations, probabilities[0], calibrate=True)
+    expected = cleanlab_scores(matrix, probabilities[0], calibrate_probs=True)
     assert_equal_to_cleanlab(annotations, matrix, found, expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_several_models_weigh_as_in_cleanlab(seed):
-    annotations, matrix, posterior = drawn(seed, models=3)
-    found = crowdlab(annotations, posterior)
-    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_says(matrix, posterior))
-    one = crowdlab(annotations, posterior[:1])
-    np.testing.assert_array_equal(one.posterior, crowdlab(annotations, posterior[0]).posterior)
-    np.testing.assert_array_equal(crowdlab(annotations, list(posterior)).posterior, found.posterior)
+    annotations, matrix, probabilities = drawn(seed, models=3)
+    found = crowdlab(annotations, probabilities)
+    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_scores(matrix, probabilities))
+    one = crowdlab(annotations, probabilities[:1])
+    np.testing.assert_array_equal(one.posterior, crowdlab(annotations, probabilities[0]).posterior)
+    np.testing.assert_array_equal(
+        crowdlab(annotations, list(probabilities)).posterior, found.posterior
+    )
 
 
 @pytest.mark.parametrize("models", [1, 2, 3])
@@ -130,12 +134,12 @@ def test_active_scores_equal_those_of_cleanlab_with_labels_and_without(
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
     if not as_cleanlab:
         repair(monkeypatch)
-    annotations, matrix, posterior = drawn(seed, models=models)
+    annotations, matrix, probabilities = drawn(seed, models=models)
     _, _, more = drawn(100 + seed, models=models, n_items=30, gaps=0)
     kind = "_ensemble" if models > 1 else ""
     function = getattr(multiannotator, f"get_active_learning_scores{kind}")
     shape = slice(None) if models > 1 else 0
-    labelled, unlabelled = function(matrix, posterior[shape].copy(), more[shape].copy())
+    labelled, unlabelled = function(matrix, probabilities[shape].copy(), more[shape].copy())
     wider = Annotations.from_codes(
         annotations.item,
         annotations.annotator,
@@ -144,34 +148,34 @@ def test_active_scores_equal_those_of_cleanlab_with_labels_and_without(
         annotators=annotations.annotators,
         classes=annotations.classes,
     )
-    together = np.concatenate([posterior, more], axis=1)
+    together = np.concatenate([probabilities, more], axis=1)
     found = activelab(wider, together, as_cleanlab=as_cleanlab)
     expected = np.concatenate([labelled, unlabelled])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     if not as_cleanlab:
         np.testing.assert_allclose(
-            crowdlab(annotations, posterior).active, labelled, rtol=0, atol=1e-9
+            crowdlab(annotations, probabilities).active, labelled, rtol=0, atol=1e-9
         )
 
 
 @pytest.mark.parametrize("models", [1, 2])
 def test_active_scores_of_single_labels_equal_those_of_cleanlab(models):
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
-    _, _, posterior = drawn(3, models=models, gaps=0)
+    _, _, probabilities = drawn(3, models=models, gaps=0)
     rng = np.random.default_rng(0)
-    matrix = np.full((posterior.shape[1], 5), np.nan)
+    matrix = np.full((probabilities.shape[1], 5), np.nan)
     matrix[np.arange(len(matrix)), np.arange(len(matrix)) % 5] = rng.integers(4, size=len(matrix))
     annotations = Annotations.from_matrix(matrix, classes=range(4))
     kind = "_ensemble" if models > 1 else ""
     function = getattr(multiannotator, f"get_active_learning_scores{kind}")
-    expected, _ = function(matrix, posterior[slice(None) if models > 1 else 0].copy())
-    np.testing.assert_allclose(activelab(annotations, posterior), expected, rtol=0, atol=1e-12)
+    expected, _ = function(matrix, probabilities[slice(None) if models > 1 else 0].copy())
+    np.testing.assert_allclose(activelab(annotations, probabilities), expected, rtol=0, atol=1e-12)
 
 
-def loops(matrix, posterior):
+def loops(matrix, probabilities):
     """Return consensus, posterior, annotators' weights and the model's, by the formulas alone."""
     n_items, n_annotators = matrix.shape
-    n_classes = posterior.shape[1]
+    n_classes = probabilities.shape[1]
     answers = [
         {a: int(matrix[i, a]) for a in range(n_annotators) if not np.isnan(matrix[i, a])}
         for i in range(n_items)
@@ -180,7 +184,7 @@ def loops(matrix, posterior):
     label = []
     for i in range(n_items):
         counts = [list(answers[i].values()).count(k) for k in range(n_classes)]
-        label.append(max(range(n_classes), key=lambda k: (counts[k], posterior[i, k])))
+        label.append(max(range(n_classes), key=lambda k: (counts[k], probabilities[i, k])))
     agreement = []
     for a in range(n_annotators):
         pairs = [
@@ -198,12 +202,12 @@ def loops(matrix, posterior):
         common = max(consensus.count(k) for k in range(n_classes))
         doubt = max(1 - common / len(several), 1e-6)
         weight = [max(1e-6, 1 - (1 - g) / doubt) for g in agreement]
-        error = np.mean([posterior[i].argmax() != label[i] for i in several])
+        error = np.mean([probabilities[i].argmax() != label[i] for i in several])
         model = max(1e-6, 1 - error / doubt) * np.sqrt(np.mean([len(one) for one in answers]))
         posterior = np.zeros((n_items, n_classes))
         for i in range(n_items):
             for k in range(n_classes):
-                posterior[i, k] = model * posterior[i, k]
+                posterior[i, k] = model * probabilities[i, k]
                 for a, g in answers[i].items():
                     posterior[i, k] += weight[a] * (
                         right if g == k else (1 - right) / (n_classes - 1)
@@ -216,9 +220,9 @@ def loops(matrix, posterior):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_scores_equal_plain_loops_over_the_formulas(seed):
-    annotations, matrix, posterior = drawn(seed, n_items=25, n_classes=3)
-    label, posterior, weight, model = loops(matrix, posterior[0])
-    found = crowdlab(annotations, posterior[0])
+    annotations, matrix, probabilities = drawn(seed, n_items=25, n_classes=3)
+    label, posterior, weight, model = loops(matrix, probabilities[0])
+    found = crowdlab(annotations, probabilities[0])
     assert found.label.tolist() == label
     np.testing.assert_allclose(found.posterior, posterior, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.annotator_weight, weight, rtol=0, atol=1e-12)
@@ -234,9 +238,9 @@ def test_even_votes_go_to_the_likelier_then_to_the_rarer_class():
     likely = flat + np.array([[0, 0.1, -0.1], [0, 0, 0], [0, 0, 0], [0, 0, 0]])
     assert majority(annotations, likely)[0] == 1
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
-    for posterior in (flat, likely):
-        expected = multiannotator.get_majority_vote_label(matrix, posterior, verbose=False)
-        np.testing.assert_array_equal(majority(annotations, posterior), expected)
+    for probabilities in (flat, likely):
+        expected = multiannotator.get_majority_vote_label(matrix, probabilities, verbose=False)
+        np.testing.assert_array_equal(majority(annotations, probabilities), expected)
 
 
 def test_even_votes_on_common_classes_go_to_better_company():
@@ -255,13 +259,13 @@ def test_even_votes_on_common_classes_go_to_better_company():
 
 
 def test_whoever_shares_no_item_weighs_as_the_mean_of_the_others():
-    annotations, matrix, posterior = drawn(5)
+    annotations, matrix, probabilities = drawn(5)
     matrix[0] = np.nan
     matrix = np.column_stack([matrix, np.full(len(matrix), np.nan)])
     matrix[0, -1] = 1
     annotations = Annotations.from_matrix(matrix, classes=range(4))
-    found = crowdlab(annotations, posterior[0])
-    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_says(matrix, posterior[0]))
+    found = crowdlab(annotations, probabilities[0])
+    assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_scores(matrix, probabilities[0]))
     others = agreement_with_others(annotations)
     assert others[-1] == pytest.approx(others[:-1].mean())
     assert np.isnan(found.annotator_quality[-1])
@@ -272,8 +276,8 @@ def test_impossible_labels_are_almost_impossible(as_cleanlab, monkeypatch):
     multiannotator = pytest.importorskip("cleanlab.multiannotator")
     if not as_cleanlab:
         repair(monkeypatch)
-    annotations, matrix, posterior = drawn(6, sharp=6)
-    hard = np.where(posterior[0] < 0.05, 0, posterior[0])
+    annotations, matrix, probabilities = drawn(6, sharp=6)
+    hard = np.where(probabilities[0] < 0.05, 0, probabilities[0])
     hard[:5] = np.eye(4)[hard[:5].argmin(axis=1)]
     hard /= hard.sum(axis=1, keepdims=True)
     expected, _ = multiannotator.get_active_learning_scores(matrix, hard.copy())
@@ -310,9 +314,9 @@ def test_perfect_annotators_weigh_one_and_a_useless_model_nothing():
 
 def test_without_shared_items_the_classifier_speaks_alone_and_says_so():
     annotations = Annotations.from_columns("abc", "xyx", "010")
-    posterior = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
-    found = crowdlab(annotations, posterior)
-    np.testing.assert_array_equal(found.posterior, posterior)
+    probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
+    found = crowdlab(annotations, probabilities)
+    np.testing.assert_array_equal(found.posterior, probabilities)
     assert found.label.tolist() == [0, 1, 0]
     np.testing.assert_allclose(found.consensus_quality, [0.9, 0.4, 0.3])
     assert np.isnan(found.annotator_quality).all()
@@ -323,29 +327,32 @@ def test_the_silent_stay_silent():
     annotations = Annotations.from_columns(
         "aabb", "xyxy", "0110", items="abc", annotators="xyz", classes="012"
     )
-    posterior = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]])
-    found = crowdlab(annotations, posterior)
+    probabilities = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]])
+    found = crowdlab(annotations, probabilities)
     assert found.label[2] == -1
     assert found.labels.tolist()[2] is None
     assert np.isnan(found.consensus_quality[2])
-    np.testing.assert_allclose(found.posterior[2], posterior[2])
+    np.testing.assert_allclose(found.posterior[2], probabilities[2])
     assert found.worst_class[2] == -1
     assert np.isnan([found.annotator_quality[2], found.annotator_weight[2]]).all()
     none = Annotations.from_columns([], [], [], items="ab", classes="01")
-    silent = crowdlab(none, posterior[:2, :2] / posterior[:2, :2].sum(axis=1, keepdims=True))
-    assert silent.label.tolist() == [-1, -1]
+    unlabelled = crowdlab(
+        none, probabilities[:2, :2] / probabilities[:2, :2].sum(axis=1, keepdims=True)
+    )
+    assert unlabelled.label.tolist() == [-1, -1]
     np.testing.assert_allclose(activelab(none, np.full((2, 2), 0.5)), 0.5)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.permutations(range(6)), st.permutations(range(3)))
 def test_names_and_order_do_not_matter(seed, annotators, classes):
-    annotations, matrix, posterior = drawn(seed, n_items=12, n_annotators=6, n_classes=3)
-    found = crowdlab(annotations, posterior[0])
-    position = np.argsort(classes)
-    other = np.where(np.isnan(matrix), np.nan, position[np.nan_to_num(matrix).astype(int)])
+    annotations, matrix, probabilities = drawn(seed, n_items=12, n_annotators=6, n_classes=3)
+    found = crowdlab(annotations, probabilities[0])
+    place = np.argsort(classes)
+    other = np.where(np.isnan(matrix), np.nan, place[np.nan_to_num(matrix).astype(int)])
     again = crowdlab(
-        Annotations.from_matrix(other[:, annotators], classes=range(3)), posterior[0][:, classes]
+        Annotations.from_matrix(other[:, annotators], classes=range(3)),
+        probabilities[0][:, classes],
     )
     np.testing.assert_allclose(again.posterior, found.posterior[:, classes], atol=1e-9)
     np.testing.assert_allclose(
@@ -370,13 +377,13 @@ def test_probabilities_that_do_not_fit_are_refused():
         crowdlab(annotations, [[np.nan, 0.5], [0.5, 0.5]])
 
 
-def test_tables_and_dictionary_speak_names():
+def test_tables_and_dictionaries_hold_names():
     annotations = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
     found = crowdlab(annotations, [[0.9, 0.1], [0.2, 0.8]])
     assert found.items["label"].tolist() == ["cat", "dog"]
-    summary = found.as_dict()
-    assert summary["annotators"]["worst_class"] == ["cat", "cat"]
-    assert len(summary["model_weight"]) == 1
+    plain = found.as_dict()
+    assert plain["annotators"]["worst_class"] == ["cat", "cat"]
+    assert len(plain["model_weight"]) == 1
     assert repr(found) == "<Crowdlab: 2 items, 2 annotators, 1 model>"
 
 
@@ -391,10 +398,10 @@ def test_probabilities_are_read_as_aggregate_writes_them(tmp_path):
     )
     order = np.argsort(annotations.items.tolist())[::-1]
     lines = ["p:2,item,p:0,p:1"]
-    for position in order:
-        p = result.posterior[position]
+    for place in order:
+        p = result.posterior[place]
         lines.append(
-            f"{p[2]!r},{annotations.items[position]},{p[0]!r},{p[1]!r}".replace("np.float64", "")
+            f"{p[2]!r},{annotations.items[place]},{p[0]!r},{p[1]!r}".replace("np.float64", "")
         )
     lines.append("1,nobody,0,0")
     (tmp_path / "mixed.csv").write_text("\n".join(lines).replace("(", "").replace(")", ""))
@@ -405,18 +412,22 @@ def test_probabilities_are_read_as_aggregate_writes_them(tmp_path):
 
 def test_probabilities_are_read_from_arrays(tmp_path):
     annotations = Annotations.from_columns("aabb", "xyxy", ["cat", "cat", "dog", "cat"])
-    posterior = np.array([[0.9, 0.1], [0.2, 0.8]])
-    np.save(tmp_path / "p.npy", posterior)
-    np.testing.assert_array_equal(read_probabilities(tmp_path / "p.npy", annotations), posterior)
-    np.save(tmp_path / "many.npy", np.stack([posterior, posterior]))
+    probabilities = np.array([[0.9, 0.1], [0.2, 0.8]])
+    np.save(tmp_path / "p.npy", probabilities)
+    np.testing.assert_array_equal(
+        read_probabilities(tmp_path / "p.npy", annotations), probabilities
+    )
+    np.save(tmp_path / "many.npy", np.stack([probabilities, probabilities]))
     assert read_probabilities(tmp_path / "many.npy", annotations).shape == (2, 2, 2)
-    np.savez(tmp_path / "p.npz", posterior)
-    np.testing.assert_array_equal(read_probabilities(tmp_path / "p.npz", annotations), posterior)
+    np.savez(tmp_path / "p.npz", probabilities)
+    np.testing.assert_array_equal(
+        read_probabilities(tmp_path / "p.npz", annotations), probabilities
+    )
     turned = {"items": ["b", "c", "a"], "classes": ["dog", "cat"]}
     rows = np.array([[0.8, 0.2], [0.5, 0.5], [0.1, 0.9]])
     np.savez(tmp_path / "named.npz", probabilities=rows, **turned)
     np.testing.assert_array_equal(
-        read_probabilities(tmp_path / "named.npz", annotations), posterior
+        read_probabilities(tmp_path / "named.npz", annotations), probabilities
     )
 
 
@@ -426,8 +437,8 @@ def test_probabilities_are_read_from_arrays(tmp_path):
         ("p.csv", "item,p:cat\na,1\nb,1\n", "no probability of class 'dog'"),
         ("p.csv", "item,p:cat,p:dog,p:fox\na,1,0,0\nb,1,0,0\n", "class 'fox' is not among"),
         ("p.csv", "item,p:cat,p:dog\na,1,0\n", "no probabilities of item 'b'; 1 items"),
-        ("p.csv", "item,p:cat,p:dog\na,1,0\na,1,0\nb,1,0\n", "item 'a' stands there twice"),
-        ("p.csv", "item,p:cat,p:dog\na,1,x\nb,1,0\n", "a probability for every item"),
+        ("p.csv", "item,p:cat,p:dog\na,1,0\na,1,0\nb,1,0\n", "item 'a' appears twice"),
+        ("p.csv", "item,p:cat,p:dog\na,1,x\nb,1,0\n", "a probability for every row"),
         ("p.csv", "item,cat,dog\na,1,0\nb,1,0\n", "no column p:"),
         ("p.csv", "item,p:cat,p:dog\na,1,1\nb,1,0\n", "item 'a' are not from 0 to 1"),
         ("p.npy", np.ones((3, 2)), r"here \(2, 2\)"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scipy.special import gammaln, psi
 
 from dissensus import Annotations, aggregate, aggregators, evaluate, simulate
-from dissensus.aggregation.dawid_skene_map import trust
+from dissensus.aggregation.dawid_skene_map import pseudo_counts
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 FAMILY = [
@@ -42,7 +42,7 @@ def start(annotations: Annotations):
 def plain_rounds(annotations, posterior, learn, log_given, rounds, hard=False):
     """Return posterior, evidence and what was learned, by loops over single annotations.
 
-    `learn` makes (log prior, parameters) from a belief; `log_given(parameters, a, t, g)`.
+    `learn` makes (log prior, parameters) from a posterior; `log_given(parameters, a, t, g)`.
     """
     for _ in range(rounds):
         log_prior, learned = learn(posterior)
@@ -74,7 +74,7 @@ def counted(annotations, posterior):
 @given(rows=annotation_rows(60))
 def test_map_equals_a_plain_implementation(rows):
     annotations = relation(rows, classes="012")
-    pseudo = trust(2, 0.8, 3)
+    pseudo = pseudo_counts(2, 0.8, 3)
 
     def learn(posterior):
         prior = posterior.sum(axis=0) + 0.5
@@ -171,7 +171,7 @@ def lower_bound(annotations, posterior, strength, accuracy):
     def log_beta(x):
         return gammaln(x).sum(axis=-1) - gammaln(x.sum(axis=-1))
 
-    base = trust(strength, accuracy, annotations.n_classes)
+    base = pseudo_counts(strength, accuracy, annotations.n_classes)
     true = posterior.sum(axis=0) + 1
     given_counts = counted(annotations, posterior) + base
     entropy = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum()
@@ -191,7 +191,7 @@ def test_bcc_equals_a_plain_implementation(rows):
     def learn(posterior):
         true, given_counts = (
             posterior.sum(axis=0) + 1,
-            counted(annotations, posterior) + trust(2, 0.8, 3),
+            counted(annotations, posterior) + pseudo_counts(2, 0.8, 3),
         )
         total = given_counts.sum(axis=2, keepdims=True)
         return psi(true) - psi(true.sum()), psi(given_counts) - psi(total)
@@ -206,7 +206,7 @@ def test_bcc_equals_a_plain_implementation(rows):
 @settings(max_examples=20)
 @given(rows=annotation_rows(60))
 def test_the_objective_of_bcc_is_the_evidence_lower_bound(rows):
-    """Rounds alternate between beliefs and Dirichlets; the collapsed form stands between them."""
+    """Iterations alternate between posteriors and Dirichlets; the collapsed form lies between."""
     annotations = relation(rows, classes="012")
     before = start(annotations)
     for rounds in (1, 2, 3):
@@ -222,7 +222,9 @@ def test_the_objective_of_bcc_is_the_evidence_lower_bound(rows):
 @given(rows=annotation_rows(60))
 def test_two_levels_equal_a_plain_implementation(rows):
     annotations = relation(rows, classes="012")
-    base = np.concatenate([trust(4, 0.9, 3), trust(4, 0.7, 3)])  # (state, given class)
+    base = np.concatenate(
+        [pseudo_counts(4, 0.9, 3), pseudo_counts(4, 0.7, 3)]
+    )  # (state, given class)
     share = start(annotations)
     agreed = (3 * share.max(axis=1, keepdims=True) - 1) / 2
     posterior = np.concatenate([share * agreed, share * (1 - agreed)], axis=1)
@@ -247,8 +249,10 @@ def test_two_levels_equal_a_plain_implementation(rows):
     level = posterior.reshape(-1, 2, 3) / posterior.reshape(-1, 2, 3).sum(axis=1, keepdims=True)
     item, annotator = annotations.item, annotations.annotator
     method = aggregators.create("two-level")
-    chances = (level[item][..., None] * means.reshape(-1, 2, 3, 3)[annotator]).sum(axis=1)
-    np.testing.assert_allclose(method.chances(result.params, item, annotator), chances, atol=1e-7)
+    probabilities = (level[item][..., None] * means.reshape(-1, 2, 3, 3)[annotator]).sum(axis=1)
+    np.testing.assert_allclose(
+        method.label_probabilities(result.params, item, annotator), probabilities, atol=1e-7
+    )
 
 
 SETS = ["labelme", "sentiment_polarity", "bluebirds", "d_product", "dog", "face4", "rte"]
@@ -309,7 +313,7 @@ def test_without_strength_map_is_dawid_skene():
 
 def test_a_strong_prior_is_all_that_is_left_of_a_confusion_matrix():
     annotations = crowd().annotations
-    matrix = trust(1, 0.6, 3)
+    matrix = pseudo_counts(1, 0.6, 3)
     for name in ("dawid-skene-map", "bcc", "hierarchical[pooled=0]"):
         method = replace(aggregators.create(name), strength=1e9, accuracy=0.6)
         confusion = aggregate(annotations, method).params.confusion
@@ -344,7 +348,7 @@ def gibbs(annotations, draws, base, seed=0):
     n_classes = annotations.n_classes
     whole = annotations.part(
         0, annotations.n_items
-    ).annotations.toarray()  # (item, annotator and given class)
+    ).labels.toarray()  # (item, annotator and given class)
     truth = annotations.votes().argmax(axis=1)
     confusion, posterior = 0.0, 0.0
     for draw in range(draws + draws // 5):
@@ -366,7 +370,7 @@ def gibbs(annotations, draws, base, seed=0):
 def test_bcc_is_near_the_exact_posterior():
     """Measured: 0.0036 and 0.011 in the mean for a crowd of this size."""
     annotations = crowd(feedback=None).annotations
-    confusion, posterior = gibbs(annotations, 2500, trust(4, 0.7, 3))
+    confusion, posterior = gibbs(annotations, 2500, pseudo_counts(4, 0.7, 3))
     result = aggregate(annotations, "bcc")
     apart = np.abs(result.params.confusion - confusion)
     assert apart.mean() < 0.008
@@ -385,7 +389,7 @@ def moments_by_sampling(params, draws=20_000):
 
 
 @pytest.mark.parametrize("name", ["bcc", "hierarchical", "two-level"])
-def test_the_interval_of_quality_is_that_of_the_beliefs(name):
+def test_the_interval_of_quality_is_that_of_the_posterior(name):
     annotations = crowd(n_items=40).annotations
     result = aggregate(annotations, name)
     drawn = moments_by_sampling(result.params)
@@ -400,7 +404,7 @@ def test_the_interval_of_quality_is_that_of_the_beliefs(name):
 def covered(n_items: int, runs: int) -> tuple[float, float]:
     """Return how often 95 % intervals hold the true entry, and the true quality."""
     entries, qualities = [], []
-    base = trust(4, 0.7, 3)
+    base = pseudo_counts(4, 0.7, 3)
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         confusion = np.stack(
@@ -435,7 +439,7 @@ def test_more_labels_narrow_the_intervals():
 
 
 def hierarchical_crowd(strength, seed=0, n_annotators=300, n_items=100):
-    """Return a crowd whose matrices scatter around one, and everything it said, truth included."""
+    """Return a crowd whose matrices scatter around one, and all its labels, truth included."""
     rng = np.random.default_rng(seed)
     mean = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.05, 0.05, 0.9]])
     confusion = np.stack(
@@ -488,7 +492,7 @@ def test_somebody_with_few_labels_is_taken_for_one_of_the_crowd():
         ).params.confusion[position, :2]
         for pooled in (0, 0.5, 1)
     }
-    np.testing.assert_allclose(rows[0], trust(1, 0.7, 3)[:2], atol=1e-9)
+    np.testing.assert_allclose(rows[0], pseudo_counts(1, 0.7, 3)[:2], atol=1e-9)
     np.testing.assert_allclose(rows[1], mean[:2], atol=0.05)
     apart = {pooled: np.abs(row - mean[:2]).mean() for pooled, row in rows.items()}
     assert max(apart[0.5], apart[1]) < apart[0] / 2
@@ -509,7 +513,7 @@ def test_hybrid_is_fast_dawid_skene_begun_by_a_soft_one():
     method = aggregators.create("fast-dawid-skene")
     params = method.update(method.counts(part, leading(first)), None)
     assert hybrid.trace[0] == pytest.approx(
-        method.expect(part, params).evidence + method.log_prior(params)
+        method.e_step(part, params).evidence + method.log_prior(params)
     )
 
 

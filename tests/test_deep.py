@@ -1,11 +1,9 @@
 """`train` and `aggregate-deep`: from images, texts and features to a classifier and its files."""
-# ruff: noqa: E402
+# ruff: noqa: E402, F811
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,146 +18,33 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks need torch: pip install 'dissensus[deep]'")
 pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
-import click
-from click.testing import CliRunner
-from PIL import Image, ImageDraw
 from safetensors.torch import load_file
 
-import dissensus
-from dissensus import Annotations, read
-from dissensus.catalogue import catalogue, glances
-from dissensus.cli._deep import network_options
-from dissensus.cli._learned import read_data
-from dissensus.errors import DataError, OptionError
-from dissensus.learning._base import Crowd
-from dissensus.learning._network import Classifier
+from dissensus import read
+from dissensus.catalogue import catalogue, outlines
+from dissensus.errors import OptionError
 from dissensus.learning.classifier import CrowdClassifier
-from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_folder
-from dissensus.learning.outcome import top
-from dissensus.learning.two_stage import TwoStage
-from dissensus.metrics import Predictions
-from dissensus.nn import Examples, as_inputs, encoder_for, read_inputs
+from dissensus.nn import Training, as_inputs, encoder_for, read_inputs
 from dissensus.nn.encoders import encoder_spec
 from dissensus.nn.encoders._weights import weights_file
-from dissensus.nn.reading import class_folders, read_input_index
-from dissensus.readers import examine
+from dissensus.nn.encoders.resnet import torchvision_name
 from dissensus.readers.side_tables import read_removed
 
+from .deep_sets import (  # noqa: F401
+    N_ANNOTATORS,
+    SHAPES,
+    SMALL,
+    _alone,
+    asked_network,
+    features,
+    ok,
+    refused,
+    rows_in,
+    shapes,
+    surroundings,
+    write_table,
+)
 from .support import run
-
-SHAPES = ("circle", "square", "triangle")
-N_ANNOTATORS = 6
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _alone(tmp_path_factory):
-    """One thread, and a cache of vectors of our own."""
-    before = torch.get_num_threads(), os.environ.get("XDG_CACHE_HOME")
-    torch.set_num_threads(1)
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    torch.set_num_threads(before[0])
-    if before[1] is None:
-        del os.environ["XDG_CACHE_HOME"]
-    else:
-        os.environ["XDG_CACHE_HOME"] = before[1]
-
-
-def surroundings():
-    """Return what another process needs to find the same package, and one core."""
-    source = str(Path(dissensus.__file__).parents[1])
-    path = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-
-
-def ok(*arguments, cwd):
-    done = run(*arguments, cwd=cwd)
-    assert done.returncode == 0, done.stderr.decode()
-    return done
-
-
-def refused(*arguments, cwd):
-    done = run(*arguments, cwd=cwd)
-    assert done.returncode == 2
-    assert done.stderr.count(b"\n") == 1
-    return done.stderr.decode()
-
-
-def rows_in(path):
-    with Path(path).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def draw(shape, file, rng):
-    """Draw a shape of any colour anywhere."""
-    image = Image.new("RGB", (64, 64), tuple(rng.integers(150, 256, 3).tolist()))
-    size, left, upper = rng.integers(26, 40), *rng.integers(4, 20, 2)
-    box = [int(left), int(upper), int(left + size), int(upper + size)]
-    colour = tuple(rng.integers(0, 100, 3).tolist())
-    pen = ImageDraw.Draw(image)
-    if shape == "circle":
-        pen.ellipse(box, colour)
-    elif shape == "square":
-        pen.rectangle(box, colour)
-    else:
-        pen.polygon([(box[0], box[3]), (box[2], box[3]), ((box[0] + box[2]) / 2, box[1])], colour)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    image.save(file)
-
-
-def crowd_answers(truth, n_classes, rng):
-    """Return {item: {annotator: label}} of annotators who are right four times in five."""
-    answers = {}
-    for item, true in enumerate(truth):
-        who = rng.choice(N_ANNOTATORS, 3, replace=False)
-        annotations = np.where(rng.random(3) < 0.8, true, rng.integers(n_classes, size=3))
-        answers[str(item)] = {str(w): int(label) for w, label in zip(who, annotations, strict=True)}
-    return answers
-
-
-@pytest.fixture(scope="module")
-def shapes(tmp_path_factory):
-    """A folder as peerannot has them: shapes, three of its training items without an answer."""
-    folder = tmp_path_factory.mktemp("shapes")
-    rng = np.random.default_rng(0)
-    for part, count in (("train", 33), ("val", 9), ("test", 9)):
-        for number in range(count):
-            shape = SHAPES[number % 3]
-            draw(shape, folder / part / shape / f"picture-{number}.png", rng)
-    answers = crowd_answers([number % 3 for number in range(30)], 3, rng)
-    (folder / "answers.json").write_text(json.dumps(answers))
-    notes = {"name": "shapes", "n_classes": 3, "n_workers": N_ANNOTATORS}
-    (folder / "metadata.json").write_text(json.dumps(notes))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def features(tmp_path_factory):
-    """Features of eight classes: annotated items, valid and test items, and one more."""
-    folder = tmp_path_factory.mktemp("features")
-    rng = np.random.default_rng(1)
-    truth = np.arange(161) % 8
-    x = 2.0 * np.eye(8)[truth] + rng.normal(size=(161, 8))
-    np.savez(folder / "x.npz", x=x, items=[f"i{item}" for item in range(161)])
-    rows = [
-        (f"i{item}", f"a{who}", f"c{label}")
-        for item, given in crowd_answers(truth[:80], 8, rng).items()
-        for who, label in given.items()
-    ]
-    _write(folder / "answers.csv", ("item", "annotator", "label"), rows)
-    for name, part in (("valid", range(80, 120)), ("test", range(120, 160))):
-        known = [(f"i{item}", f"c{truth[item]}") for item in part]
-        _write(folder / f"{name}.csv", ("item", "label"), known)
-    return folder
-
-
-def _write(path, header, rows):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
-
-
-SMALL = ("--inputs", "x.npz", "--hidden", 16, "--lr", 0.01, "--n-epochs", 12)
-
 
 # ---------------------------------------------------------------------- images
 
@@ -193,15 +78,15 @@ def test_a_folder_of_images_is_learned_end_to_end(shapes, tmp_path):
     assert len(rows_in(position / "predictions_valid.csv")) == 9
     tested = rows_in(position / "predictions_test.csv")
     assert list(tested[0]) == ["item", "label", "confidence", "p:0", "p:1", "p:2"]
-    chance = np.array([[float(row[f"p:{code}"]) for code in range(3)] for row in tested])
-    np.testing.assert_allclose(chance.sum(axis=1), 1, atol=1e-6)
+    proba = np.array([[float(row[f"p:{code}"]) for code in range(3)] for row in tested])
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
     again = CrowdClassifier.load(tmp_path / "best_models" / "first")
     files = [
         shapes / "test" / SHAPES[int(r["item"]) % 3] / f"picture-{r['item']}.png" for r in tested
     ]
-    np.testing.assert_allclose(again.predict_proba(files), chance, atol=1e-6)
+    np.testing.assert_allclose(again.predict_proba(files), proba, atol=1e-6)
     names = [file.name for file in (tmp_path / "best_models" / "first").iterdir()]
-    assert sorted(names) == ["classifier.json", "weights.safetensors"]
+    assert sorted(names) == ["model.json", "weights.safetensors"]
 
 
 def test_labels_as_aggregate_writes_them_are_learned(shapes, tmp_path):
@@ -256,15 +141,16 @@ def test_images_change_while_training_and_pass_a_tuned_encoder(shapes, tmp_path)
 def test_a_frozen_encoder_sees_changed_images_anew_and_learns_nothing():
     images = np.random.default_rng(0).random((12, 3, 16, 16)).astype(np.float32)
     annotations = np.arange(12)[:, None] % 2
-    settings = {"encoder": "conv4[size=16,hidden=4]", "frozen": True, "epochs": 2, "hidden": 0}
+    settings = {"encoder": "conv4[size=16,hidden=4]", "frozen": True, "hidden": 0}
+    settings["training"] = Training(epochs=2)
     kept = CrowdClassifier("two-stage", **settings).fit(images, annotations)
     changed = CrowdClassifier("two-stage", augment=True, **settings).fit(images, annotations)
-    assert kept.encoding_.before
-    assert not changed.encoding_.before
+    assert kept.encoding_.cached
+    assert not changed.encoding_.cached
     start = encoder_for("conv4[size=16,hidden=4]", as_inputs(images), seed=0).state_dict()
     for name, value in changed.model_.classifier.encoder.state_dict().items():
         assert torch.equal(value, start[name])
-    with pytest.raises(OptionError, match="images are changed at random while training"):
+    with pytest.raises(OptionError, match="only images are augmented"):
         CrowdClassifier(augment=True).fit(np.zeros((12, 3)), annotations)
 
 
@@ -282,7 +168,7 @@ def test_texts_beside_labels_are_learned_with_minilm(tmp_path):
         for who in rng.choice(5, 3, replace=False):
             label = true if rng.random() < 0.85 else ("bad" if true == "good" else "good")
             rows.append((f"review {item}", f"reader {who}", label, text))
-    _write(tmp_path / "reviews.csv", ("item", "annotator", "label", "text"), rows)
+    write_table(tmp_path / "reviews.csv", ("item", "annotator", "label", "text"), rows)
     ok(
         *("aggregate-deep", "reviews.csv", "-s", "confusion-layer", "--n-epochs", 15),
         *("--lr", 0.01, "-o", "films"),
@@ -301,7 +187,7 @@ def test_texts_beside_labels_are_learned_with_minilm(tmp_path):
     assert "test_accuracy" not in results
 
 
-def test_features_are_learned_and_everything_is_told(features, tmp_path):
+def test_features_are_learned_and_everything_is_written(features, tmp_path):
     done = ok(
         *("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "--json"),
         *("-s", "conal[scale=1e-4]", "--valid", "valid.csv", "--test", "test.csv"),
@@ -335,7 +221,7 @@ def test_features_are_learned_and_everything_is_told(features, tmp_path):
 def test_what_annotators_do_is_counted_over_their_own_labels(features):
     annotations = read(features / "answers.csv")
     x = read_inputs(features / "x.npz", annotations.items)
-    made = CrowdClassifier("madl", epochs=2, hidden=8).fit(x, annotations)
+    made = CrowdClassifier("madl", hidden=8, training=Training(epochs=2)).fit(x, annotations)
     table = made.annotator_scores(x, annotations)
     right = made.annotator_performance(x)  # (item, annotator)
     given = made.predict_annotator_proba(x)
@@ -351,17 +237,17 @@ def test_what_annotators_do_is_counted_over_their_own_labels(features):
         assert table["log_likelihood"][who] == pytest.approx(log, abs=1e-4)
 
 
-def test_the_log_tells_the_loss_on_what_the_epoch_is_chosen_by(features):
+def test_the_log_has_the_loss_on_what_the_epoch_is_chosen_by(features):
     annotations = read(features / "answers.csv")
     x = read_inputs(features / "x.npz", annotations.items)
-    made = CrowdClassifier("global-noise", epochs=4, hidden=8, lr=0.01)
+    made = CrowdClassifier("global-noise", hidden=8, training=Training(epochs=4, lr=0.01))
     for row in made.fit(x, annotations).history_.rows:
         assert row.valid_loss == -row.score
     truth = annotations.classes[np.arange(80) % 8]
     made.fit(x, annotations, valid=(x, truth))
     best = made.history_.rows[made.history_.best - 1]
-    chance = made.predict_proba(x)[np.arange(80), np.arange(80) % 8]
-    assert best.valid_loss == pytest.approx(-np.log(chance).mean(), abs=1e-5)
+    proba = made.predict_proba(x)[np.arange(80), np.arange(80) % 8]
+    assert best.valid_loss == pytest.approx(-np.log(proba).mean(), abs=1e-5)
     assert best.score == pytest.approx(made.score(x, truth))
 
 
@@ -384,7 +270,7 @@ def test_aggregating_on_the_way_is_aggregating_before(features, tmp_path):
 def test_items_that_are_named_or_known_are_not_learned_from(features, tmp_path):
     (tmp_path / "remove.txt").write_text("0 i3\n1 i5\n")
     assert read_removed(tmp_path / "remove.txt") == {"i3", "i5"}
-    _write(tmp_path / "known.csv", ("item", "label"), [("i0", "c0"), ("i120", "c0")])
+    write_table(tmp_path / "known.csv", ("item", "label"), [("i0", "c0"), ("i120", "c0")])
     ok(
         *("aggregate-deep", "answers.csv", *SMALL, "--folder", tmp_path, "-o", "few"),
         *("--path-remove", tmp_path / "remove.txt", "--test", tmp_path / "known.csv"),
@@ -499,7 +385,7 @@ def test_an_encoder_is_written_with_size_and_weights():
     assert encoder_spec("auto", images, size=224, pretrained=True) == "efficientnet-lite0"
     assert encoder_spec("auto", as_inputs(np.zeros((2, 3))), size=32) == "identity"
     assert encoder_spec("hf:some/model[length=8]") == "hf[length=8,model='some/model']"
-    with pytest.raises(OptionError, match="takes images of one size alone"):
+    with pytest.raises(OptionError, match="takes images of one size only"):
         encoder_spec("auto", images, size=100)
 
 
@@ -510,18 +396,19 @@ def test_published_weights_come_from_the_cache_of_torch(tmp_path, monkeypatch):
         raise URLError("no network")
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", offline)
-    with pytest.raises(OptionError, match="resnet18: its published weights cannot be had"):
+    with pytest.raises(OptionError, match="resnet18: its published weights cannot be downloaded"):
         encoder_for("resnet18[weights=imagenet]")
     kept = tmp_path / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
-    state = encoder_for("resnet18", seed=5).state_dict()
-    torch.save(state, kept)
+    source = encoder_for("resnet18", seed=5)
+    state = source.body.state_dict()
+    torch.save({torchvision_name(name): value for name, value in state.items()}, kept)
     made = encoder_for("resnet18[weights=imagenet]")
     assert made.is_frozen
-    assert torch.equal(made.state_dict()["layer1.0.conv1.weight"], state["layer1.0.conv1.weight"])
+    assert made.digest() == source.digest()
     assert weights_file("resnet18", "other.pth") == "other.pth"
 
 
-def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
+def test_what_cannot_be_done_fails_in_one_line(features, shapes, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "answers.json").write_text('{"0": {"0": 1}}')
@@ -529,11 +416,16 @@ def test_what_cannot_be_done_is_told_in_one_line(features, shapes, tmp_path):
         ("aggregate-deep", "answers.csv"): "no column of texts or files among",
         ("aggregate-deep", "answers.csv", "-s", "crowd"): "did you mean",
         ("aggregate-deep", "answers.csv", *SMALL, "-o", "a/b"): "cannot name files",
-        ("aggregate-deep", "answers.csv", *SMALL, "--data-augmentation"): "but not arrays",
+        (
+            "aggregate-deep",
+            "answers.csv",
+            *SMALL,
+            "--data-augmentation",
+        ): "only images are augmented, not arrays",
         ("aggregate-deep", "answers.csv", *SMALL, "--devices", 2): "start it with torchrun",
         ("aggregate-deep", "answers.csv", "--inputs", "no.npz"): "no such file or folder",
         ("aggregate-deep", empty): "no images or videos in it",
-        ("aggregate-deep", shapes, "--img-size", 100): "takes images of one size alone",
+        ("aggregate-deep", shapes, "--img-size", 100): "takes images of one size only",
         ("train", "x.npz"): "either --labels FILE, or -s",
         ("train", "x.npz", "--labels", "no.npy"): "no.npy",
         ("train", shapes, "--labels", "valid.csv"): "name the folders like the classes",
@@ -568,215 +460,5 @@ def test_encoders_and_learners_are_listed(tmp_path):
     assert "Chu, Ma and Wang" in ok("methods", "CoNAL", cwd=tmp_path).stdout.decode()
 
 
-def test_a_glance_at_a_method_tells_what_importing_it_tells():
-    assert glances() == [replace(entry, settings=()) for entry in catalogue()]
-
-
-# ---------------------------------------------------------------------- data sets
-
-
-def test_class_folders_are_the_classes_by_name_or_in_order(shapes, tmp_path):
-    annotations = read(shapes)
-    by_order = open_folder(annotations, shapes).test
-    assert by_order.truth.tolist() == [int(name) % 3 for name in by_order.items.tolist()]
-    names = ["triangle", "square", "circle"]
-    turned = open_folder(annotations, shapes, label_names=names).test
-    assert turned.truth.tolist() == [2 - code for code in by_order.truth.tolist()]
-    named = Annotations.from_columns(["0", "1"], "xx", ["square", "circle"], classes=names)
-    assert open_folder(named, shapes).test.truth.tolist() == turned.truth.tolist()
-    learned = open_folder(named, shapes).folders
-    assert [learned[item] for item in ("0", "1", "2")] == ["circle", "square", "triangle"]
-    few = Annotations.from_columns(["0", "1"], "xx", ["0", "1"])
-    assert open_folder(few, shapes).annotations.classes.tolist() == ["0", "1", "2"]
-    other = Annotations.from_columns(["0", "1"], "xx", ["yes", "no"])
-    with pytest.raises(DataError, match="name the folders like the classes"):
-        open_folder(other, shapes)
-
-
-def test_items_without_an_input_are_left_out_and_counted(shapes):
-    more = {**json.loads((shapes / "answers.json").read_text()), "77": {"0": 1}}
-    data = open_folder(Annotations.from_dict(more, classes=range(3)), shapes)
-    assert data.annotations.n_items == 30
-    assert len(data.inputs) == 30
-    assert "1 labelled items have no input" in data.notes[0]
-    assert data.others.items.tolist() == ["30", "31", "32"]
-    with pytest.raises(DataError, match="not exactly one image for item 'x'; 1 more items"):
-        open_folder(Annotations.from_columns("xy", "ab", "01"), shapes)
-
-
-def test_images_of_a_class_folder_are_named_by_their_numbers_or_paths(shapes, tmp_path):
-    input_index, truth = class_folders(shapes / "val")
-    assert sorted(input_index.content, key=int) == [str(number) for number in range(9)]
-    assert truth["4"] == "square"
-    rng = np.random.default_rng(0)
-    for name in ("a/one-1.png", "b/two-1.png"):
-        draw("circle", tmp_path / name, rng)
-    input_index, truth = class_folders(tmp_path)
-    assert truth == {"a/one-1.png": "a", "b/two-1.png": "b"}
-
-
-def test_texts_come_from_an_export_or_a_table_beside_it(tmp_path):
-    def task(item, text, labels):
-        given = [
-            {"completed_by": who, "result": [_choice(label)], "was_cancelled": False}
-            for who, label in enumerate(labels)
-        ]
-        return {"id": item, "data": {"text": text}, "annotations": given}
-
-    tasks = [task(1, "nice", ["pos", "pos"]), task(2, "bad", ["neg", "pos"])]
-    (tmp_path / "export.json").write_text(json.dumps(tasks))
-    found = examine(tmp_path / "export.json")
-    path = str(tmp_path / "export.json")
-    data = read_data(path, found.annotations, asked_network(), found=found)
-    assert data.inputs.texts == ("nice", "bad")
-    _write(
-        tmp_path / "t.csv", ("id", "body", "other"), [(2, "b", "y"), (1, "a", "x"), (3, "c", "z")]
-    )
-    beside = asked_network("--inputs", tmp_path / "t.csv")
-    data = read_data(path, found.annotations, beside, found=found)
-    assert data.inputs.texts == ("a", "b")
-    assert data.others.items.tolist() == ["3"]
-    other = asked_network("--inputs", tmp_path / "t.csv", "--column", "other")
-    assert read_data(path, found.annotations, other).inputs.texts == ("x", "y")
-
-
-def _choice(label):
-    summary = {"from_name": "mood", "to_name": "text", "type": "choices"}
-    return {**summary, "value": {"choices": [label]}}
-
-
-def asked_network(*options):
-    """Return the network that options ask for."""
-    got = []
-
-    @click.command()
-    @network_options(epochs=7)
-    def verb(network):
-        got.append(network)
-
-    words = [str(option) for option in options]
-    CliRunner().invoke(verb, words, standalone_mode=False, catch_exceptions=False)
-    return got[0]
-
-
-def test_labels_are_one_annotator_and_their_beliefs():
-    soft = np.array([[0.2, 0.8], [-1, -1], [np.nan, np.nan], [3.0, 1.0]])
-    given = Predictions(
-        np.array(list("abcd"), dtype="T"), np.array(["u", "v"], dtype="T"), soft.argmax(1), soft
-    )
-    annotations, posterior = labelled(given)
-    assert annotations.items.tolist() == ["a", "d"]
-    assert annotations.label.tolist() == [1, 0]
-    np.testing.assert_allclose(posterior, [[0.2, 0.8], [0.75, 0.25]])
-    np.testing.assert_array_equal(labelled(given, hard=True)[1], [[0, 1], [1, 0]])
-    wider = annotations.subset(items=["d"]).recode(["w", "v", "u"])
-    np.testing.assert_allclose(aligned(posterior, annotations, wider), [[0, 0.25, 0.75]])
-    nothing = Predictions(given.items, given.classes, np.full(4, -1))
-    with pytest.raises(DataError, match="no item has a label"):
-        labelled(nothing)
-
-
-def test_known_items_have_to_be_of_known_classes(features):
-    annotations = read(features / "answers.csv")
-    input_index = read_input_index(features / "x.npz", annotations.items)
-    with pytest.raises(DataError, match="test item 'i120' is 'other', which is not among"):
-        open_data_set(annotations, input_index, test={"i120": "other"})
-    with pytest.raises(DataError, match="none of the 1 valid items has an input"):
-        open_data_set(annotations, input_index, valid={"z": "c0"})
-    with pytest.raises(DataError, match="no annotations are left"):
-        open_data_set(
-            annotations, input_index, test=dict.fromkeys(annotations.items.tolist(), "c0")
-        )
-
-
-def test_sure_beliefs_are_ordinary_labels_and_foreseen_as_such():
-    rng = np.random.default_rng(0)
-    annotations = Annotations.from_codes(
-        np.arange(9), np.zeros(9, np.int64), np.arange(9) % 3, items=9, annotators=1, classes=3
-    )
-    posterior = torch.eye(3)[torch.arange(9) % 3]
-    crowd = Crowd(
-        annotations, lambda: Classifier(torch.nn.Flatten(), 4, 3, 5, 0.0), None, posterior
-    )
-    model = TwoStage().build(crowd).eval()
-    batch = next(
-        iter(
-            Examples(torch.from_numpy(rng.normal(size=(9, 4))).float(), annotations).batches(
-                9, 0, 0
-            )
-        )
-    )
-    plain = torch.nn.functional.cross_entropy(model.classifier(batch.x)[batch.row], batch.label)
-    torch.testing.assert_close(model.loss(batch), plain)
-    torch.testing.assert_close(-model.log_probability(batch).mean(), plain)
-    soft = torch.full((9, 3), 1 / 3)
-    even = TwoStage().build(replace(crowd, posterior=soft)).eval()
-    log = even.log_truth(batch.x)
-    torch.testing.assert_close(even.log_probability(batch), log.mean(dim=1)[batch.row])
-    with pytest.raises(OptionError, match="beliefs are for two-stage"):
-        CrowdClassifier("conal").fit(np.zeros((9, 4)), annotations, posterior=soft)
-
-
-def test_the_best_few_classes_count_by_item_and_by_class():
-    rng = np.random.default_rng(0)
-    posterior, truth = rng.random((50, 6)), rng.integers(6, size=50)
-    rank = (posterior > posterior[np.arange(50), truth][:, None]).sum(axis=1)
-    micro, macro = top(posterior, truth, 3)
-    assert micro == pytest.approx((rank < 3).mean())
-    assert macro == pytest.approx(np.mean([(rank < 3)[truth == k].mean() for k in range(6)]))
-    assert top(posterior, truth, 6) == (1, 1)
-
-
-@pytest.mark.parametrize("given", [["one text", "another"], [Path("a.png"), Path("b.png")]])
-def test_a_saved_classifier_knows_what_it_takes(given, tmp_path, shapes):
-    if isinstance(given[0], Path):
-        given = sorted((shapes / "val").rglob("*.png"))[:2]
-    made = CrowdClassifier("two-stage", epochs=1, held_out=0, milestones=(3, 4), momentum=0.5)
-    made.fit(given, np.array([[0], [1]])).save(tmp_path)
-    again = CrowdClassifier.load(tmp_path)
-    assert again.kind_ == made.kind_
-    assert again.get_params() == made.get_params()
-    np.testing.assert_array_equal(again.predict_proba(given), made.predict_proba(given))
-
-
-def test_a_damaged_classifier_is_told_in_one_line(tmp_path):
-    x, annotations = np.eye(3), np.arange(3)[:, None]
-    CrowdClassifier("global-noise", epochs=1, hidden=4, held_out=0).fit(x, annotations).save(
-        tmp_path
-    )
-    notes, weights = tmp_path / "classifier.json", tmp_path / "weights.safetensors"
-    whole = notes.read_text()
-    notes.write_text(whole.replace("global-noise", "union-net"))
-    with pytest.raises(DataError, match="the weights are not those of union-net"):
-        CrowdClassifier.load(tmp_path)
-    for broken in ("{", "{}", whole[:-20]):
-        notes.write_text(broken)
-        with pytest.raises(DataError, match="not a classifier that was saved"):
-            CrowdClassifier.load(tmp_path)
-    notes.write_text(whole)
-    weights.write_bytes(weights.read_bytes()[:-5])
-    with pytest.raises(DataError, match="not a classifier that was saved"):
-        CrowdClassifier.load(tmp_path)
-    with pytest.raises(DataError, match="not a classifier that was saved"):
-        CrowdClassifier.load(tmp_path / "nowhere")
-
-
-def test_cross_validation_keeps_all_labels_of_an_item_together():
-    from sklearn.model_selection import KFold, cross_val_score
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    rng = np.random.default_rng(0)
-    truth = np.arange(60) % 2
-    annotations = np.where(rng.random((60, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
-    annotations[rng.random((60, 4)) < 0.3] = -1
-    x = 3 * truth[:, None] + rng.normal(size=(60, 2))
-    made = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
-    folds = list(KFold(3, shuffle=True, random_state=0).split(x))
-    scores = cross_val_score(made, x, annotations, cv=folds)
-    for score, (kept, held) in zip(scores, folds, strict=True):
-        assert not set(kept) & set(held)
-        alone = make_pipeline(StandardScaler(), CrowdClassifier("two-stage", epochs=8, lr=0.03))
-        assert alone.fit(x[kept], annotations[kept]).score(
-            x[held], annotations[held]
-        ) == pytest.approx(score)
+def test_a_method_is_described_without_importing_it():
+    assert outlines() == [replace(entry, settings=()) for entry in catalogue()]

@@ -26,8 +26,8 @@ def matrix(table, **declared):
 def kappa(one, other):
     """Cohen's kappa by its definition, with its conventions."""
     agree = np.mean(one == other)
-    chance = sum(np.mean(one == c) * np.mean(other == c) for c in range(3))
-    return 1.0 if chance == 1 else (agree - chance) / (1 - chance)
+    probability = sum(np.mean(one == c) * np.mean(other == c) for c in range(3))
+    return 1.0 if probability == 1 else (agree - probability) / (1 - probability)
 
 
 def by_definition(true, predicted, least=1):
@@ -151,7 +151,7 @@ def test_predictions_are_matched_by_name():
 
 def test_a_missing_prediction_is_named():
     annotations = Annotations.from_columns("aabb", "xyxy", "0110")
-    with pytest.raises(DataError, match="annotator 'y' says of item 'b'"):
+    with pytest.raises(DataError, match="annotator 'y' on item 'b'"):
         dic(annotations, Annotations.from_columns("aab", "xyx", "011"))
 
 
@@ -172,18 +172,18 @@ def test_intervals_hold_the_noise_of_items():
 
 
 def redraws(n_items):
-    """Two independent draws from one law of labels, and the log of that law."""
+    """Return two samples of labels from one distribution, and its log-probabilities."""
     random = np.random.default_rng(1)
     law = random.dirichlet(np.ones(3), size=(n_items, 1)).repeat(5, axis=1)  # (item, annotator, c)
     draw = [(random.random((n_items, 5, 1)) > law.cumsum(2)[..., :-1]).sum(axis=2) for _ in "ab"]
     return matrix(draw[0]), matrix(draw[1]), np.log(law).reshape(-1, 3)
 
 
-def test_halves_tell_how_far_a_second_labelling_would_be():
+def test_halves_estimate_the_distance_of_a_second_labelling():
     first, second, law = redraws(1500)
-    seen = dic(first, second).dic_rms
-    assert split_half(first)[1] == pytest.approx(seen, rel=0.35)
-    assert redrawn(first, law)[1] == pytest.approx(seen, rel=0.35)
+    distance = dic(first, second).dic_rms
+    assert split_half(first)[1] == pytest.approx(distance, rel=0.35)
+    assert redrawn(first, law)[1] == pytest.approx(distance, rel=0.35)
 
 
 def test_noise_falls_with_items():
@@ -191,20 +191,20 @@ def test_noise_falls_with_items():
     assert many < few / 2
 
 
-def test_where_nobody_met_often_there_is_no_floor():
+def test_pairs_with_few_common_items_have_no_floor():
     assert all(map(math.isnan, split_half(matrix(labels(0, 15)))))
 
 
-def foreseen(seed=0, share=1.0):
+def predicted(seed=0, share=1.0):
     annotations = matrix(labels(seed, share=share))
-    chance = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(annotations))
-    return annotations, np.log(chance)
+    probability = np.random.default_rng(seed).dirichlet(np.ones(3), size=len(annotations))
+    return annotations, np.log(probability)
 
 
 def test_scores_are_what_a_loop_over_annotators_finds():
     from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-    annotations, log_probability = foreseen(share=0.8)
+    annotations, log_probability = predicted(share=0.8)
     found = score(annotations, log_probability)
     for code in range(annotations.n_annotators):
         mine = annotations.annotator == code
@@ -240,10 +240,10 @@ def test_annotators_with_few_labels_are_left_out_of_means():
     assert found.count[0] == 3
 
 
-def test_habits_that_are_right_have_no_error():
+def test_exact_label_marginals_have_no_error():
     annotations = Annotations.from_matrix([[0, 0], [1, 0], [0, 1], [1, 1]])
     half = np.full((8, 2), math.log(0.5))
-    assert score(annotations, half, min_labels=1).habit_error.tolist() == [0.0, 0.0]
+    assert score(annotations, half, min_labels=1).marginal_error.tolist() == [0.0, 0.0]
     assert score(annotations, half, min_labels=1).accuracy.tolist() == [0.5, 0.5]
 
 
@@ -254,7 +254,7 @@ def test_votes_are_drawn_by_the_seed_where_they_tie():
     assert 60 < sum(drawn[0]) < 140
 
 
-def test_chances_for_other_labels_are_refused():
-    annotations, log_probability = foreseen()
+def test_predictions_for_other_labels_are_refused():
+    annotations, log_probability = predicted()
     with pytest.raises(DataError, match="for 240 labels of 3 classes"):
         score(annotations, log_probability[:-1])

@@ -21,9 +21,9 @@ from dissensus import (
     write,
 )
 from dissensus.aggregation.numeric import Gaussian
-from dissensus.aggregation.numeric._base import Fit
+from dissensus.aggregation.numeric._base import NumericContext
 from dissensus.params import describe_fields
-from dissensus.readers.numeric import kind_of_labels, numbers_from, read_numbers
+from dissensus.readers import as_numbers, kind_of_labels, read
 from tests.support import run, shared, shared_path, shared_truth
 
 METHODS = list(estimators)
@@ -129,7 +129,7 @@ def test_the_objective_never_falls(spec, rows, truth):
 
 
 @pytest.mark.parametrize("spec", ["lfc-n", "gaussian", "student-t", "catd", "crh"])
-def test_methods_with_an_objective_tell_it(spec):
+def test_methods_with_an_objective_report_it(spec):
     summary = []
     found = estimate(crowd().annotations, spec, progress=lambda *row: summary.append(row))
     assert summary == list(enumerate(found.trace, 1))
@@ -155,7 +155,7 @@ def test_a_result_is_saved_and_loaded(spec, tmp_path):
             np.testing.assert_array_equal(there[column], back[column])
 
 
-def test_other_folders_are_told_from_a_result(tmp_path):
+def test_other_folders_are_distinguished_from_a_result(tmp_path):
     aggregate(Annotations.from_columns("a", "x", "0")).save(tmp_path / "classes")
     with pytest.raises(DataError, match=r"Aggregation\.load reads it"):
         Estimation.load(tmp_path / "classes")
@@ -187,7 +187,7 @@ def test_small_and_degenerate_data(spec, rows):
 
 
 @each_spec
-def test_one_annotator_is_believed(spec):
+def test_the_values_of_one_annotator_are_theirs(spec):
     format_value = np.array([4.0, 1.0, 2.0, 9.0])
     found = estimate(Numbers.from_columns("abcd", "xxxx", format_value), spec)
     if spec.startswith(("gaussian", "student-t")):  # values are drawn towards their mean
@@ -333,7 +333,7 @@ def test_weighted_means_are_what_the_formulas_say():
 
 def test_weighted_medians_have_half_of_the_weight_on_either_side():
     annotations = numbers([("b", who, y) for who, y in zip("vwxyz", (1, 2, 3, 4, 50), strict=True)])
-    fit = Fit(annotations, np.full(1, np.nan), 0, lambda *_: None)
+    fit = NumericContext(annotations, np.full(1, np.nan), 0, lambda *_: None)
     for weight, median in (
         ([1, 1, 1, 1, 1], 3.0),
         ([1, 1, 1, 1, 4.5], 50.0),
@@ -476,7 +476,7 @@ def test_wild_answers_move_students_t_less():
     ],
 )
 def test_emotion_scores_come_out_as_published(name, mae, error):
-    annotations = read_numbers(shared_path("n_emotion") / "answers.csv.gz")
+    annotations = as_numbers(read(shared_path("n_emotion") / "answers.csv.gz"))
     truths = shared_truth("n_emotion")
     truth = np.array([float(truths[item]) for item in annotations.items.tolist()])
     found = estimate(annotations, name)
@@ -540,23 +540,23 @@ def test_public_data_come_out_as_seen(data, name, accuracy):
 def test_numbers_are_read_from_a_table(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("task,worker,label,time\na,x,1.5,3\nb,x,-2,4\na,y,1e2,5\n")
-    annotations = read_numbers(path)
+    annotations = as_numbers(read(path))
     assert annotations == Numbers.from_columns("aba", "xxy", [1.5, -2, 100], time=[3, 4, 5])
-    assert numbers_from(pl.read_csv(path)) == annotations
+    assert as_numbers(read(pl.read_csv(path))) == annotations
 
 
-def test_a_label_that_is_no_number_is_told_with_file_and_line(tmp_path):
+def test_a_label_that_is_no_number_is_reported(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text('task,worker,label\na,x,1\nb,"y\nz",cat\na,y,nan\n')
-    with pytest.raises(DataError, match=r"scores.csv: line 3: label 'cat' is not a number; 1 more"):
-        read_numbers(path)
+    with pytest.raises(DataError, match=r"labels that are numbers were expected .*'cat'"):
+        as_numbers(read(path))
     path.write_text("task,worker,label\na,x,1\nb,x,\n")
     with pytest.raises(DataError, match=r"line 3: no label"):
-        read_numbers(path)
-    assert len(read_numbers(path, missing="drop")) == 1
+        as_numbers(read(path))
+    assert len(as_numbers(read(path, missing="drop"))) == 1
     path.write_text("task,worker,label\n")
     with pytest.raises(DataError, match="only a header"):
-        read_numbers(path)
+        as_numbers(read(path))
     with pytest.raises(DataError, match="row 2: 'cat' is not a number"):
         Numbers.from_columns("ab", "xx", [1, "cat"])
     with pytest.raises(DataError, match="different length: item 2, annotator 1"):
@@ -576,7 +576,7 @@ def test_a_label_that_is_no_number_is_told_with_file_and_line(tmp_path):
         ([True, False], "nominal", "'true' is not a number"),
     ],
 )
-def test_labels_are_told_to_be_numbers_or_classes(labels, kind, reason):
+def test_labels_are_recognised_as_numbers_or_classes(labels, kind, reason):
     found = kind_of_labels(labels)
     assert found.kind == kind
     assert reason in found.reason

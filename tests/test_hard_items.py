@@ -22,11 +22,11 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'd
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.wds import Wds
-from dissensus.learning._hardness import below
-from dissensus.learning._margins import Watched, margins
-from dissensus.learning._network import Classifier
-from dissensus.learning._watching import Trainee
+from dissensus.learning._margins import MarginRecorder, margins
+from dissensus.learning._trainer import Trainer
 from dissensus.learning.aum import aum, aumc
+from dissensus.learning.hardness import at_most_quantile
+from dissensus.learning.network import Classifier
 from dissensus.learning.waum import trust, waum, weighted
 from dissensus.nn.batches import Examples
 from dissensus.reporting.hardest import HardItem, contact_sheet
@@ -128,11 +128,13 @@ def test_margins_of_logits_do_not_depend_on_a_constant(kind):
 
 
 def test_margins_are_added_up_epoch_by_epoch_for_every_label(monkeypatch):
-    monkeypatch.setattr("dissensus.learning._margins._LOOK", 7)  # several batches
+    monkeypatch.setattr("dissensus.learning._margins._BATCH", 7)  # several batches
     rng = np.random.default_rng(0)
     x, annotations, *_ = gaussians(n_items=30)
     annotations = annotations.keep(annotations.item != 4)  # nobody is left on one item
-    learner = Watched(Classifier(torch.nn.Flatten(), 3, 3, 8), len(annotations), 1, "probabilities")
+    learner = MarginRecorder(
+        Classifier(torch.nn.Flatten(), 3, 3, 8), len(annotations), 1, "probabilities"
+    )
     examples = Examples(torch.tensor(x, dtype=torch.float32), annotations)
     learner.eval()
     expected = np.zeros((2, len(annotations)))
@@ -193,18 +195,18 @@ def test_items_without_weight_or_labels_have_no_score(normalize):
 
 def test_items_without_a_score_stay_and_the_lowest_always_goes():
     score = np.array([0.3, np.nan, 0.1, 0.2])
-    quantile, pruned = below(score, 0.0)
+    quantile, pruned = at_most_quantile(score, 0.0)
     assert quantile == 0.1
     assert pruned.tolist() == [False, False, True, False]
-    quantile, pruned = below(score, 0.5)
+    quantile, pruned = at_most_quantile(score, 0.5)
     assert quantile == pytest.approx(np.nanquantile(score, 0.5))
     assert pruned.tolist() == [False, False, True, True]
-    quantile, pruned = below(np.full(3, np.nan), 0.5)
+    quantile, pruned = at_most_quantile(np.full(3, np.nan), 0.5)
     assert np.isnan(quantile)
     assert not pruned.any()
 
 
-def test_trust_is_the_chance_that_an_annotator_recognises_the_class():
+def test_trust_is_the_probability_that_an_annotator_recognizes_the_class():
     annotations = Annotations.from_columns("ab", "xy", "01")
     confusion = np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.0, 1.0]]])
     posterior = np.array([[0.25, 0.75], [1.0, 0.0]])
@@ -283,7 +285,7 @@ def test_other_names_of_classes_change_no_score(monkeypatch):
     renamed = Annotations.from_codes(
         annotations.item, annotations.annotator, moved, items=100, annotators=12, classes=3
     )
-    made = Trainee.classifier
+    made = Trainer.classifier
 
     def without_a_start(self, n_classes):  # all classes begin with the same weights
         classifier = made(self, n_classes)
@@ -291,7 +293,7 @@ def test_other_names_of_classes_change_no_score(monkeypatch):
         torch.nn.init.zeros_(classifier.head.bias)
         return classifier
 
-    monkeypatch.setattr(Trainee, "classifier", without_a_start)
+    monkeypatch.setattr(Trainer, "classifier", without_a_start)
     one, other = (waum(x, each, epochs=5, alpha=0.1) for each in (annotations, renamed))
     np.testing.assert_allclose(one.waum, other.waum, atol=1e-5)
     np.testing.assert_array_equal(one.pruned, other.pruned)
@@ -307,7 +309,7 @@ def test_items_with_random_labels_rank_low(method):
     else:
         score = waum(x, annotations, per_annotator="per" in method, **how).score
     lowest = np.argsort(score)[:50]  # a tenth
-    assert random[lowest].sum() >= 7  # of ten, where chance puts one
+    assert random[lowest].sum() >= 7  # of ten, one expected at random
 
 
 def test_wrong_labels_rank_low_by_aum():
@@ -321,7 +323,7 @@ def test_wrong_labels_rank_low_by_aum():
     assert found.table()["label"].tolist() == [str(each) for each in labels]
 
 
-def test_a_class_that_does_not_exist_tells_where_wrong_labels_begin():
+def test_a_fake_class_shows_where_wrong_labels_begin():
     x, _, truth, _ = gaussians(n_items=600)
     labels = truth.copy()
     wrong = np.zeros(600, dtype=bool)
@@ -379,7 +381,7 @@ def test_the_same_seed_gives_the_same_scores_and_leaves_torch_alone():
     assert not np.array_equal(one.waum, waum(x, annotations, epochs=2, seed=4).waum)
 
 
-def test_training_ends_where_labels_held_out_are_foreseen_best():
+def test_training_ends_where_held_out_labels_are_predicted_best():
     rng = np.random.default_rng(0)
     x, annotations, *_ = gaussians(n_items=80, n_annotators=3, skill=0.7)
     wide = np.concatenate([x, rng.normal(size=(80, 300))], axis=1)  # much to learn by heart
@@ -434,7 +436,7 @@ def test_a_training_that_was_interrupted_ends_with_the_same_margins(tmp_path, pe
     np.testing.assert_array_equal(whole.aum, ended.aum)
 
 
-def test_mistakes_are_told():
+def test_mistakes_fail_with_a_message():
     x, annotations, *_ = gaussians(n_items=30)
     for wrong, message in {
         "alpha": "alpha = 2",
@@ -464,10 +466,10 @@ SIDE, NAMES = 16, ["bars", "cross", "disc"]
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """A folder as peerannot has them: bars, crosses, discs, and noise that nobody can tell."""
+    """A folder as peerannot has them: bars, crosses, discs, and noise."""
     from PIL import Image
 
-    from dissensus.readers.folders import write_folder
+    from dissensus.writers.folders import write_folder
 
     folder = tmp_path_factory.mktemp("pictures")
     rng = np.random.default_rng(0)
@@ -486,7 +488,7 @@ def pictures(tmp_path_factory):
             rows.append((item, annotator, label))
     item, annotator, label = (np.array(each) for each in zip(*rows, strict=True))
     annotations = Annotations.from_codes(item, annotator, label, items=40, annotators=3, classes=3)
-    write_folder(folder, annotations, notes={"name": "shapes", "label_names": NAMES})
+    write_folder(folder, annotations, metadata={"name": "shapes", "label_names": NAMES})
     return folder
 
 

@@ -77,7 +77,7 @@ def test_marks_and_line_ends_of_windows_change_nothing(name, tmp_path):
 
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize("fixture", ALL)
-def test_any_file_may_be_told_to_be_of_any_format(name, fixture):
+def test_any_file_may_be_read_as_any_format(name, fixture):
     outcome(FIXTURES / fixture, format=name)
 
 
@@ -169,7 +169,7 @@ def test_what_unpacks_to_far_more_is_refused(tmp_path):
 
 
 def test_a_small_frame_is_not_taken_for_a_large_one(tmp_path):
-    path = tmp_path / "said.csv.zst"
+    path = tmp_path / "answers.csv.zst"
     frame = pl.read_csv(TABLE.encode(), infer_schema=False)
     frame.write_csv(path, compression="zstd")
     assert unpacked(path, "it") == path
@@ -232,7 +232,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is told in other units elsewhere")
+@pytest.mark.skipif(sys.platform != "linux", reason="memory has other units elsewhere")
 def test_a_megabyte_never_takes_a_gibibyte(tmp_path):
     """Each is a megabyte or less: packed zeros, brackets, commas, tiny records, many columns."""
     bodies = [

@@ -18,12 +18,13 @@ from dissensus import (
     identify,
     simulate,
 )
-from dissensus.identification.behaviour import habits
+from dissensus.identification.behaviour import annotator_behaviour
 from dissensus.identification.cleaning import clean, read_rule
 from dissensus.identification.copying import copies, discoveries
-from dissensus.identification.leave_one_out import heard_others, others
-from dissensus.identification.proportions import chance_of_difference, proportion
-from dissensus.identification.scores import SCORES, Asked, find_score, score
+from dissensus.identification.leave_one_out import has_other_labels, leave_one_out
+from dissensus.identification.proportions import difference_p_value, proportion
+from dissensus.identification.score_context import ScoreContext
+from dissensus.identification.scores import SCORES, find_score, score
 from dissensus.identification.spam import (
     mutual_information,
     spam_interval,
@@ -72,8 +73,8 @@ def test_the_spam_score_is_the_distance_to_the_nearest_spammer(n_classes):
 
 def test_hammers_score_one_adversaries_too_and_spammers_nothing():
     eye = np.eye(4)
-    habit = np.tile([0.1, 0.2, 0.3, 0.4], (4, 1))
-    found = spam_score(np.stack([eye, eye[[1, 2, 3, 0]], habit]))
+    marginals = np.tile([0.1, 0.2, 0.3, 0.4], (4, 1))
+    found = spam_score(np.stack([eye, eye[[1, 2, 3, 0]], marginals]))
     np.testing.assert_allclose(found, [1, 1, 0], atol=1e-12)
     assert np.isnan(spam_score(np.ones((1, 1, 1)))).all()
     sensitivity, specificity = 0.9, 0.6
@@ -84,7 +85,7 @@ def test_hammers_score_one_adversaries_too_and_spammers_nothing():
 def test_the_trace_is_shown_three_ways():
     confusion = np.array([[[0.9, 0.1], [0.4, 0.6]]])
     assert trace(confusion)[0] == pytest.approx(1.5)
-    assert trace(confusion, normalised=True)[0] == pytest.approx(0.75)
+    assert trace(confusion, normalized=True)[0] == pytest.approx(0.75)
     assert trace(confusion, np.array([0.8, 0.2]))[0] == pytest.approx(0.84)
 
 
@@ -125,8 +126,12 @@ def test_the_interval_of_the_spam_score_is_close_to_that_of_draws():
     counts = np.concatenate(
         [np.eye(4) * size, np.full((4, 4), 0.25) * size, rng.dirichlet(np.ones(4), (4, 4)) * size]
     )
-    exact, drawn = spam_interval(counts), spam_interval(counts, draws=4000)
-    for one, other in zip(exact, drawn, strict=True):
+    exact = spam_interval(counts)
+    matrices = rng.standard_gamma(counts + 0.25, (4000, *counts.shape))
+    matrices /= np.maximum(matrices.sum(axis=-1, keepdims=True), 1e-300)
+    score = spam_score(matrices.reshape(-1, 4, 4)).reshape(4000, -1)
+    sampled = (score.mean(axis=0), *np.quantile(score, [0.05, 0.95], axis=0))
+    for one, other in zip(exact, sampled, strict=True):
         np.testing.assert_allclose(one, other, atol=0.03)
     assert (exact.low <= exact.mean).all()
     assert (exact.mean <= exact.high).all()
@@ -135,10 +140,10 @@ def test_the_interval_of_the_spam_score_is_close_to_that_of_draws():
 
 @pytest.mark.parametrize(("n_classes", "most"), [(2, 0.03), (4, 0.08)])
 def test_fitted_hammers_and_spammers_score_as_they_did_in_our_notes(n_classes, most):
-    made = crowd(
+    simulated = crowd(
         "hammer-spammer[ratio=0.5]", n_items=300, n_annotators=20, n_classes=n_classes, feedback=7
     )
-    result = aggregate(made.annotations, "dawid-skene")
+    result = aggregate(simulated.annotations, "dawid-skene")
     value = spam_score(result.params.confusion)
     assert (value[:10] > 0.97).all()
     assert (value[10:] < most).all()
@@ -148,16 +153,18 @@ def test_fitted_hammers_and_spammers_score_as_they_did_in_our_notes(n_classes, m
 def test_spammers_are_ranked_below_hammers_from_ten_labels_on(n_classes):
     found = []
     for seed in range(3):
-        made = crowd(n_items=200, n_annotators=100, n_classes=n_classes, workerload=10, seed=seed)
-        assert made.annotations.labels_per_annotator.max() <= 10
-        found.append(auc(quick(made.annotations).spam_score, np.arange(100) < 60))
+        simulated = crowd(
+            n_items=200, n_annotators=100, n_classes=n_classes, workerload=10, seed=seed
+        )
+        assert simulated.annotations.labels_per_annotator.max() <= 10
+        found.append(auc(quick(simulated.annotations).spam_score, np.arange(100) < 60))
     assert np.mean(found) >= 0.98
 
 
 def test_the_spam_score_ranks_students_and_teachers_better_than_agreement_does():
     gain = []
     for seed in range(5):
-        made = crowd(
+        simulated = crowd(
             "student-teacher[ratio=0.8,copy_prob=0.8]",
             n_items=400,
             n_annotators=30,
@@ -166,29 +173,31 @@ def test_the_spam_score_ranks_students_and_teachers_better_than_agreement_does()
             seed=seed,
             fast=True,
         )
-        found, true = quick(made.annotations), spam_score(made.crowd.confusion)
+        found, true = quick(simulated.annotations), spam_score(simulated.crowd.confusion)
         gain.append(
-            spearmanr(found.spam_score, true)[0] - spearmanr(found.habits.agreement, true)[0]
+            spearmanr(found.spam_score, true)[0] - spearmanr(found.behaviour.agreement, true)[0]
         )
     assert np.mean(gain) > 0.1
 
 
-# The others
+# Leave one out
 
 
 @pytest.mark.parametrize("method", ["dawid-skene", "bcc", "mace[method=em]", "glad", "one-coin"])
 def test_leaving_somebody_out_is_exact_under_the_fitted_crowd(method):
-    """The belief without an annotator is that of the same crowd which never asked them."""
+    """The posterior without an annotator is that of the same model without their labels."""
     annotations = crowd("independent-confusion", n_items=40).annotations
     result = aggregate(annotations, method)
-    view = others(result)
-    found = np.concatenate([view.without(rows) for rows in view.pieces()])
+    fitted = leave_one_out(result)
+    found = np.concatenate([fitted.without(rows) for rows in fitted.pieces()])
     for person in range(annotations.n_annotators):
         mine = annotations.annotator == person
         rest = annotations.keep(~mine)
         if method == "glad":  # predicting would forget how hard the items are
-            chances = aggregators.create(method).chances(result.params, rest.item, rest.annotator)
-            logs = np.log(chances[np.arange(len(rest)), :, rest.label])
+            probabilities = aggregators.create(method).label_probabilities(
+                result.params, rest.item, rest.annotator
+            )
+            logs = np.log(probabilities[np.arange(len(rest)), :, rest.label])
             joint = np.tile(np.log(result.params.prior), (annotations.n_items, 1))
             np.add.at(joint, rest.item, logs)
             posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -200,8 +209,8 @@ def test_leaving_somebody_out_is_exact_under_the_fitted_crowd(method):
 
 def test_leaving_somebody_out_survives_hundreds_of_labels_on_an_item():
     annotations = Annotations.from_matrix(np.tile([0, 1], (600, 1)).T)
-    view = others(aggregate(annotations, "dawid-skene"))
-    posterior = view.without(next(view.pieces()))
+    fitted = leave_one_out(aggregate(annotations, "dawid-skene"))
+    posterior = fitted.without(next(fitted.pieces()))
     assert np.isfinite(posterior).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
@@ -210,13 +219,13 @@ def test_leaving_somebody_out_survives_hundreds_of_labels_on_an_item():
 @given(rows=annotation_rows())
 def test_under_votes_nobody_votes_for_themselves(rows):
     annotations = relation(rows)
-    view = others(aggregate(annotations, "naive-soft"))
-    found = np.concatenate([view.without(piece) for piece in view.pieces()])
-    heard = heard_others(annotations)
+    fitted = leave_one_out(aggregate(annotations, "naive-soft"))
+    found = np.concatenate([fitted.without(piece) for piece in fitted.pieces()])
+    has_others = has_other_labels(annotations)
     all_rows = rows_of(annotations)
     for position, (item, annotator, _) in enumerate(all_rows):
         left = [label for i, a, label in all_rows if i == item and a != annotator]
-        assert heard[position] == bool(left)
+        assert has_others[position] == bool(left)
         if left:
             votes = Counter(left)
             expected = [votes[name] / len(left) for name in annotations.classes.tolist()]
@@ -227,8 +236,8 @@ def test_weights_of_votes_count_and_negative_ones_count_for_the_others():
     annotations = relation([("a", "x", "0"), ("a", "y", "1"), ("a", "z", "2")])
     fitted = aggregate(annotations, "wawa")
     params = fitted.params._replace(weight=np.array([3.0, 1.0, -2.0]))
-    view = others(type(fitted)(**{**vars(fitted), "params": params}))
-    found = view.without(slice(0, 3))
+    fitted = leave_one_out(type(fitted)(**{**vars(fitted), "params": params}))
+    found = fitted.without(slice(0, 3))
     np.testing.assert_allclose(found[0], [2 / 5, 3 / 5, 0])
     np.testing.assert_allclose(found[2], [3 / 4, 1 / 4, 0])
 
@@ -236,8 +245,8 @@ def test_weights_of_votes_count_and_negative_ones_count_for_the_others():
 def test_gold_stays_what_it_is():
     annotations = relation([("a", "x", "0"), ("a", "y", "0"), ("b", "x", "1")])
     gold = gold_codes(annotations, {"a": "1", "b": "1"})
-    view = others(aggregate(annotations, "dawid-skene", gold={"a": "1", "b": "1"}), gold)
-    np.testing.assert_array_equal(view.without(slice(0, 3)), [[0, 1]] * 3)
+    fitted = leave_one_out(aggregate(annotations, "dawid-skene", gold={"a": "1", "b": "1"}), gold)
+    np.testing.assert_array_equal(fitted.without(slice(0, 3)), [[0, 1]] * 3)
     found = quick(annotations, gold={"a": "1", "b": "1"})
     assert found.accuracy.among.tolist() == [2, 1]
     assert found.accuracy.value.tolist() == [0.5, 0]
@@ -277,7 +286,7 @@ def test_bias_names_the_class_that_is_overused():
     assert found.worst_recall[3] < 0.2
 
 
-# Shares and habits
+# Proportions and behaviour
 
 
 def test_the_ends_of_an_interval_are_where_the_share_would_be_just_as_far():
@@ -295,20 +304,20 @@ def test_the_ends_of_an_interval_are_where_the_share_would_be_just_as_far():
 def test_shares_that_are_equal_seldom_seem_to_differ():
     rng = np.random.default_rng(4)
     right = rng.binomial(40, 0.8, (2, 20_000)).astype(float)
-    chance = chance_of_difference(right, np.full((2, 20_000), 40.0))
-    assert 0.025 < (chance < 0.05).mean() < 0.06
+    p_value = difference_p_value(right, np.full((2, 20_000), 40.0))
+    assert 0.025 < (p_value < 0.05).mean() < 0.06
 
 
 @settings(max_examples=30, deadline=None)
 @given(rows=annotation_rows(), data=st.data())
-def test_habits_are_what_counting_one_by_one_gives(rows, data):
+def test_behaviour_is_that_of_plain_counts(rows, data):
     times = data.draw(st.permutations(range(len(rows))))
     item, annotator, label = zip(*rows, strict=True)
     took = data.draw(st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
     annotations = Annotations.from_columns(
         item, annotator, label, time=np.array(times), duration=np.array(took, dtype=float)
     )
-    found = habits(annotations)
+    found = annotator_behaviour(annotations)
     for position, name in enumerate(annotations.annotators.tolist()):
         mine = sorted(
             (time, x, i, seconds)
@@ -335,14 +344,14 @@ def test_habits_are_what_counting_one_by_one_gives(rows, data):
 def test_without_times_there_are_no_runs_and_no_drift():
     annotations = crowd().annotations
     found = quick(annotations)
-    assert np.isnan(found.habits.longest_run).all()
-    assert np.isnan(found.habits.seconds).all()
+    assert np.isnan(found.behaviour.longest_run).all()
+    assert np.isnan(found.behaviour.seconds).all()
     assert np.isnan(found.drift).all()
     texts = Annotations.from_columns("ab", "xx", "01", time=["3/1/24", "12/1/23"])
-    assert np.isnan(habits(texts).longest_run).all()
+    assert np.isnan(annotator_behaviour(texts).longest_run).all()
 
 
-def test_who_gets_worse_over_time_is_told():
+def test_accuracy_that_falls_over_time_is_reported():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 2, 400)
     labels = np.stack([truth] * 4, axis=1)
@@ -361,7 +370,7 @@ def test_who_gets_worse_over_time_is_told():
 # Verdicts
 
 
-def test_verdicts_tell_hammers_spammers_adversaries_and_strangers_apart():
+def test_hammers_spammers_adversaries_and_isolated_annotators_get_their_verdicts():
     rng = np.random.default_rng(6)
     truth = rng.integers(0, 2, 300)
     labels = np.stack([truth] * 7, axis=1)
@@ -417,13 +426,13 @@ def test_verdicts_follow_the_truth_on_real_data():
 
 
 def test_models_and_communities_come_on_demand():
-    made = crowd("community", n_items=300, n_annotators=20, feedback=10)
-    found = identify(made.annotations, models=True, communities=3, copying=False)
-    expected = aggregate(made.annotations, "glad").params.ability
+    simulated = crowd("community", n_items=300, n_annotators=20, feedback=10)
+    found = identify(simulated.annotations, models=True, communities=3, copying=False)
+    expected = aggregate(simulated.annotations, "glad").params.ability
     np.testing.assert_allclose(found.ability, expected)
     assert np.isfinite(found.competence).all()
     assert set(found.community.tolist()) <= {0, 1, 2}
-    without = quick(made.annotations)
+    without = quick(simulated.annotations)
     assert np.isnan(without.ability).all()
     assert (without.community == -1).all()
 
@@ -431,13 +440,13 @@ def test_models_and_communities_come_on_demand():
 def test_a_result_on_other_annotations_is_refused():
     with pytest.raises(DataError, match="other annotations"):
         identify(crowd().annotations, aggregate(crowd(seed=1).annotations, "majority"))
-    with pytest.raises(OptionError, match="level = 2"):
-        identify(crowd().annotations, level=2)
+    with pytest.raises(OptionError, match="confidence = 2"):
+        identify(crowd().annotations, confidence=2)
 
 
 @settings(max_examples=25, deadline=None)
 @given(rows=annotation_rows(most=40))
-def test_whatever_was_said_everybody_gets_a_verdict(rows):
+def test_every_annotator_gets_a_verdict_whatever_the_labels(rows):
     there, back = (identify(relation(order), models=False) for order in (rows, rows[::-1]))
     assert there.verdict.tolist() == back.verdict.tolist()
     assert len(there.evidence) == there.annotations.n_annotators
@@ -452,10 +461,10 @@ def test_whatever_was_said_everybody_gets_a_verdict(rows):
 # Copies
 
 
-def families(made):
+def families(simulated):
     """Return the teacher of everybody, teachers being their own."""
-    family = np.arange(made.annotations.n_annotators)
-    student, teacher = made.extras["student_teacher_association"].T
+    family = np.arange(simulated.annotations.n_annotators)
+    student, teacher = simulated.extras["student_teacher_association"].T
     family[student] = teacher
     return family
 
@@ -466,7 +475,7 @@ def test_students_who_copy_are_found(ratio, n_classes):
     """Precision counts students of one teacher as copies of each other, which they are."""
     right, flagged, found_direct, direct = 0, 0, 0, 0
     for seed in range(5):
-        made = crowd(
+        simulated = crowd(
             f"student-teacher[ratio={ratio},copy_prob=0.8]",
             n_items=100,
             n_annotators=20,
@@ -474,7 +483,7 @@ def test_students_who_copy_are_found(ratio, n_classes):
             feedback=None,
             seed=seed,
         )
-        found, family = copies(made.annotations), families(made)
+        found, family = copies(simulated.annotations), families(simulated)
         assert (found.common == 100).all()
         same = family[found.one] == family[found.other]
         taught = same & ((family[found.one] == found.one) | (family[found.other] == found.other))
@@ -485,8 +494,8 @@ def test_students_who_copy_are_found(ratio, n_classes):
 
 
 def test_a_clique_that_has_taken_over_the_model_is_still_found():
-    """Seed 0 has six of twenty who copy one another, and the fitted crowd believes them."""
-    made = crowd(
+    """Seed 0 has six of twenty who copy one another, and the fitted model follows them."""
+    simulated = crowd(
         "student-teacher[ratio=0.5,copy_prob=0.8]",
         n_items=100,
         n_annotators=20,
@@ -494,43 +503,47 @@ def test_a_clique_that_has_taken_over_the_model_is_still_found():
         feedback=None,
         fast=True,
     )
-    family = families(made)
+    family = families(simulated)
     clique = np.bincount(family).argmax()
     assert (family == clique).sum() == 6
-    assert (aggregate(made.annotations, "dawid-skene-map").label == made.truth).mean() < 0.5
-    found = copies(made.annotations)
+    assert (
+        aggregate(simulated.annotations, "dawid-skene-map").label == simulated.truth
+    ).mean() < 0.5
+    found = copies(simulated.annotations)
     assert len(set(found.cluster[family == clique].tolist())) == 1
     assert (found.cluster[family == clique] >= 0).all()
 
 
 def test_people_on_their_own_are_not_flagged():
     for seed in range(4):
-        made = crowd("independent-confusion", n_items=300, n_annotators=20, feedback=10, seed=seed)
-        assert not copies(made.annotations).flagged.any()
+        simulated = crowd(
+            "independent-confusion", n_items=300, n_annotators=20, feedback=10, seed=seed
+        )
+        assert not copies(simulated.annotations).flagged.any()
 
 
 def test_pairs_are_counted_as_one_by_one():
-    made = crowd("student-teacher[ratio=0.5,copy_prob=0.5]", n_items=60)
-    annotations = made.annotations.merge(
+    simulated = crowd("student-teacher[ratio=0.5,copy_prob=0.5]", n_items=60)
+    annotations = simulated.annotations.merge(
         relation([("0", "0", "1"), ("0", "0", "2")])
-    )  # said again: left aside
-    found = copies(annotations, least=5)
+    )  # repeated: left out
+    found = copies(annotations, min_common=5)
     given_once = defaultdict(dict)
     for item, annotator, label in rows_of(annotations):
         again = annotator in given_once[item]
         given_once[item][annotator] = None if again else label
-    meet = Counter()
+    common = Counter()
     same = Counter()
     for labels in given_once.values():
         named = {a: x for a, x in labels.items() if x is not None}
         for one, other in combinations(sorted(named, key=int), 2):
-            meet[one, other] += 1
+            common[one, other] += 1
             same[one, other] += named[one] == named[other]
     shown = {
         (annotations.annotators[a], annotations.annotators[b]): (c, e)
         for a, b, c, e in zip(found.one, found.other, found.common, found.equal, strict=True)
     }
-    assert shown == {pair: (n, same[pair]) for pair, n in meet.items() if n >= 5}
+    assert shown == {pair: (n, same[pair]) for pair, n in common.items() if n >= 5}
 
 
 def test_what_is_expected_of_a_pair_is_what_the_model_says():
@@ -539,8 +552,8 @@ def test_what_is_expected_of_a_pair_is_what_the_model_says():
     ).annotations
     result = aggregate(annotations, "dawid-skene-map")
     found = copies(annotations, result)
-    view = others(result)
-    matrices = view.record.counts + np.where(np.eye(3, dtype=bool), 0.7, 0.15)
+    fitted = leave_one_out(result)
+    matrices = fitted.comparison.counts + np.where(np.eye(3, dtype=bool), 0.7, 0.15)
     matrices /= matrices.sum(axis=2, keepdims=True)
     log_given = result.params.log_given.reshape(4, 3, 3)  # (annotator, given, true)
     answer = np.empty((annotations.n_items, 4), dtype=int)
@@ -557,27 +570,27 @@ def test_what_is_expected_of_a_pair_is_what_the_model_says():
         assert found.deviation[position] == pytest.approx(np.sqrt(variance))
 
 
-def test_with_many_meetings_a_part_of_the_items_is_looked_at():
-    made = crowd("student-teacher[ratio=0.3,copy_prob=0.9]", n_items=400, feedback=None)
-    found = copies(made.annotations, most=6000)
-    assert 0 < found.looked < 0.5
+def test_with_many_label_pairs_items_are_sampled():
+    simulated = crowd("student-teacher[ratio=0.3,copy_prob=0.9]", n_items=400, feedback=None)
+    found = copies(simulated.annotations, max_label_pairs=6000)
+    assert 0 < found.sampled < 0.5
     assert found.common.max() < 300
-    same = families(made)[found.one] == families(made)[found.other]
+    same = families(simulated)[found.one] == families(simulated)[found.other]
     assert same[found.flagged].all()
 
 
-def test_of_many_tests_only_so_many_are_believed_wrongly():
+def test_the_false_discovery_rate_is_controlled():
     rng = np.random.default_rng(9)
-    chance = np.concatenate([rng.random(9000), rng.random(1000) * 1e-6])
-    believed = discoveries(chance, 0.05)
-    assert believed[9000:].all()
-    assert believed[:9000].sum() / believed.sum() < 0.08
+    p_value = np.concatenate([rng.random(9000), rng.random(1000) * 1e-6])
+    rejected = discoveries(p_value, 0.05)
+    assert rejected[9000:].all()
+    assert rejected[:9000].sum() / rejected.sum() < 0.08
     assert not discoveries(np.zeros(0), 0.05).any()
 
 
 def test_two_annotators_need_an_item_in_common():
-    with pytest.raises(OptionError, match="least = 0"):
-        copies(crowd().annotations, least=0)
+    with pytest.raises(OptionError, match="min_common = 0"):
+        copies(crowd().annotations, min_common=0)
     assert len(copies(relation([("a", "x", "0"), ("b", "y", "1")])).pairs) == 0
 
 
@@ -601,17 +614,17 @@ def test_rules_that_cannot_be_read_are_refused(rule):
         read_rule(rule)
 
 
-def test_cleaning_drops_what_the_rules_say_and_tells_what_changes():
-    made = crowd(n_items=60)
-    scores = quick(made.annotations)
-    found = clean(made.annotations, ["verdict == spammer", "labels < 1"])
+def test_cleaning_drops_labels_by_rules_and_reports_changes():
+    simulated = crowd(n_items=60)
+    scores = quick(simulated.annotations)
+    found = clean(simulated.annotations, ["verdict == spammer", "labels < 1"])
     bad = scores.verdict == "spammer"
-    assert set(found.annotators.tolist()) == set(made.annotations.annotators[bad].tolist())
-    np.testing.assert_array_equal(found.dropped, bad[made.annotations.annotator])
+    assert set(found.annotators.tolist()) == set(simulated.annotations.annotators[bad].tolist())
+    np.testing.assert_array_equal(found.dropped, bad[simulated.annotations.annotator])
     before, after = found.before.labels, found.after.labels
-    changed = [str(made.annotations.items[i]) for i in range(60) if before[i] != after[i]]
+    changed = [str(simulated.annotations.items[i]) for i in range(60) if before[i] != after[i]]
     assert [change.item for change in found.changes] == changed
-    assert len(found.annotations) + found.dropped.sum() == len(made.annotations)
+    assert len(found.annotations) + found.dropped.sum() == len(simulated.annotations)
     assert found.after.annotations == found.annotations
 
 
@@ -647,15 +660,15 @@ def test_rules_that_make_no_sense_are_refused():
 
 
 @pytest.mark.parametrize("one", SCORES, ids=lambda one: one.name)
-def test_every_score_is_of_everybody_or_everything(one):
+def test_every_score_has_a_value_for_every_name(one):
     annotations = crowd(n_items=40).annotations
     posterior = np.full((annotations.n_items, 3), 1 / 3)
-    asked = Asked(annotations, probabilities=posterior)
+    context = ScoreContext(annotations, probabilities=posterior)
     if one.trains:
         pytest.importorskip("torch", reason="networks need torch")
         gold = dict.fromkeys(annotations.items.tolist(), "0")
-        asked = Asked(annotations, inputs=posterior, gold=gold, network={"epochs": 1})
-    found = score(asked, one.name.upper().replace("_", "-"))
+        context = ScoreContext(annotations, inputs=posterior, gold=gold, network={"epochs": 1})
+    found = score(context, one.name.upper().replace("_", "-"))
     size = {"annotator": annotations.n_annotators, "item": annotations.n_items, "crowd": 1}[one.of]
     assert found.values.shape == (size,)
     assert sorted(found.order.tolist()) == list(range(size))
@@ -671,7 +684,7 @@ def test_names_of_scores_are_all_different():
     )
 
 
-def test_scores_that_are_not_there_are_told():
+def test_impossible_scores_are_refused_with_a_remedy():
     with pytest.raises(MethodError, match="did you mean spam_score"):
         find_score("spamscores")
     for name in (one.name for one in SCORES if one.trains):
@@ -680,7 +693,7 @@ def test_scores_that_are_not_there_are_told():
     with pytest.raises(OptionError, match="--probabilities"):
         score(crowd(n_items=20).annotations, "crowdlab")
     with pytest.raises(DataError, match="confusion matrices"):
-        score(Asked(crowd(n_items=20).annotations, matrices=np.ones((1, 3, 3))), "trace")
+        score(ScoreContext(crowd(n_items=20).annotations, matrices=np.ones((1, 3, 3))), "trace")
 
 
 # The command
@@ -700,7 +713,7 @@ def test_the_command_shows_the_worst_first_and_why(table):
     assert done.returncode == 0
     assert all(len(line) <= 80 for line in shown.splitlines() if "│" in line)
     assert "4 spammer, 6 expert" in shown
-    assert "7 more; --most 10 shows all" in shown
+    assert "7 more; --top 10 shows all" in shown
     assert "(spammer): Right on" in shown
 
 
@@ -748,21 +761,21 @@ def test_dropping_writes_what_is_kept(table, tmp_path):
 
 
 def test_a_folder_gets_the_files_that_peerannot_names(tmp_path):
-    made = crowd("independent-confusion", n_items=50)
+    simulated = crowd("independent-confusion", n_items=50)
     from dissensus import write
 
-    write(made.annotations, tmp_path / "set")
+    write(simulated.annotations, tmp_path / "set")
     folder = tmp_path / "set"
     options = ["-K", 3, "--n-epochs", 3, "-optim", "SGD", "--use-pleiss", "--alpha", 0.1]
     for name in ("entropy", "Spam_Score", "trace_confusion", "krippendorffalpha", "glad"):
         done = run("identify", folder, "-s", name, "--labels", folder / "answers.json", *options)
         assert done.returncode == 0, done.stderr
     kept = folder / "identification"
-    votes = made.annotations.votes() / made.annotations.votes().sum(axis=1, keepdims=True)
+    votes = simulated.annotations.votes() / simulated.annotations.votes().sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(votes > 0, votes * np.log(votes), 0).sum(axis=1)
     np.testing.assert_allclose(np.load(kept / "entropies.npy"), entropy, atol=1e-12)
-    fitted = aggregate(made.annotations, "DS[max_iter=50,tol=1e-6]").params.confusion
+    fitted = aggregate(simulated.annotations, "DS[max_iter=50,tol=1e-6]").params.confusion
     np.testing.assert_allclose(np.load(kept / "spam_score.npy"), spam_score(fitted))
     np.testing.assert_allclose(np.load(kept / "traces_confusion.npy"), trace(fitted))
     assert np.load(kept / "krippendorff_alpha.npy").shape == ()

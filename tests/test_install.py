@@ -18,7 +18,7 @@ from dissensus import (
     read_truth,
     simulators,
 )
-from dissensus.datasets.image_links import Pictures
+from dissensus.datasets.image_links import ImageFolders
 from tests.support import relation, run
 
 
@@ -162,7 +162,7 @@ def test_pictures_are_linked_as_peerannot_has_them(tmp_path):
     done = install(
         tmp_path / "m.txt",
         tmp_path / "set",
-        pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
+        pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
     )
     assert done.n_links == 104
     links = [one for one in below(tmp_path / "set") if one.endswith(".jpg")]
@@ -183,7 +183,7 @@ def test_pictures_are_linked_as_peerannot_has_them(tmp_path):
     again = install(
         tmp_path / "m.txt",
         tmp_path / "set",
-        pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
+        pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw", test=tmp_path / "test"),
     )
     assert again.n_links == 104
     assert [one for one in below(tmp_path / "set") if one.endswith(".jpg")] == links
@@ -196,7 +196,7 @@ def test_pictures_to_validate_may_be_given(tmp_path):
     install(
         tmp_path / "m.txt",
         tmp_path / "set",
-        pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw", val=tmp_path / "val"),
+        pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw", val=tmp_path / "val"),
     )
     assert [one for one in below(tmp_path / "set") if one.startswith("val")] == [
         "val/cat/v-cat_0-6.jpg",
@@ -205,7 +205,7 @@ def test_pictures_to_validate_may_be_given(tmp_path):
     assert len([one for one in below(tmp_path / "set") if one.startswith("train")]) == 6
 
 
-def test_a_picture_that_is_not_in_the_list_is_told_before_anything_is_written(tmp_path):
+def test_a_picture_that_is_not_in_the_list_is_reported_before_anything_is_written(tmp_path):
     names = pictures(tmp_path / "raw")
     (tmp_path / "files.txt").write_text("\n".join(names[1:]))
     (tmp_path / "m.txt").write_text(MATRIX)
@@ -213,7 +213,7 @@ def test_a_picture_that_is_not_in_the_list_is_told_before_anything_is_written(tm
         install(
             tmp_path / "m.txt",
             tmp_path / "set",
-            pictures=Pictures(tmp_path / "files.txt", tmp_path / "raw"),
+            pictures=ImageFolders(tmp_path / "files.txt", tmp_path / "raw"),
         )
     assert not (tmp_path / "set").exists()
 
@@ -377,7 +377,7 @@ def test_a_script_does_not_run_unless_it_is_trusted(tmp_path, monkeypatch):
         ("this is no Python\n", "its code failed .SyntaxError"),
     ],
 )
-def test_a_script_that_fails_is_told_in_a_line(script, message, tmp_path):
+def test_a_script_that_fails_is_reported_in_a_line(script, message, tmp_path):
     (tmp_path / "a.py").write_text(script)
     with pytest.raises(DataError, match=message):
         install(tmp_path / "a.py", tmp_path / "set", trust_code=True)
@@ -394,11 +394,11 @@ def test_peerannot_s_command_line_works_without_running_its_script(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert b"18 labels by 3 annotators on 6 items written to . and 6 pictures linked" in done.stderr
+    assert b"18 labels by 3 annotators on 6 items written to . and 6 images linked" in done.stderr
     assert len(read(tmp_path)) == 18
     assert np.array_equal(read(tmp_path).labels_per_item, [3] * 6)
     done = run("install", "answers.txt", "--train-path", "raw", cwd=tmp_path)
-    assert b"pictures need both --files-path and --train-path" in done.stderr
+    assert b"images need both --files-path and --train-path" in done.stderr
     done = run("install", "answers.txt", "--no-task", "--folder", "set", "--json", cwd=tmp_path)
     assert json.loads(done.stdout) == {
         "labels": 18,

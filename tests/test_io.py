@@ -1,18 +1,23 @@
 import gzip
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, aggregate, read, read_truth, simulate, write
-from dissensus.readers import read_predictions
+from dissensus.readers import as_annotations, as_truth, read_predictions
+from dissensus.readers.exports import head_of, tool_of
+from dissensus.readers.sources import open_source
 from dissensus.writers import losses
-from dissensus.writers.simulated import write_simulation
+from dissensus.writers.folders import write_simulation
 from tests.support import annotation_rows, relation
 
 TABLES = [
@@ -46,7 +51,7 @@ keep_folder = settings(max_examples=20, suppress_health_check=[HealthCheck.funct
 @given(rows=annotation_rows())
 def test_what_is_written_is_read_again(ending, rows, tmp_path):
     annotations = relation(rows)
-    path = tmp_path / f"said.{ending}".rstrip(".")
+    path = tmp_path / f"answers.{ending}".rstrip(".")
     write(annotations, path)
     assert read(path) == annotations
 
@@ -54,7 +59,7 @@ def test_what_is_written_is_read_again(ending, rows, tmp_path):
 @pytest.mark.parametrize("ending", ALL)
 def test_awkward_names_survive(ending, tmp_path):
     annotations = relation(AWKWARD)
-    path = tmp_path / f"said.{ending}".rstrip(".")
+    path = tmp_path / f"answers.{ending}".rstrip(".")
     write(annotations, path)
     assert read(path) == annotations
 
@@ -70,8 +75,8 @@ def test_awkward_names_survive(ending, tmp_path):
 def test_any_text_is_a_name_in_a_table(names, tmp_path):
     annotations = Annotations.from_columns(names, names, names)
     for ending in ("csv", "parquet", "jsonl", "json"):
-        write(annotations, tmp_path / f"said.{ending}")
-        assert read(tmp_path / f"said.{ending}") == annotations
+        write(annotations, tmp_path / f"answers.{ending}")
+        assert read(tmp_path / f"answers.{ending}") == annotations
 
 
 @pytest.mark.parametrize("ending", [ending for ending in TABLES if ending != "json"])
@@ -81,8 +86,8 @@ def test_carried_columns_survive(ending, tmp_path):
     annotations = Annotations.from_columns(
         item, annotator, label, time=times, confidence=np.linspace(0, 1, 7), split=np.arange(7)
     )
-    write(annotations, tmp_path / f"said.{ending}")
-    again = read(tmp_path / f"said.{ending}")
+    write(annotations, tmp_path / f"answers.{ending}")
+    again = read(tmp_path / f"answers.{ending}")
     assert again.columns["confidence"].tolist() == annotations.columns["confidence"].tolist()
     assert again.columns["split"].tolist() == annotations.columns["split"].tolist()
     assert (
@@ -171,8 +176,8 @@ CSV = "task,worker,label\na,x,1\nb,y,2\n"
         '{\n "a": {"x": "1"},\n "b": {"y": "2"}\n}\n',
     ],
 )
-@pytest.mark.parametrize("name", ["said.csv", "said", "said.json", "said.xyz"])
-def test_the_content_tells_the_format_not_the_name(content, name, tmp_path):
+@pytest.mark.parametrize("name", ["answers.csv", "answers", "answers.json", "answers.xyz"])
+def test_the_content_shows_the_format_not_the_name(content, name, tmp_path):
     (tmp_path / name).write_bytes(content.encode())
     assert read(tmp_path / name) == relation([("a", "x", "1"), ("b", "y", "2")])
     (tmp_path / name).write_bytes(gzip.compress(content.encode()))
@@ -185,8 +190,8 @@ def test_standard_input_is_a_dash(monkeypatch):
     assert len(read("-")) == 2
 
 
-def test_other_column_names_can_be_told(tmp_path):
-    path = tmp_path / "said.csv"
+def test_other_column_names_can_be_given(tmp_path):
+    path = tmp_path / "answers.csv"
     path.write_text("photo,who,what,label,day\np1,x,cat,9,mon\n")
     annotations = read(
         path, columns={"item": "photo", "annotator": "who", "label": "what", "weekday": "day"}
@@ -279,16 +284,16 @@ def test_bad_files_end_in_one_line_that_names_the_file(case, tmp_path):
 
 
 def test_rows_that_lack_something_can_be_left_out(tmp_path):
-    path = tmp_path / "said.csv"
+    path = tmp_path / "answers.csv"
     path.write_text("task,worker,label\na,x,1\nb,x,\n,y,2\nc,y,2\n")
     assert read(path, missing="drop") == relation([("a", "x", "1"), ("c", "y", "2")])
 
 
 def test_declared_classes_hold_for_files(tmp_path):
-    path = tmp_path / "said.csv"
+    path = tmp_path / "answers.csv"
     path.write_text(CSV)
     assert read(path, classes=["3", "2", "1"]).classes.tolist() == ["3", "2", "1"]
-    with pytest.raises(DataError, match=r"said.csv: label '2' is not among the classes 1, 3"):
+    with pytest.raises(DataError, match=r"answers.csv: label '2' is not among the classes 1, 3"):
         read(path, classes=["1", "3"])
 
 
@@ -320,7 +325,7 @@ def test_undecided_labels_stay_undecided_in_a_table(tmp_path):
     assert read_predictions(tmp_path / "labels.csv").label.tolist() == [-1, 0]
 
 
-def test_what_a_format_cannot_hold_is_said():
+def test_what_a_format_cannot_hold_is_listed():
     annotations = relation([("a", "x", "0"), ("a", "x", "0")], items="ab", classes="012")
     assert losses(annotations, "x.csv") == [
         "1 items without labels are left out: a table has no row for them",
@@ -334,11 +339,11 @@ def test_what_a_format_cannot_hold_is_said():
 
 def test_an_unknown_ending_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"no format ends in .doc; known are .csv, .tsv"):
-        write(relation(AWKWARD), tmp_path / "said.doc")
+        write(relation(AWKWARD), tmp_path / "answers.doc")
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    path = tmp_path / "said.csv"
+    path = tmp_path / "answers.csv"
     path.write_text("old")
 
     def fail(*_args, **_options):
@@ -385,3 +390,62 @@ def test_a_damaged_result_is_refused(damage, tmp_path):
 def test_paths_may_be_text_or_path_objects(tmp_path):
     write(relation(AWKWARD), str(tmp_path / "a.csv"))
     assert read(str(tmp_path / "a.csv")) == read(Path(tmp_path / "a.csv"))
+
+
+def test_functions_take_paths_tables_and_mappings_alike(tmp_path):
+    columns = {"item": ["a", "a", "b"], "annotator": ["x", "y", "x"], "label": [1, 2, 1]}
+    nested = {"a": {"x": 1, "y": 2}, "b": {"x": 1}}
+    path = tmp_path / "answers.csv"
+    pl.DataFrame(columns).write_csv(path)
+    annotations = as_annotations(nested)
+    assert as_annotations(annotations) is annotations
+    for source in (columns, pl.DataFrame(columns), pd.DataFrame(columns), path, str(path)):
+        assert as_annotations(source) == annotations
+    with pytest.raises(DataError, match="'a' is neither a column nor"):
+        as_annotations({"a": 3})
+    with pytest.raises(DataError, match="different length: item 2, label 1"):
+        as_annotations({"item": ["a", "b"], "label": [1]})
+
+
+def test_truth_is_taken_from_mappings_series_and_tables():
+    known = {"a": "cat", "b": "dog"}
+    table = {"item": ["a", "b", "c"], "label": ["cat", "dog", None]}
+    for source in (
+        known,
+        pd.Series({**known, "c": None}),
+        pd.DataFrame(table),
+        pl.DataFrame(table),
+    ):
+        assert as_truth(source) == known
+    with pytest.raises(DataError, match="item 'a' has two true labels"):
+        as_truth(pd.Series(["cat", "dog"], index=["a", "a"]))
+
+
+def test_a_plain_table_needs_no_reader_of_exports(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("item,annotator,label\na,x,1\na,y,2\n")
+    code = (
+        "import sys; from dissensus import read; from dissensus.readers.exports import TOOLS\n"
+        f"read({str(path)!r})\n"
+        "print([name for name in TOOLS.values() if f'dissensus.readers.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]", done.stdout
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("item,annotator,label,annotation_id,lead_time,id", "label-studio"),
+        ("task,HITId,WorkerId,worker,Answer.label,label", "mturk"),
+        ("item,worker,label,ASSIGNMENT:worker_id,OUTPUT:x,INPUT:y", "toloka"),
+        ("unit,user,label,_unit_id,_worker_id,x", "appen"),
+    ],
+)
+def test_an_export_with_the_columns_of_a_long_table_is_recognised(header, name, tmp_path):
+    path = tmp_path / "export.csv"
+    rows = [",".join(f"{cell}{row}" for cell in "abcdef") for row in range(3)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    head = head_of(open_source(path))
+    assert not head.is_long()
+    assert tool_of(head) == name

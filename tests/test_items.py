@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from scipy.stats import rankdata
 
-from dissensus import Annotations, OptionError, aggregate, simulate
-from dissensus.identification._causes import Stories, stories
+from dissensus import Annotations, DataError, aggregate, simulate
+from dissensus.identification._causes import CauseProbabilities, cause_probabilities
 from dissensus.identification.items import CAUSES, _causes, item_scores, vote_entropy
 from tests.support import annotation_rows, relation, rows_of, shared, shared_truth
 
@@ -56,7 +56,7 @@ def test_scores_of_votes_equal_plain_loops(rows):
     annotations = relation(rows, items="abcdef", classes=CLASSES)
     scores = item_scores(annotations, aggregate(annotations, "majority"), difficulty=False)
     corrected = vote_entropy(annotations, corrected=True)
-    normalised = vote_entropy(annotations, normalised=True)
+    normalized = vote_entropy(annotations, normalized=True)
     for position, item in enumerate(annotations.items.tolist()):
         labels = [label for i, _, label in rows if i == item]
         n = len(labels)
@@ -73,7 +73,7 @@ def test_scores_of_votes_equal_plain_loops(rows):
             continue
         entropy = -sum(c / n * math.log(c / n) for c in counts if c)
         assert scores.vote_entropy[position] == pytest.approx(entropy)
-        assert normalised[position] == pytest.approx(entropy / math.log(3))
+        assert normalized[position] == pytest.approx(entropy / math.log(3))
         hidden = (sum(c > 0 for c in counts) - 1) / (2 * n)
         assert corrected[position] == pytest.approx(min(entropy + hidden, math.log(3)))
         pairs = [labels[a] == labels[b] for a in range(n) for b in range(n) if a != b]
@@ -83,10 +83,10 @@ def test_scores_of_votes_equal_plain_loops(rows):
 def test_entropy_is_nothing_when_all_agree_and_full_when_all_differ():
     annotations = Annotations.from_columns("aaabbb", "xyzxyz", "000012")
     np.testing.assert_allclose(vote_entropy(annotations), [0, math.log(3)], atol=1e-15)
-    np.testing.assert_allclose(vote_entropy(annotations, normalised=True, corrected=True), [0, 1])
+    np.testing.assert_allclose(vote_entropy(annotations, normalized=True, corrected=True), [0, 1])
 
 
-def test_scores_of_belief_are_those_of_the_result():
+def test_scores_of_the_posterior_are_those_of_the_result():
     annotations, *_ = known(0, n_items=80)
     result = aggregate(annotations, "bcc")
     scores = item_scores(annotations, result, difficulty=False)
@@ -108,12 +108,12 @@ def test_difficulty_is_that_of_glad():
 @pytest.mark.parametrize("method", ["dawid-skene-map", "majority", "one-coin"])
 def test_surprise_equals_plain_loops(method):
     from dissensus import aggregators
-    from dissensus.heldout import counted
+    from dissensus.heldout import confusion_from_posterior
 
     annotations, *_ = known(3, n_items=30, n_classes=3, per_item=4)
     result = aggregate(annotations, method)
     confusion = aggregators.create(method).confusion(result.params)
-    confusion = counted(result) if confusion is None else confusion
+    confusion = confusion_from_posterior(result) if confusion is None else confusion
     expected = []
     for item in range(annotations.n_items):
         true = result.posterior[item].argmax()
@@ -185,27 +185,29 @@ def test_a_crowd_without_odd_items_has_none(seed):
 
 
 @pytest.mark.parametrize(
-    ("labels", "posterior", "chance", "cause"),
+    ("labels", "confidence", "probability", "cause"),
     [
         ("0000", 0.99, (0.2, 0.5, 0.3), "clear"),  # nobody disagrees
         ("0010", 0.99, (0.9, 0.06, 0.04), "clear"),  # y slips, and is trusted
-        ("0010", 0.80, (0.9, 0.06, 0.04), "ambiguous"),  # the truth is in doubt
+        ("0010", 0.80, (0.9, 0.06, 0.04), "ambiguous"),  # the consensus is uncertain
         ("0010", 0.80, (0.9, 0.04, 0.06), "hard"),
-        ("0010", 0.99, (0.4, 0.35, 0.25), "ambiguous"),  # the story fits better
+        ("0010", 0.99, (0.4, 0.35, 0.25), "ambiguous"),  # that explains the labels better
         ("0010", 0.99, (0.4, 0.25, 0.35), "hard"),
         ("0001", 0.99, (0.9, 0.06, 0.04), "somebody is unreliable"),  # only z, who guesses
         ("0001", 0.80, (0.9, 0.06, 0.04), "somebody is unreliable"),
         ("0001", 0.80, (0.4, 0.25, 0.35), "hard"),  # but the item explains it better
     ],
 )
-def test_a_cause_follows_from_story_doubt_and_trust(labels, posterior, chance, cause):
+def test_a_cause_follows_from_its_probability_confidence_and_reliability(
+    labels, confidence, probability, cause
+):
     """w, x and y are right nine times in ten, z guesses."""
     annotations = relation(
         [("a", *pair) for pair in zip("wxyz", labels, strict=True)], classes="01"
     )
-    posterior = np.array([[posterior, 1 - posterior]])
+    posterior = np.array([[confidence, 1 - confidence]])
     result = replace(aggregate(annotations, "majority"), posterior=posterior, label=np.array([0]))
-    found = Stories(np.array([chance]), np.array([0.9, 0.9, 0.9, 0.5]), ())
+    found = CauseProbabilities(np.array([probability]), np.array([0.9, 0.9, 0.9, 0.5]), ())
     assert CAUSES[_causes(annotations, result, found)[0]] == cause
 
 
@@ -238,37 +240,37 @@ def test_on_real_data_labels_of_odd_items_are_wrong_more_often(name):
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_the_objective_of_the_stories_never_falls(n_classes):
+def test_the_objective_of_the_causes_never_falls(n_classes):
     annotations, *_ = known(21, n_items=300, n_classes=n_classes, per_item=5)
     right = np.full(annotations.n_annotators, 0.6)
-    trace = stories(annotations, right, np.full(n_classes, 1 / n_classes)).trace
+    trace = cause_probabilities(annotations, right, np.full(n_classes, 1 / n_classes)).trace
     assert len(trace) > 3
     assert np.diff(trace).min() > -1e-8
 
 
-def test_stories_equal_plain_loops():
-    """One round, item by item, over every class and share; what is seen, and who is right."""
-    from dissensus.identification import _stories
+def test_an_em_iteration_equals_plain_loops():
+    """One iteration, item by item, over every class and share."""
+    from dissensus.identification import _causes as causes
 
     annotations, *_ = known(4, n_items=12, n_classes=3, per_item=4)
     rng = np.random.default_rng(0)
-    right = rng.uniform(0.4, 0.9, size=annotations.n_annotators)
+    accuracy = rng.uniform(0.4, 0.9, size=annotations.n_annotators)
     prior = np.array([0.5, 0.3, 0.2])
-    facts = _stories._facts(annotations, right)
-    summary = _stories._expect(facts, right, prior, 0.2)
-    evidence, named, looked = 0.0, np.full(len(right), 3.2), np.full(len(right), 4.0)
+    context = causes._fit_context(annotations, accuracy)
+    posterior = causes._e_step(context, accuracy, prior, 0.2)
+    evidence, named, perceived = 0.0, np.full(len(accuracy), 3.2), np.full(len(accuracy), 4.0)
     for item in range(annotations.n_items):
-        who = annotations.annotator[annotations.item == item]
+        annotator = annotations.annotator[annotations.item == item]
         given_labels = annotations.label[annotations.item == item]
         support = np.zeros(3)
-        for a, g in zip(who, given_labels, strict=True):
-            support[g] += max((right[a] - 1 / 3) / (2 / 3), 0.01)
+        for a, g in zip(annotator, given_labels, strict=True):
+            support[g] += max((accuracy[a] - 1 / 3) / (2 / 3), 0.01)
         s, t = np.argsort(-support, kind="stable")[:2]
 
         def says(a, g, seen):
-            return right[a] if g == seen else (1 - right[a]) / 2
+            return accuracy[a] if g == seen else (1 - accuracy[a]) / 2
 
-        pairs = list(zip(who, given_labels, strict=True))
+        pairs = list(zip(annotator, given_labels, strict=True))
         clear = sum(0.8 * prior[k] * math.prod(says(a, g, k) for a, g in pairs) for k in range(3))
         hard = sum(
             0.1 / 3 * prior[k] * math.prod((1 - d) * says(a, g, k) + d / 3 for a, g in pairs)
@@ -281,27 +283,29 @@ def test_stories_equal_plain_loops():
         )
         total = clear + hard + split
         evidence += math.log(total)
-        assert summary.one[0, item].sum() == pytest.approx(clear / total)
-        assert summary.one[1:, item].sum() == pytest.approx(hard / total)
-        assert summary.two[:, item].sum() == pytest.approx(split / total)
+        assert posterior.one[0, item].sum() == pytest.approx(clear / total)
+        assert posterior.one[1:, item].sum() == pytest.approx(hard / total)
+        assert posterior.two[:, item].sum() == pytest.approx(split / total)
         for a, g in pairs:
             for k in range(3):
                 for d in (0, 1 / 6, 1 / 2, 5 / 6):
                     common = 0.1 / 3 if d else 0.8
-                    chance = math.prod((1 - d) * says(b, h, k) + d / 3 for b, h in pairs)
-                    weight = common * prior[k] * chance / total
+                    probability = math.prod((1 - d) * says(b, h, k) + d / 3 for b, h in pairs)
+                    weight = common * prior[k] * probability / total
                     weight *= (1 - d) * says(a, g, k) / ((1 - d) * says(a, g, k) + d / 3)
                     named[a] += weight * (g == k)
-                    looked[a] += weight
+                    perceived[a] += weight
             for h in (1 / 3, 1 / 2, 2 / 3):
-                chances = {b: (h * says(b, x, s), (1 - h) * says(b, x, t)) for b, x in pairs}
-                weight = 0.1 / 9 * math.prod(map(sum, chances.values())) / total
-                looked[a] += weight
-                saw_first, saw_second = chances[a]
-                hit = saw_first * (g == s) + saw_second * (g == t)
-                named[a] += weight * hit / (saw_first + saw_second)
-    assert summary.evidence == pytest.approx(evidence)
-    np.testing.assert_allclose(_stories._right(facts, right, summary), named / looked)
+                perceived_by = {b: (h * says(b, x, s), (1 - h) * says(b, x, t)) for b, x in pairs}
+                weight = 0.1 / 9 * math.prod(map(sum, perceived_by.values())) / total
+                perceived[a] += weight
+                first, second = perceived_by[a]
+                hit = first * (g == s) + second * (g == t)
+                named[a] += weight * hit / (first + second)
+    assert posterior.log_evidence == pytest.approx(evidence)
+    np.testing.assert_allclose(
+        causes._update_accuracy(context, accuracy, posterior), named / perceived
+    )
 
 
 @given(annotation_rows())
@@ -321,10 +325,10 @@ def test_a_table_holds_names_and_a_dictionary_no_nan():
     table = scores.table()
     assert list(table)[:3] == ["item", "n_labels", "vote_entropy"]
     assert {len(values) for values in table.values()} == {3}
-    summary = scores.as_dict()
-    assert summary["item"] == ["a", "b", "c"]
-    assert summary["vote_entropy"][1] is None
-    assert summary["cause"][1:] == ["one label", "no label"]
+    plain = scores.as_dict()
+    assert plain["item"] == ["a", "b", "c"]
+    assert plain["vote_entropy"][1] is None
+    assert plain["cause"][1:] == ["one label", "no label"]
     assert sum(scores.causes.values()) == 3
     assert list(scores.causes) == list(CAUSES)
     assert repr(scores).startswith("<ItemScores of 3 items: ")
@@ -341,7 +345,7 @@ def test_one_class_and_no_labels_are_no_trouble():
 def test_a_result_about_other_annotations_is_refused():
     annotations = relation([("a", "x", "0"), ("a", "y", "1")])
     other = aggregate(relation([("a", "x", "0"), ("a", "y", "0")], classes="01"), "majority")
-    with pytest.raises(OptionError, match="speaks of other annotations"):
+    with pytest.raises(DataError, match="belongs to other annotations"):
         item_scores(annotations, other)
     again = Annotations.from_columns(*zip(*rows_of(annotations), strict=True))
     assert item_scores(

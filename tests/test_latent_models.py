@@ -10,8 +10,8 @@ from scipy.special import expit, gammaln, logsumexp, psi
 from scipy.stats import spearmanr
 
 from dissensus import Aggregation, Annotations, DataError, aggregate, evaluate, simulate
+from dissensus._probability import normalize
 from dissensus.aggregation import cbcc, glad, minimax_entropy
-from dissensus.aggregation._base import share
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 TABLES = {  # the published simulations: 200 items, 5 classes, seed 0
@@ -110,12 +110,12 @@ def plain_glad_posterior(annotations: Annotations, ability, log_easiness):
     for item, who, label in answers(annotations):
         right = expit(ability[who] * np.exp(log_easiness[item]))
         for truth in range(annotations.n_classes):
-            chance = right if truth == label else (1 - right) / (annotations.n_classes - 1)
-            joint[item, truth] += np.log(chance)
+            probability = right if truth == label else (1 - right) / (annotations.n_classes - 1)
+            joint[item, truth] += np.log(probability)
     return np.exp(joint - logsumexp(joint, axis=1, keepdims=True)), logsumexp(joint, axis=1).sum()
 
 
-def test_glad_believes_what_its_model_says():
+def test_the_posterior_of_glad_is_that_of_its_model():
     annotations = crowd()
     result = aggregate(annotations, "glad")
     ability, log_easiness = result.params.ability, result.params.log_easiness
@@ -125,7 +125,7 @@ def test_glad_believes_what_its_model_says():
     assert result.trace[-1] == pytest.approx(evidence - prior, rel=1e-12)
 
 
-def test_the_slopes_of_glad_are_slopes():
+def test_the_derivatives_of_glad_are_right():
     annotations, rng = crowd(), np.random.default_rng(0)
     part = annotations.part(0, annotations.n_items)
     posterior = rng.dirichlet(np.ones(3), size=annotations.n_items)
@@ -133,10 +133,10 @@ def test_the_slopes_of_glad_are_slopes():
 
     def at(ability, log_easiness):
         params = glad.Abilities(ability, log_easiness, np.array(0.0), np.full(3, 1 / 3))
-        return glad._both(part, params, posterior)
+        return glad._by_both(part, params, posterior)
 
     _, able, easy = at(ability, log_easiness)
-    for slopes, position in ((able, 0), (easy, 1)):
+    for derivatives, position in ((able, 0), (easy, 1)):
         for which in range(4):
             ends = []
             for sign in (1e-5, -1e-5):
@@ -144,9 +144,13 @@ def test_the_slopes_of_glad_are_slopes():
                 moved[position][which] += sign
                 ends.append(at(*moved))
             value = [end[1].value.sum() for end in ends]
-            assert (value[0] - value[1]) / 2e-5 == pytest.approx(slopes.slope[which], abs=1e-6)
+            assert (value[0] - value[1]) / 2e-5 == pytest.approx(
+                derivatives.gradient[which], abs=1e-6
+            )
     ends = [at(ability + sign, log_easiness)[1] for sign in (1e-5, -1e-5)]
-    np.testing.assert_allclose(able.curve, -(ends[0].slope - ends[1].slope) / 2e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        able.curvature, -(ends[0].gradient - ends[1].gradient) / 2e-5, atol=1e-6
+    )
 
 
 def test_glad_recovers_abilities_and_difficulties():
@@ -204,14 +208,14 @@ def plain_mace(annotations: Annotations, method: str, rounds: int):
             made_up[who, label] += 1 - share_known
         if method == "vb":
             theta = np.exp([expected_log(row + 0.5) for row in known])
-            habit = np.exp([expected_log(row + 10) for row in made_up])
+            strategy = np.exp([expected_log(row + 10) for row in made_up])
         else:
             pseudo = 0.01 / n_classes
             theta = np.array([(row + pseudo) / (row + pseudo).sum() for row in known])
-            habit = np.array([(row + pseudo) / (row + pseudo).sum() for row in made_up])
+            strategy = np.array([(row + pseudo) / (row + pseudo).sum() for row in made_up])
         joint = np.zeros((n_items, n_classes))
         for item, who, label in answers(annotations):
-            guess = theta[who, 1] * habit[who, label]
+            guess = theta[who, 1] * strategy[who, label]
             knows[item, who, label] = theta[who, 0] / (theta[who, 0] + guess)
             joint[item] += np.log(guess + theta[who, 0] * (np.arange(n_classes) == label))
         posterior = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -243,7 +247,7 @@ def test_mace_on_public_data(name, vb, em):
     assert accuracy(aggregate(annotations, "mace[method=em]"), name) == pytest.approx(em, abs=0.01)
 
 
-def test_mace_with_estimated_prevalence_does_not_take_a_rare_class_for_a_habit():
+def test_mace_with_estimated_prevalence_does_not_mistake_a_rare_class_for_spamming():
     found = aggregate(shared("d_product"), "mace[prevalence=estimated]")
     assert accuracy(found, "d_product") > 0.92
 
@@ -259,7 +263,7 @@ def test_mace_finds_who_knows_and_who_makes_it_up(method):
     spam = result.annotations.annotators == "spam"
     assert (result.params.competence[~spam] > 0.99).all()
     assert result.params.competence[spam] < 0.05
-    np.testing.assert_allclose(result.params.habit[spam][0], [0.6, 0.3, 0.1], atol=0.05)
+    np.testing.assert_allclose(result.params.strategy[spam][0], [0.6, 0.3, 0.1], atol=0.05)
 
 
 def test_the_starts_of_mace_differ_and_its_smoothing_is_used():
@@ -328,7 +332,7 @@ def test_dswc_on_public_data(name, clusters, expected):
 
 
 def plain_dswc(annotations: Annotations, clusters: int, rounds: int):
-    """Return beliefs after rounds of parallel updates, as published."""
+    """Return posteriors after iterations of parallel updates, as published."""
     n_annotators, n_classes = annotations.n_annotators, annotations.n_classes
     votes = annotations.votes()
     truth = votes / votes.sum(axis=1, keepdims=True)
@@ -396,8 +400,8 @@ def agreement_of_partitions(one, other) -> float:
     cells = np.zeros((one.max() + 1, other.max() + 1))
     np.add.at(cells, (one, other), 1)
     pairs, rows, columns = ((x * (x - 1) / 2).sum() for x in (cells, cells.sum(1), cells.sum(0)))
-    chance = rows * columns / (len(one) * (len(one) - 1) / 2)
-    return (pairs - chance) / ((rows + columns) / 2 - chance)
+    probability = rows * columns / (len(one) * (len(one) - 1) / 2)
+    return (pairs - probability) / ((rows + columns) / 2 - probability)
 
 
 @pytest.mark.parametrize("name", ["dswc[L=6]", "dswc-vb[L=6]"])
@@ -468,7 +472,7 @@ def test_the_bound_of_communities_is_what_the_formula_says():
         total += log_beta(counts) - log_beta(pseudo)
         total -= ((counts - pseudo) * expected_log(counts)).sum()
     for t in range(3):
-        imagined = np.log(share(0.5 + np.eye(3)[t]))
+        imagined = np.log(normalize(0.5 + np.eye(3)[t]))
         for c in range(2):
             total += ((params.base[c, :, t] - 1) * imagined).sum() - log_beta(params.base[c, :, t])
         for who in range(annotations.n_annotators):
@@ -487,12 +491,12 @@ def test_the_bound_of_communities_is_what_the_formula_says():
 def test_the_matrix_of_a_community_is_the_best_one():
     rng = np.random.default_rng(0)
     mean, base = rng.normal(-2, 3, size=(2, 4, 4)), np.full((2, 4, 4), 2.5)
-    best = cbcc._dirichlet_around(mean, base)
+    best = cbcc._fit_dirichlet(mean, base)
     np.testing.assert_allclose(best.sum(axis=1), 10)
     gap = psi(best) - mean  # the same for all labels of a class: the slope on the simplex is zero
     np.testing.assert_allclose(gap, gap[:, :1].repeat(4, axis=1), atol=1e-8)
     far = np.array([[[0.0], [-300.0], [-1e4]]])  # classes that are hardly ever named
-    best = cbcc._dirichlet_around(far, np.full((1, 3, 1), 1 / 3))
+    best = cbcc._fit_dirichlet(far, np.full((1, 3, 1), 1 / 3))
     assert (best > 0).all()
     np.testing.assert_allclose(np.diff(psi(best) - far, axis=1), 0, atol=1e-6 * 1e4)
 
@@ -534,7 +538,7 @@ def test_minimax_entropy_on_public_data(name, expected):
     assert accuracy(result, name) == pytest.approx(expected, abs=0.0002)
 
 
-def test_minimax_entropy_believes_what_its_model_says():
+def test_the_posterior_of_minimax_entropy_is_that_of_its_model():
     annotations = crowd(n_items=20)
     result = aggregate(annotations, "minimax-entropy")
     joint = np.full((20, 3), -np.log(3))
@@ -556,8 +560,8 @@ def test_at_the_end_of_minimax_entropy_labels_and_penalties_pull_alike():
     pull = np.zeros((8, 3, 3))
     for item, who, label in answers(annotations):
         x = result.params.by_annotator[who] + result.params.by_item[item]
-        chance = np.exp(x - logsumexp(x, axis=1, keepdims=True))
-        pull[who] += result.posterior[item][:, None] * (np.eye(3)[label] - chance)
+        probability = np.exp(x - logsumexp(x, axis=1, keepdims=True))
+        pull[who] += result.posterior[item][:, None] * (np.eye(3)[label] - probability)
     np.testing.assert_allclose(pull, 0.25 * 9 * result.params.by_annotator, atol=1e-6)
 
 
@@ -615,13 +619,13 @@ def test_features_help():
     assert np.diff(result.trace).min() > -1e-8 * abs(result.trace[-1])
 
 
-def test_at_the_end_the_classifier_agrees_with_the_belief():
+def test_at_the_end_the_classifier_agrees_with_the_posterior():
     made, features = featured()
     result = aggregate(made.annotations, "lfc[tol=1e-12,max_iter=2000]", features=features)
     x = np.concatenate([np.ones((len(features), 1)), features], axis=1)
     logit = x @ result.params.weights
-    chance = np.exp(logit - logsumexp(logit, axis=1, keepdims=True))
-    slope = x.T @ (result.posterior - chance)
+    probability = np.exp(logit - logsumexp(logit, axis=1, keepdims=True))
+    slope = x.T @ (result.posterior - probability)
     slope[1:] -= result.params.weights[1:]
     np.testing.assert_allclose(slope, 0, atol=1e-3)
 
@@ -663,7 +667,7 @@ def test_the_classifier_judges_new_items_by_their_features(tmp_path):
         for one in (result.predict(fresh), with_them)
     ]
     assert right[1] > right[0] + 0.02
-    joint = np.log(result.params.crowd.confusion)
+    joint = np.log(result.params.confusion)
     expected = np.c_[np.ones(len(features) - half), features[half:]] @ result.params.weights
     for item, who, label in answers(fresh):
         expected[item] += joint[who, :, label]
@@ -678,7 +682,7 @@ def test_the_classifier_judges_new_items_by_their_features(tmp_path):
 def test_features_that_the_classifier_does_not_know_are_refused():
     made, features = featured()
     result = aggregate(made.annotations, "lfc", features=features)
-    with pytest.raises(DataError, match=r"1 features of every item, but .* taught with 4"):
+    with pytest.raises(DataError, match=r"1 features of every item, but .* trained with 4"):
         result.predict(made.annotations, features=features[:, :1])
     with pytest.raises(DataError, match="features of 3 items, but there are"):
         result.predict(made.annotations, features=features[:3])

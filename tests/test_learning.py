@@ -13,16 +13,17 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
-from dissensus.learning._base import Crowd, picked
 from dissensus.learning._confusion import count_confusion, trusting
-from dissensus.learning._network import Classifier
 from dissensus.learning._volume import log_volume
+from dissensus.learning.base import FitContext, at_label
 from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.madl import weights
 from dissensus.learning.max_mig import DIVERGENCES
+from dissensus.learning.network import Classifier
 from dissensus.learning.raykar import expect
 from dissensus.nn.batches import Examples
+from dissensus.nn.settings import Training
 from dissensus.registry import learners
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -54,7 +55,9 @@ def _double():
     torch.set_default_dtype(torch.float32)
 
 
-def crowd_of(n_items=12, n_annotators=7, n_classes=3, width=5, seed=0) -> tuple[Crowd, Examples]:
+def crowd_of(
+    n_items=12, n_annotators=7, n_classes=3, width=5, seed=0
+) -> tuple[FitContext, Examples]:
     rng = np.random.default_rng(seed)
     item, annotator = np.nonzero(rng.random((n_items, n_annotators)) < 0.5)
     annotations = Annotations.from_codes(
@@ -70,7 +73,7 @@ def crowd_of(n_items=12, n_annotators=7, n_classes=3, width=5, seed=0) -> tuple[
         return Classifier(torch.nn.Flatten(), width, n_classes, 4, 0.0)
 
     x = torch.from_numpy(rng.normal(size=(n_items, width)))
-    return Crowd(annotations, classifier), Examples(x, annotations)
+    return FitContext(annotations, classifier), Examples(x, annotations)
 
 
 def built(spec, crowd, examples, *, scatter=True):
@@ -99,7 +102,7 @@ def loss_of(model, batch):
 
 
 @pytest.mark.parametrize("spec", [*METHODS, *EXTRA])
-def test_beliefs_about_classes_and_annotators_are_distributions(spec):
+def test_probabilities_of_classes_and_annotators_are_distributions(spec):
     crowd, examples = crowd_of()
     model = built(spec, crowd, examples)
     who = torch.tensor([3, 0])
@@ -169,7 +172,7 @@ def test_t3_labels_that_are_left_out_change_nothing_whatever_they_were(spec):
             annotations.item, annotations.annotator, other, items=12, annotators=7, classes=3
         ).keep(kept)
         part = Examples(examples.x, less)
-        model = built(spec, Crowd(less, crowd.classifier), part)
+        model = built(spec, FitContext(less, crowd.classifier), part)
         found.append((loss_of(model, whole(part)), model.confusion()))
     assert torch.equal(found[0][0], found[1][0])
     assert torch.equal(found[0][1], found[1][1])
@@ -222,7 +225,7 @@ def _differentiable(model, batch, spec, name):
     if spec != "doctor-net" or name.startswith("mixture"):
         return loss_of(model, batch)
     hidden = model.classifier.body(model.classifier.encode(batch.x))
-    summary = picked(model.log_head(hidden[batch.row], batch.annotator), batch.label)
+    summary = at_label(model.log_head(hidden[batch.row], batch.annotator), batch.label)
     return model.penalty(batch.annotator) - summary.mean()
 
 
@@ -243,7 +246,7 @@ def test_a_volume_beyond_measure_is_left_out():
     assert torch.isfinite(log_volume(torch.full((5, 3), 1 / 3)))
 
 
-def test_soft_labels_that_are_sure_are_hard_ones_and_reach_no_gradient_at_the_belief():
+def test_soft_labels_that_are_sure_are_hard_ones_and_reach_no_gradient_at_the_posterior():
     crowd, examples = crowd_of()
     model = built("two-stage[labels=naive-soft,soft=True]", crowd, examples)
     log = torch.log(model.target).clamp(min=-50).requires_grad_()
@@ -348,7 +351,7 @@ def test_kinds_of_errors_are_as_free_as_they_say(errors, instance):
     assert torch.allclose(same, same[:1].expand(7, -1, -1)) == (not instance)
 
 
-def test_labels_foreseen_in_turn_are_those_foreseen_together():
+def test_sequential_probabilities_multiply_to_the_joint_one():
     crowd, examples = crowd_of()
     model, batch = built("confusion-layer", crowd, examples), whole(examples)
     vector = model.classifier.encode(batch.x)
@@ -361,8 +364,8 @@ def test_labels_foreseen_in_turn_are_those_foreseen_together():
         x=examples.x[:1], item=torch.tensor([0]), row=torch.tensor([0, 0]),
         annotator=torch.tensor([2, 5]), label=torch.tensor([1, 0]),
     )  # fmt: skip
-    chance = (p * c[2, :, 1] * c[5, :, 0]).sum()
-    torch.testing.assert_close(model.log_probability(two).sum().exp(), chance)
+    joint = (p * c[2, :, 1] * c[5, :, 0]).sum()
+    torch.testing.assert_close(model.log_probability(two).sum().exp(), joint)
 
 
 def test_one_label_per_item_is_the_same_together_and_alone():
@@ -373,7 +376,7 @@ def test_one_label_per_item_is_the_same_together_and_alone():
     torch.testing.assert_close(loss_of(together, whole(examples)), loss_of(alone, whole(examples)))
 
 
-def test_gradients_of_the_joint_likelihood_are_the_beliefs_of_em():
+def test_gradients_of_the_joint_likelihood_are_the_posteriors_of_em():
     crowd, examples = crowd_of()
     model, batch = built("confusion-layer", crowd, examples), whole(examples)
     log_truth = model.log_truth(batch.x).detach().requires_grad_()
@@ -397,7 +400,7 @@ def test_annot_mix_with_a_share_of_one_does_not_mix():
     torch.testing.assert_close(mixed, -model.log_probability(batch).mean())
 
 
-def test_max_mig_is_at_its_best_where_both_views_are_sure_and_agree():
+def test_max_mig_is_at_its_best_where_both_predictions_are_certain_and_agree():
     crowd, examples = crowd_of(n_items=6, n_annotators=1)
     model = built("max-mig[spread=None]", crowd, examples, scatter=False)
     with torch.no_grad():
@@ -425,7 +428,7 @@ def test_divergences_of_max_mig_belong_together():
 
 def test_features_of_annotators_take_the_place_of_their_names():
     crowd, examples = crowd_of()
-    summary = Crowd(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
+    summary = FitContext(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
     model = built("madl", summary, examples)
     confusion = model.confusion()
     torch.testing.assert_close(confusion[3], confusion[6])  # both have only zeros
@@ -444,8 +447,8 @@ def blobs(seed=0, n=600, n_classes=4, n_annotators=12):
     confusion = np.full((n_annotators, n_classes, n_classes), 1 / n_classes)
     confusion[: n_annotators // 2] = 0.8 * np.eye(n_classes) + 0.2 / n_classes
     annotator = np.argsort(rng.random((n, n_annotators)), axis=1)[:, :3]
-    chance = confusion[annotator, truth[:n, None]].cumsum(axis=2)
-    label = (rng.random((n, 3, 1)) > chance).sum(axis=2)
+    cumulative = confusion[annotator, truth[:n, None]].cumsum(axis=2)
+    label = (rng.random((n, 3, 1)) > cumulative).sum(axis=2)
     annotations = Annotations.from_codes(
         np.repeat(np.arange(n), 3), annotator.ravel(), label.ravel().clip(max=n_classes - 1),
         items=n, annotators=n_annotators, classes=n_classes,
@@ -456,14 +459,9 @@ def blobs(seed=0, n=600, n_classes=4, n_annotators=12):
 def learned(spec, seed=0, **settings):
     torch.set_default_dtype(torch.float32)
     x, annotations, x_test, truth, confusion = blobs(seed)
-    settings = {
-        "epochs": 12,
-        "hidden": 32,
-        "dropout": 0.0,
-        "input_dropout": 0.0,
-        "lr": 1e-2,
-    } | settings
-    made = CrowdClassifier(spec, **settings).fit(x, annotations)
+    training = Training(**{"epochs": 12, "lr": 1e-2} | settings)
+    network = {"hidden": 32, "dropout": 0.0, "input_dropout": 0.0}
+    made = CrowdClassifier(spec, training=training, **network).fit(x, annotations)
     return made, made.score(x_test, truth), np.abs(made.confusion_ - confusion).mean()
 
 
@@ -484,7 +482,7 @@ def test_t5_t6_half_a_crowd_of_spammers_is_seen_through(spec, majority):
 
 # Measured: gains of .014 to .024 in the mean of five seeds for all but these; .003 for doctor-net.
 GAIN = {"annot-mix": 0.005, "global-noise": 0.005, "doctor-net": -0.005, EXTRA[0]: 0.0}
-# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot tell
+# Mean absolute errors of the matrices reach .07. One matrix for all, or a bias each, cannot show
 # spammers (.15 is the error of knowing nothing of who is one); heads are read by counting.
 ERROR = {
     "crowd-layer-vb": 0.16,
@@ -504,7 +502,7 @@ def test_the_same_seed_learns_the_same():
 def test_the_history_says_what_chose_the_epoch():
     torch.set_default_dtype(torch.float32)
     x, annotations, x_test, truth, _ = blobs()
-    made = CrowdClassifier("global-noise", epochs=3)
+    made = CrowdClassifier("global-noise", training=Training(epochs=3))
     assert "annotations held out" in made.fit(x, annotations).history_.chosen_by
     assert "accuracy" in made.fit(x, annotations, valid=(x_test, truth)).history_.chosen_by
 
@@ -519,13 +517,13 @@ def test_it_is_a_scikit_learn_estimator():
     x, annotations, x_test, truth, _ = blobs(n=150)
     matrix = np.full((150, 12), -1)
     matrix[annotations.item, annotations.annotator] = annotations.label
-    made = CrowdClassifier("confusion-layer", epochs=4, hidden=8)
+    made = CrowdClassifier("confusion-layer", hidden=8, training=Training(epochs=4))
     assert clone(made).get_params() == made.get_params()
     assert clone(made).set_params(method="madl").method == "madl"
     line = make_pipeline(StandardScaler(), made).fit(x, matrix)
     assert line.predict(x_test).shape == truth.shape
-    search = GridSearchCV(made, {"lr": [1e-4, 1e-2]}, cv=3).fit(x, matrix)
-    assert search.best_params_ == {"lr": 1e-2}
+    search = GridSearchCV(made, {"training__lr": [1e-4, 1e-2]}, cv=3).fit(x, matrix)
+    assert search.best_params_ == {"training__lr": 1e-2}
 
 
 @pytest.mark.parametrize("spec", METHODS)
@@ -551,7 +549,7 @@ def test_specifications_are_read_and_written():
         assert learners.describe(learners.create(name)) == name
 
 
-def test_trust_is_the_chance_of_being_right_at_the_start():
+def test_trust_is_the_probability_of_being_right_at_the_start():
     found = trusting(0.7, 8).softmax(dim=1).diagonal()
     torch.testing.assert_close(found, torch.full((8,), 0.7))
     crowd, examples = crowd_of()
@@ -563,10 +561,10 @@ def test_trust_is_the_chance_of_being_right_at_the_start():
 # --- choosing by annotations -------------------------------------------------------------------
 
 
-def test_a_method_that_foresees_labels_better_is_chosen_and_ties_go_to_the_last():
+def test_a_method_that_predicts_labels_better_is_chosen_and_ties_go_to_the_last():
     torch.set_default_dtype(torch.float32)
     x, annotations, *_ = blobs(n=200)
-    settings = {"epochs": 6, "hidden": 8, "lr": 1e-2}
+    settings = {"hidden": 8, "training": Training(epochs=6, lr=1e-2)}
     found = choose(
         ["confusion-layer", "confusion-layer[warm_up=6]"], x, annotations, folds=2, **settings
     )

@@ -1,4 +1,4 @@
-"""Where annotators look: maps, how far they can be trusted, and the page that shows them."""
+"""Attention maps, their faithfulness, and the report that shows them."""
 
 import csv
 import json
@@ -14,12 +14,12 @@ from dissensus import Annotations
 from dissensus._names import as_names
 from dissensus.errors import MethodError, OptionError
 from dissensus.nn import Texts, as_inputs, encoder_for
+from dissensus.nn.features import Features, features_of
+from dissensus.reporting.attention_images import heat
+from dissensus.reporting.attention_maps import attention_report
 from dissensus.simulation.tendency import simulate_tendency
-from dissensus.tendency._base import Views
-from dissensus.tendency._map_images import heat
-from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_agreement
-from dissensus.tendency.map_report import map_report
-from dissensus.tendency.maps import look, queries_of, word_maps, word_spans
+from dissensus.tendency.faithfulness import faithfulness, gradient_maps, rank_correlation
+from dissensus.tendency.maps import attention_maps, query_model, word_maps, word_spans
 from dissensus.tendency.own_majority import OwnMajority
 from dissensus.tendency.query import Query
 
@@ -30,30 +30,30 @@ CLASSES = ["<b>red</b>", "green", "blue"]
 
 
 @pytest.fixture(scope="module")
-def looked():
-    """Return a fitted model, views, and the simulation of four annotators in two groups."""
-    drawn = simulate_tendency(
+def fitted():
+    """Return a fitted model, features, and the simulation of four annotators in two groups."""
+    simulated = simulate_tendency(
         kind="images", n_items=400, n_annotators=4, groups=2, positions=4, seed=3
     )
     encoder = "patches[size=16,side=8]"
-    views = Views.of(drawn.inputs, encoder, tokens=True)
-    return SMALL.fit(views, drawn.annotations), views, drawn
+    features = features_of(simulated.inputs, encoder, tokens=True)
+    return SMALL.fit(features, simulated.annotations), features, simulated
 
 
 @pytest.fixture(scope="module")
-def report(looked):
-    model, views, drawn = looked
+def report(fitted):
+    model, features, simulated = fitted
     few = np.arange(len(NAMES))
     annotations = Annotations.from_matrix(
-        np.array(CLASSES, dtype=object)[drawn.labels[few]],
+        np.array(CLASSES, dtype=object)[simulated.labels[few]],
         items=NAMES,
         annotators=NAMES,
         classes=CLASSES,
     )
-    return map_report(
+    return attention_report(
         model,
-        as_inputs(drawn.inputs[few]),
-        views.take(few),
+        as_inputs(simulated.inputs[few]),
+        features.take(few),
         items=annotations.items,
         annotators=annotations.annotators,
         classes=annotations.classes,
@@ -62,10 +62,10 @@ def report(looked):
     )
 
 
-@pytest.mark.parametrize("over", ["mean", "last", "rollout"])
-def test_maps_sum_to_one(looked, over):
-    model, views, _ = looked
-    found = look(model, views, over=over, raw=True)
+@pytest.mark.parametrize("layers", ["mean", "last", "rollout"])
+def test_maps_sum_to_one(fitted, layers):
+    model, features, _ = fitted
+    found = attention_maps(model, features, layers=layers, raw=True)
     assert (found.kind, found.shape) == ("patches", (2, 2))
     assert found.values.shape == (400, 4, 4)
     assert_allclose(found.values.sum(axis=2), 1)
@@ -74,99 +74,102 @@ def test_maps_sum_to_one(looked, over):
         assert_allclose(each.sum(axis=4), 1, atol=1e-5)
 
 
-def test_annotators_point_to_the_places_they_look_at(looked):
-    model, views, drawn = looked
-    found = look(model, views).values
-    assert drawn.pointing(found) > 0.9
-    chance = np.random.default_rng(0).random(found.shape)
-    assert drawn.pointing(chance) < 0.6
-    assert drawn.cosine(found) > drawn.cosine(np.ones_like(found)) + 0.1
+def test_maps_point_to_the_true_attention(fitted):
+    model, features, simulated = fitted
+    found = attention_maps(model, features).values
+    assert simulated.pointing(found) > 0.9
+    probability = np.random.default_rng(0).random(found.shape)
+    assert simulated.pointing(probability) < 0.6
+    assert simulated.cosine(found) > simulated.cosine(np.ones_like(found)) + 0.1
 
 
-def test_some_annotators_have_the_maps_they_have_among_all(looked):
-    model, views, _ = looked
-    for over in ("mean", "rollout"):
-        every, some = look(model, views, over=over), look(model, views, [3, 1], over=over)
+def test_some_annotators_have_the_maps_they_have_among_all(fitted):
+    model, features, _ = fitted
+    for layers in ("mean", "rollout"):
+        every, some = (
+            attention_maps(model, features, layers=layers),
+            attention_maps(model, features, [3, 1], layers=layers),
+        )
         assert_allclose(some.values, every.values[:, [3, 1]], atol=1e-6)
 
 
 def test_a_token_for_the_whole_image_is_left_out():
-    views = Views.of(np.random.default_rng(0).normal(size=(20, 10, 6)))
+    features = features_of(np.random.default_rng(0).normal(size=(20, 10, 6)))
     annotations = simulate_tendency(n_items=20, n_annotators=2).annotations
     model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
-        views, annotations
+        features, annotations
     )
-    found = look(model, views)
+    found = attention_maps(model, features)
     assert (found.kind, found.shape) == ("patches", (3, 3))
     assert_allclose(found.values.sum(axis=2), 1)
-    assert look(model, views, whole=True).values.shape == (20, 2, 10)
+    assert attention_maps(model, features, all_tokens=True).values.shape == (20, 2, 10)
 
 
-def test_models_without_queries_look_nowhere(looked):
-    _, views, drawn = looked
+def test_models_without_queries_have_no_maps(fitted):
+    _, features, simulated = fitted
     with pytest.raises(MethodError, match="fit it with query or qumatl"):
-        look(OwnMajority().fit(views, drawn.annotations), views)
-    base = Query(qformer=False, fits=1, epochs=1).fit(views, drawn.annotations)
+        attention_maps(OwnMajority().fit(features, simulated.annotations), features)
+    base = Query(qformer=False, fits=1, epochs=1).fit(features, simulated.annotations)
     with pytest.raises(MethodError, match="without a Q-Former"):
-        look(base, views)
+        attention_maps(base, features)
 
 
-def test_queries_inside_another_model_are_found(looked):
-    model, views, _ = looked
+def test_queries_inside_another_model_are_found(fitted):
+    model, features, _ = fitted
 
-    class Mix(OwnMajority().fit(views, looked[2].annotations).__class__):
+    class Mix(OwnMajority().fit(features, fitted[2].annotations).__class__):
         def __init__(self):
             self.parts = [("first", None), ("second", model)]
 
-    assert queries_of(Mix()) is model
+    assert query_model(Mix()) is model
 
 
-def test_trust_is_high_where_maps_show_what_matters(looked):
-    model, views, _ = looked
-    found = faithfulness(model, views, most=24)
-    assert found.deletion < found.deletion_by_chance - 0.05
-    assert found.insertion > found.insertion_by_chance + 0.05
-    assert found.randomisation > 0.1
+def test_faithfulness_is_high_if_maps_show_what_matters(fitted):
+    model, features, _ = fitted
+    found = faithfulness(model, features, most=24)
+    assert found.deletion < found.deletion_random - 0.05
+    assert found.insertion > found.insertion_random + 0.05
+    assert found.randomization > 0.1
     assert found.stability > 0.6
     assert found.gradient > 0.3
-    assert found.apart > 0.2
+    assert found.distance > 0.2
     assert set(found.as_dict()) == {
-        "deletion", "deletion_by_chance", "insertion", "insertion_by_chance", "randomisation",
-        "stability", "gradient", "apart", "n_items",
+        "deletion", "deletion_random", "insertion", "insertion_random", "randomization",
+        "stability", "gradient", "distance", "n_items",
     }  # fmt: skip
 
 
-def test_measuring_trust_leaves_the_model_as_it_was(looked):
-    model, views, _ = looked
-    before = model.log_proba(views)
-    faithfulness(model, views, most=4)
-    assert np.array_equal(model.log_proba(views), before)
+def test_measuring_faithfulness_does_not_change_the_model(fitted):
+    model, features, _ = fitted
+    before = model.log_proba(features)
+    faithfulness(model, features, most=4)
+    assert np.array_equal(model.log_proba(features), before)
 
 
 def test_gradient_maps_are_zero_where_nothing_is():
-    drawn = simulate_tendency(n_items=30, n_annotators=2, groups=2, positions=4)
+    simulated = simulate_tendency(n_items=30, n_annotators=2, groups=2, positions=4)
     mask = np.ones((30, 4), bool)
     mask[:, 3] = False
-    views = Views.of_tokens(drawn.inputs, mask)
+    features = Features.from_tokens(simulated.inputs, mask)
     model = Query(width=8, layers=1, heads=2, hidden=8, fc=8, fits=1, epochs=1).fit(
-        views, drawn.annotations
+        features, simulated.annotations
     )
-    found = gradient_maps(model, views, np.arange(2))
+    found = gradient_maps(model, features, np.arange(2))
     assert found.shape == (30, 2, 4)
     assert not found[:, :, 3].any()
     assert found[:, :, :3].min() > 0
-    assert rank_agreement(found, -found) == pytest.approx(-1)
+    assert rank_correlation(found, -found) == pytest.approx(-1)
 
 
 def test_words_add_up_their_parts():
     text = "Unbelievably good, so it was"
     encoder = encoder_for("minilm")
     source = encoder.prepare(Texts((text,)))
-    n_places = source[[0]].shape[1]
-    assert n_places > len(text.split()) + 2  # a word is in parts, and there are two marks
+    n_tokens = source[[0]].shape[1]
+    assert n_tokens > len(text.split()) + 2  # a word is in parts, and there are two marks
 
     class Given:
-        values = np.ones((1, 2, n_places)) / n_places
+        values = np.ones((1, 2, n_tokens)) / n_tokens
 
     found = word_maps(Given(), [text], encoder.tokenizer, 128)[0]
     assert found.shape == (2, 5)
@@ -192,7 +195,7 @@ def test_a_report_is_a_folder_of_pictures_a_sheet_a_table_and_a_page(report, tmp
         "sheet.png",
         "pictures",
         "maps.csv",
-        "trust.json",
+        "faithfulness.json",
         "raw.safetensors",
     }
     assert len(list((tmp_path / "maps" / "pictures").iterdir())) == 16
@@ -200,10 +203,10 @@ def test_a_report_is_a_folder_of_pictures_a_sheet_a_table_and_a_page(report, tmp
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 * 4 * 4
     assert rows[0]["item"] == NAMES[0]
-    assert rows[1]["place"] == "row 1, column 2"
+    assert rows[1]["position"] == "row 1, column 2"
     total = sum(float(row["weight"]) for row in rows)
     assert total == pytest.approx(16, abs=1e-3)
-    assert json.loads((tmp_path / "maps" / "trust.json").read_text())["n_items"] == 4
+    assert json.loads((tmp_path / "maps" / "faithfulness.json").read_text())["n_items"] == 4
     raw = load_file(tmp_path / "maps" / "raw.safetensors")
     assert raw["fit 2"].shape == (4, 1, 2, 4, 4)
     with Image.open(tmp_path / "maps" / "sheet.png") as sheet:
@@ -216,12 +219,12 @@ def test_a_report_is_a_folder_of_pictures_a_sheet_a_table_and_a_page(report, tmp
     assert (tmp_path / "other" / "thesis.txt").exists()
 
 
-def test_a_report_tells_the_same_as_json(report):
+def test_a_report_has_the_same_as_json(report):
     summary = json.loads(json.dumps(report.as_dict(), allow_nan=False))
     first = summary["items"][0]["annotators"][0]
     assert first["annotator"] == NAMES[0]
     assert first["label"] in CLASSES
-    assert first["said"] in CLASSES
+    assert first["given"] in CLASSES
     assert sum(first["map"]) == pytest.approx(1, abs=1e-4)
 
 
@@ -266,58 +269,58 @@ def test_the_page_works_in_a_browser(report, tmp_path):
 
 
 def test_maps_of_texts_are_of_words():
-    drawn = simulate_tendency(kind="text", groups=2, n_items=120, n_annotators=2, seed=1)
+    simulated = simulate_tendency(kind="text", groups=2, n_items=120, n_annotators=2, seed=1)
     encoder = encoder_for("minilm")
-    texts = Texts(drawn.inputs)
-    views = Views.of(texts, "minilm", tokens=True)
+    texts = Texts(simulated.inputs)
+    features = features_of(texts, "minilm", tokens=True)
     model = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=8, lr=5e-3).fit(
-        views, drawn.annotations
+        features, simulated.annotations
     )
     few = np.arange(3)
-    made = map_report(
+    maps_report = attention_report(
         model,
         texts.take(few),
-        views.take(few),
+        features.take(few),
         items=as_names(["a", "b", "c"]),
         annotators=as_names(["x", "y"]),
-        classes=drawn.annotations.classes,
+        classes=simulated.annotations.classes,
         encoder=encoder,
     )
-    assert [one.kind for one in made.shown] == ["words"] * 3
-    assert made.shown[0].words == drawn.inputs[0].split()
-    assert made.shown[0].maps.shape == (2, len(made.shown[0].words))
-    assert "tint" in made.page()
+    assert [one.kind for one in maps_report.items] == ["words"] * 3
+    assert maps_report.items[0].words == simulated.inputs[0].split()
+    assert maps_report.items[0].maps.shape == (2, len(maps_report.items[0].words))
+    assert "tint" in maps_report.page()
     with pytest.raises(OptionError, match="need the encoder"):
-        map_report(
-            model, texts.take(few), views.take(few), items=as_names("abc"),
-            annotators=as_names("xy"), classes=drawn.annotations.classes,
+        attention_report(
+            model, texts.take(few), features.take(few), items=as_names("abc"),
+            annotators=as_names("xy"), classes=simulated.annotations.classes,
         )  # fmt: skip
 
 
 def test_maps_of_videos_are_curves_over_frames():
-    drawn = simulate_tendency(kind="video", n_items=40, n_annotators=2, groups=2, positions=4)
-    views = Views.of_tokens(np.random.default_rng(0).normal(size=(40, 4, 3, 6)))
+    simulated = simulate_tendency(kind="video", n_items=40, n_annotators=2, groups=2, positions=4)
+    features = Features.from_tokens(np.random.default_rng(0).normal(size=(40, 4, 3, 6)))
     method = Query(width=8, layers=2, heads=2, hidden=8, fc=8, fits=1, epochs=1, frame_queries=3)
-    model = method.fit(views, drawn.annotations)
-    found = look(model, views, raw=True)
+    model = method.fit(features, simulated.annotations)
+    found = attention_maps(model, features, raw=True)
     assert (found.kind, found.shape) == ("frames", (4,))
     assert_allclose(found.values.sum(axis=2), 1)
     assert found.raw[0].shape == (40, 2, 2, 2, 12)
-    assert not np.isnan(faithfulness(model, views, most=4).deletion)
+    assert not np.isnan(faithfulness(model, features, most=4).deletion)
     few = np.arange(2)
-    made = map_report(
-        model, as_inputs(drawn.inputs[few]), views.take(few), items=as_names("ab"),
-        annotators=as_names("xy"), classes=drawn.annotations.classes,
+    maps_report = attention_report(
+        model, as_inputs(simulated.inputs[few]), features.take(few), items=as_names("ab"),
+        annotators=as_names("xy"), classes=simulated.annotations.classes,
     )  # fmt: skip
-    assert len(made.shown[0].pictures) == 4
-    assert "frame 4" in made.page()
-    assert torch.is_tensor(model.nets[0].entrance.times)
+    assert len(maps_report.items[0].images) == 4
+    assert "frame 4" in maps_report.page()
+    assert torch.is_tensor(model.nets[0].tokens.positions)
 
 
 def test_videos_go_from_files_to_maps(tmp_path):
     from click.testing import CliRunner
 
-    from dissensus.cli._tendency_map import map_
+    from dissensus.cli._attention_maps import map_
     from dissensus.nn import read_inputs
     from dissensus.tendency.classifier import TendencyClassifier
 
@@ -326,10 +329,10 @@ def test_videos_go_from_files_to_maps(tmp_path):
     folder = tmp_path / "clips"
     folder.mkdir()
     rows = []  # ann says what colour comes first, bob what comes last
-    for number, drawn in enumerate(np.random.default_rng(0).integers(3, size=(18, 3))):
-        parts = [(RED, GREEN, BLUE)[each] for each in drawn]
+    for number, simulated in enumerate(np.random.default_rng(0).integers(3, size=(18, 3))):
+        parts = [(RED, GREEN, BLUE)[each] for each in simulated]
         write_video(folder / f"clip{number}.mp4", parts, each=12)  # three seconds
-        words = [("red", "green", "blue")[each] for each in drawn]
+        words = [("red", "green", "blue")[each] for each in simulated]
         rows += [(f"clip{number}", "ann", words[0]), (f"clip{number}", "bob", words[2])]
     annotations = Annotations.from_columns(*zip(*rows, strict=True))
     with (tmp_path / "answers.csv").open("w", newline="", encoding="utf-8") as out:
@@ -339,27 +342,27 @@ def test_videos_go_from_files_to_maps(tmp_path):
         "query[width=16,layers=1,heads=2,hidden=16,fc=16,fits=1,dropout=0,frame_queries=2,"
         "epochs=25,batch=4,lr=0.01,held_out=0]"
     )
-    made = TendencyClassifier(spec, encoder="patches[size=16,side=8]").fit(videos, annotations)
-    found = made.predict_annotators(videos)
+    estimator = TendencyClassifier(spec, encoder="patches[size=16,side=8]").fit(videos, annotations)
+    found = estimator.predict_annotators(videos)
     right = [
         found[annotations.items.tolist().index(item), ["ann", "bob"].index(who)] == label
         for item, who, label in rows
     ]
     assert np.mean(right) > 0.55  # a third by chance
-    made.save(tmp_path / "model")
+    estimator.save(tmp_path / "model")
     arguments = [str(tmp_path / "model"), str(folder), "--frames", "6", "--most", "3", "--raw"]
     arguments += ["--answers", str(tmp_path / "answers.csv"), "-o", str(tmp_path / "maps")]
     summary = CliRunner().invoke(map_, arguments, catch_exceptions=False)
     assert summary.exit_code == 0
-    assert "looked at a frame" in summary.output
+    assert "attention the model paid to a frame" in summary.output
     with (tmp_path / "maps" / "maps.csv").open(encoding="utf-8", newline="") as file:
         weights = list(csv.DictReader(file))
     assert len(weights) == 3 * 2 * 6
     assert weights[0]["item"] == "clip0"
-    assert weights[5]["place"] == "frame 6"
+    assert weights[5]["position"] == "frame 6"
     assert load_file(tmp_path / "maps" / "raw.safetensors")["fit 1"].shape == (3, 2, 2, 2, 12)
     page = (tmp_path / "maps" / "index.html").read_text(encoding="utf-8")
-    assert "said <b" in page
+    assert "gave <b" in page
     some = CliRunner().invoke(
         map_,
         [*arguments, "--annotators", "bob", "--items", "clip4", "--json"],

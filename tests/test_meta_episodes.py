@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="meta needs torch: pip install 'diss
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.pseudo import PseudoCrowd, annotate
+from dissensus.meta.pseudo_annotators import PseudoAnnotators, annotate
 from dissensus.meta.splitting import split
 from dissensus.meta.tasks import Tasks
 
@@ -25,8 +25,8 @@ def tasks_of(n_classes=12, per_class=15, n_tasks=None, seed=0):
     return Tasks(torch.from_numpy(label[:, None].astype(np.float32)), label, task)
 
 
-def drawn(tasks=None, crowd=None, n=8, seed=0, **sizes):
-    source = EpisodeSource(tasks or tasks_of(), Sizes(**sizes), crowd or PseudoCrowd(), n)
+def drawn(tasks=None, pseudo=None, n=8, seed=0, **sizes):
+    source = EpisodeSource(tasks or tasks_of(), Sizes(**sizes), pseudo or PseudoAnnotators(), n)
     return next(iter(source.batches(n, seed, 0)))
 
 
@@ -90,7 +90,7 @@ def test_episodes_stay_within_a_task():
 
 
 def test_a_batch_follows_from_seed_epoch_and_number_alone():
-    source = EpisodeSource(tasks_of(), Sizes(), PseudoCrowd(), 30)
+    source = EpisodeSource(tasks_of(), Sizes(), PseudoAnnotators(), 30)
     whole = list(source.batches(10, 3, 2))
     rest = list(source.batches(10, 3, 2, start=1))
     assert len(whole) == 3
@@ -101,20 +101,20 @@ def test_a_batch_follows_from_seed_epoch_and_number_alone():
 
 
 def test_processes_share_the_episodes_of_a_batch():
-    source = EpisodeSource(tasks_of(), Sizes(), PseudoCrowd(), 10)
+    source = EpisodeSource(tasks_of(), Sizes(), PseudoAnnotators(), 10)
     whole = next(iter(source.batches(10, 0, 0)))
     parts = [next(iter(source.batches(10, 0, 0, rank=rank, ranks=3))) for rank in range(3)]
-    found = torch.zeros_like(whole.query)
+    result = torch.zeros_like(whole.query)
     for rank, part in enumerate(parts):
-        found[rank::3] = part.query
-    assert torch.equal(found, whole.query)
+        result[rank::3] = part.query
+    assert torch.equal(result, whole.query)
 
 
-def test_turned_classes_are_new_classes_of_turned_images():
+def test_rotated_classes_are_new_classes_of_rotated_images():
     label = np.repeat(np.arange(3), 8)
     x = torch.zeros(24, 1, 4, 4)
     x[:, :, 0, :] = 1.0  # a line along the top
-    batch = drawn(Tasks(x, label, None, turns=4), ways=(5,), shots=(1,), n=40)
+    batch = drawn(Tasks(x, label, None, rotations=4), ways=(5,), shots=(1,), n=40)
     sides = torch.stack([torch.rot90(x[0], turn, (-2, -1)) for turn in range(4)])
     episode = torch.arange(40)[:, None]
     turn = batch.classes[episode, batch.truth] // 3
@@ -126,7 +126,7 @@ def test_smaller_tasks_have_fewer_ways():
     assert drawn(tasks_of(n_classes=3), ways=(5,)).classes.shape == (8, 3)
 
 
-def test_a_source_without_two_usable_classes_is_told():
+def test_a_source_without_two_usable_classes_is_refused():
     with pytest.raises(DataError, match="two classes of 6 items"):
         drawn(tasks_of(per_class=3))
 
@@ -144,24 +144,24 @@ def test_sizes_keep_their_limits(wrong):
 
 def test_whole_tasks_are_held_out_where_there_are_several():
     tasks = tasks_of(n_classes=20, n_tasks=5)
-    found = split(tasks, 0.2, Sizes(ways=(2,)), 0)
-    assert found.summary == "1 of 5 tasks"
-    assert not set(found.learned.task) & set(found.held.task)
+    result = split(tasks, 0.2, Sizes(ways=(2,)), 0)
+    assert result.description == "1 of 5 tasks"
+    assert not set(result.train.task) & set(result.held_out.task)
 
 
 def test_whole_classes_are_held_out_of_a_single_task():
-    found = split(replace(tasks_of(n_classes=30), turns=4), 0.2, Sizes(), 0)
-    assert found.summary == "6 of 30 classes"
-    assert not set(found.learned.x[:, 0].tolist()) & set(found.held.x[:, 0].tolist())
-    assert (found.learned.turns, found.held.turns) == (4, 1)
+    result = split(replace(tasks_of(n_classes=30), rotations=4), 0.2, Sizes(), 0)
+    assert result.description == "6 of 30 classes"
+    assert not set(result.train.x[:, 0].tolist()) & set(result.held_out.x[:, 0].tolist())
+    assert (result.train.rotations, result.held_out.rotations) == (4, 1)
 
 
 def test_items_are_held_out_where_classes_are_few():
     tasks = Tasks(torch.arange(60.0)[:, None], np.repeat(np.arange(2), 30))
-    found = split(tasks, 0.2, Sizes(ways=(2,)), 0)
-    assert found.summary == "12 of 60 items"
-    assert not set(found.learned.x[:, 0].tolist()) & set(found.held.x[:, 0].tolist())
-    assert np.bincount(found.held.label).tolist() == [6, 6]
+    result = split(tasks, 0.2, Sizes(ways=(2,)), 0)
+    assert result.description == "12 of 60 items"
+    assert not set(result.train.x[:, 0].tolist()) & set(result.held_out.x[:, 0].tolist())
+    assert np.bincount(result.held_out.label).tolist() == [6, 6]
 
 
 # Pseudo-annotators
@@ -169,19 +169,21 @@ def test_items_are_held_out_where_classes_are_few():
 
 def test_matrices_are_those_of_their_types():
     rng = np.random.default_rng(0)
-    hammers = PseudoCrowd(spammers=(0, 0), accuracy=(0.8, 1)).draw(rng, 50, 6, 4)
+    hammers = PseudoAnnotators(spammers=(0, 0), accuracy=(0.8, 1)).draw(rng, 50, 6, 4)
     np.testing.assert_allclose(hammers.sum(axis=3), 1)
     right = hammers.diagonal(axis1=2, axis2=3)
     assert right.min() >= 0.8
     assert np.ptp(right, axis=2).max() < 1e-12
-    spammers = PseudoCrowd(spammers=(1, 1)).draw(rng, 50, 6, 4)
+    spammers = PseudoAnnotators(spammers=(1, 1)).draw(rng, 50, 6, 4)
     np.testing.assert_allclose(spammers, 0.25)
-    picky = PseudoCrowd(spammers=(1, 1), class_spammers=1.0).draw(rng, 50, 6, 4)
+    picky = PseudoAnnotators(spammers=(1, 1), class_spammers=1.0).draw(rng, 50, 6, 4)
     np.testing.assert_allclose(np.ptp(picky, axis=2), 0, atol=1e-12)
     assert picky.std() > 0.1
-    against = PseudoCrowd(spammers=(1, 1), adversaries=1.0).draw(rng, 50, 6, 4)
+    against = PseudoAnnotators(spammers=(1, 1), adversaries=1.0).draw(rng, 50, 6, 4)
     assert against.diagonal(axis1=2, axis2=3).max() < 0.25
-    flippers = PseudoCrowd(spammers=(0, 0), flippers=1.0, accuracy=(0.7, 0.7)).draw(rng, 50, 6, 4)
+    flippers = PseudoAnnotators(spammers=(0, 0), flippers=1.0, accuracy=(0.7, 0.7)).draw(
+        rng, 50, 6, 4
+    )
     np.testing.assert_allclose(
         np.sort(flippers, axis=3)[..., -2:], [[[[0.3, 0.7]]]] + 0 * flippers[..., -2:]
     )
@@ -189,14 +191,14 @@ def test_matrices_are_those_of_their_types():
 
 
 def test_a_fixed_number_of_spammers_leaves_somebody_who_knows():
-    crowd = PseudoCrowd(spammers=(0.5, 1.0), fixed=True)
-    matrix = crowd.draw(np.random.default_rng(0), 200, 3, 5)
+    annotators = PseudoAnnotators(spammers=(0.5, 1.0), fixed=True)
+    matrix = annotators.draw(np.random.default_rng(0), 200, 3, 5)
     guesses = matrix[:, :, 0, 0] < 0.21
     assert set(guesses.sum(axis=1)) == {2}
 
 
 def test_the_share_of_spammers_is_drawn_for_every_episode():
-    matrix = PseudoCrowd(spammers=(0.0, 1.0)).draw(np.random.default_rng(0), 400, 50, 5)
+    matrix = PseudoAnnotators(spammers=(0.0, 1.0)).draw(np.random.default_rng(0), 400, 50, 5)
     share = (matrix[:, :, 0, 0] < 0.21).mean(axis=1)
     assert share.std() > 0.2
     assert share.mean() == pytest.approx(0.5, abs=0.05)
@@ -215,9 +217,9 @@ def test_labels_follow_the_matrices():
             )
 
 
-def test_every_item_has_a_label_and_as_many_as_told_in_the_mean():
+def test_every_item_has_a_label_and_the_given_number_on_average():
     rng = np.random.default_rng(0)
-    confusion = PseudoCrowd().draw(rng, 20, 10, 5)
+    confusion = PseudoAnnotators().draw(rng, 20, 10, 5)
     annotations = annotate(rng, confusion, rng.integers(5, size=(20, 100)), per_item=4.0)
     per_item = (annotations >= 0).sum(axis=2)
     assert per_item.min() >= 1
@@ -230,7 +232,7 @@ def test_every_item_has_a_label_and_as_many_as_told_in_the_mean():
 )
 def test_crowds_keep_their_limits(wrong):
     with pytest.raises(MethodError, match=next(iter(wrong))):
-        PseudoCrowd(**wrong)
+        PseudoAnnotators(**wrong)
 
 
 # Annotators of the source
@@ -253,37 +255,37 @@ def test_labels_of_the_sources_annotators_are_theirs_without_other_classes():
     tasks = annotated()
     items = np.random.default_rng(0).integers(60, size=(4, 12))
     classes = np.array([[0, 2, 4]] * 4)
-    found = tasks.heard(items, classes)
+    result = tasks.labels_in_episodes(items, classes)
     for episode in range(4):
         for position, item in enumerate(items[episode]):
             mine = tasks.annotations.label[tasks.annotations.item == item]
             wanted = sorted(
                 np.flatnonzero(classes[0] == label)[0] for label in mine if label % 2 == 0
             )
-            given = found[episode, position]
+            given = result[episode, position]
             assert sorted(given[given >= 0].tolist()) == wanted
 
 
-def test_an_annotator_has_one_place_in_an_episode():
+def test_an_annotator_has_one_index_in_an_episode():
     tasks = annotated()
     items = np.arange(60)[None]
-    found = tasks.heard(items, np.arange(6)[None])
-    assert found.shape == (1, 60, 8)
+    result = tasks.labels_in_episodes(items, np.arange(6)[None])
+    assert result.shape == (1, 60, 8)
     dense = np.full((60, 8), -1)
     dense[tasks.annotations.item, tasks.annotations.annotator] = tasks.annotations.label
-    assert np.array_equal(found[0], dense)
+    assert np.array_equal(result[0], dense)
 
 
 def test_episodes_may_be_labelled_by_the_sources_own_annotators():
     tasks = annotated()
     source = EpisodeSource(tasks, Sizes(ways=(3,), shots=(3,)), None, 8)
     batch = next(iter(source.batches(8, 0, 0)))
-    heard = batch.label >= 0
-    right = (batch.label == batch.clean[:, :, None])[heard].float().mean()
+    labelled = batch.label >= 0
+    right = (batch.label == batch.clean[:, :, None])[labelled].float().mean()
     assert batch.label.shape[:2] == (8, 9)
     assert 0.6 < float(right) < 1
     assert torch.isnan(batch.confusion).all()
-    with pytest.raises(DataError, match="no annotators of its own"):
+    with pytest.raises(DataError, match="no annotations of its own"):
         EpisodeSource(tasks_of(), Sizes(), None, 8)
 
 
@@ -295,6 +297,6 @@ def test_annotations_go_along_when_classes_or_items_are_kept():
     dense[tasks.annotations.item, tasks.annotations.annotator] = tasks.annotations.label
     rows = np.flatnonzero(np.isin(tasks.label, [1, 3]))
     wanted = np.select([dense[rows] == 1, dense[rows] == 3], [0, 1], -1)
-    found = np.full((20, 8), -1)
-    found[some.annotations.item, some.annotations.annotator] = some.annotations.label
-    assert np.array_equal(found, wanted)
+    result = np.full((20, 8), -1)
+    result[some.annotations.item, some.annotations.annotator] = some.annotations.label
+    assert np.array_equal(result, wanted)

@@ -1,10 +1,9 @@
-"""Few-shot learning in use: every adapter, the estimator, its folder, and the command."""
+"""Few-shot learning as an estimator and as a command, and active learning."""
 # ruff: noqa: E402
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,29 +16,13 @@ from sklearn.base import clone
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.meta.active import POLICIES, information, reveal
-from dissensus.meta.adapter import Adapter
-from dissensus.meta.embedding import Embedding
-from dissensus.meta.episodes import EpisodeSource, Sizes
-from dissensus.meta.evaluation import Scores, embedded, score
 from dissensus.meta.few_shot import FewShotCrowd
-from dissensus.meta.items import Items
-from dissensus.meta.learner import ClassLearner, EpisodeLearner
-from dissensus.meta.losses import Annotated, Clean, Forward, SmallLoss, Soft
-from dissensus.meta.maml import Maml
-from dissensus.meta.prototypes import Prototypes
-from dissensus.meta.pseudo import PseudoCrowd
-from dissensus.meta.ridge import Ridge
-from dissensus.meta.sources import labelled, read_source, together
-from dissensus.meta.tasks import Tasks
-from dissensus.meta.tuning import choose, tune
-from dissensus.nn import Training, train
-from dissensus.registry import adapters, aggregators
+from dissensus.meta.sources import join_sources, read_source
+from dissensus.nn import Training
+from dissensus.registry import adapters
 
+from .few_shot_support import QUICK, gaussian, source_of
 from .support import run
-
-RULES = list(adapters)
-FEW = Sizes(ways=(3,), shots=(3,), annotators=(4,), queries=4)
-QUICK = {"sizes": FEW, "tuning": 15, "episodes": 64}
 
 
 @pytest.fixture(autouse=True)
@@ -50,19 +33,6 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def gaussian(n_classes=16, per_class=12, width=6, far=3.0, seed=0):
-    """Return items of Gaussian classes, and their classes."""
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(n_classes), per_class)
-    x = far * rng.normal(size=(n_classes, width))[y] + rng.normal(size=(len(y), width))
-    return x.astype(np.float32), y
-
-
-def source_of(n=64, sizes=FEW, crowd=None, **more):
-    x, y = gaussian(**more)
-    return EpisodeSource(Tasks(torch.from_numpy(x), y), sizes, crowd or PseudoCrowd(), n)
-
-
 @pytest.fixture(scope="module")
 def fitted():
     x, y = gaussian()
@@ -71,7 +41,7 @@ def fitted():
 
 @pytest.fixture(scope="module")
 def target():
-    """Return a new task of two classes: inputs, what three annotators said, new inputs, truth."""
+    """Return a new task of two classes: inputs, labels of three annotators, new inputs, truth."""
     x, y = gaussian(n_classes=2, per_class=30, seed=9)
     rng = np.random.default_rng(0)
     support = np.concatenate([np.arange(6), np.arange(30, 36)])
@@ -80,245 +50,14 @@ def target():
     return x[support], annotations, x[new], y[new]
 
 
-# Every adapter
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_adapters_give_distributions_over_the_classes_of_the_queries(name):
-    batch = next(iter(source_of(8).batches(8, 0, 0)))
-    adapter = adapters.create(name).build(6, 3)
-    assert isinstance(adapter, Adapter)
-    log, task = adapter.classify(torch.nn.Identity(), batch)
-    assert log.shape == (8, 12, 3)
-    assert torch.allclose(log.exp().sum(dim=2), torch.ones(8, 12), atol=1e-5)
-    assert task is not None
-    assert torch.allclose(task.posterior.sum(dim=2), torch.ones(8, 9), atol=1e-5)
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_adapters_learn_what_annotators_agree_on(name):
-    crowd = PseudoCrowd(spammers=(0, 0.3))
-    source = source_of(64, crowd=crowd)
-    adapter, least = adapters.create(name).build(6, 3), 0.85
-    if adapters.create(name).joint:
-        learner = EpisodeLearner(Embedding(torch.nn.Identity(), 6), adapter, lr=3e-4)
-        settings = Training(epochs=1, batch=32, lr=3e-4, held_out=0)
-        train(learner, source_of(32 * 200, crowd=crowd), settings)
-        least = 0.5
-    else:
-        tune(adapter, source, steps=15)
-    adapter.eval()
-    assert score(adapter, source.batches(64, 5, 0)).mean > least
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_adapters_have_gradients_to_the_embedding(name):
-    batch = next(iter(source_of(4).batches(4, 0, 0)))
-    batch = batch._replace(x=batch.x.requires_grad_())
-    adapter = adapters.create(name).build(6, 3)
-    log, _ = adapter.classify(torch.nn.Identity(), batch)
-    Clean()(log, batch, None).backward()
-    assert float(batch.x.grad.abs().max()) > 0
-
-
-def test_prototypes_of_dawid_skene_are_those_of_the_aggregators_labels():
-    batch = next(iter(source_of(1, Sizes(shots=(5,), annotators=(5,))).batches(1, 3, 0)))
-    adapter = Prototypes(labels="dawid-skene", c=0.4, right=2.4).build(6, 5)
-    items = Items.of(batch.x[batch.support], batch.label, n_classes=5)
-    # Four pseudo-counts of every class, 2.4 of them right; 1.6 spread over the other four.
-    wanted = aggregators.create("dawid-skene-map[strength=4.4,accuracy=0.6363636363,tol=0]")
-    found = wanted.fit(Annotations.from_matrix(batch.label[0].numpy(), classes=range(5)))
-    assert adapter.adapt(items).posterior[0].argmax(dim=1).tolist() == found.label.tolist()
-
-
-def test_tied_majorities_share_their_item_and_silent_items_have_no_say():
-    u = torch.tensor([[[0.0], [4.0], [2.0], [100.0]]])
-    label = torch.tensor([[[0, 0], [1, 1], [0, 1], [-1, -1]]])
-    task = Prototypes().build(1, 2).adapt(Items.of(u, label, n_classes=2))
-    assert torch.allclose(task.mean[0, :, 0], torch.tensor([1.0 / 1.5, 5.0 / 1.5]))
-
-
-def test_a_ridge_head_is_that_of_the_normal_equations():
-    rng = np.random.default_rng(0)
-    u, votes = rng.normal(size=(8, 3)), rng.integers(2, size=(8, 3))
-    items = Items.of(torch.from_numpy(u)[None], torch.from_numpy(votes)[None], n_classes=2)
-    task = Ridge(gamma=0.7).build(3, 2).double().adapt(items)
-    wide = np.column_stack([u, np.ones(8)])
-    share = np.stack([(votes == k).mean(axis=1) for k in range(2)], axis=1) - 0.5
-    wanted = np.linalg.solve(wide.T @ wide + 0.7 * np.eye(4), wide.T @ share)
-    np.testing.assert_allclose(task.weight[0].detach(), wanted, atol=1e-10)
-
-
-@pytest.mark.parametrize("first_order", [False, True])
-def test_gradients_of_maml_are_those_of_its_steps(first_order):
-    """Through all of them in full; as if steps were constant to first order."""
-    torch.manual_seed(0)
-    network = Embedding(torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh()), 5).double()
-    batch = next(iter(source_of(2).batches(2, 0, 0)))
-    batch = batch._replace(x=batch.x.double())
-    adapter = Maml(steps=2, lr=0.3, first_order=first_order).build(5, 3).double().train()
-    with torch.no_grad():
-        adapter.head.weight.normal_()
-    weight = network.network[0].weight
-
-    def loss():
-        return Clean()(adapter.classify(network, batch)[0], batch, None)
-
-    loss().backward()
-    found, eps = weight.grad[0, 0].item(), 1e-6
-    with torch.no_grad():
-        weight[0, 0] += eps
-    up = loss().item()
-    with torch.no_grad():
-        weight[0, 0] -= 2 * eps
-    down = loss().item()
-    exact = (up - down) / (2 * eps)
-    assert (abs(found - exact) < 1e-6) is not first_order
-
-
-def test_adapters_that_know_one_number_of_classes_say_so():
-    batch = next(iter(source_of(2).batches(2, 0, 0)))
-    for name in ("cnp", "maml"):
-        with pytest.raises(OptionError, match="trained on tasks of 4 classes, not of 3"):
-            adapters.create(name).build(6, 4).classify(torch.nn.Identity(), batch)
-
-
-# Losses without clean labels
-
-
-def test_without_noise_every_loss_on_queries_is_the_clean_one():
-    crowd = PseudoCrowd(spammers=(0, 0), accuracy=(1, 1))
-    batch = next(iter(source_of(8, crowd=crowd).batches(8, 0, 0)))
-    adapter = adapters.create("em-full[c=1e-9,right=1e6]").build(6, 3)
-    log, task = adapter.classify(torch.nn.Identity(), batch)
-    clean = Clean()(log, batch, task)
-    for loss in (Forward(0.0), Annotated(), Soft(), SmallLoss(1.0)):
-        assert torch.allclose(loss(log, batch, task), clean, atol=2e-2), type(loss).__name__
-
-
-def test_losses_that_allow_for_noise_are_least_at_the_truth():
-    """Of a sure and right prediction and a sure and wrong one, on labels wrong 30 % of the time."""
-    crowd = PseudoCrowd(spammers=(0, 0), accuracy=(0.7, 0.7))
-    batch = next(iter(source_of(64, crowd=crowd).batches(64, 0, 0)))
-    _, task = adapters.create("em-full").build(6, 3).classify(torch.nn.Identity(), batch)
-    right = torch.nn.functional.one_hot(batch.truth, 3).float()
-    for loss in (Forward(0.3), Annotated(), Soft(), SmallLoss(0.7)):
-        sure = loss((right * 0.97 + 0.01).log(), batch, task)
-        turned = loss((right.roll(1, dims=2) * 0.97 + 0.01).log(), batch, task)
-        assert sure.item() < turned.item(), type(loss).__name__
-
-
-# Training, tuning, choosing
-
-
-def test_training_on_episodes_finds_the_features_that_matter():
-    rng = np.random.default_rng(0)
-    x, y = gaussian(n_classes=40, per_class=10, width=3)
-    x = np.concatenate([x, 8 * rng.normal(size=(len(x), 6))], axis=1).astype(np.float32)
-    tasks = Tasks(torch.from_numpy(x), y)
-    source = EpisodeSource(tasks, FEW, PseudoCrowd(), 32 * 60)
-    adapter = adapters.create("em-full[scale=0.3]").build(9, 3)
-    embedding = Embedding(torch.nn.Flatten(), 9, "weights")
-    before = score(adapter, source_of_tasks(tasks), embedding).mean
-    learner = EpisodeLearner(embedding, adapter, lr=0.02)
-    train(learner, source, Training(epochs=1, batch=32, lr=0.02, held_out=0))
-    assert score(adapter, source_of_tasks(tasks), embedding).mean > before + 0.1
-    weights = embedding.weights.detach().abs()
-    assert float(weights[:3].min()) > float(weights[3:].max())
-
-
-def source_of_tasks(tasks):
-    return EpisodeSource(tasks, FEW, PseudoCrowd(), 64).batches(64, 7, 0)
-
-
-def test_a_broken_training_on_episodes_ends_with_the_same_weights(tmp_path):
-    class BrokenError(Exception):
-        pass
-
-    def trained(folder, break_at=None, resume=False):
-        torch.manual_seed(0)
-        adapter = adapters.create("em-full").build(6, 3)
-        learner = EpisodeLearner(Embedding(torch.nn.Flatten(), 6, "linear"), adapter, lr=0.01)
-
-        def progress(done, total, words):
-            if done == break_at:
-                raise BrokenError
-
-        settings = Training(epochs=2, batch=16, lr=0.01, held_out=0, save_every=1)
-        valid = source_of(32)
-        train(
-            learner, source_of(64), settings,
-            valid=valid, folder=folder, resume=resume, progress=progress,
-        )  # fmt: skip
-        return learner.state_dict()
-
-    whole = trained(tmp_path / "whole")
-    with pytest.raises(BrokenError):
-        trained(tmp_path / "broken", break_at=6)
-    rest = trained(tmp_path / "broken", resume=True)
-    assert all(torch.equal(value, rest[name]) for name, value in whole.items())
-    summary = json.loads((tmp_path / "whole" / "log.json").read_text())
-    assert summary["chosen by"] == "minus the loss of queries in 32 episodes of classes held out"
-
-
-def test_tuning_lowers_the_loss_and_finds_the_scale():
-    source = source_of(64, far=40.0)
-    adapter = adapters.create("em-full").build(6, 3)
-    before = score(adapter, source.batches(64, 5, 0)).log_loss.mean()
-    tune(adapter, source, steps=20)
-    assert score(adapter, source.batches(64, 5, 0)).log_loss.mean() < before
-
-
-def test_tuning_finds_how_far_means_of_weak_features_are_to_be_believed():
-    sizes = Sizes(ways=(3,), shots=(2, 8), annotators=(4,), queries=4)
-    source = source_of(64, sizes, width=100, far=0.3, n_classes=8, per_class=40)
-    adapter = adapters.create("em-full").build(100, 3)
-    tune(adapter, source, steps=1)
-    tau = adapter.classes.log_tau.detach()
-    assert float(tau.exp()) > 0.3  # steps alone would stay at a thousandth
-    many = list(replace(source, per_epoch=640).batches(16, 5, 0))
-    sought = score(adapter, many).log_loss.mean()
-    tau.fill_(np.log(0.001))
-    assert score(adapter, many).log_loss.mean() > sought
-
-
-def test_the_best_adapter_is_chosen_by_accuracy():
-    rules = {name: adapters.create(name).build(6, 3) for name in ("em-one-coin", "ridge")}
-    found = choose(rules, source_of(64), steps=10, episodes=128)
-    assert found.best == max(found.scores, key=lambda name: found.scores[name].mean)
-    assert all(len(one.accuracy) == 128 for one in found.scores.values())
-
-
-def test_scores_are_those_of_their_queries():
-    found = Scores(
-        np.array([1.0, 0.5]), np.zeros(2), np.array([0.9, 0.9, 0.6, 0.6]), np.array([1.0, 1, 1, 0])
-    )
-    assert found.mean == 0.75
-    assert found.half == pytest.approx(1.96 * 0.25 * 2**0.5 / 2**0.5)
-    assert found.ece == pytest.approx((2 * 0.1 + 2 * 0.1) / 4)
-
-
-def test_a_classifier_of_all_classes_learns_turned_ones_too():
-    x = torch.zeros(20, 1, 6, 6)
-    x[:10, :, 0], x[10:, :, :2] = 1.0, 1.0
-    tasks = Tasks(x, np.repeat(np.arange(2), 10), None, turns=4)
-    learner = ClassLearner(Embedding(torch.nn.Flatten(), 36), 8)
-    train(learner, labelled(tasks), Training(epochs=30, batch=40, lr=0.05, held_out=0))
-    found = learner.log_truth(labelled(tasks).x[np.arange(80)]).argmax(dim=1)
-    assert (
-        found.tolist() == np.repeat([0, 1] * 4, 10).tolist()
-        or (found.reshape(8, 10) == torch.arange(8)[:, None]).all()
-    )
-
-
 # The estimator
 
 
 def test_a_new_task_is_learned_and_its_spammer_found(fitted, target):
     x, annotations, new, truth = target
     task = fitted.adapt(x, annotations)
-    assert (task.predict(new).astype(int) == truth).mean() > 0.95
-    assert task.labels.tolist() == ["0"] * 6 + ["1"] * 6
+    assert (task.predict(new) == truth).mean() > 0.95
+    assert task.labels.tolist() == [0] * 6 + [1] * 6
     right = task.annotators["accuracy"]
     assert right[2] < min(right[:2]) - 0.1
     np.testing.assert_allclose(task.confusion.sum(axis=2), 1)
@@ -341,11 +80,11 @@ def test_labels_on_new_items_count_if_they_are_given(fitted, target):
     lie = Annotations.from_columns(
         ["0"], ["0"], [str(1 - truth[0])], items=[str(i) for i in range(len(new))]
     )
-    plain, heard = task.predict_proba(new), task.predict_proba(new, lie)
-    assert heard[0, truth[0]] < plain[0, truth[0]]
-    np.testing.assert_allclose(heard[1:], plain[1:], atol=1e-6)
+    plain, with_label = task.predict_proba(new), task.predict_proba(new, lie)
+    assert with_label[0, truth[0]] < plain[0, truth[0]]
+    np.testing.assert_allclose(with_label[1:], plain[1:], atol=1e-6)
     stranger = Annotations.from_columns(["0"], ["nobody"], ["1"], items=["0"])
-    with pytest.raises(DataError, match="'nobody' labelled nothing"):
+    with pytest.raises(DataError, match="'nobody' has no labels"):
         task.predict_proba(new[:1], stranger)
 
 
@@ -359,7 +98,7 @@ def test_unlabelled_items_sharpen_classes(fitted):
         annotations = np.repeat(y[pick][:, None], 3, axis=1)
         plain = fitted.adapt(x[pick], annotations)
         more = fitted.adapt(x[pick], annotations, unlabelled=x[rng.permutation(new)[:60]])
-        right = [(task.predict(x[new]).astype(int) == y[new]).mean() for task in (plain, more)]
+        right = [(task.predict(x[new]) == y[new]).mean() for task in (plain, more)]
         gains.append(right[1] - right[0])
     assert np.mean(gains) > 0.02
 
@@ -379,16 +118,16 @@ def test_a_saved_model_adapts_as_before(adapter, tmp_path):
     model.save(tmp_path / "model")  # in its own place
 
 
-@pytest.mark.parametrize("teach", ["clean", "classes", "em-full"])
-def test_an_embedding_of_images_is_trained_in_three_ways(teach):
+@pytest.mark.parametrize("objective", ["clean", "classes", "em-full"])
+def test_an_embedding_of_images_is_trained_in_three_ways(objective):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(8), 10)
     x = rng.random((8, 1, 16, 16))[y] + 0.3 * rng.random((80, 1, 16, 16))
     model = FewShotCrowd(
         "em-full",
         encoder="conv4[size=16,channels=1,hidden=8]",
-        teach=teach,
-        turns=4,
+        objective=objective,
+        rotations=4,
         training=Training(epochs=2, batch=16, lr=2e-3, held_out=0),
         **{**QUICK, "episodes": 32},
     ).fit(x.astype(np.float32), y)
@@ -410,41 +149,33 @@ def test_several_tasks_are_learned_from_together():
     x, y = gaussian(n_classes=12)
     task = y % 4
     model = FewShotCrowd("em-full", **QUICK).fit(x, y // 4, task=task)
-    assert model.split_ == "nothing"  # features as they are: there is nothing to learn
+    assert model.split_ == "nothing"  # nothing is trained on features as they are
     training = Training(epochs=1, batch=32, held_out=0)
-    taught = FewShotCrowd("em-full", head="linear", training=training, **QUICK)
-    assert taught.fit(x, y // 4, task=task).split_ == "1 of 4 tasks"
+    trained_ = FewShotCrowd("em-full", head="linear", training=training, **QUICK)
+    assert trained_.fit(x, y // 4, task=task).split_ == "1 of 4 tasks"
 
 
-def test_what_cannot_be_is_told_in_one_line(fitted, tmp_path):
+def test_wrong_arguments_are_refused(fitted):
     x, y = gaussian()
     with pytest.raises(DataError, match="192 inputs, but 3 classes"):
         FewShotCrowd("em-full").fit(x, y[:3])
     with pytest.raises(OptionError, match="cnp is trained with the embedding"):
         FewShotCrowd("cnp;em-full", **QUICK).fit(x, y)
+    with pytest.raises(OptionError, match="adapt to a task first"):
+        fitted.predict(x)
     with pytest.raises(DataError, match="1 class in the annotations"):
         fitted.adapt(x[:3], [[0], [0], [0]])
     with pytest.raises(DataError, match="2 inputs, but annotations on 3 items"):
         fitted.adapt(x[:2], [[0], [1], [0]])
-    with pytest.raises(DataError, match="not a saved few-shot model"):
-        FewShotCrowd.load(tmp_path)
-    (tmp_path / "mine.txt").write_text("keep me")
-    with pytest.raises(DataError, match="holds something else"):
-        fitted.save(tmp_path)
     ridge = FewShotCrowd("ridge", **QUICK).fit(x, y).adapt(x[:4], [[0], [0], [1], [1]])
-    with pytest.raises(MethodError, match="ridge learns nothing about annotators"):
+    with pytest.raises(MethodError, match="ridge has no model of annotators"):
         _ = ridge.confusion
-    damaged = tmp_path / "model"
-    fitted.save(damaged)
-    (damaged / "weights.safetensors").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="not a saved few-shot model"):
-        FewShotCrowd.load(damaged)
 
 
 # What to ask next
 
 
-def test_an_answer_of_somebody_who_guesses_tells_nothing():
+def test_a_label_of_an_annotator_who_guesses_has_no_information():
     even = torch.full((1, 1, 3), 1 / 3)
     knows, guesses = torch.eye(3), torch.full((3, 3), 1 / 3)
     gain = information(even, torch.stack([knows, guesses])[None])[0, 0]
@@ -465,7 +196,7 @@ def test_information_is_the_expected_fall_of_entropy():
     assert float(gain) == pytest.approx(fall, abs=1e-9)
 
 
-def test_a_plan_asks_for_nothing_known_and_those_who_know(fitted, target):
+def test_a_plan_has_no_known_label_and_prefers_accurate_annotators(fitted, target):
     x, annotations, _, _ = target
     partly = annotations.copy()
     partly[::2, 0] = -1
@@ -485,9 +216,9 @@ def test_revealed_labels_are_as_many_as_the_budget_and_never_taken_back(policy):
     batch = next(iter(source_of(6).batches(6, 0, 0)))
     adapter = adapters.create("em-kinds").build(6, 3)
     u = batch.x[batch.support]
-    found = reveal(adapter, u, batch.label, 3, [9, 14, 20], policy=policy)
-    assert [int((one >= 0).sum()) for one in found] == [54, 84, 120]
-    assert ((found[0] < 0) | (found[0] == found[2])).all()
+    result = reveal(adapter, u, batch.label, 3, [9, 14, 20], policy=policy)
+    assert [int((one >= 0).sum()) for one in result] == [54, 84, 120]
+    assert ((result[0] < 0) | (result[0] == result[2])).all()
 
 
 # Files and the command
@@ -499,15 +230,15 @@ def test_sources_are_folders_arrays_and_tables(tmp_path):
         position = tmp_path / "images" / task / name
         position.mkdir(parents=True)
         image.new("L", (8, 8), 255).save(position / "one.png")
-    found = read_source(tmp_path / "images")
-    assert found.inputs.kind == "images"
-    assert (found.label, found.task) == (
+    result = read_source(tmp_path / "images")
+    assert result.inputs.kind == "images"
+    assert (result.label, result.task) == (
         ["greek/alpha", "latin/a", "latin/b"],
         ["greek", "latin", "latin"],
     )
     np.savez(tmp_path / "f.npz", x=np.zeros((3, 2)), y=[0, 1, 1])
-    found = read_source(tmp_path / "f.npz")
-    assert (found.label, found.task) == (["0", "1", "1"], ["0", "0", "0"])
+    result = read_source(tmp_path / "f.npz")
+    assert (result.label, result.task) == (["0", "1", "1"], ["0", "0", "0"])
     (tmp_path / "t.csv").write_text("text,label,task\nhello,x,1\nbye,y,1\n")
     texts = read_source(tmp_path / "t.csv")
     assert (texts.inputs.texts, texts.label, texts.task) == (
@@ -515,10 +246,10 @@ def test_sources_are_folders_arrays_and_tables(tmp_path):
         ["x", "y"],
         ["1", "1"],
     )
-    both = together([texts, texts])
+    both = join_sources([texts, texts])
     assert both.task == ["0:1", "0:1", "1:1", "1:1"]
     with pytest.raises(DataError, match="arrays and texts"):
-        together([found, texts])
+        join_sources([result, texts])
     np.savez(tmp_path / "g.npz", z=np.zeros(3))
     with pytest.raises(DataError, match="x \\(item, feature\\) and y"):
         read_source(tmp_path / "g.npz")
@@ -533,9 +264,9 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     np.savez(tmp_path / "inputs.npz", x=new, items=[f"i{n}" for n in range(20)])
     rows = ["item,annotator,label"]
     for item in (0, 1, 2, 10, 11, 12):
-        rows += [f"i{item},{who},{'ab'[truth[item]]}" for who in ("ann", "bob")]
+        rows += [f"i{item},{annotator},{'ab'[truth[item]]}" for annotator in ("ann", "bob")]
     (tmp_path / "answers.csv").write_text("\n".join(rows))
-    sizes = ("--ways", "3", "--shots", "2,3", "--annotators", "3", "--tuning", "15")
+    sizes = ("--ways", "3", "--shots", "2,3", "--n-annotators", "3", "--tuning", "15")
     done = run(
         "meta",
         "fit",
@@ -551,19 +282,19 @@ def test_the_command_fits_adapts_and_labels_new_items(tmp_path):
     assert done.returncode == 0, done.stderr
     assert b"em-one-coin" in done.stderr
     done = run(
-        *("meta", "adapt", "--model", "model", "answers.csv", "--inputs", "inputs.npz"),
-        *("-o", "labels.csv", "--confusion", "who.csv", "--ask", "3", "--plan", "plan.csv"),
+        *("meta", "adapt", "--load", "model", "answers.csv", "--inputs", "inputs.npz"),
+        *("-o", "labels.csv", "--confusion", "confusion.csv", "--ask", "3", "--plan", "plan.csv"),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "labels.csv").read_text().splitlines()
     assert lines[0] == "item,label,confidence,n_labels,p:a,p:b"
-    found = {line.split(",")[0]: line.split(",")[1] for line in lines[1:]}
-    assert found == {f"i{n}": "ab"[truth[n]] for n in range(20)}
-    assert len((tmp_path / "who.csv").read_text().splitlines()) == 1 + 2 * 4
+    result = {line.split(",")[0]: line.split(",")[1] for line in lines[1:]}
+    assert result == {f"i{n}": "ab"[truth[n]] for n in range(20)}
+    assert len((tmp_path / "confusion.csv").read_text().splitlines()) == 1 + 2 * 4
     assert (tmp_path / "plan.csv").read_text().startswith("item,annotator,gain")
     done = run(
-        *("meta", "adapt", "--model", "model", "answers.csv", "--inputs", "inputs.npz", "--json"),
+        *("meta", "adapt", "--load", "model", "answers.csv", "--inputs", "inputs.npz", "--json"),
         cwd=tmp_path,
     )
     summary = json.loads(done.stdout)
@@ -575,17 +306,10 @@ def test_bad_input_to_the_command_ends_in_one_line(tmp_path):
     for arguments in (
         ("meta", "fit", "--source", "nowhere.npz", "-o", "m"),
         ("meta", "fit", "--source", "a.csv", "-o", "m", "--shots", "one"),
-        ("meta", "adapt", "--model", "m", "a.csv", "--inputs", "x.npz"),
-        ("meta", "adapt", "--model", "m", "a.csv", "--plan", "p.csv"),
+        ("meta", "adapt", "--load", "m", "a.csv", "--inputs", "x.npz"),
+        ("meta", "adapt", "--load", "m", "a.csv", "--plan", "p.csv"),
     ):
         done = run(*arguments, cwd=tmp_path)
         assert done.returncode == 2, arguments
         assert done.stderr.count(b"\n") == 1
         assert not (tmp_path / "m").exists()
-
-
-def test_embedding_a_source_keeps_its_classes():
-    x, y = gaussian()
-    found = embedded(Embedding(torch.nn.Flatten(), 6), Tasks(torch.from_numpy(x), y))
-    assert np.array_equal(found.label, y)
-    np.testing.assert_allclose(found.x, x, atol=1e-6)

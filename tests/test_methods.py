@@ -1,7 +1,9 @@
 """What every registered method promises."""
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args, get_origin
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ close = {"rtol": 1e-9, "atol": 1e-9}
 
 def n_classes(name: str) -> int:
     """Return how many classes to try a method on: three, where it can choose between so many."""
-    return min(3, aggregators.find(name).most_classes or 3)
+    return min(3, aggregators.find(name).max_classes or 3)
 
 
 def abstains(name: str) -> bool:
@@ -86,7 +88,7 @@ def test_names_do_not_matter(name):
         **new,
     )
     back = aggregate(swapped, name)
-    if aggregators.find(name).random_folds:  # other names, other places, other folds
+    if aggregators.find(name).random_folds:  # other names, other indices, other folds
         assert np.mean(there.label == annotations.n_classes - 1 - back.label[::-1]) > 0.8
         return
     np.testing.assert_allclose(there.posterior, back.posterior[::-1, ::-1], **close)
@@ -170,8 +172,13 @@ def test_a_specification_makes_the_method_again(name, data):
 
 def setting_values(kind):
     """Draw values that a setting's own limits allow."""
-    found = st.from_type(kind)
-    return found.filter(lambda value: not isinstance(value, float) or np.isfinite(value))
+    for option in get_args(kind):
+        if get_origin(option) is Mapping:
+            numbers = st.floats(allow_nan=False, allow_infinity=False)
+            values = numbers if get_args(option)[1] is float else st.text()
+            return st.none() | st.dictionaries(st.text(), values)
+    values = st.from_type(kind)
+    return values.filter(lambda value: not isinstance(value, float) or np.isfinite(value))
 
 
 @each_method

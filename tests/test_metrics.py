@@ -18,8 +18,9 @@ from dissensus import (
     write,
 )
 from dissensus._names import as_names, numbered
-from dissensus.metrics import Predictions, Values, _class_scores, _number_scores
+from dissensus.metrics import _classes, _numbers
 from dissensus.readers import as_numbers, read_predictions
+from dissensus.result import Predictions, Values
 from tests.support import run, shared, shared_truth
 
 NUMBERS = ["mae", "rmse", "pearson", "spearman"]
@@ -28,7 +29,7 @@ SCORES = ["accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "
 
 @st.composite
 def cases(draw):
-    """Predictions of three classes with coarse beliefs, so ties are common, and true codes.
+    """Predictions of three classes with coarse posteriors, so ties are common, and true codes.
 
     Code 3 is a class that was never predicted; -1 an item without truth.
     """
@@ -83,7 +84,7 @@ def test_every_score_is_what_loops_say(case):
 
 
 @given(cases())
-def test_without_beliefs_ties_are_not_known(case):
+def test_without_posteriors_ties_are_not_known(case):
     predicted, true = case
     bare = Predictions(predicted.items, predicted.classes, predicted.label)
     scores = evaluate(bare, truth_of(true), resamples=3).scores
@@ -97,7 +98,7 @@ def test_chunks_change_no_value(case, cells):
     predicted, true = case
     whole = evaluate(predicted, truth_of(true), resamples=0).scores
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_class_scores, "_CELLS", cells)
+        patch.setattr(_classes, "_CELLS", cells)
         parts = evaluate(predicted, truth_of(true), resamples=0).scores
     for name in SCORES:
         assert parts[name].value == pytest.approx(whole[name].value)
@@ -127,7 +128,7 @@ def test_calibration_bins_span_all_items():
     )
 
 
-def test_counts_tell_what_was_left_out():
+def test_counts_report_what_was_left_out():
     annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001122")
     found = evaluate(aggregate(annotations, "majority"), {"a": 0, "c": 1, "z": 2, "y": 2, "w": 2})
     assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (2, 1, 3)
@@ -167,7 +168,7 @@ def test_an_interval_is_that_of_a_bootstrap_with_loops():
 
 @pytest.mark.parametrize("cells", [1, 700, 10**6])
 def test_the_spread_does_not_depend_on_chunks(cells, monkeypatch):
-    monkeypatch.setattr(_class_scores, "_CELLS", cells)
+    monkeypatch.setattr(_classes, "_CELLS", cells)
     n_items = 100
     predicted = Predictions(numbered(n_items), numbered(2), np.zeros(n_items, dtype=int))
     truth = {str(item): str(int(item >= 70)) for item in range(n_items)}
@@ -264,7 +265,7 @@ def test_ranks_of_equal_numbers_are_shared(pairs):
 
 @pytest.mark.parametrize("cells", [1, 137, 10**6])
 def test_intervals_of_numbers_are_those_of_a_bootstrap_with_loops(cells, monkeypatch):
-    monkeypatch.setattr(_number_scores, "_CELLS", cells)
+    monkeypatch.setattr(_numbers, "_CELLS", cells)
     value, true = numbers_and_truth(40, step=1.0)
     found = number_scores(value, true, resamples=3000, level=0.9).scores
     rng, drawn = np.random.default_rng(3), []
@@ -301,7 +302,7 @@ def test_numbers_that_are_missing_are_counted():
     assert (found.n_scored, found.n_without_truth, found.n_without_prediction) == (1, 1, 2)
 
 
-def test_a_truth_that_is_no_number_is_told():
+def test_a_truth_that_is_no_number_is_reported():
     summary = Values(as_names("ab"), np.array([1.0, 2.0]))
     with pytest.raises(DataError, match="the truth of item 'b' is 'cat', which is not a number"):
         evaluate(summary, {"a": 1, "b": "cat"})
@@ -328,20 +329,20 @@ def test_an_estimation_is_scored_like_what_it_wrote(tmp_path):
     ("columns", "labels", "kind"),
     [
         ("item,label,deviation", "1,2", Values),  # beside standard errors
-        ("item,label,p:1,p:2", "1,2", Predictions),  # beside beliefs
+        ("item,label,p:1,p:2", "1,2", Predictions),  # with posteriors
         ("item,label", "1,2", Predictions),  # few whole numbers
         ("item,label", "1.5,2", Values),
         ("item,label", "cat,dog", Predictions),
     ],
 )
-def test_a_table_tells_whether_labels_are_numbers(columns, labels, kind, tmp_path):
+def test_a_table_shows_whether_labels_are_numbers(columns, labels, kind, tmp_path):
     more = columns.count(",") - 1
     rows = [f"{row},{label}" + ",0.5" * more for row, label in enumerate(labels.split(","))]
     (tmp_path / "labels.csv").write_text("\n".join([columns, *rows]))
     assert type(read_predictions(tmp_path / "labels.csv")) is kind
 
 
-def test_what_labels_are_can_be_told(tmp_path):
+def test_the_kind_of_labels_can_be_set(tmp_path):
     (tmp_path / "labels.csv").write_text("item,label\na,1\nb,2\n")
     (tmp_path / "truth.csv").write_text("item,label\na,1\nb,4\n")
     given = ("evaluate", tmp_path / "labels.csv", "--truth", tmp_path / "truth.csv", "--json")

@@ -10,10 +10,16 @@ from scipy.stats import norm
 
 from dissensus import Annotations, aggregate, simulate
 from dissensus.aggregation import DawidSkene, OrdinalDistance, OrdinalLatent, OrdinalSplit
-from dissensus.aggregation._cuts import chances, cut_better, cuts_of, offsets, see_better
+from dissensus.aggregation._cuts import (
+    cuts_of,
+    label_probabilities,
+    offsets,
+    update_annotators,
+    update_cuts,
+)
 from dissensus.aggregation._ordinal import decide
 from dissensus.aggregation.ordinal_distance import _sharpen
-from dissensus.aggregation.ordinal_split import falling
+from dissensus.aggregation.ordinal_split import decreasing
 from tests.support import relation
 
 ORDINAL = ["ordinal-distance", "ordinal-split", "ordinal-latent"]
@@ -181,8 +187,8 @@ def test_falling_is_isotonic_regression():
     for size in range(1, 7):
         values = rng.normal(size=(50, size))
         plain = [isotonic_regression(row, increasing=False).x for row in values]
-        np.testing.assert_allclose(falling(values), plain, **close)
-        np.testing.assert_array_equal(falling(-np.sort(values)), -np.sort(values))
+        np.testing.assert_allclose(decreasing(values), plain, **close)
+        np.testing.assert_array_equal(decreasing(-np.sort(values)), -np.sort(values))
 
 
 def test_split_is_dawid_skene_at_every_threshold():
@@ -223,7 +229,7 @@ def test_two_classes_leave_split_nothing_but_dawid_skene():
 
 
 def from_line(n_classes=5, seed=0, n_items=500, n_annotators=25, labels=6):
-    """Draw from the model itself: places, biases and precisions, cuts of equally common classes."""
+    """Draw from the model: positions, biases and precisions, cuts of equally common classes."""
     rng = np.random.default_rng(seed)
     position, bias = rng.normal(size=n_items), rng.normal(0, 0.5, n_annotators)
     log_precision = rng.normal(1.4, 0.8, n_annotators)
@@ -238,7 +244,7 @@ def from_line(n_classes=5, seed=0, n_items=500, n_annotators=25, labels=6):
     return annotations, position, bias, log_precision, cuts
 
 
-def test_places_biases_precisions_and_cuts_are_recovered():
+def test_positions_biases_precisions_and_cuts_are_recovered():
     annotations, position, bias, log_precision, cuts = from_line()
     found = aggregate(annotations, "ordinal-latent")
     assert found.converged
@@ -260,17 +266,17 @@ def test_latent_beats_matrices_and_votes_on_its_own_data():
         assert matrix > votes
 
 
-def test_chances_are_differences_of_normal_laws_also_far_out():
+def test_probabilities_are_differences_of_normal_tails():
     cuts, grid = np.array([-1.0, 0.3, 2.0]), np.linspace(-4, 4, 9)
     bias, scale = np.array([0.5, -1.0]), np.array([0.7, 6.0])
-    chance = chances(offsets(cuts, grid, bias, scale))
+    probability = label_probabilities(offsets(cuts, grid, bias, scale))
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     for who, (low, high) in itertools.product(range(2), enumerate(ends[1:])):
         a, b = ((end - grid - bias[who]) * scale[who] for end in (ends[low], high))
         turned = a > 0
         plain = norm.cdf(np.where(turned, -a, b)) - norm.cdf(np.where(turned, -b, a))
-        np.testing.assert_allclose(chance[who, low], np.maximum(plain, 1e-300), rtol=1e-9)
-    np.testing.assert_allclose(chance.sum(axis=1), 1)
+        np.testing.assert_allclose(probability[who, low], np.maximum(plain, 1e-300), rtol=1e-9)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
 
 
 def test_the_steps_of_latent_climb_to_where_the_slope_is_zero():
@@ -280,12 +286,14 @@ def test_the_steps_of_latent_climb_to_where_the_slope_is_zero():
 
     def value(x):
         scale = np.exp(x[6:] / 2)
-        chance = chances(offsets(cuts_of(x[:1], x[1:2]), grid, x[2:6], scale))
-        return -(given * np.log(chance)).sum() + x @ x / 2
+        probability = label_probabilities(offsets(cuts_of(x[:1], x[1:2]), grid, x[2:6], scale))
+        return -(given * np.log(probability)).sum() + x @ x / 2
 
     for _ in range(200):
-        bias, log_precision = see_better(given, cuts_of(middle, gap), grid, bias, log_precision)
-        middle, gap = cut_better(given, middle, gap, grid, bias, np.exp(log_precision / 2))
+        bias, log_precision = update_annotators(
+            given, cuts_of(middle, gap), grid, bias, log_precision
+        )
+        middle, gap = update_cuts(given, middle, gap, grid, bias, np.exp(log_precision / 2))
     here = np.concatenate([middle, gap, bias, log_precision])
     flat = check_grad(value, lambda _: np.zeros(10), here, epsilon=1e-6)
     assert flat < 1e-3
@@ -330,7 +338,7 @@ def test_confusion_comes_close_where_annotators_have_no_bias(method, gap):
 
 @pytest.mark.parametrize("name", ORDINAL)
 def test_the_order_of_classes_is_the_one_declared(name):
-    """Between a low and a high label the truth may lie in the middle: which is told."""
+    """Between a low and a high label the truth may lie in the middle."""
     rows = [
         (f"{i}", who, label)
         for i in range(30)

@@ -82,16 +82,18 @@ class Opened:
         self.page = self.context.new_page()
         self.page.on(
             "console",
-            lambda annotations: self.trouble.append(f"{annotations.type}: {annotations.text}"),
+            lambda message: self.trouble.append(f"{message.type}: {message.text}"),
         )
         self.page.on("pageerror", lambda problem: self.trouble.append(str(problem)))
-        self.page.on("dialog", lambda asked: (self.trouble.append(asked.message), asked.dismiss()))
-        self.page.on("request", self._asked)
+        self.page.on(
+            "dialog", lambda dialog: (self.trouble.append(dialog.message), dialog.dismiss())
+        )
+        self.page.on("request", self._requested)
         self.page.goto(path.as_uri())
         if settings.get("java_script_enabled", True):
             self.page.wait_for_selector("html[data-drawn]", state="attached")
 
-    def _asked(self, request) -> None:
+    def _requested(self, request) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):
             self.trouble.append(request.url)
 
@@ -132,7 +134,7 @@ def test_every_chart_is_drawn_and_nothing_goes_out(photos, opened):
     assert wide == 0
 
 
-def test_the_top_tells_the_sentences(photos, opened):
+def test_the_page_begins_with_the_sentences(photos, opened):
     summary, path = photos
     seen = opened(path)
     assert seen.texts(".lead p") == summary.sentences
@@ -193,11 +195,11 @@ def test_one_clicks_from_an_annotator_to_an_item_and_on(photos, opened):
     assert seen.page.locator("#detail-title").text_content() == item
     code = summary.annotations.items.tolist().index(item)
     span = slice(summary.annotations.index[code], summary.annotations.index[code + 1])
-    who = summary.annotations.annotators[summary.annotations.annotator[span]].tolist()
-    said_by = seen.page.locator("#detail-body table").last
-    assert said_by.locator("tbody th").all_text_contents() == who
-    other = next(name for name in who if name != first)
-    said_by.get_by_role("button", name=other, exact=True).click()
+    names = summary.annotations.annotators[summary.annotations.annotator[span]].tolist()
+    given = seen.page.locator("#detail-body table").last
+    assert given.locator("tbody th").all_text_contents() == names
+    other = next(name for name in names if name != first)
+    given.get_by_role("button", name=other, exact=True).click()
     assert seen.page.locator("#detail-title").text_content() == other
     seen.page.keyboard.press("Escape")
     assert not seen.page.locator("#detail").is_visible()
@@ -237,8 +239,8 @@ def test_downloads_hold_the_labels_the_list_and_the_plan(photos, opened):
     assert {row["annotator"] for row in seen.download("annotators")} == set(
         summary.annotations.annotators.tolist()
     )
-    asked = seen.download("plan")
-    assert [row["item"] for row in asked] == summary.plan.table["item"].tolist()
+    further = seen.download("plan")
+    assert [row["item"] for row in further] == summary.plan.table["item"].tolist()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -333,12 +335,12 @@ def test_texts_and_images_of_items_are_shown(hostile, opened):
     assert seen.page.locator("#detail img").evaluate("node => node.naturalWidth") == 1
 
 
-def test_rounds_and_numbers_have_pages_that_sort_and_download(folder, opened):
+def test_groups_and_numbers_have_pages_that_sort_and_download(folder, opened):
     annotations, _ = demo()
-    rounds = report_groups(annotations, annotations, "majority", names=("</script>before", "after"))
-    rounds.save(folder / "rounds.html")
-    seen = opened(folder / "rounds.html")
-    assert seen.texts(".lead p") == rounds.sentences
+    groups = report_groups(annotations, annotations, "majority", names=("</script>before", "after"))
+    groups.save(folder / "groups.html")
+    seen = opened(folder / "groups.html")
+    assert seen.texts(".lead p") == groups.sentences
     assert len(seen.download("annotators")) == 40
     rng = np.random.default_rng(0)
     item, annotator = np.divmod(np.arange(200), 5)
@@ -360,7 +362,7 @@ def test_a_chart_of_its_own_is_a_page_of_its_own(photos, folder, browser):
     save_chart(photos[0].charts["agreement"].spec, folder / "chart.html")
     context = browser.new_context()
     page, trouble = context.new_page(), []
-    page.on("console", lambda annotations: trouble.append(annotations.text))
+    page.on("console", lambda message: trouble.append(message.text))
     page.goto((folder / "chart.html").as_uri())
     page.wait_for_selector("svg")
     context.close()

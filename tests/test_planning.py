@@ -20,8 +20,8 @@ from dissensus import (
     simulate,
 )
 from dissensus.planning import Curve, Gap, Point
-from dissensus.planning._base import Voices, mean_voices
-from dissensus.planning._choose import Terms, choose
+from dissensus.planning._choose import choose
+from dissensus.planning._constraints import Constraints
 from dissensus.planning._information import (
     entropy,
     expected_accuracy,
@@ -29,10 +29,11 @@ from dissensus.planning._information import (
     information,
     information_table,
 )
-from dissensus.planning._lookahead import Hopes
-from dissensus.planning._posterior_state import Outlook, fit, outlook
+from dissensus.planning._lookahead import Lookahead
+from dissensus.planning._posterior_state import PosteriorState, fit, posterior_state
 from dissensus.planning.curve import gap_on
-from dissensus.reporting.curve import curve_chart
+from dissensus.planning.policy import NoiseModel, mean_noise_model
+from dissensus.reporting.method_figures import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
 POLICIES = [name for name in policies if name != "active-lab"]
@@ -52,7 +53,7 @@ def pairs_of(found):
     return list(zip(table["item"].tolist(), table["annotator"].tolist(), strict=True))
 
 
-def told_by_loops(posterior, matrix):
+def information_by_loops(posterior, matrix):
     """The mutual information of truth and answer, term by term."""
     n_classes = len(posterior)
     says = [sum(posterior[t] * matrix[t][g] for t in range(n_classes)) for g in range(n_classes)]
@@ -65,16 +66,16 @@ def told_by_loops(posterior, matrix):
 def test_information_is_the_mutual_information_of_truth_and_answer():
     rng = np.random.default_rng(0)
     posterior, matrix = distributions(rng, 7, 3), distributions(rng, 7, 3, 3)
-    expected = [told_by_loops(b, m) for b, m in zip(posterior, matrix, strict=True)]
+    expected = [information_by_loops(b, m) for b, m in zip(posterior, matrix, strict=True)]
     np.testing.assert_allclose(
         information(posterior, matrix, entropy(matrix)), expected, rtol=1e-10
     )
     table = information_table(posterior, matrix, entropy(matrix))
-    every = [[told_by_loops(b, m) for m in matrix] for b in posterior]
+    every = [[information_by_loops(b, m) for m in matrix] for b in posterior]
     np.testing.assert_allclose(table, every, rtol=1e-10)
 
 
-def test_somebody_who_guesses_tells_nothing_and_somebody_perfect_tells_all():
+def test_guesses_have_no_information_and_perfect_answers_all_of_it():
     posterior = np.array([[0.2, 0.5, 0.3]])
     guess, perfect = np.full((1, 3, 3), 1 / 3), np.eye(3)[None]
     assert information(posterior, guess, entropy(guess))[0] == pytest.approx(0, abs=1e-12)
@@ -98,56 +99,58 @@ def test_expected_accuracy_is_that_of_the_best_class_after_every_answer():
     assert (expected_accuracy(posterior, matrix) >= posterior.max(axis=1) - 1e-12).all()
 
 
-def test_what_is_on_its_way_counts_as_the_chain_rule_says():
-    """Two answers tell together what the first tells and what the second tells after it."""
+def test_pending_answers_follow_the_chain_rule():
+    """The information of two answers is that of the first, and of the second given the first."""
     rng = np.random.default_rng(3)
     posterior, matrix = distributions(rng, 1, 2), distributions(rng, 2, 2, 2)
-    hopes, voices = Hopes(posterior), Voices(matrix, entropy(matrix))
+    lookahead, noise_model = Lookahead(posterior), NoiseModel(matrix, entropy(matrix))
     item, one, other = np.array([0]), np.array([0]), np.array([1])
-    first = hopes.information(item, one, voices)[0]
-    alone = hopes.information(item, other, voices)[0]
-    hopes.ask(item, one, matrix)
-    second = hopes.information(item, other, voices)[0]
+    first = lookahead.information(item, one, noise_model)[0]
+    alone = lookahead.information(item, other, noise_model)[0]
+    lookahead.request(item, one, matrix)
+    second = lookahead.information(item, other, noise_model)[0]
     both = np.einsum("tg,th->tgh", *matrix).reshape(2, 4)
     together = entropy(posterior[0] @ both) - posterior[0] @ entropy(both)
     assert first + second == pytest.approx(together, rel=1e-9)
     assert second < alone
-    assert hopes.doubt[0] == pytest.approx(entropy(posterior)[0] - first, rel=1e-9)
+    assert lookahead.remaining_entropy[0] == pytest.approx(entropy(posterior)[0] - first, rel=1e-9)
 
 
-def test_the_mean_of_what_will_be_believed_is_what_is_believed():
+def test_the_mean_of_lookahead_posteriors_is_the_posterior():
     rng = np.random.default_rng(4)
     posterior, matrix = distributions(rng, 4, 3), distributions(rng, 5, 3, 3)
-    hopes, items = Hopes(posterior), np.arange(4)
+    lookahead, items = Lookahead(posterior), np.arange(4)
     for _ in range(2):  # nine series of answers, all of which are kept
-        hopes.ask(items, rng.integers(5, size=4), matrix)
-    mean = np.einsum("rb,rbk->rk", hopes.weight, hopes.posterior)[hopes.row]
+        lookahead.request(items, rng.integers(5, size=4), matrix)
+    mean = np.einsum("rb,rbk->rk", lookahead.weight, lookahead.branch)[lookahead.row]
     np.testing.assert_allclose(mean, posterior, rtol=1e-10)
 
 
 def test_a_label_that_nobody_else_can_judge_says_nothing_about_its_annotator():
     annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "y", "0"), ("c", "z", "1")])
-    found = outlook(relation([("a", "x", "0"), ("b", "x", "1")], annotators="xn"))
+    found = posterior_state(relation([("a", "x", "0"), ("b", "x", "1")], annotators="xn"))
     np.testing.assert_allclose(found.counts[0], found.counts[1], atol=0.05)
-    judged = outlook(annotations)
+    judged = posterior_state(annotations)
     assert judged.counts.sum(axis=(1, 2)) == pytest.approx(8, abs=1.5)  # hardly above the prior
 
 
-def test_good_annotators_are_told_from_spammers():
-    made = simulate(
+def test_good_annotators_are_distinguished_from_spammers():
+    simulated = simulate(
         "hammer-spammer[ratio=0.5]", n_items=200, n_annotators=10, feedback=5, workerload=200
     )
-    right = np.einsum("att->a", outlook(made.annotations).confusion) / 2
+    right = np.einsum("att->a", posterior_state(simulated.annotations).confusion) / 2
     assert right[:5].min() > right[5:].max() + 0.2
 
 
 def test_a_fit_with_one_label_per_item_does_not_collapse():
-    made = simulate(
+    simulated = simulate(
         "one-coin[low=0.6,high=0.9]", n_items=400, n_annotators=40, feedback=1, workerload=400
     )
-    vote = (made.annotations.votes().argmax(axis=1) == made.truth).mean()
-    assert (fit(made.annotations).label == made.truth).mean() > vote - 0.03
-    assert (aggregate(made.annotations, "hierarchical").label == made.truth).mean() < vote - 0.1
+    vote = (simulated.annotations.votes().argmax(axis=1) == simulated.truth).mean()
+    assert (fit(simulated.annotations).label == simulated.truth).mean() > vote - 0.03
+    assert (
+        aggregate(simulated.annotations, "hierarchical").label == simulated.truth
+    ).mean() < vote - 0.1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -171,18 +174,18 @@ def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
         draws=0,
         seed=budget,
     )
-    asked = pairs_of(found)
+    known_pairs = pairs_of(found)
     known = {(row[0], row[1]) for row in rows}
-    assert len(asked) == len(set(asked))
-    assert not known & set(asked)
-    assert len(asked) <= min(budget, batch or budget)
+    assert len(known_pairs) == len(set(known_pairs))
+    assert not known & set(known_pairs)
+    assert len(known_pairs) <= min(budget, batch or budget)
     assert np.bincount(found.annotator, minlength=5).max() <= limit
     if per_item:
         assert np.bincount(found.item, minlength=6).max() <= per_item
     if limit == 3 and per_item is None and batch is None:
         # Everything that can be asked is asked while there is budget.
         free = [sum((i, a) not in known for i in "abcdef") for a in "vwxyz"]
-        assert len(asked) == min(budget, sum(min(one, 3) for one in free))
+        assert len(known_pairs) == min(budget, sum(min(one, 3) for one in free))
     assert (found.gain >= 0).all()
     assert (found.after >= found.before - 1e-9).all()
     assert found.stop or len(found)
@@ -197,12 +200,12 @@ def test_the_same_seed_gives_the_same_plan(policy):
 
 def test_the_joint_policy_takes_the_best_of_all_pairs_that_are_left():
     annotations = crowd(n_items=30, n_annotators=60, feedback=4).annotations
-    view = outlook(annotations)
-    asked = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
+    view = posterior_state(annotations)
+    known_pairs = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     every = {
-        (i, a): told_by_loops(view.posterior[i], view.confusion[a])
+        (i, a): information_by_loops(view.posterior[i], view.confusion[a])
         for i, a in product(range(30), range(60))
-        if (i, a) not in asked
+        if (i, a) not in known_pairs
     }
     found = plan(annotations, budget=1, draws=0)
     assert found.gain[0] == pytest.approx(max(every.values()), rel=1e-9)
@@ -219,7 +222,7 @@ def test_nobody_gets_everything_while_little_is_known_of_them():
         items=200, annotators=20, classes=2,
     )  # fmt: skip
     load = np.bincount(plan(annotations, budget=100, draws=0).annotator, minlength=20)
-    assert load.max() <= math.ceil(outlook(annotations).counts.sum(axis=(1, 2)).max()) < 20
+    assert load.max() <= math.ceil(posterior_state(annotations).counts.sum(axis=(1, 2)).max()) < 20
     bold = plan(annotations, budget=100, policy="joint[trust=1000]", per_item=1, draws=0)
     assert np.bincount(bold.annotator).max() > 60
     # Two people have to do what ten would else share.
@@ -247,7 +250,9 @@ def test_only_pairs_that_are_available_are_planned():
     known = set(zip(annotations.item.tolist(), annotations.annotator.tolist(), strict=True))
     there = {(0, 4), (1, 5), (1, 6), (2, 7)} - known
     assert set(zip(found.item.tolist(), found.annotator.tolist(), strict=True)) == there
-    assert "nobody is left" in plan(annotations, budget=5, available=annotations, draws=0).reason
+    assert (
+        "no annotator is left" in plan(annotations, budget=5, available=annotations, draws=0).reason
+    )
 
 
 def test_somebody_new_is_taken_for_one_of_the_crowd():
@@ -255,7 +260,7 @@ def test_somebody_new_is_taken_for_one_of_the_crowd():
     found = plan(annotations, budget=5, annotators=["new", "newer"], limit=3, draws=0)
     assert set(found.table["annotator"].tolist()) == {"new", "newer"}
     assert len(found) == 5
-    view = outlook(found.annotations)
+    view = posterior_state(found.annotations)
     position = found.annotations.annotators.tolist().index("new")
     np.testing.assert_allclose(view.counts[position].sum(axis=1), 4)
     with_result = plan(
@@ -276,8 +281,8 @@ def test_items_that_are_in_doubt_come_first():
 
 def test_joint_needs_at_most_seven_tenths_of_the_labels_of_random():
     """The whole loop on a small crowd: ask, answer, fit, and ask again."""
-    made = crowd_that_answers(seed=1)
-    joint, random = (closed_loop(made, policy) for policy in ("joint", "random"))
+    simulated = crowd_that_answers(seed=1)
+    joint, random = (closed_loop(simulated, policy) for policy in ("joint", "random"))
     assert joint[420] > random[600]
     assert joint[600] > random[600] + 0.02
 
@@ -288,8 +293,8 @@ def crowd_that_answers(seed):
     return rng.integers(2, size=150), right, rng
 
 
-def closed_loop(made, policy):
-    truth, right, _ = made
+def closed_loop(simulated, policy):
+    truth, right, _ = simulated
     rng = np.random.default_rng(5)
     item, annotator = np.arange(150), rng.integers(20, size=150)
     accuracy, columns = {}, [np.empty(0, int)] * 3
@@ -308,7 +313,7 @@ def closed_loop(made, policy):
 
 @pytest.mark.numeric
 def test_many_items_and_annotators_need_no_table_of_both():
-    made = simulate(
+    simulated = simulate(
         "independent-confusion",
         n_items=20_000,
         n_annotators=3000,
@@ -318,26 +323,26 @@ def test_many_items_and_annotators_need_no_table_of_both():
         fast=True,
     )
     tracemalloc.start()
-    found = plan(made.annotations, budget=2000, limit=5, draws=0)
+    found = plan(simulated.annotations, budget=2000, limit=5, draws=0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20_000 * 3000  # not even one byte for every pair
     assert len(set(pairs_of(found))) == 2000
     assert np.bincount(found.annotator).max() == 5
-    anybody = plan(made.annotations, budget=2000, limit=5, policy="uncertainty", draws=0)
+    anybody = plan(simulated.annotations, budget=2000, limit=5, policy="uncertainty", draws=0)
     assert found.gain.sum() > anybody.gain.sum()
 
 
 def test_candidates_of_groups_are_hardly_worse_than_all_pairs():
     annotations = crowd(n_items=300, n_annotators=100, n_classes=4).annotations
-    view = outlook(annotations)
+    view = posterior_state(annotations)
     room = np.full(100, 300)
     keys = np.arange(300 * 100)
     grouped, full = (
         choose(
             view,
             policies.create("joint"),
-            Terms(100.0, np.ones(100), room, 1, None, listed),
+            Constraints(100.0, np.ones(100), room, 1, None, listed),
             np.random.default_rng(0),
         )
         for listed in (None, keys)
@@ -353,7 +358,7 @@ def test_active_lab_asks_where_the_classifier_and_the_crowd_are_least_sure():
     assert found.table["item"].tolist() == ["d"]
     with pytest.raises(OptionError, match="needs the probabilities of a classifier"):
         plan(annotations, budget=1, policy="active-lab")
-    with pytest.raises(DataError, match=r"here \(4, 2\), but these are \(3, 2\)"):
+    with pytest.raises(DataError, match=r"here \(4, 2\), .* these are \(3, 2\)"):
         plan(annotations, budget=1, policy="active-lab", probabilities=posterior[:3])
 
 
@@ -372,7 +377,7 @@ def test_a_curve_rises_and_says_where_it_reaches_a_target():
     assert line.reaching(0.9) is None
 
 
-def test_what_is_foreseen_comes_true_where_the_model_holds():
+def test_the_curve_is_right_where_the_model_holds():
     """The crowd is drawn from the model itself, so the curve should be about right."""
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=400)
@@ -408,9 +413,11 @@ def test_gold_corrects_what_the_model_expects():
     np.testing.assert_array_equal(bold.item, sober.item)  # the plan itself does not look at gold
 
 
-def test_a_gap_is_the_excess_of_belief_over_hits():
+def test_a_gap_is_the_excess_of_confidence_over_hits():
     annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "0")])
-    view = Outlook(annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2)))
+    view = PosteriorState(
+        annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2))
+    )
     gap = gap_on(view, np.array([0, 0, 1]))
     assert gap.right == pytest.approx(0.5)  # right, wrong, and a tie
     assert gap.mean == pytest.approx((0.9 - 1 + 0.8 + 0.5 - 0.5) / 3)
@@ -445,14 +452,14 @@ def test_it_says_when_to_stop():
         ({"draws": -1}, "draws = -1"),
         ({"cost": 0}, "cost = 0, but it must be above 0"),
         ({"limit": -2}, "limit = -2, but it must be at least 0"),
-        ({"cost": {"0": 1}}, "no cost for annotator '1'; 11 without in all"),
+        ({"cost": {"0": 1}}, "no cost for annotator '1'; 11 have none"),
         ({"limit": {"nobody": 1}}, "a limit for 'nobody', who is not among the annotators"),
-        ({"annotators": []}, "annotators are given, but none"),
+        ({"annotators": []}, "annotators is empty"),
         ({"policy": "join"}, "no method 'join'; did you mean joint?"),
         ({"policy": "joint[explore=2]"}, "explore = 2, but it must be at least 0 and at most 1"),
     ],
 )
-def test_what_cannot_be_planned_is_told(options, message):
+def test_impossible_plans_are_refused(options, message):
     with pytest.raises((OptionError, DataError, MethodError)) as problem:
         plan(crowd().annotations, **{"budget": 5, "draws": 0, **options})
     assert message in str(problem.value)
@@ -462,7 +469,7 @@ def test_what_cannot_be_planned_is_told(options, message):
 def test_a_result_of_other_annotations_is_refused():
     with pytest.raises(DataError, match="the result has other items than the annotations"):
         plan(crowd().annotations, aggregate(crowd(n_items=61).annotations, "bcc"), budget=5)
-    with pytest.raises(DataError, match="1 classes leave nothing to ask"):
+    with pytest.raises(DataError, match="1 classes leave nothing to decide"):
         plan(relation([("a", "x", "0")]), budget=5)
 
 
@@ -472,7 +479,7 @@ def test_any_result_will_do(method):
     assert len(plan(annotations, aggregate(annotations, method), budget=10, draws=1)) == 10
 
 
-def test_nothing_has_been_said_yet():
+def test_a_plan_needs_no_labels():
     nothing = Annotations.from_codes(*np.empty((3, 0), int), items=5, annotators=3, classes=2)
     for policy in POLICIES:
         found = plan(nothing, budget=5, policy=policy, per_item=1, draws=2)
@@ -480,22 +487,25 @@ def test_nothing_has_been_said_yet():
 
 
 def test_mean_voices_are_the_mean_matrices():
-    view = outlook(crowd().annotations)
-    voices = mean_voices(view)
-    np.testing.assert_allclose(voices.matrix.sum(axis=2), 1)
-    np.testing.assert_allclose(voices.noise, entropy(voices.matrix))
+    view = posterior_state(crowd().annotations)
+    noise_model = mean_noise_model(view)
+    np.testing.assert_allclose(noise_model.matrix.sum(axis=2), 1)
+    np.testing.assert_allclose(noise_model.noise, entropy(noise_model.matrix))
 
 
 def written(tmp_path, **options):
-    made = crowd(**options)
+    simulated = crowd(**options)
     rows = zip(
-        made.annotations.item, made.annotations.annotator, made.annotations.label, strict=True
+        simulated.annotations.item,
+        simulated.annotations.annotator,
+        simulated.annotations.label,
+        strict=True,
     )
-    with (tmp_path / "said.csv").open("w", newline="") as file:
+    with (tmp_path / "answers.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("item", "annotator", "label"), *rows])
     with (tmp_path / "truth.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("item", "label"), *made.truths.items()])
-    return tmp_path / "said.csv"
+        csv.writer(file).writerows([("item", "label"), *simulated.truths.items()])
+    return tmp_path / "answers.csv"
 
 
 def test_the_command_writes_a_plan_that_can_be_uploaded(tmp_path):
@@ -514,7 +524,7 @@ def test_the_command_writes_a_plan_that_can_be_uploaded(tmp_path):
     assert streamed.stdout == (tmp_path / "plan.csv").read_bytes()
 
 
-def test_the_command_tells_machines_all_of_it(tmp_path):
+def test_the_command_writes_the_whole_plan_as_json(tmp_path):
     path = written(tmp_path)
     (tmp_path / "who.txt").write_text("0\n1\nnew\n")
     options = ["--annotators", "who.txt", "--budget", 12, "--target", 0.99, "--json"]
@@ -544,7 +554,7 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path):
     path = written(tmp_path, n_items=20)
     (tmp_path / "cost.csv").write_text("annotator,cost\n0,cheap\n")
     for options, message in [
-        (["--cost", "cost.csv"], b"the cost of '0' is 'cheap', not a number"),
+        (["--cost", "cost.csv"], b"'0' has 'cheap', which is not a number"),
         (["--policy", "best"], b"no method 'best'"),
         (["--policy", "active-lab"], b"active-lab needs the probabilities of a classifier"),
         (["--target", "2"], b"target = 2.0, but it must be"),

@@ -1,4 +1,4 @@
-"""Queries of annotators: the Q-Former, QuMATL and what has to hold of them."""
+"""The Q-Former, QuMATL, and their invariants."""
 
 import json
 from dataclasses import replace
@@ -7,214 +7,44 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from safetensors.torch import save_file
 from torch.nn import functional
 
 from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
+from dissensus.nn.features import Features, Layout, features_of
 from dissensus.simulation.tendency import simulate_tendency, thinned
-from dissensus.tendency._base import How, Layout, Views
+from dissensus.tendency import FitContext
 from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
 from dissensus.tendency._net import QueryNet, Sizes
 from dissensus.tendency._slots import slots
-from dissensus.tendency.qformer import QFormer, Shape, load_qformer
+from dissensus.tendency.qformer import QFormer, Shape
 from dissensus.tendency.query import Query
-from dissensus.tendency.qumatl import Qumatl, voted
+from dissensus.tendency.qumatl import Qumatl, vote_shares
 
-SMALL = Shape(width=24, layers=5, heads=3, hidden=40)
+from .test_qformer import filled
+
 TINY = {"width": 16, "layers": 2, "heads": 2, "hidden": 16, "fc": 8, "dropout": 0.0, "fits": 1}
 
 
-def filled(network, spread=0.3):
-    """Return a network with weights that are far from their start."""
-    torch.manual_seed(0)
-    for value in network.parameters():
-        torch.nn.init.normal_(value, std=spread)
-    return network.eval()
-
-
-def tokens(n_items=4, n_places=9, width=10, seed=0):
-    made = torch.Generator().manual_seed(seed)
-    mask = torch.rand(n_items, n_places, generator=made) > 0.3
-    mask[:, 0] = True
-    return torch.randn(n_items, n_places, width, generator=made), mask
-
-
 def crowd(n_items=40, n_annotators=4, seed=0, kept=1.0):
-    """Return views and annotations of a small simulated crowd."""
-    drawn = simulate_tendency(
+    """Return features and annotations of a small simulated crowd."""
+    simulated = simulate_tendency(
         n_items=n_items, n_annotators=n_annotators, groups=2, positions=4, seed=seed, kept=kept
     )
-    return Views.of(drawn.inputs), drawn.annotations, drawn
+    return features_of(simulated.inputs), simulated.annotations, simulated
 
 
 def fitted(method, n_items=40, **more):
-    views, annotations, _ = crowd(n_items, **more)
-    return method.fit(views, annotations), views, annotations
+    features, annotations, _ = crowd(n_items, **more)
+    return method.fit(features, annotations), features, annotations
 
 
-def net_for(method, views, annotations):
-    """Return a network that has hardly been trained, and a batch with everything that was said."""
-    net = replace(method, epochs=1, lr=1e-12).fit(views, annotations).nets[0]
+def net_for(method, features, annotations):
+    """Return a network that has hardly been trained, and a batch with all annotations."""
+    net = replace(method, epochs=1, lr=1e-12).fit(features, annotations).nets[0]
     net.zero_grad(set_to_none=True)
-    return net, next(iter(Examples(views.rows, annotations).batches(10**6, 0, 0, shuffle=False)))
-
-
-class TestQFormer:
-    @pytest.mark.parametrize("kind", ["Blip2QFormer", "InstructBlipQFormer"])
-    def test_it_equals_that_of_transformers_with_equal_weights(self, kind, tmp_path):
-        import transformers
-
-        config = getattr(transformers, f"{kind}Config")(
-            hidden_size=24,
-            num_hidden_layers=5,
-            num_attention_heads=3,
-            intermediate_size=40,
-            encoder_hidden_size=10,
-            vocab_size=7,
-        )
-        theirs = filled(getattr(transformers, f"{kind}Model")(config))
-        state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
-        queries = torch.randn(1, 6, 24)
-        save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
-        summary = {"qformer_config": config.to_dict()}
-        (tmp_path / "config.json").write_text(json.dumps(summary, default=str))
-        ours, found = load_qformer(tmp_path, 10)
-        assert torch.equal(found, queries)
-        values, mask = tokens()
-        more = {} if kind.startswith("Blip2") else {"input_ids": torch.zeros(4, 0).long()}
-        wanted = theirs(
-            query_embeds=queries.expand(4, -1, -1),
-            encoder_hidden_states=values,
-            encoder_attention_mask=mask.long(),
-            **more,
-        ).last_hidden_state
-        for weights in (False, True):
-            got = ours.eval()(queries, values, mask, weights=weights).values
-            assert_allclose(got.detach(), wanted.detach(), atol=1e-5)
-
-    def test_tokens_of_another_width_get_keys_of_their_own(self, tmp_path):
-        from transformers import Blip2QFormerConfig, Blip2QFormerModel
-
-        sizes = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}
-        config = Blip2QFormerConfig(**sizes, intermediate_size=40, encoder_hidden_size=10)
-        model = filled(Blip2QFormerModel(config))
-        save_file(model.state_dict(), tmp_path / "model.safetensors")
-        (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
-        ours, queries = load_qformer(tmp_path, 7, self_attention=False)
-        assert queries is None
-        assert ours.layers[0].cross.key.weight.shape == (24, 7)
-        assert torch.equal(
-            ours.layers[1].feed.wide.weight, model.encoder.layer[1].intermediate_query.dense.weight
-        )
-
-    @pytest.mark.parametrize("positions", [(4,), (3, 4)], ids=["images", "videos"])
-    def test_training_begins_with_the_weights_of_a_folder(self, positions, tmp_path):
-        from transformers import Blip2QFormerConfig, Blip2QFormerModel
-
-        sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
-        config = Blip2QFormerConfig(**sizes, intermediate_size=40, encoder_hidden_size=16)
-        theirs = filled(Blip2QFormerModel(config))
-        queries = torch.randn(1, 3, 24)
-        state = {f"qformer.{name}": value for name, value in theirs.state_dict().items()}
-        save_file({**state, "query_tokens": queries}, tmp_path / "model.safetensors")
-        (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
-        annotations = simulate_tendency(n_items=20, n_annotators=5).annotations
-        views = Views.of_tokens(np.random.default_rng(0).normal(size=(20, *positions, 16)))
-        method = Qumatl(pretrained=str(tmp_path), epochs=1, lr=1e-12, frame_queries=3, fc=8)
-        net = method.fit(views, annotations).nets[0]
-        asks = net.asks if len(positions) == 1 else net.entrance.asks
-        wanted, _ = load_qformer(tmp_path, 16)
-        for name, value in wanted.state_dict().items():
-            assert_allclose(asks.state_dict()[name], value, atol=1e-6, err_msg=name)
-        if len(positions) == 2:
-            assert_allclose(net.entrance.queries.detach(), queries, atol=1e-6)
-        else:
-            own = net.queries.own.all.detach()
-            assert_allclose(own[3:], queries[0, :2], atol=0.2)
-            assert not torch.equal(own[3], own[0])
-
-    def test_a_folder_without_a_qformer_is_refused_in_one_line(self, tmp_path):
-        with pytest.raises(DataError, match="not the settings of a Q-Former"):
-            load_qformer(tmp_path, 7)
-        summary = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3}
-        (tmp_path / "config.json").write_text(json.dumps({**summary, "intermediate_size": 40}))
-        with pytest.raises(DataError, match="no safetensors"):
-            load_qformer(tmp_path, 7)
-        save_file({"something": torch.zeros(1)}, tmp_path / "model.safetensors")
-        with pytest.raises(DataError, match=r"no weights for norm\.weight, and"):
-            load_qformer(tmp_path, 7)
-
-    def test_queries_in_another_order_find_the_same_in_that_order(self):
-        asks = filled(QFormer(SMALL, 10))
-        values, mask = tokens()
-        queries, order = torch.randn(1, 5, 24), torch.tensor([3, 0, 4, 1, 2])
-        there = asks(queries, values, mask).values[:, order]
-        assert_allclose(
-            there.detach(), asks(queries[:, order], values, mask).values.detach(), atol=1e-5
-        )
-
-    def test_weights_are_distributions_over_places_that_are_there(self):
-        asks = filled(QFormer(SMALL, 10))
-        values, mask = tokens()
-        found = asks(torch.randn(1, 5, 24), values, mask, weights=True)
-        assert [tuple(each.shape) for each in found.cross] == [(4, 3, 5, 9)] * 3
-        assert [tuple(each.shape) for each in found.own] == [(4, 3, 5, 5)] * 5
-        for each in [*found.cross, *found.own]:
-            assert_allclose(each.sum(dim=-1).detach(), 1, atol=1e-6)
-        assert float(found.cross[0].detach().permute(0, 3, 1, 2)[~mask].abs().max()) == 0
-
-    def test_what_is_not_there_changes_nothing(self):
-        asks = filled(QFormer(SMALL, 10))
-        values, mask = tokens()
-        queries = torch.randn(1, 5, 24)
-        other = torch.where(mask[:, :, None], values, torch.full_like(values, 7.0))
-        assert_allclose(
-            asks(queries, values, mask).values.detach(), asks(queries, other, mask).values.detach()
-        )
-
-    @pytest.mark.parametrize("self_attention", [True, False])
-    def test_queries_touch_each_other_by_self_attention_alone(self, self_attention):
-        asks = filled(
-            QFormer(
-                Shape(width=24, layers=3, heads=3, hidden=40, self_attention=self_attention), 10
-            )
-        )
-        queries = torch.randn(1, 4, 24, requires_grad=True)
-        asks(queries, *tokens()).values[:, 1].sum().backward()
-        moved = queries.grad[0].abs().sum(dim=1)
-        assert (moved[[0, 2, 3]] > 0).all() == self_attention
-        if not self_attention:
-            assert moved[[0, 2, 3]].tolist() == [0, 0, 0]
-
-    def test_guests_see_the_others_who_do_not_see_them(self):
-        asks = filled(QFormer(SMALL, 10))
-        values, mask = tokens()
-        queries = torch.randn(1, 6, 24)
-        alone = asks(queries[:, :4], values, mask).values
-        both = asks(queries, values, mask, n_guests=2).values
-        one = asks(queries[:, [0, 1, 2, 3, 5]], values, mask, n_guests=1).values
-        assert_allclose(both[:, :4].detach(), alone.detach(), atol=1e-5)
-        assert_allclose(both[:, 5].detach(), one[:, 4].detach(), atol=1e-5)
-
-    def test_a_single_query_is_an_attention_pool(self):
-        asks = filled(
-            QFormer(Shape(width=8, layers=1, heads=2, hidden=12, self_attention=False), 10)
-        )
-        values, mask = tokens()
-        query = torch.randn(1, 1, 8)
-        got = asks(query, values, mask).values[:, 0]
-        layer = asks.layers[0]
-        start = asks.norm(query)[0, 0]
-        pooled = []
-        for head in range(2):
-            part = slice(4 * head, 4 * head + 4)
-            score = layer.cross.key(values)[:, :, part] @ layer.cross.query(start)[part] / 2
-            share = score.masked_fill(~mask, -torch.inf).softmax(dim=1)
-            pooled.append((share[:, :, None] * layer.cross.value(values)[:, :, part]).sum(dim=1))
-        wanted = layer.feed(layer.cross.norm(start + layer.cross.out(torch.cat(pooled, dim=1))))
-        assert_allclose(got.detach(), wanted.detach(), atol=1e-5)
+    return net, next(iter(Examples(features.rows, annotations).batches(10**6, 0, 0, shuffle=False)))
 
 
 class TestHeads:
@@ -233,7 +63,7 @@ class TestHeads:
                 out = out @ weight.all[annotator[pair]] + bias.all[annotator[pair]]
             assert_allclose(got[pair].detach(), out.detach(), atol=1e-5)
 
-    def test_annotators_that_are_not_there_get_no_gradient(self):
+    def test_annotators_without_labels_get_no_gradient(self):
         torch.manual_seed(0)
         for heads in (OwnHeads(6, 7, 4, 3), ShrunkHeads(6, 7, 0, 3)):
             heads(torch.randn(4, 7), torch.tensor([1, 4, 1, 1])).sum().backward()
@@ -249,11 +79,11 @@ class TestHeads:
 
     def test_rows_of_pairs_are_short_however_unevenly_pairs_are_spread(self):
         owner = torch.cat([torch.zeros(1000).long(), torch.arange(1, 101)])
-        laid = slots(owner)
-        assert len(laid.owner) * laid.size <= 3 * len(owner) + laid.size
+        rows = slots(owner)
+        assert len(rows.owner) * rows.size <= 3 * len(owner) + rows.size
         x = torch.randn(len(owner), 2)
-        assert torch.equal(laid.pick(laid.lay(x)), x)
-        assert torch.equal(laid.owner[laid.position // laid.size], owner)
+        assert torch.equal(rows.unpack(rows.pack(x)), x)
+        assert torch.equal(rows.owner[rows.position // rows.size], owner)
 
     def test_ordinal_heads_give_distributions_that_rise_with_the_score(self):
         torch.manual_seed(0)
@@ -262,9 +92,9 @@ class TestHeads:
         )
         torch.nn.init.ones_(heads.score.body[0].weight)
         torch.nn.init.zeros_(heads.score.body[0].bias)
-        chance = heads(torch.linspace(-30, 30, 61)[:, None], torch.zeros(61).long()).exp()
-        assert_allclose(chance.sum(dim=1).detach(), 1, atol=1e-5)
-        mean = (chance * torch.arange(4)).sum(dim=1)
+        probability = heads(torch.linspace(-30, 30, 61)[:, None], torch.zeros(61).long()).exp()
+        assert_allclose(probability.sum(dim=1).detach(), 1, atol=1e-5)
+        mean = (probability * torch.arange(4)).sum(dim=1)
         assert (mean.diff() >= -1e-6).all()
         middle = heads(torch.zeros(1, 1), torch.zeros(1).long()).exp()[0]
         assert_allclose(middle.detach(), np.array([3.5, 5, 9, 2.5]) / 20, atol=1e-3)
@@ -275,10 +105,10 @@ class TestNetwork:
     @pytest.mark.parametrize("self_attention", [True, False])
     @torch.no_grad()
     def test_annotators_in_another_order_give_the_same_loss(self, head, self_attention):
-        views, annotations, _ = crowd()
+        features, annotations, _ = crowd()
         method = Query(**TINY, head=head, self_attention=self_attention)
         with torch.enable_grad():
-            net, batch = net_for(method, views, annotations)
+            net, batch = net_for(method, features, annotations)
         filled(net)
         before = float(net.loss(batch))
         order = torch.tensor([2, 0, 3, 1])  # who stands now at a place
@@ -289,31 +119,31 @@ class TestNetwork:
         assert float(net.loss(batch._replace(annotator=there))) == pytest.approx(before, rel=1e-5)
         assert float(net.loss(batch)) != pytest.approx(before, rel=1e-5)
 
-    def test_asking_only_whom_is_wanted_finds_what_asking_all_finds(self):
-        views, annotations, _ = crowd(kept=0.4)
-        net, batch = net_for(Query(**TINY, self_attention=False), views, annotations)
+    def test_computing_only_needed_queries_equals_computing_all(self):
+        features, annotations, _ = crowd(kept=0.4)
+        net, batch = net_for(Query(**TINY, self_attention=False), features, annotations)
         filled(net)
-        seen = net.seen(batch.x)
-        every = net.looked(seen, torch.arange(4)).values[batch.row, batch.annotator]
+        seen = net.split(batch.x)
+        every = net.attention(seen, torch.arange(4)).values[batch.row, batch.annotator]
         assert_allclose(
-            net._asked(seen, batch.row, batch.annotator).detach(), every.detach(), atol=1e-5
+            net.attend(seen, batch.row, batch.annotator).detach(), every.detach(), atol=1e-5
         )
 
     def test_items_without_labels_beside_items_with_many_are_kept_apart(self):
-        views, annotations, _ = crowd()
-        net, batch = net_for(Query(**TINY, self_attention=False), views, annotations)
+        features, annotations, _ = crowd()
+        net, batch = net_for(Query(**TINY, self_attention=False), features, annotations)
         filled(net)
-        seen = net.seen(batch.x[:4])
+        seen = net.split(batch.x[:4])
         row = torch.tensor([0, 2, *[3] * 10])  # three has two rows, one has none
         annotator = torch.arange(12) % 4
-        every = net.looked(seen, torch.arange(4)).values[row, annotator]
-        assert_allclose(net._asked(seen, row, annotator).detach(), every.detach(), atol=1e-5)
+        every = net.attention(seen, torch.arange(4)).values[row, annotator]
+        assert_allclose(net.attend(seen, row, annotator).detach(), every.detach(), atol=1e-5)
 
     @pytest.mark.parametrize("self_attention", [True, False])
     def test_a_label_that_was_not_given_is_in_no_gradient(self, self_attention):
-        views, annotations, _ = crowd()
+        features, annotations, _ = crowd()
         net, batch = net_for(
-            Query(**TINY, head="own", self_attention=self_attention), views, annotations
+            Query(**TINY, head="own", self_attention=self_attention), features, annotations
         )
         filled(net)
         without = batch.annotator != 2
@@ -334,10 +164,10 @@ class TestNetwork:
         assert (float(queries[2].abs().max()) == 0) == (not self_attention)
 
     def test_one_head_and_equal_queries_give_equal_predictions(self):
-        views, annotations, _ = crowd()
-        net, batch = net_for(Query(**TINY, head="shared"), views, annotations)
+        features, annotations, _ = crowd()
+        net, batch = net_for(Query(**TINY, head="shared"), features, annotations)
         filled(net).queries.own.weight.data[:] = 0.5
-        log = net.log_given(net.seen(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
+        log = net.log_given(net.split(batch.x), batch.row, batch.annotator).reshape(-1, 4, 3)
         assert_allclose(log.detach(), log[:, :1].expand(-1, 4, -1).detach(), atol=1e-5)
 
     @pytest.mark.parametrize("head", ["own", "shared", "bias", "shrunk"])
@@ -345,15 +175,15 @@ class TestNetwork:
         method = Query(**TINY, head=head, epochs=1)
         sizes = []
         for count in (4, 5):
-            views, annotations, _ = crowd(n_annotators=count)
-            net, _ = net_for(method, views, annotations)
+            features, annotations, _ = crowd(n_annotators=count)
+            net, _ = net_for(method, features, annotations)
             sizes.append(sum(value.numel() for value in net.parameters()))
         own = {"own": 8 * 3 + 3, "shared": 0, "bias": 3, "shrunk": 8 * 3 + 3}[head]
         assert sizes[1] - sizes[0] == 16 + own
 
-    def test_a_step_does_not_cost_what_annotators_who_are_silent_would(self):
-        drawn = simulate_tendency(n_items=30, n_annotators=3, groups=2, positions=4)
-        annotations = drawn.annotations
+    def test_a_step_does_not_cost_what_annotators_without_labels_would(self):
+        simulated = simulate_tendency(n_items=30, n_annotators=3, groups=2, positions=4)
+        annotations = simulated.annotations
         many = Annotations.from_codes(
             annotations.item,
             annotations.annotator * np.int64(9999),
@@ -363,12 +193,12 @@ class TestNetwork:
             classes=3,
         )
         method = Query(**TINY, head="own", epochs=2)
-        got = method.fit(Views.of(drawn.inputs), many)
+        got = method.fit(features_of(simulated.inputs), many)
         assert not got.nets[0].sizes.shape.self_attention
-        chance = got.log_probability(
-            Views.of(drawn.inputs), np.array([0, 1]), np.array([19_998, 7])
+        probability = got.log_probability(
+            features_of(simulated.inputs), np.array([0, 1]), np.array([19_998, 7])
         )
-        assert_allclose(np.exp(chance).sum(axis=1), 1)
+        assert_allclose(np.exp(probability).sum(axis=1), 1)
 
 
 class TestLearning:
@@ -389,29 +219,32 @@ class TestLearning:
     )
     def test_it_learns_and_comes_back_from_its_state(self, more):
         method = Query(**{**TINY, "epochs": 3, **more})
-        got, views, _ = fitted(method, kept=0.7)
-        log = got.log_proba(views)
+        got, features, _ = fitted(method, kept=0.7)
+        log = got.log_proba(features)
         assert log.shape == (40, 4, 3)
         assert_allclose(np.exp(log).sum(axis=2), 1)
         state = got.state()
         again = method.restore(type(state)(json.loads(json.dumps(state.notes)), state.arrays))
-        assert_allclose(again.log_proba(views), log, atol=1e-6)
+        assert_allclose(again.log_proba(features), log, atol=1e-6)
 
     def test_the_same_seed_gives_the_same_and_fits_differ(self):
         method = Query(**{**TINY, "fits": 2, "epochs": 2})
-        views, annotations, _ = crowd()
-        one, two = (method.fit(views, annotations, seed=3).log_proba(views) for _ in range(2))
-        other = method.fit(views, annotations, seed=4)
+        features, annotations, _ = crowd()
+        one, two = (
+            method.fit(features, annotations, FitContext(seed=3)).log_proba(features)
+            for _ in range(2)
+        )
+        other = method.fit(features, annotations, FitContext(seed=4))
         assert np.array_equal(one, two)
-        assert not np.allclose(one, other.log_proba(views))
+        assert not np.allclose(one, other.log_proba(features))
         first, second = other.nets
         assert not torch.equal(first.queries.own.weight, second.queries.own.weight)
 
-    def test_it_learns_who_looks_where(self):
-        drawn = simulate_tendency(n_items=460, n_annotators=4, groups=2, positions=4, seed=1)
-        views = Views.of(drawn.inputs)
+    def test_it_learns_what_each_annotator_attends_to(self):
+        simulated = simulate_tendency(n_items=460, n_annotators=4, groups=2, positions=4, seed=1)
+        features = features_of(simulated.inputs)
         train, test = np.arange(400), np.arange(400, 460)
-        annotations = drawn.annotations.keep(drawn.annotations.item < 400)
+        annotations = simulated.annotations.keep(simulated.annotations.item < 400)
         annotations = Annotations.from_codes(
             annotations.item,
             annotations.annotator,
@@ -421,67 +254,38 @@ class TestLearning:
             classes=3,
         )
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(views.take(train), annotations)
-        right = got.log_proba(views.take(test)).argmax(axis=2) == drawn.labels[test]
+        got = method.fit(features.take(train), annotations)
+        right = got.log_proba(features.take(test)).argmax(axis=2) == simulated.labels[test]
         assert right.mean() > 0.75
         same = simulate_tendency(n_items=460, n_annotators=4, groups=2, positions=4, seed=1)
-        assert np.array_equal(same.labels, drawn.labels)
+        assert np.array_equal(same.labels, simulated.labels)
 
     def test_votes_after_are_the_vote_of_stored_predictions(self):
-        views, annotations, _ = crowd(n_annotators=5)
-        after = Query(**{**TINY, "epochs": 2, "votes": "after"}).fit(views, annotations)
-        plain = Query(**{**TINY, "epochs": 2}).fit(views, annotations)
-        stored = np.exp(plain.log_proba(views))
+        features, annotations, _ = crowd(n_annotators=5)
+        after = Query(**{**TINY, "epochs": 2, "votes": "after"}).fit(features, annotations)
+        plain = Query(**{**TINY, "epochs": 2}).fit(features, annotations)
+        stored = np.exp(plain.log_proba(features))
         votes = np.stack([(stored.argmax(axis=2) == each).sum(axis=1) for each in range(3)], axis=1)
-        got = after.log_proba(views)
-        assert_allclose(got[:, 0], np.log(voted(stored)), atol=1e-6)
+        got = after.log_proba(features)
+        assert_allclose(got[:, 0], np.log(vote_shares(stored)), atol=1e-6)
         clear = np.sort(votes, axis=1)[:, -1] > np.sort(votes, axis=1)[:, -2]
         assert clear.any()
         assert np.array_equal(got[clear, 0].argmax(axis=1), votes[clear].argmax(axis=1))
 
     def test_votes_before_of_one_annotator_are_ordinary_training(self):
-        views, annotations, _ = crowd(n_annotators=1)
+        features, annotations, _ = crowd(n_annotators=1)
         ways = [{"votes": "before"}, {"head": "shared"}]
-        one, two = (Query(**{**TINY, "epochs": 3, **way}).fit(views, annotations) for way in ways)
-        assert_allclose(one.log_proba(views), two.log_proba(views), atol=1e-6)
-
-    def test_a_correction_begins_at_the_logits_it_is_given_and_gets_better(self):
-        views, annotations, _ = crowd(n_items=200, kept=0.8)
-        rng = np.random.default_rng(0)
-        offset = rng.normal(size=(len(annotations), 3))
-        still = Query(**{**TINY, "epochs": 1, "lr": 1e-12}).learn(views, annotations, How(), offset)
-        got = still.log_probability(views, annotations.item, annotations.annotator, offset)
-        plain = offset - np.log(np.exp(offset).sum(axis=1, keepdims=True))
-        assert_allclose(got, plain, atol=1e-5)
-        rows = np.arange(len(annotations))
-        moved = Query(**{**TINY, "epochs": 15, "lr": 5e-3}).learn(views, annotations, How(), offset)
-        after = moved.log_probability(views, annotations.item, annotations.annotator, offset)
-        assert after[rows, annotations.label].mean() > plain[rows, annotations.label].mean() + 0.1
-        with pytest.raises(MethodError, match="asks for offsets"):
-            moved.log_probability(views, annotations.item, annotations.annotator)
-        with pytest.raises(MethodError, match="fitted without offsets"):
-            Query(**TINY, epochs=1).fit(views, annotations).log_probability(
-                views, annotations.item, annotations.annotator, offset
-            )
-
-    def test_offsets_follow_annotations_whatever_their_order_in_a_batch(self):
-        views, annotations, _ = crowd(kept=0.6)
-        offset = np.random.default_rng(0).normal(size=(len(annotations), 3))
-        net, _ = net_for(Query(**TINY), views, annotations)
-        net.offset_by(annotations, offset)
-        batch = Examples(views.rows, annotations).batch(np.array([7, 2, 30]))
-        wanted = [
-            offset[(annotations.item == [7, 2, 30][row]) & (annotations.annotator == who)][0]
-            for row, who in zip(batch.row.tolist(), batch.annotator.tolist(), strict=True)
-        ]
-        assert_allclose(net._offset(batch).numpy(), wanted, atol=1e-6)
+        one, two = (
+            Query(**{**TINY, "epochs": 3, **way}).fit(features, annotations) for way in ways
+        )
+        assert_allclose(one.log_proba(features), two.log_proba(features), atol=1e-6)
 
     def test_items_of_another_kind_are_refused_in_one_line(self):
         got, _, _ = fitted(Query(**TINY, epochs=1))
         with pytest.raises(DataError, match="4 tokens of 16"):
-            got.log_proba(Views.of(np.zeros((3, 16))))
-        with pytest.raises(DataError, match="places"):
-            got.log_proba(Views.of(np.zeros((3, 5, 16))))
+            got.log_proba(features_of(np.zeros((3, 16))))
+        with pytest.raises(DataError, match="tokens"):
+            got.log_proba(features_of(np.zeros((3, 5, 16))))
 
     def test_qumatl_is_trained_as_published(self):
         summary = Qumatl().training(3)
@@ -507,63 +311,63 @@ class TestNewcomers:
     @pytest.mark.parametrize(
         "more", [{"self_attention": True}, {"self_attention": False, "head": "own"}], ids=str
     )
-    def test_only_the_newcomers_row_learns_and_others_stay_as_they_were(self, more):
+    def test_only_the_row_of_the_new_annotator_is_trained(self, more):
         method = Query(**{**TINY, "epochs": 2, **more})
-        got, views, annotations = fitted(method)
-        before = got.log_proba(views)
+        got, features, annotations = fitted(method)
+        before = got.log_proba(features)
         label = annotations.label[annotations.annotator == 1].astype(int)
-        grown = got.with_annotator(views, label)
+        grown = got.with_annotator(features, label)
         assert grown.n_annotators == 5
-        assert_allclose(grown.log_proba(views)[:, :4], before, atol=1e-6)
+        assert_allclose(grown.log_proba(features)[:, :4], before, atol=1e-6)
         old, new = got.nets[0].state_dict(), grown.nets[0].state_dict()
         for name, value in old.items():
             assert torch.equal(new[name][: len(value)] if value.ndim else new[name], value), name
         assert not torch.equal(new["queries.own.weight"][4], new["queries.own.weight"][1])
         again = method.restore(grown.state())
-        assert_allclose(again.log_proba(views), grown.log_proba(views), atol=1e-6)
-        twice = grown.with_annotator(views, label)
-        assert_allclose(twice.log_proba(views)[:, :5], grown.log_proba(views), atol=1e-6)
+        assert_allclose(again.log_proba(features), grown.log_proba(features), atol=1e-6)
+        twice = grown.with_annotator(features, label)
+        assert_allclose(twice.log_proba(features)[:, :5], grown.log_proba(features), atol=1e-6)
 
-    def test_a_newcomer_is_taken_for_whom_they_resemble(self):
-        drawn = simulate_tendency(n_items=300, n_annotators=4, groups=2, positions=4, seed=2)
-        views = Views.of(drawn.inputs)
-        known = drawn.annotations.keep(drawn.annotations.annotator < 3)
+    def test_a_new_annotator_starts_from_the_most_similar_one(self):
+        simulated = simulate_tendency(n_items=300, n_annotators=4, groups=2, positions=4, seed=2)
+        features = features_of(simulated.inputs)
+        known = simulated.annotations.keep(simulated.annotations.annotator < 3)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=300, annotators=3, classes=3
         )
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(views, known)
+        got = method.fit(features, known)
         few = np.arange(20)
-        grown = got.with_annotator(views.take(few), drawn.labels[few, 3])
-        rest = views.take(np.arange(20, 300))
-        right = grown.log_proba(rest, [3])[:, 0].argmax(axis=1) == drawn.labels[20:, 3]
+        grown = got.with_annotator(features.take(few), simulated.labels[few, 3])
+        rest = features.take(np.arange(20, 300))
+        right = grown.log_proba(rest, [3])[:, 0].argmax(axis=1) == simulated.labels[20:, 3]
         assert right.mean() > 0.7  # of group 1; the others are at .33
 
-    def test_what_is_known_of_an_annotator_foresees_one_who_never_spoke(self):
-        drawn = simulate_tendency(n_items=300, n_annotators=9, groups=2, positions=4, seed=2)
-        views = Views.of(drawn.inputs)
-        known = drawn.annotations.keep(drawn.annotations.annotator < 8)
+    def test_metadata_predict_an_annotator_without_labels(self):
+        simulated = simulate_tendency(n_items=300, n_annotators=9, groups=2, positions=4, seed=2)
+        features = features_of(simulated.inputs)
+        known = simulated.annotations.keep(simulated.annotations.annotator < 8)
         known = Annotations.from_codes(
             known.item, known.annotator, known.label, items=300, annotators=8, classes=3
         )
-        side = np.eye(2)[drawn.group]
+        side = np.eye(2)[simulated.group]
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(views, known, metadata=side[:8])
+        got = method.fit(features, known, FitContext(metadata=side[:8]))
         right = {}
         for position in range(2):
             grown = got.with_annotator(
-                views.take([]), np.array([], int), features=np.eye(2)[position]
+                features.take([]), np.array([], int), metadata=np.eye(2)[position]
             )
-            found = grown.log_proba(views, [8])[:, 0].argmax(axis=1)
-            right[position] = (found == drawn.labels[:, 8]).mean()
+            found = grown.log_proba(features, [8])[:, 0].argmax(axis=1)
+            right[position] = (found == simulated.labels[:, 8]).mean()
         assert right[0] > 0.65 > 0.5 > right[1]
 
-    def test_newcomers_of_whom_nothing_is_known_are_refused_in_one_line(self):
-        got, views, _ = fitted(Query(**TINY, epochs=1))
-        with pytest.raises(MethodError, match="nothing is known; give some labels"):
-            got.with_annotator(views.take([]), np.array([], int))
-        with pytest.raises(DataError, match="0 features of an annotator, but 2 are given"):
-            got.with_annotator(views.take([]), np.array([], int), features=np.zeros(2))
+    def test_new_annotators_without_labels_and_metadata_are_refused_in_one_line(self):
+        got, features, _ = fitted(Query(**TINY, epochs=1))
+        with pytest.raises(MethodError, match="no metadata; give some labels"):
+            got.with_annotator(features.take([]), np.array([], int))
+        with pytest.raises(DataError, match="0 metadata features of an annotator, but 2 are given"):
+            got.with_annotator(features.take([]), np.array([], int), metadata=np.zeros(2))
 
 
 def test_thinned_annotations_lose_the_share_they_should():
@@ -575,10 +379,10 @@ def test_thinned_annotations_lose_the_share_they_should():
 class TestItemsOfOtherLengths:
     """Texts that come later are shorter or longer than those that were learned from."""
 
-    def foreseen(self, model, values, mask, seed=0):
-        views = Views.of_tokens(values, mask)
-        item = np.repeat(np.arange(len(views)), 3)
-        return model.log_probability(views, item, np.tile(np.arange(3), len(views)))
+    def predictions(self, model, values, mask, seed=0):
+        features = Features.from_tokens(values, mask)
+        item = np.repeat(np.arange(len(features)), 3)
+        return model.log_probability(features, item, np.tile(np.arange(3), len(features)))
 
     def learned(self, frames=()):
         random = np.random.default_rng(0)
@@ -586,29 +390,29 @@ class TestItemsOfOtherLengths:
         mask = random.random(values.shape[:-1]) > 0.3
         mask[..., 0] = True
         annotations = Annotations.from_matrix(random.integers(2, size=(20, 3)))
-        model = Query(**TINY, epochs=1).fit(Views.of_tokens(values, mask), annotations)
+        model = Query(**TINY, epochs=1).fit(Features.from_tokens(values, mask), annotations)
         return model, values, mask
 
-    def test_room_that_is_empty_changes_nothing(self):
+    def test_padding_changes_nothing(self):
         model, values, mask = self.learned()
         wide = np.concatenate([values, np.full((20, 4, 5), 7, np.float32)], axis=1)
         more = np.concatenate([mask, np.zeros((20, 4), bool)], axis=1)
-        plain = self.foreseen(model, values, mask)
-        assert_allclose(self.foreseen(model, wide, more), plain, atol=1e-5)
+        plain = self.predictions(model, values, mask)
+        assert_allclose(self.predictions(model, wide, more), plain, atol=1e-5)
 
-    def test_short_items_alone_are_foreseen_as_among_long_ones(self):
+    def test_short_items_alone_are_predicted_as_among_long_ones(self):
         model, values, mask = self.learned()
         mask[:4, 3:] = False
-        plain = self.foreseen(model, values, mask)[: 4 * 3]
-        assert_allclose(self.foreseen(model, values[:4, :3], mask[:4, :3]), plain, atol=1e-5)
+        plain = self.predictions(model, values, mask)[: 4 * 3]
+        assert_allclose(self.predictions(model, values[:4, :3], mask[:4, :3]), plain, atol=1e-5)
 
-    def test_no_items_are_foreseen_as_nothing(self):
+    def test_no_items_have_no_predictions(self):
         model, values, mask = self.learned()
-        assert self.foreseen(model, values[:0, :3], mask[:0, :3]).shape == (0, 2)
+        assert self.predictions(model, values[:0, :3], mask[:0, :3]).shape == (0, 2)
 
     def test_fewer_frames_will_do_but_not_more(self):
         model, values, mask = self.learned(frames=(4,))
-        assert np.isfinite(self.foreseen(model, values[:, :2], mask[:, :2])).all()
+        assert np.isfinite(self.predictions(model, values[:, :2], mask[:, :2])).all()
         twice = np.concatenate([values, values], axis=1), np.concatenate([mask, mask], axis=1)
-        with pytest.raises(DataError, match="places"):
-            self.foreseen(model, *twice)
+        with pytest.raises(DataError, match="tokens"):
+            self.predictions(model, *twice)

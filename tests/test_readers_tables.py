@@ -45,7 +45,7 @@ def asked(name, question, **options):
     return examine(FIXTURES / name, question=question, **options)
 
 
-def said_in(reading):
+def rows_in(reading):
     return sorted(rows_of(reading.annotations))
 
 
@@ -79,7 +79,7 @@ def test_no_shared_table_is_taken_for_an_export():
 
 def test_mturk_texts_options_and_boxes():
     mood = asked("mturk.csv", "mood")
-    assert said_in(mood) == [
+    assert rows_in(mood) == [
         ("H1", "W1", "pos"),
         ("H1", "W2", "neg"),
         ("H1", "W3", "pos"),
@@ -93,7 +93,7 @@ def test_mturk_texts_options_and_boxes():
     assert mood.annotations.columns["status"].tolist().count("Rejected") == 1
     assert times(mood)[0] == datetime(2019, 4, 10, 17, 1, 12)
     assert dict(mood.texts.rows())["H2"] == "t2\nשלום, world 🙂"
-    assert [label for *_, label in said_in(asked("mturk.csv", "spam"))] == [
+    assert [label for *_, label in rows_in(asked("mturk.csv", "spam"))] == [
         *("yes", "no", "yes"),
         *("no", "yes", "no"),
     ]
@@ -104,7 +104,7 @@ def test_mturk_texts_options_and_boxes():
 
 def test_mturk_answers_in_json_and_the_same_text_in_two_hits():
     mood = asked("mturk_json.csv", "mood")
-    assert said_in(mood) == [
+    assert rows_in(mood) == [
         ("t1", "W1", "pos"),
         ("t1", "W2", "neg"),
         ("t1", "W3", "pos"),
@@ -112,10 +112,10 @@ def test_mturk_answers_in_json_and_the_same_text_in_two_hits():
     ]
     tags = asked("mturk_json.csv", "tags")
     assert tags.kind == "multiple"
-    assert [row[2] for row in said_in(tags)] == ["a\\|c|b", "(none)", "a\\|c"]
-    assert [row[2] for row in said_in(asked("mturk_json.csv", "ok"))] == ["true", "false", "true"]
-    assert [row[2] for row in said_in(asked("mturk_json.csv", "kind"))] == ["joke", "news"]
-    assert [row[2] for row in said_in(asked("mturk_json.csv", "sure"))] == ["3", "5", "4"]
+    assert [row[2] for row in rows_in(tags)] == ["a\\|c|b", "(none)", "a\\|c"]
+    assert [row[2] for row in rows_in(asked("mturk_json.csv", "ok"))] == ["true", "false", "true"]
+    assert [row[2] for row in rows_in(asked("mturk_json.csv", "kind"))] == ["joke", "news"]
+    assert [row[2] for row in rows_in(asked("mturk_json.csv", "sure"))] == ["3", "5", "4"]
 
 
 def test_mturk_leaves_comments_out_where_something_else_was_asked(tmp_path):
@@ -131,7 +131,7 @@ def test_mturk_leaves_comments_out_where_something_else_was_asked(tmp_path):
 
 def test_toloka_with_and_without_task_ids():
     result = asked("toloka.tsv", "result")
-    assert said_in(result) == [
+    assert rows_in(result) == [
         ("k1", "w1", "cat"),
         ("k1", "w2", "dog"),
         ("k1", "w3 ☃", "cat"),
@@ -146,15 +146,15 @@ def test_toloka_with_and_without_task_ids():
     # Two tasks on a page share its half minute.
     assert result.annotations.columns["duration"].tolist() == [15.25, 2, 60, 15.25, 2]
     boxes = asked("toloka.tsv", "boxes")
-    assert [row[2] for row in said_in(boxes)] == ["ears|tail", "(none)", "ears", "tail"]
+    assert [row[2] for row in rows_in(boxes)] == ["ears|tail", "(none)", "ears", "tail"]
     by_inputs = examine(FIXTURES / "toloka_inputs.tsv")
     assert by_inputs.gold == {"b, c.jpg": "dog"}
     assert len(by_inputs.annotations) == 5
 
 
-def test_appen_questions_are_told_from_inputs():
+def test_appen_questions_are_distinguished_from_inputs():
     mood = asked("appen.csv", "mood")
-    assert said_in(mood) == [
+    assert rows_in(mood) == [
         ("700", "31", "pos"),
         ("700", "32", "neg"),
         ("700", "33", "pos"),
@@ -186,7 +186,7 @@ def test_an_aggregated_appen_report_is_refused(tmp_path):
 
 def test_zooniverse_tasks_combinations_surveys_and_anonymous_people():
     first = asked("zooniverse.csv", "T0")
-    assert said_in(first) == [
+    assert rows_in(first) == [
         ("501", "88e", "Yes"),
         ("501", "ann", "Yes"),
         ("501", "not-logged-in-77f", "No"),
@@ -204,8 +204,8 @@ def test_zooniverse_tasks_combinations_surveys_and_anonymous_people():
     assert dict(first.texts.rows()) == {n: f"cam,{n}.jpg" for n in ("501", "502", "503")}
     colours = asked("zooniverse.csv", "T1")
     assert colours.kind == "multiple"
-    assert [row[2] for row in said_in(colours)] == ["Blue|Green", "(none)", "Green", "Blue"]
-    assert [row[2] for row in said_in(asked("zooniverse.csv", "T10"))] == ["LION|ZEBRA", "LION"]
+    assert [row[2] for row in rows_in(colours)] == ["Blue|Green", "(none)", "Green", "Blue"]
+    assert [row[2] for row in rows_in(asked("zooniverse.csv", "T10"))] == ["LION|ZEBRA", "LION"]
 
 
 def test_zooniverse_workflows_do_not_share_their_tasks(tmp_path):
@@ -221,7 +221,7 @@ def asked_names(path):
 
 def test_lists_of_labels_beside_lists_of_annotators(tmp_path):
     labels = asked("huggingface.jsonl", "labels")
-    assert said_in(labels) == [
+    assert rows_in(labels) == [
         ("u1", "ann", "pos"),
         ("u1", "bob", "neg"),
         ("u2", "ann", "neg"),
@@ -232,9 +232,9 @@ def test_lists_of_labels_beside_lists_of_annotators(tmp_path):
     assert labels.annotations.columns["split"].tolist() == ["train"] * 4
     hate = asked("huggingface.jsonl", "hate")
     assert hate.gold == {}  # gold speaks of labels
-    assert [row[2] for row in said_in(hate)] == ["0", "1", "1", "0", "1"]
+    assert [row[2] for row in rows_in(hate)] == ["0", "1", "1", "0", "1"]
     tags = asked("huggingface.jsonl", "tags")
-    assert [row[2] for row in said_in(tags)] == ["a|b", "(none)", "a", "b", "a\\|b"]
+    assert [row[2] for row in rows_in(tags)] == ["a|b", "(none)", "a", "b", "a\\|b"]
     lines = (FIXTURES / "huggingface.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     pl.DataFrame(records).write_parquet(tmp_path / "set.parquet")
@@ -254,7 +254,7 @@ def test_items_without_an_id_are_named_by_their_texts(tmp_path):
     assert all(len(name) <= 80 for name in items)
 
 
-def test_lists_that_do_not_fit_are_told(tmp_path):
+def test_lists_that_do_not_fit_are_reported(tmp_path):
     path = tmp_path / "bad.json"
     path.write_text('[{"annotators": ["a", "b"], "labels": ["x"]}]')
     with pytest.raises(DataError, match="row 1: 2 annotators, but 1 labels"):
@@ -281,10 +281,10 @@ def test_counts_are_read_as_votes_of_nobody(name, counts):
     assert {item: sorted(given) for item, given in by_item.items()} == {
         item: sorted(given.split()) for item, given in counts.items()
     }
-    assert "who said what is unknown" in found.notes[0]
+    assert "annotators are unknown" in found.notes[0]
 
 
-def test_votes_per_class_may_be_told(tmp_path):
+def test_votes_per_class_may_be_requested(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("picture,happy,sad\na,2,0\nb,1,3\n")
     assert read(path, format="votes").votes().tolist() == [[2, 0], [1, 3]]
@@ -309,7 +309,7 @@ def test_shares_without_votes_behind_them_are_refused(record, message, tmp_path)
 
 def test_wide_tables():
     named = examine(FIXTURES / "wide.csv")
-    assert said_in(named) == [
+    assert rows_in(named) == [
         ("q1", "ann", "cat"),
         ("q1", "bob, jr", "dog"),
         ("q2", "bob, jr", "dog"),
@@ -321,7 +321,7 @@ def test_wide_tables():
         ("q4", "cy", "dog"),
     ]
     assert "3 annotators in columns, 4 items in rows" in named.notes[0]
-    assert said_in(examine(FIXTURES / "wide_mace.csv")) == [
+    assert rows_in(examine(FIXTURES / "wide_mace.csv")) == [
         ("0", "1", "yes"),
         ("0", "3", "no"),
         ("0", "4", "yes"),
@@ -376,7 +376,7 @@ def test_a_table_whose_columns_are_unclear_is_not_guessed(table, tmp_path):
 
 def test_tables_without_a_header():
     toolkit = examine(FIXTURES / "headerless_toolkit.csv")
-    assert said_in(toolkit) == [
+    assert rows_in(toolkit) == [
         ("t1", "w1", "1"),
         ("t1", "w2", "1"),
         ("t1", "w3", "0"),
@@ -388,11 +388,11 @@ def test_tables_without_a_header():
     assert toolkit.gold == {"t1": "1", "t2": "1", "t3": "0"}
     assert "columns are taken as item 2, annotator 1, label 3, gold 4" in toolkit.notes[0]
     truth = examine(FIXTURES / "headerless_truth.csv")
-    assert said_in(truth)[:2] == [("10", "3", "no"), ("10", "4", "yes")]
+    assert rows_in(truth)[:2] == [("10", "3", "no"), ("10", "4", "yes")]
     assert "item 1, annotator 2, label 3" in truth.notes[0]
 
 
-def test_columns_may_be_told_by_number(tmp_path):
+def test_columns_may_be_given_by_number(tmp_path):
     summary = {"item": "2", "annotator": "1", "label": "3"}
     found = read(FIXTURES / "headerless_truth.csv", columns=summary)
     assert found.items.tolist() == ["3", "4", "5"]
@@ -413,7 +413,7 @@ def test_columns_may_be_told_by_number(tmp_path):
 
 @given(rows=annotation_rows(most=40, items="pqrst", annotators="vwxyz", classes="01"))
 def test_headerless_tables_are_never_read_otherwise_than_written(rows, tmp_path_factory):
-    path = tmp_path_factory.mktemp("rows") / "said.csv"
+    path = tmp_path_factory.mktemp("rows") / "answers.csv"
     body = io.StringIO()
     csv.writer(body, lineterminator="\n").writerows(rows)
     path.write_text(body.getvalue())
@@ -431,7 +431,7 @@ def test_several_questions_in_one_long_table():
     ):
         read(FIXTURES / "questions.csv")
     mood = asked("questions.csv", "mood")
-    assert said_in(mood) == [("a", "x", "pos"), ("a", "y", "neg"), ("b", "y", "pos")]
+    assert rows_in(mood) == [("a", "x", "pos"), ("a", "y", "neg"), ("b", "y", "pos")]
     assert mood.questions == {"mood": 3, "topic": 2}
     with pytest.raises(DataError, match=r"no question 'size'; there are mood"):
         asked("questions.csv", "size")
@@ -440,7 +440,7 @@ def test_several_questions_in_one_long_table():
 
 def test_answers_the_other_way_round(tmp_path):
     path = FIXTURES / "inverted.json"
-    assert said_in(examine(path, format="peerannot-inverted")) == [
+    assert rows_in(examine(path, format="peerannot-inverted")) == [
         ("q1", "worker1", "0"),
         ("q1", "worker2", "1"),
         ("q2", "worker1", "1"),
@@ -451,18 +451,18 @@ def test_answers_the_other_way_round(tmp_path):
     assert "--format peerannot-inverted" in examine(tmp_path).notes[0]
     turned = examine(tmp_path, format="peerannot-inverted")
     assert turned.notes == ()
-    assert said_in(turned) == [("0", "0", "1"), ("1", "0", "0"), ("2", "0", "1"), ("2", "1", "0")]
+    assert rows_in(turned) == [("0", "0", "1"), ("1", "0", "0"), ("2", "0", "1"), ("2", "1", "0")]
 
 
-def test_utf_16_is_read_and_told(tmp_path):
-    path = tmp_path / "said.csv"
+def test_utf_16_is_read_and_noted(tmp_path):
+    path = tmp_path / "answers.csv"
     path.write_bytes("task,worker,label\na,Renée,1\n".encode("utf-16"))
     found = examine(path)
     assert rows_of(found.annotations) == [("a", "Renée", "1")]
     assert found.notes == ("written as UTF-16",)
 
 
-def test_an_unknown_format_is_told_what_there_is(tmp_path):
+def test_an_unknown_format_lists_the_known_ones(tmp_path):
     with pytest.raises(DataError, match=r"no format 'mtruk'; known are .*mturk"):
         read(FIXTURES / "mturk.csv", format="mtruk")
 
@@ -476,7 +476,7 @@ BROKEN = {
     ],
     "toloka": [
         ("INPUT:x\tOUTPUT:y\na\tb\n", "no column 'ASSIGNMENT:worker_id'"),
-        ("OUTPUT:y\tASSIGNMENT:worker_id\na\tb\n", "tell what was answered"),
+        ("OUTPUT:y\tASSIGNMENT:worker_id\na\tb\n", "items have no names"),
     ],
     "appen": [("_worker_id,mood\n1,a\n", "no column '_unit_id'")],
     "zooniverse": [
@@ -495,7 +495,7 @@ BROKEN = {
     ("name", "body", "message"),
     [(name, body, message) for name, cases in BROKEN.items() for body, message in cases],
 )
-def test_what_a_format_lacks_is_said(name, body, message, tmp_path):
+def test_what_a_format_lacks_is_reported(name, body, message, tmp_path):
     path = tmp_path / "broken.dat"
     path.write_text(body)
     with pytest.raises(DataError, match=message) as problem:
@@ -513,12 +513,12 @@ def test_what_a_format_lacks_is_said(name, body, message, tmp_path):
     )
 )
 def test_a_table_with_known_names_is_never_an_export(names, tmp_path_factory):
-    path = tmp_path_factory.mktemp("known") / "said.csv"
+    path = tmp_path_factory.mktemp("known") / "answers.csv"
     path.write_text("\n".join([",".join(names), *(["1,2,0,1"[: 2 * len(names) - 1]] * 5)]))
     assert tool_of(head_of(open_source(path))) is None
 
 
-def test_what_is_told_about_every_answer_comes_along(tmp_path):
+def test_columns_about_every_answer_are_carried_along(tmp_path):
     record = {
         "item": "a",
         "annotators": ["x", "y"],
@@ -543,7 +543,7 @@ def test_wide_tables_with_types(ending, tmp_path):
     (table.write_parquet if ending == "parquet" else table.write_ipc)(path)
     found = examine(path)
     assert found.format == "wide"
-    assert said_in(found) == [
+    assert rows_in(found) == [
         ("q1", "ann", "1"),
         ("q2", "bob", "1"),
         ("q3", "ann", "0"),

@@ -11,35 +11,23 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.metrics import Predictions
 from dissensus.recovery import measures
-from dissensus.recovery._flattening import (
-    flattened,
-    likeliest_temperature,
-    vote_slope,
-    with_entropy,
-)
-from dissensus.recovery.evaluating import (
+from dissensus.recovery._temperature import fit_temperature, match_entropy, temper, vote_slope
+from dissensus.recovery.evaluation import (
+    ceiling_scores,
     evaluate_named,
     evaluate_shares,
-    people_again,
     soft_scores,
 )
-from dissensus.recovery.highlights import (
-    map_scores,
-    matched_auc,
-    pair_test,
-    tf_idf_maps,
-    to_words,
-)
-from dissensus.recovery.maximum_entropy import maximum_entropy
+from dissensus.recovery.highlights import map_scores, pair_test
 from dissensus.recovery.subjectivity import (
-    Marked,
+    Highlight,
     highlight_overlap,
     item_subjectivity,
     label_distance,
     question_kappas,
 )
+from dissensus.result import Predictions
 
 DISTANCES = [
     measures.manhattan,
@@ -103,20 +91,20 @@ def test_wasserstein_counts_steps():
 
 
 def test_five_votes_put_the_law_itself_375_thousandths_away():
-    law, total = np.array([[0.5, 0.5]]), 0.0
+    truth, total = np.array([[0.5, 0.5]]), 0.0
     for votes in product([0, 1], repeat=5):
         share = np.array([[1 - sum(votes) / 5, sum(votes) / 5]])
-        total += float(measures.manhattan(law, share)[0]) / 32
+        total += float(measures.manhattan(truth, share)[0]) / 32
     assert total == pytest.approx(0.375)
 
 
 def test_the_unbiased_squared_distance_is_unbiased():
-    law, p, expected = np.array([0.2, 0.8]), np.array([[0.6, 0.4]]), 0.0
+    truth, p, expected = np.array([0.2, 0.8]), np.array([[0.6, 0.4]]), 0.0
     for votes in product([0, 1], repeat=4):
-        chance = np.prod(law[list(votes)])
+        probability = np.prod(truth[list(votes)])
         count = np.bincount(votes, minlength=2)[None]
-        expected += chance * measures.unbiased_squared(p, count)[0]
-    assert expected == pytest.approx(float(((p - law) ** 2).sum()))
+        expected += probability * measures.unbiased_squared(p, count)[0]
+    assert expected == pytest.approx(float(((p - truth) ** 2).sum()))
     assert np.isnan(measures.unbiased_squared(p, np.array([[1, 0]]))).all()
 
 
@@ -124,7 +112,7 @@ def test_one_label_for_all_errs_by_those_who_differ():
     q = np.array([[0.75, 0.25, 0.0]])
     assert measures.perspectivist_error(np.eye(3)[[0]], q) == pytest.approx(0.25)
     assert measures.perspectivist_error(np.eye(3)[[2]], q, ordered=True) == pytest.approx(0.875)
-    np.testing.assert_allclose(measures.best(np.array([[0.4, 0.4, 0.2]])), [[0.5, 0.5, 0]])
+    np.testing.assert_allclose(measures.most_probable(np.array([[0.4, 0.4, 0.2]])), [[0.5, 0.5, 0]])
 
 
 def test_reliability_is_perfect_for_the_shares_themselves():
@@ -179,7 +167,7 @@ def test_items_with_one_vote_do_not_spoil_the_unbiased_distance():
 def test_people_asked_again_are_at_no_unbiased_distance():
     random = np.random.default_rng(3)
     votes = random.multinomial(9, random.dirichlet([2, 2], 2000))
-    summary = people_again(votes.astype(float), random=random)
+    summary = ceiling_scores(votes.astype(float), random=random)
     assert summary["unbiased_squared"] == pytest.approx(0, abs=0.01)
 
 
@@ -206,7 +194,7 @@ def test_what_is_no_distribution_is_refused():
 
 
 def test_a_majority_is_steeper_than_a_person():
-    def majority(q, a):  # chance that a majority of a people says yes
+    def majority(q, a):  # probability that a majority of a people says yes
         from scipy.stats import binom
 
         return binom.sf(a // 2, a, q) + (a % 2 == 0) * binom.pmf(a // 2, a, q) / 2
@@ -215,49 +203,31 @@ def test_a_majority_is_steeper_than_a_person():
         slope = (majority(0.5 + 1e-6, a) - majority(0.5 - 1e-6, a)) / 2e-6
         assert vote_slope(a) == pytest.approx(slope, rel=1e-5)
     assert vote_slope([3, 5]) == pytest.approx((1.5 + 1.875) / 2)
-    with pytest.raises(OptionError, match="at least one person"):
+    with pytest.raises(OptionError, match="at least one vote"):
         vote_slope(0)
 
 
 @given(given=distributions(n=1), log=st.floats(-1, 1))
-def test_flattening_keeps_the_order_and_can_be_taken_back(given, log):
+def test_tempering_keeps_the_order_and_is_invertible(given, log):
     p = given[0]
-    flat = flattened(p, np.exp(log))
+    flat = temper(p, np.exp(log))
     np.testing.assert_allclose(flat.sum(axis=1), 1)
-    np.testing.assert_allclose(flattened(flat, np.exp(-log)), p, atol=1e-6)
+    np.testing.assert_allclose(temper(flat, np.exp(-log)), p, atol=1e-6)
     if log > 0:
         assert (measures.entropy(flat) >= measures.entropy(p) - 1e-9).all()
 
 
-def test_the_likeliest_temperature_is_found_again():
+def test_the_temperature_is_recovered():
     random = np.random.default_rng(4)
     p = random.dirichlet([1, 1, 1], 20000)
     label = (p.cumsum(axis=1) > random.random((len(p), 1))).argmax(axis=1)
-    assert likeliest_temperature(flattened(p, 0.5), label) == pytest.approx(2, rel=0.05)
+    assert fit_temperature(temper(p, 0.5), label) == pytest.approx(2, rel=0.05)
 
 
-def test_distributions_get_the_entropy_that_is_wanted():
+def test_distributions_are_tempered_to_a_target_entropy():
     p = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
-    found = with_entropy(p, np.array([0.3, 1.5]))
+    found = match_entropy(p, np.array([0.3, 1.5]))
     np.testing.assert_allclose(measures.entropy(found), [0.3, 1.5], atol=1e-6)
-
-
-@given(p=distributions(n=1))
-def test_maximum_entropy_keeps_mean_and_spread(p):
-    values = np.arange(p.shape[-1])
-    mean = p[0] @ values
-    spread = np.sqrt(np.maximum(p[0] @ values**2 - mean**2, 0))
-    found = maximum_entropy(mean, spread, values)
-    np.testing.assert_allclose(found @ values, mean, atol=1e-4)
-    np.testing.assert_allclose(found @ values**2, spread**2 + mean**2, atol=1e-3)
-    assert (measures.entropy(found) >= measures.entropy(p[0]) - 1e-3).all()
-
-
-def test_maximum_entropy_refuses_what_cannot_be():
-    with pytest.raises(DataError, match="means lie from 1 to 5"):
-        maximum_entropy(6, 1, [1, 2, 3, 4, 5])
-    with pytest.raises(DataError, match="have to rise"):
-        maximum_entropy(1, 1, [2, 1])
 
 
 def test_kappa_of_several_options_is_the_mean_of_yes_and_no():
@@ -281,30 +251,32 @@ def test_subjectivity_is_none_where_people_agree():
     assert found.correlation > 0.8
 
 
-def test_overlap_of_marks_falls_with_the_distance_of_labels_if_people_look_elsewhere():
-    random, marks = np.random.default_rng(5), []
+def test_overlap_falls_with_the_distance_of_labels_if_annotators_attend_elsewhere():
+    random, highlights = np.random.default_rng(5), []
     for item in range(30):
         for _ in range(5):
             label = int(random.integers(6))
             near = frozenset(random.choice(5, 3, replace=False).tolist())
             far = frozenset((5 + random.choice(5, 3, replace=False)).tolist())
-            marks.append(Marked(item, label, near if label in (0, 1, 5) else far))
-    found = highlight_overlap(marks, label_distance(6), draws=200)
+            highlights.append(Highlight(item, label, near if label in (0, 1, 5) else far))
+    found = highlight_overlap(highlights, label_distance(6), draws=200)
     assert found.by_distance[0] > found.by_distance[3]
     assert found.near_minus_far > 0.1
     assert found.p_value < 0.05
 
 
-def test_overlap_of_marks_that_know_nothing_of_labels_is_not_significant():
+def test_overlap_of_highlights_independent_of_labels_is_not_significant():
     random = np.random.default_rng(6)
-    marks = [
-        Marked(i, int(random.integers(6)), frozenset(random.choice(8, 3, replace=False).tolist()))
+    highlights = [
+        Highlight(
+            i, int(random.integers(6)), frozenset(random.choice(8, 3, replace=False).tolist())
+        )
         for i in range(40)
         for _ in range(4)
     ]
-    assert highlight_overlap(marks, label_distance(6), draws=200).p_value > 0.05
-    with pytest.raises(DataError, match="marked by two"):
-        highlight_overlap(marks[:1], label_distance(6))
+    assert highlight_overlap(highlights, label_distance(6), draws=200).p_value > 0.05
+    with pytest.raises(DataError, match="highlighted by two"):
+        highlight_overlap(highlights[:1], label_distance(6))
 
 
 def test_uniform_attention_is_no_better_than_chance_and_perfect_attention_is_perfect():
@@ -329,14 +301,7 @@ def test_area_and_precision_are_those_of_scikit_learn():
         assert found.ap == pytest.approx(metrics.average_precision_score(human > 0, attention))
 
 
-def test_maps_of_networks_match_people_of_the_same_label():
-    human = np.array([[1, 1, 0, 0], [0, 0, 1, 1]])
-    maps = np.array([[0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]])
-    same, other = matched_auc(maps, np.array([0, 1]), human, np.array([0, 1]))
-    assert (same, other) == (1, 0)
-
-
-def test_networks_that_vote_differently_look_elsewhere_only_if_they_do():
+def test_the_pair_test_detects_attention_that_depends_on_the_vote():
     random = np.random.default_rng(8)
     votes = random.integers(2, size=(25, 6))
     laws = np.array([[5, 5, 1, 1], [1, 1, 5, 5]])
@@ -347,11 +312,3 @@ def test_networks_that_vote_differently_look_elsewhere_only_if_they_do():
     blind = [random.dirichlet([1, 1, 1, 1], 6) for _ in votes]
     assert pair_test(blind, votes, draws=200).p_value > 0.05
     assert np.isnan(pair_test(blind, np.zeros((25, 6)), draws=10).p_value)
-
-
-def test_pieces_add_up_to_words():
-    found = to_words(np.array([0.5, 0.1, 0.2, 0.1, 0.1]), np.array([-1, 0, 1, 1, -1]))
-    np.testing.assert_allclose(found, [0.25, 0.75])
-    maps = tf_idf_maps([["the", "odd", "cat"], ["the", "cat"], ["the"]])
-    assert maps[0][1] > maps[0][2] > maps[0][0]
-    assert all(each.sum() == pytest.approx(1) for each in maps)

@@ -52,7 +52,7 @@ def test_names_are_matched_as_people_write_them(spec, method):
         ("given-matrices", "no method 'given-matrices'"),
     ],
 )
-def test_what_cannot_be_meant_is_told(spec, message):
+def test_invalid_specifications_are_reported(spec, message):
     with pytest.raises(MethodError) as problem:
         aggregators.create(spec)
     assert message in str(problem.value)
@@ -84,10 +84,10 @@ def test_names_of_one_family_do_not_clash():
         assert len(plain) == len(set(plain))
 
 
-def test_the_catalogue_tells_every_method_and_setting():
+def test_the_catalogue_has_every_method_and_setting():
     summary = catalogue()
-    deep = ([*learners, *tendencies], [*adapters]) if find_spec("torch") else ([], [])
-    names = [*aggregators, *estimators, *deep[0], *recoverers, *deep[1], *simulators, *policies]
+    deep = [*learners, *tendencies, *recoverers, *adapters] if find_spec("torch") else []
+    names = [*aggregators, *estimators, *deep, *simulators, *policies]
     assert [entry.name for entry in summary] == names
     for entry in summary:
         assert entry.summary.endswith(".")

@@ -21,14 +21,14 @@ from dissensus import (
     report_groups,
     report_numbers,
     simulate,
+    summarise,
 )
 from dissensus.readers import Reading
-from dissensus.readers.texts import read_texts
+from dissensus.readers.side_tables import read_texts
 from dissensus.reporting import embedding
-from dissensus.reporting._steps import compared
 from dissensus.reporting.charts import save_chart
+from dissensus.reporting.embedding import embedded_image
 from dissensus.reporting.group_report import split_by
-from dissensus.reporting.pictures import embedded
 from dissensus.reporting.sentences import advice, amount, listed, percent
 
 from .support import annotation_rows, relation, run, shared, shared_truth
@@ -46,22 +46,20 @@ def photos():
 
 def data_of(page: str) -> dict:
     """Return what the page's script reads."""
-    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page)
+    return json.loads(match[1])
 
 
-def test_the_opening_tells_the_numbers_of_the_verbs(photos):
+def test_the_sentences_hold_the_numbers_of_the_verbs(photos):
     annotations, truth, summary = photos
     sentences = " ".join(summary.sentences)
-    assert (
-        f"{annotations.n_annotators} annotators gave {len(annotations)} labels to {annotations.n_items} items"
-        in (sentences)
-    )
+    size = f"{len(annotations)} labels to {annotations.n_items} items"
+    assert f"{annotations.n_annotators} annotators gave {size}" in sentences
     alpha = agree(annotations)["alpha"]
     assert f"alpha {alpha.value:.2f}, {alpha.low:.2f} to {alpha.high:.2f}" in sentences
     result = aggregate(annotations, "dawid-skene")
     below = int((result.confidence < 0.8).sum())
-    assert f"{below} items ({percent(below / 500)}) deserve a second look" in sentences
+    assert f"{below} items ({percent(below / 500)}) need review" in sentences
     score = evaluate(result, truth).scores["accuracy"]
     assert f"{percent(score.value)} are labelled right" in sentences
 
@@ -85,7 +83,7 @@ def test_charts_hold_the_numbers(photos):
     annotations, truth, summary = photos
     rows = summary.charts["confidence"].spec["data"]["values"]
     assert sum(row["items"] for row in rows) == annotations.n_items
-    below = sum(row["items"] for row in rows if row["what"] == "a second look")
+    below = sum(row["items"] for row in rows if row["kind"] == "needs review")
     assert below == len(summary.doubtful)
     shares = summary.charts["classes"].spec["data"]["values"]
     for of in ("labels given", "labels inferred"):
@@ -106,7 +104,7 @@ def test_the_confusion_of_the_crowd_is_a_sum_over_annotations(photos):
     np.testing.assert_allclose(summary.crowd_confusion, expected, atol=1e-9)
 
 
-def test_every_chart_names_its_axes_and_is_told_in_words(photos):
+def test_every_chart_names_its_axes_and_has_a_caption(photos):
     *_, summary = photos
     assert set(summary.charts) == {
         *("classes", "confidence", "calibration", "annotators", "confusion", "agreement"),
@@ -128,22 +126,29 @@ def test_tables_are_columns_of_one_length(photos):
     assert summary.items["label"].tolist() == summary.result.labels.tolist()
 
 
-def test_the_page_holds_all_labels_and_who_said_what(photos):
+def test_the_page_holds_all_labels_and_annotations(photos):
     annotations, _, summary = photos
     data = data_of(summary.page())
-    assert data["labels"]["item"] == annotations.items.tolist()
-    assert data["labels"]["label"] == summary.result.label.tolist()
+    head, rows = data["downloads"]["labels"]
+    assert head == ["item", "label", "confidence"]
+    assert [row[0] for row in rows] == annotations.items.tolist()
+    assert [row[1] for row in rows] == summary.result.labels.tolist()
     one = data["items"][0]
     position = annotations.items.tolist().index(one["name"])
     span = slice(annotations.index[position], annotations.index[position + 1])
-    given = [(data["names"][who], data["classes"][label]) for who, label in one["said"]]
+    given = [
+        (data["names"][annotator], data["classes"][label])
+        for annotator, label in one["annotations"]
+    ]
     assert given == [
-        (annotations.annotators[who], annotations.classes[label])
-        for who, label in zip(annotations.annotator[span], annotations.label[span], strict=True)
+        (annotations.annotators[annotator], annotations.classes[label])
+        for annotator, label in zip(
+            annotations.annotator[span], annotations.label[span], strict=True
+        )
     ]
 
 
-def test_who_stands_alone_is_found_as_a_loop_would(photos):
+def test_lone_labels_are_those_of_a_loop(photos):
     annotations, _, summary = photos
     data = data_of(summary.page())
     alone = {one["name"]: {item for item, *_ in one["alone"]} for one in data["annotators"]}
@@ -153,23 +158,23 @@ def test_who_stands_alone_is_found_as_a_loop_would(photos):
         labels = annotations.label[span].tolist()
         if len(labels) < 3:
             continue
-        for who, label in zip(annotations.annotator[span].tolist(), labels, strict=True):
+        for annotator, label in zip(annotations.annotator[span].tolist(), labels, strict=True):
             if labels.count(label) == 1 and label != summary.result.label[item] >= 0:
                 rank = -summary.result.confidence[item], item
-                expected[annotations.annotators[who]].append((rank, annotations.items[item]))
+                expected[annotations.annotators[annotator]].append((rank, annotations.items[item]))
     for name, rows in expected.items():
         assert alone[name] == {item for _, item in sorted(rows)[:10]}
 
 
-def test_a_report_says_when_beliefs_are_too_high():
+def test_a_report_says_when_confidence_is_too_high():
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=200)
-    fooled = rng.random(200) < 0.3  # everybody falls for the same items
-    shown = np.where(fooled, 1 - truth, truth)
+    hard = rng.random(200) < 0.3  # everybody errs on the same items
+    shown = np.where(hard, 1 - truth, truth)
     annotations = Annotations.from_matrix(np.tile(shown[:, None], 5))
     known = {str(item): str(label) for item, label in enumerate(truth)}
     sentences = report(annotations, "majority", truth=known).sentences
-    assert any("is too high: annotators share some errors" in one for one in sentences)
+    assert any("is too high: annotators share errors" in one for one in sentences)
 
 
 def test_most_spammers_are_blamed_on_the_question():
@@ -180,20 +185,20 @@ def test_most_spammers_are_blamed_on_the_question():
     assert not any("Leave out" in one for one in advice(summary))
 
 
-def test_large_data_are_compared_in_a_sample_and_it_is_said(monkeypatch):
-    monkeypatch.setattr("dissensus.reporting._steps._LARGE", 500)
-    monkeypatch.setattr("dissensus.reporting.report._STACKED", 500)
-    made = simulate("hammer-spammer", n_items=300, n_annotators=10, n_classes=3, feedback=4)
-    summary = report(made.annotations)
-    assert summary.comparison.n_items == 300 * 500 // len(made.annotations)
+def test_large_data_are_compared_in_a_sample_and_the_report_says_so(monkeypatch):
+    monkeypatch.setattr("dissensus.reporting.report._COMPARED", 500)
+    monkeypatch.setattr("dissensus.reporting.report._ONE_METHOD", 500)
+    simulated = simulate("hammer-spammer", n_items=300, n_annotators=10, n_classes=3, feedback=4)
+    summary = report(simulated.annotations)
+    assert summary.comparison.n_items == 300 * 500 // len(simulated.annotations)
     assert summary.result.method == summary.comparison.methods[0].method
     assert "Methods were compared on 125 of 300 items" in summary.samples[0]
-    assert "which foresaw best, was taken for all" in summary.samples[1]
+    assert "which predicts best, was used for all" in summary.samples[1]
 
 
 def test_nothing_is_compared_where_nobody_can_disagree():
     annotations = Annotations.from_columns("abcd", "xyzx", "0101")
-    assert compared(annotations, None, None, 0) == (None, ())
+    assert report(annotations, "majority").comparison is None
 
 
 @settings(max_examples=8, deadline=None)
@@ -221,11 +226,51 @@ def test_no_labels_and_numbers_are_refused_in_a_line():
         report(Numbers.from_columns("ab", "xy", [1.0, 2.0]))
 
 
-def test_several_options_are_told():
+def test_several_options_are_noted():
     annotations = Annotations.from_columns("aabb", "xyxy", ["p|q", "p", "q", "q"])
     summary = report(Reading(annotations, "label-studio", kind="multiple"), "majority")
     assert any("every combination counts as a class" in one for one in summary.reading.notes)
     assert "every combination counts as a class" in summary.page()
+
+
+def test_paths_tables_and_annotations_are_reported_alike(tmp_path):
+    import pandas as pd
+    import polars as pl
+
+    rows = {"item": list("aabbcc"), "annotator": list("xyxyxy"), "label": list("121122")}
+    pl.DataFrame(rows).write_csv(tmp_path / "a.csv")
+    sources = tmp_path / "a.csv", pd.DataFrame(rows), pl.DataFrame(rows)
+    known = pl.DataFrame({"item": list("abc"), "label": list("112")})
+    truth = dict(zip("abc", "112", strict=True))
+    expected = Annotations.from_columns(*rows.values())
+    result = aggregate(expected, "majority")
+    for source in sources:
+        assert (
+            report(source, "majority", truth=known).sentences
+            == report(expected, "majority", truth=truth).sentences
+        )
+        assert summarise(source, result, truth=known) == summarise(expected, result, truth=truth)
+        groups = report_groups(source, expected, "majority", truth=known)
+        assert groups.sentences == report_groups(expected, expected, "majority").sentences
+        numbers = Numbers.from_columns(rows["item"], rows["annotator"], [1, 2, 1, 1, 2, 2])
+        assert report_numbers(source).sentences == report_numbers(numbers).sentences
+
+
+def test_a_report_fits_no_method_twice(monkeypatch):
+    from dissensus.aggregation import Aggregator
+
+    fitted = []
+
+    def counting(self, annotations, fit=Aggregator.fit, **settings):
+        fitted.append((self, annotations))
+        return fit(self, annotations, **settings)
+
+    monkeypatch.setattr(Aggregator, "fit", counting)
+    annotations = simulate("one-coin", n_items=40, n_annotators=5, n_classes=3).annotations
+    report(annotations, "dawid-skene")
+    whole = [method for method, given in fitted if given is annotations]
+    assert len(whole) == len(set(whole))
+    assert len(whole) >= 5
 
 
 # Words
@@ -262,21 +307,21 @@ def test_a_page_asks_nobody_for_anything(photos):
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", head)
 
 
-def test_the_programme_for_charts_is_kept_and_its_place_may_be_missing(tmp_path, monkeypatch):
+def test_the_chart_library_is_cached_and_the_cache_may_be_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda _exports: "draw('</script')")
     embedding.bundle.cache_clear()
-    made = embedding.bundle()
-    assert made == "draw('<\\/script')"
-    (kept,) = (tmp_path / "dissensus").iterdir()
-    assert kept.read_text("utf-8") == made
-    kept.write_text("kept")
+    library = embedding.bundle()
+    assert library == "draw('<\\/script')"
+    (cached,) = (tmp_path / "dissensus").iterdir()
+    assert cached.read_text("utf-8") == library
+    cached.write_text("cached")
     embedding.bundle.cache_clear()
-    assert embedding.bundle() == "kept"
+    assert embedding.bundle() == "cached"
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     embedding.bundle.cache_clear()
-    assert embedding.bundle() == made
+    assert embedding.bundle() == library
     embedding.bundle.cache_clear()
 
 
@@ -306,7 +351,7 @@ def test_a_chart_that_fills_a_page_stays_one_there(photos, tmp_path):
 # Texts and images
 
 
-def test_texts_come_from_a_table_beside(tmp_path):
+def test_texts_come_from_a_table_of_their_own(tmp_path):
     annotations = Annotations.from_columns("aab", "xyx", "010")
     (tmp_path / "t.csv").write_text("task,split,text\na,train,Hello\nb,test,World\na,train,again\n")
     assert read_texts(str(tmp_path / "t.csv")).to_dicts() == [
@@ -329,18 +374,18 @@ def test_images_are_embedded_from_the_folder_of_the_data_alone(tmp_path):
     (folder / "c.png").write_text("not an image")
     (folder / "link.png").symlink_to(tmp_path / "b.png")
     whole = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
-    assert embedded("a.png", folder) == whole
-    assert embedded(whole) == whole
+    assert embedded_image("a.png", folder) == whole
+    assert embedded_image(whole) == whole
     for refused in ("../b.png", str(tmp_path / "b.png"), "link.png", "c.png", "d.png", "a\0.png"):
-        assert embedded(refused, folder) is None
-    assert embedded("a.png") is None
-    assert embedded("data:image/svg+xml;base64,AAAA") is None
+        assert embedded_image(refused, folder) is None
+    assert embedded_image("a.png") is None
+    assert embedded_image("data:image/svg+xml;base64,AAAA") is None
 
 
-# Two rounds
+# Two groups
 
 
-def test_rounds_tell_who_changed_and_which_labels():
+def test_groups_show_who_changed_and_which_labels():
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=200)
 
@@ -352,13 +397,14 @@ def test_rounds_tell_who_changed_and_which_labels():
     after = crowd([0.9, 0.9, 0.8, 0.95, 0.8])
     known = {str(item): str(label) for item, label in enumerate(truth)}
     summary = report_groups(before, after, "majority", names=("before", "after"), truth=known)
-    words = {one.name: one.word for one in summary.annotators}
-    assert words.pop("3") == "better"
-    assert set(words.values()) == {"no clear change"}
+    people = summary.annotators
+    verdicts = dict(zip(people["annotator"], people["verdict"], strict=True))
+    assert verdicts.pop("3") == "better"
+    assert set(verdicts.values()) == {"no clear change"}
     assert summary.alpha.low > 0
     assert summary.n_common == 200
     first, second = (aggregate(side, "majority").label for side in (before, after))
-    assert len(summary.items) == int((first != second).sum())
+    assert len(summary.items["item"]) == int((first != second).sum())
     assert summary.same.value == pytest.approx(float((first == second).mean()))
     assert "Clearly better in after: 3." in summary.sentences
     json.dumps(summary.as_dict(), allow_nan=False)
@@ -370,12 +416,13 @@ def test_changed_items_stand_with_the_surest_first():
         Annotations.from_matrix(np.random.default_rng(seed).integers(3, size=(50, 7)))
         for seed in (0, 1)
     )
-    surest = [min(each.posterior) for each in report_groups(one, two, "naive-soft").items]
+    items = report_groups(one, two, "naive-soft").items
+    surest = np.minimum(items["first_confidence"], items["second_confidence"]).tolist()
     assert surest == sorted(surest, reverse=True)
     assert len(set(surest)) > 2
 
 
-def test_kappa_of_rounds_is_that_of_scikit_learn():
+def test_kappa_of_groups_is_that_of_scikit_learn():
     from sklearn.metrics import cohen_kappa_score
 
     one, two = (
@@ -387,7 +434,7 @@ def test_kappa_of_rounds_is_that_of_scikit_learn():
     assert summary.kappa == pytest.approx(cohen_kappa_score(*labels))
 
 
-def test_rounds_without_anything_in_common_say_so():
+def test_groups_without_anything_in_common_say_so():
     one = Annotations.from_columns("aabb", "xyxy", "0101")
     two = Annotations.from_columns("ccdd", "uvuv", "0122")
     summary = report_groups(one, two, "majority")
@@ -427,11 +474,11 @@ def test_numbers_are_reported_with_those_who_answer_too_high():
     item, annotator = np.divmod(np.arange(500), 5)
     annotations = Numbers.from_codes(item, annotator, value.ravel(), items=100, annotators=5)
     summary = report_numbers(annotations, truth={str(k): str(v) for k, v in enumerate(true)})
-    assert summary.standing.verdict[3] == "too high"
-    assert summary.standing.verdict[4] == "does not follow the others"
+    assert summary.bias.verdict[3] == "too high"
+    assert summary.bias.verdict[4] == "does not follow the others"
     others = (value.sum(axis=1) - value[:, 3]) / 4
-    assert summary.standing.shift[3] == pytest.approx(float((value[:, 3] - others).mean()))
-    assert summary.standing.follows[3] == pytest.approx(np.corrcoef(value[:, 3], others)[0, 1])
+    assert summary.bias.bias[3] == pytest.approx(float((value[:, 3] - others).mean()))
+    assert summary.bias.correlation[3] == pytest.approx(np.corrcoef(value[:, 3], others)[0, 1])
     np.testing.assert_allclose(summary.scatter, value.std(axis=1, ddof=1))
     json.dumps(summary.as_dict(), allow_nan=False)
     assert data_of(summary.page())["downloads"]["values"][0][:2] == ["item", "value"]
@@ -447,15 +494,17 @@ def test_few_numbers_make_a_page():
 # The command
 
 
-def test_the_command_writes_the_page_and_tells_the_sentences(tmp_path):
-    made = simulate("hammer-spammer", n_items=60, n_annotators=6, n_classes=3)
+def test_the_command_writes_the_page_and_prints_the_sentences(tmp_path):
+    simulated = simulate("hammer-spammer", n_items=60, n_annotators=6, n_classes=3)
     rows = zip(
-        made.annotations.items[made.annotations.item].tolist(),
-        made.annotations.annotators[made.annotations.annotator].tolist(),
-        made.annotations.classes[made.annotations.label].tolist(),
+        simulated.annotations.items[simulated.annotations.item].tolist(),
+        simulated.annotations.annotators[simulated.annotations.annotator].tolist(),
+        simulated.annotations.classes[simulated.annotations.label].tolist(),
         strict=True,
     )
-    body = "".join(f"{item},{who},{label},{int(who) % 2}\n" for item, who, label in rows)
+    body = "".join(
+        f"{item},{annotator},{label},{int(annotator) % 2}\n" for item, annotator, label in rows
+    )
     (tmp_path / "a.csv").write_text(f"item,annotator,label,team\n{body}")
     done = run("report", "a.csv", "-s", "majority", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -499,7 +548,7 @@ def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):
 # Real data
 
 
-def test_labelme_is_told_with_its_truth():
+def test_labelme_is_reported_with_its_truth():
     truth = shared_truth("labelme")
     summary = report(shared("labelme"), "majority", truth=truth)
     assert "59 annotators gave 2547 labels to 1000 items" in summary.sentences[0]

@@ -15,17 +15,18 @@ import pytest
 
 from dissensus import DataError, MethodError, OptionError, aggregate, aggregators, agree, simulate
 from dissensus._names import numbered
-from dissensus.engine.disk import Disk
 from dissensus.scale import (
     aggregate_files,
     agree_shards,
-    code_files,
     fit_shards,
     quality_intervals,
+    shard_rows,
 )
-from dissensus.scale.files import fits
+from dissensus.scale.disk import Disk
+from dissensus.scale.parquet import fits
 from dissensus.sharded import shard_files
-from dissensus.sharded.chunks import chunks_of, find_files, read_all
+from dissensus.sharded.chunks import chunks_of, read_all
+from dissensus.sharded.parquet_files import find_files
 from tests.support import run
 
 ROOT = Path(__file__).parents[1]
@@ -34,8 +35,8 @@ close = {"rtol": 0, "atol": 1e-9}
 
 
 def crowd(n_items=400, seed=3, **given):
-    told = {"n_annotators": 14, "n_classes": 3, "feedback": 5} | given
-    return simulate("independent-confusion", n_items=n_items, seed=seed, **told).annotations
+    settings = {"n_annotators": 14, "n_classes": 3, "feedback": 5} | given
+    return simulate("independent-confusion", n_items=n_items, seed=seed, **settings).annotations
 
 
 def write_files(annotations, folder, files=3, seed=0, prefix=""):
@@ -66,7 +67,7 @@ def in_memory(folder):
 def code(folder, work, n_shards=4, rows=257, **given):
     engine = Disk(threads=2, folder=str(work))
     rows = chunks_of(find_files([str(folder)]), rows=rows)
-    return code_files(rows, engine, n_shards=n_shards, **given), engine
+    return shard_rows(rows, engine, n_shards=n_shards, **given), engine
 
 
 def labels(path):
@@ -111,14 +112,14 @@ def cluster():
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_shards_on_disk_lead_to_the_result_in_memory(name, files, shards, tmp_path):
     annotations, engine = shards
-    outcome = fit_shards(annotations, name, engine)
-    annotators = outcome.write(tmp_path)
+    fit = fit_shards(annotations, name, engine).write(tmp_path)
+    annotators = fit.annotators
     result = aggregate(in_memory(files), name)
     rows = assert_same(labels(tmp_path), result)
     np.testing.assert_allclose(annotators["quality"], result.quality, **close)
     np.testing.assert_allclose(annotators["agreement"], result.agreement, **close)
     assert annotators["n_labels"].tolist() == result.annotators["n_labels"].tolist()
-    np.testing.assert_allclose(outcome.trace, result.trace, rtol=1e-9)
+    np.testing.assert_allclose(fit.trace, result.trace, rtol=1e-9)
     if name != "majority":  # its ties are drawn by the place of an item
         assert labels(tmp_path)["label"].to_list() == result.labels[rows].tolist()
 
@@ -153,7 +154,7 @@ def test_a_dask_dataframe_is_aggregated_where_it_is(files, cluster, tmp_path):
     table = frames.from_pandas(table.sample(frac=1, random_state=1), npartitions=3)
     from dissensus.engine.cluster import frame_chunks
 
-    annotations = code_files(frame_chunks(cluster, table), cluster, n_shards=3)
+    annotations = shard_rows(frame_chunks(cluster, table), cluster, n_shards=3)
     fit_shards(annotations, "dawid-skene", cluster).write(tmp_path)
     assert_same(labels(tmp_path), aggregate(in_memory(files), "dawid-skene"))
 
@@ -208,10 +209,10 @@ def test_agreement_from_shards_is_that_in_memory(files, shards):
 @pytest.mark.parametrize("name", ["dawid-skene", "majority"])
 def test_intervals_from_shards_hold_the_quality(name, shards):
     annotations, engine = shards
-    outcome = fit_shards(annotations, name, engine)
-    bounds = quality_intervals(outcome, resamples=20)
+    fit = fit_shards(annotations, name, engine)
+    bounds = quality_intervals(fit, resamples=20)
     assert bounds.shape == (annotations.n_annotators, 2)
-    quality = aggregators.create(name).quality(outcome.params, bounds.mean(axis=1))
+    quality = aggregators.create(name).quality(fit.params, bounds.mean(axis=1))
     assert ((bounds[:, 0] <= quality + 0.02) & (quality <= bounds[:, 1] + 0.02)).mean() > 0.8
     assert (bounds[:, 1] - bounds[:, 0] > 0.005).mean() > 0.8
 
@@ -253,13 +254,13 @@ def test_folders_named_by_what_they_hold_are_read(tmp_path):
 @pytest.mark.parametrize("ending", [".parquet", ".csv", "/", ".jsonl"])
 def test_beyond_memory_the_command_writes_the_same_labels(ending, files, tmp_path):
     output = f"{tmp_path}/labels{ending}"
-    told = run(
+    done = run(
         "aggregate", files, "-s", "dawid-skene", "-o", output, "--memory", "200K", "--json",
         "--save", tmp_path / "kept",
     )  # fmt: skip
-    assert told.returncode == 0, told.stderr
+    assert done.returncode == 0, done.stderr
     result = aggregate(in_memory(files), "dawid-skene")
-    summary = json.loads(told.stdout)
+    summary = json.loads(done.stdout)
     assert (summary["n_items"], summary["rounds"]) == (
         result.annotations.n_items,
         len(result.trace),
@@ -286,23 +287,23 @@ def test_a_damaged_file_is_named_and_nothing_is_written(files, tmp_path):
         body[position] ^= 0xFF
     (folder / "1.parquet").write_bytes(body)
     for memory in ("200K", "1G"):
-        told = run("aggregate", folder, "-o", tmp_path / "l.parquet", "--memory", memory,
+        done = run("aggregate", folder, "-o", tmp_path / "l.parquet", "--memory", memory,
                    "-s", "dawid-skene")  # fmt: skip
-        assert told.returncode == 2
-        assert b"1.parquet: " in told.stderr
-        assert told.stderr.count(b"\n") == 1
+        assert done.returncode == 2
+        assert b"1.parquet: " in done.stderr
+        assert done.stderr.count(b"\n") == 1
         assert [path.name for path in tmp_path.iterdir()] == ["in"]
     (folder / "1.parquet").write_bytes(b"PAR1 and no more")
-    told = run("aggregate", folder, "-o", tmp_path / "l.parquet")
-    assert told.returncode == 2
-    assert b"1.parquet: damaged" in told.stderr
+    done = run("aggregate", folder, "-o", tmp_path / "l.parquet")
+    assert done.returncode == 2
+    assert b"1.parquet: damaged" in done.stderr
 
 
-def test_a_full_disk_is_told_in_one_line(files, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_in_one_line(files, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dissensus.engine.disk.append", full)
+    monkeypatch.setattr("dissensus.scale.disk.append", full)
     with pytest.raises(DataError, match="no space left on this disk; --work"):
         aggregate_files([str(files)], output=str(tmp_path / "l.parquet"), memory=200_000)
     assert not list(tmp_path.iterdir())
@@ -316,8 +317,8 @@ def test_rows_that_lack_something_are_refused_or_dropped(tmp_path):
     done = aggregate_files(
         [str(tmp_path / "a.parquet")], output=str(tmp_path / "l.parquet"), missing="drop"
     )
-    assert done.outcome.annotations.classes.tolist() == ["a"]
-    assert len(done.outcome.annotations) == 3
+    assert done.annotations.classes.tolist() == ["a"]
+    assert len(done.annotations) == 3
 
 
 def test_methods_that_need_all_items_say_so_before_anything_is_read(tmp_path):
@@ -338,7 +339,7 @@ KILLED = textwrap.dedent(
     """
     import os, signal, sys
     from dissensus.scale import aggregate_files
-    import dissensus.engine.disk as disk
+    import dissensus.scale.disk as disk
 
     files, output, where = sys.argv[1:]
 
@@ -348,11 +349,11 @@ KILLED = textwrap.dedent(
     if where == "spill":
         disk.append = lambda *_: die()
     if where == "sort":
-        made = disk.made
-        disk.made = lambda folder, join, place: die() if place == 2 else made(folder, join, place)
+        write = disk.write_shard
+        disk.write_shard = lambda folder, join, n: die() if n == 2 else write(folder, join, n)
     aggregate_files(
         [files], "dawid-skene[max_iter=8,tol=0]", output, memory=200_000, threads=1,
-        progress=lambda done, _: die() if where == "round" and done == 4 else None,
+        on_round=lambda done, _: die() if where == "round" and done == 4 else None,
     )
     """
 )
@@ -374,12 +375,12 @@ def test_work_that_was_killed_is_taken_up_again(where, files, tmp_path):
         memory=200_000,
         threads=1,
         resume=True,
-        progress=lambda number, _: rounds.append(number),
+        on_round=lambda number, _: rounds.append(number),
     )
     assert rounds == list(range(4 if where == "round" else 1, 9))  # the fourth was not kept
     result = aggregate(in_memory(files), "dawid-skene[max_iter=8,tol=0]")
     assert_same(labels(output), result)
-    np.testing.assert_allclose(again.outcome.trace, result.trace, rtol=1e-9)
+    np.testing.assert_allclose(again.trace, result.trace, rtol=1e-9)
     assert [path.name for path in tmp_path.iterdir()] == ["l.parquet"]
 
 
@@ -423,20 +424,20 @@ def test_workers_that_are_killed_change_nothing(at_once, files, tmp_path):
             "dawid-skene[max_iter=6,tol=0]",
             str(tmp_path / "l.parquet"),
             engine=engine,
-            progress=progress,
+            on_round=progress,
         )
     assert len(set(killed)) == 2 * at_once
     result = aggregate(in_memory(files), "dawid-skene[max_iter=6,tol=0]")
     assert_same(labels(tmp_path / "l.parquet"), result)
-    np.testing.assert_allclose(done.outcome.trace, result.trace, rtol=1e-9)
+    np.testing.assert_allclose(done.trace, result.trace, rtol=1e-9)
 
 
-def test_no_scheduler_at_an_address_is_told(files, tmp_path):
+def test_no_scheduler_at_an_address_is_reported(files, tmp_path):
     pytest.importorskip("distributed")
-    told = run("aggregate", files, "--engine", "dask", "--address", "nowhere", "-o",
+    done = run("aggregate", files, "--engine", "dask", "--address", "nowhere", "-o",
                tmp_path / "l.parquet", "-s", "dawid-skene")  # fmt: skip
-    assert told.returncode == 2
-    assert b"no Dask scheduler answers" in told.stderr
+    assert done.returncode == 2
+    assert b"no Dask scheduler answers" in done.stderr
 
 
 def test_blocks_are_read_as_they_were_written(tmp_path):

@@ -15,15 +15,15 @@ import pytest
 
 from dissensus import DataError, MethodError, OptionError, aggregate, simulate
 from dissensus.engine import add
-from dissensus.scale import Running, Stream, running
+from dissensus.scale import OnlineAggregation, Stream, online
 from tests.support import relation, rows_of, run
 
 ROOT = Path(__file__).parents[1]
 
 
 def crowd(n_items=2000, seed=1, **given):
-    summary = {"n_annotators": 40, "n_classes": 4, "feedback": 5} | given
-    return simulate("independent-confusion", n_items=n_items, seed=seed, **summary)
+    settings = {"n_annotators": 40, "n_classes": 4, "feedback": 5} | given
+    return simulate("independent-confusion", n_items=n_items, seed=seed, **settings)
 
 
 def shuffled(annotations, seed=0):
@@ -44,73 +44,77 @@ def by_item(result):
 
 @pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "hierarchical", "bcc"])
 def test_a_stream_ends_near_the_batch_fit(method, monkeypatch):
-    monkeypatch.setattr(running, "_SMALL", 500)
-    made = simulate("one-coin", n_items=1200, n_annotators=40, n_classes=4, feedback=5, seed=1)
-    now = Running(method, refit=0.8)
-    for batch in batches(shuffled(made.annotations), 150):
-        now.add(*batch)
-    assert now.fitted < len(now)
-    there, back = by_item(aggregate(made.annotations, method)), by_item(now.result())
+    monkeypatch.setattr(online, "_SMALL", 500)
+    simulation = simulate(
+        "one-coin", n_items=1200, n_annotators=40, n_classes=4, feedback=5, seed=1
+    )
+    model = OnlineAggregation(method, refit=0.8)
+    for batch in batches(shuffled(simulation.annotations), 150):
+        model.add(*batch)
+    assert model.fitted < len(model)
+    there, back = by_item(aggregate(simulation.annotations, method)), by_item(model.result())
     assert there.keys() == back.keys()
     same = np.mean([there[item].argmax() == back[item].argmax() for item in there])
     assert same > 0.98
 
 
 def test_right_after_a_fit_labels_are_those_of_the_batch():
-    made = crowd(300)
-    now = Running("dawid-skene")
-    for batch in batches(shuffled(made.annotations), 7):
-        now.add(*batch)
-    assert now.fitted == len(now)
-    there, back = by_item(aggregate(made.annotations, "dawid-skene")), by_item(now.result())
+    simulation = crowd(300)
+    model = OnlineAggregation("dawid-skene")
+    for batch in batches(shuffled(simulation.annotations), 7):
+        model.add(*batch)
+    assert model.fitted == len(model)
+    there, back = by_item(aggregate(simulation.annotations, "dawid-skene")), by_item(model.result())
     for item, posterior in there.items():
         np.testing.assert_allclose(back[item], posterior, atol=1e-9)
 
 
-def test_counts_are_those_of_the_beliefs_they_rest_on(monkeypatch):
-    monkeypatch.setattr(running, "_SMALL", 500)
-    now = Running("dawid-skene")
+def test_counts_are_those_of_the_posterior(monkeypatch):
+    monkeypatch.setattr(online, "_SMALL", 500)
+    model = OnlineAggregation("dawid-skene")
     for batch in batches(shuffled(crowd(500).annotations), 60):
-        now.add(*batch)
-    anew = now.method.counts(now.annotations.whole(), now.posterior)
-    for kept, counted in zip(now._counts, anew, strict=True):
-        np.testing.assert_allclose(kept, counted, atol=1e-8)
+        model.add(*batch)
+    recomputed = model.method.counts(model.log.whole(), model.posterior)
+    for stored, counted in zip(model._counts, recomputed, strict=True):
+        np.testing.assert_allclose(stored, counted, atol=1e-8)
 
 
 def test_no_step_lowers_the_free_energy(monkeypatch):
-    """Looking at items anew, without new labels, never makes the fit worse."""
-    monkeypatch.setattr(running, "_SMALL", 500)
-    now = Running("dawid-skene")
+    """Refreshing items without new labels never makes the fit worse."""
+    monkeypatch.setattr(online, "_SMALL", 500)
+    model = OnlineAggregation("dawid-skene")
     for batch in batches(shuffled(crowd(500).annotations), 40):
-        now.add(*batch)
+        model.add(*batch)
 
     def energy():
-        part = now.annotations.whole()
-        joint, posterior = now.method.log_joint(part, now.params), now.posterior
+        part = model.log.whole()
+        joint, posterior = model.method.log_joint(part, model.params), model.posterior
         surprise = np.where(posterior > 0, posterior * np.log(np.maximum(posterior, 1e-300)), 0.0)
-        return float((posterior * joint).sum() - surprise.sum()) + now.method.log_prior(now.params)
+        return float((posterior * joint).sum() - surprise.sum()) + model.method.log_prior(
+            model.params
+        )
 
     before = energy()
     for start in range(0, 500, 50):
         items = np.arange(start, start + 50)
-        part = now.annotations.part(items)
-        summary = now.method.counts(part, now._belief[items])
-        now._belief[items] = now._believe(part, now.params)
-        more = now.method.counts(part, now._belief[items])
-        now._counts = add([running._minus(now._counts, summary), more])
-        now.params = now.method.update(now._counts, now.params)
+        part = model.log.part(items)
+        less = model.method.counts(part, model._posterior[items])
+        model._posterior[items] = model._infer(part, model.params)
+        more = model.method.counts(part, model._posterior[items])
+        model._counts = add([online._add_counts(model._counts, less, -1.0), more])
+        model.params = model.method.update(model._counts, model.params)
         after = energy()
         assert after >= before - 1e-7
         before = after
 
 
 def test_items_annotators_and_classes_may_appear_at_any_time(monkeypatch):
-    monkeypatch.setattr(running, "_SMALL", 2)
+    monkeypatch.setattr(online, "_SMALL", 2)
     rows = [(f"i{n % 50}", f"w{n % 23}", str(n % 3 if n > 200 else n % 2)) for n in range(400)]
-    now = Running("dawid-skene")
+    model = OnlineAggregation("dawid-skene")
     for batch in batches(rows, 80):
-        now.add(*batch)
-    result = now.result()
+        model.add(*batch)
+    result = model.result()
     assert result.classes.tolist() == ["0", "1", "2"]
     assert result.annotations == relation(
         rows, items=result.annotations.items, annotators=result.annotations.annotators
@@ -119,32 +123,32 @@ def test_items_annotators_and_classes_may_appear_at_any_time(monkeypatch):
 
 
 def test_an_id_counts_once():
-    now = Running()
-    assert now.add("aab", "xyx", "010", ids=[1, 2, 3]) == 3
-    assert now.add("bab", "yxz", "000", ids=[4, 2, 5]) == 2
-    assert len(now) == 5
-    assert now.add([], [], [], ids=[]) == 0
+    model = OnlineAggregation()
+    assert model.add("aab", "xyx", "010", ids=[1, 2, 3]) == 3
+    assert model.add("bab", "yxz", "000", ids=[4, 2, 5]) == 2
+    assert len(model) == 5
+    assert model.add([], [], [], ids=[]) == 0
 
 
 def test_what_cannot_be_kept_up_to_date_is_refused():
     with pytest.raises(MethodError, match="glad cannot take labels one by one; these can: dawid"):
-        Running("glad")
+        OnlineAggregation("glad")
     with pytest.raises(DataError, match="no annotations yet"):
-        Running().result()
+        OnlineAggregation().result()
 
 
 def test_a_stream_goes_on_where_it_was(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "_SMALL", 500)
+    monkeypatch.setattr(online, "_SMALL", 500)
     given = list(batches(shuffled(crowd(400).annotations), 50))
     with Stream.opened(tmp_path / "whole") as whole:
         for batch in given:
             whole.add(*batch)
-        there = by_item(whole.running.result())
+        there = by_item(whole.online.result())
     for part in (given[:13], given[13:14], given[14:41], given[41:]):
         with Stream.opened(tmp_path / "parts") as stream:
             for batch in part:
                 stream.add(*batch)
-            back = by_item(stream.running.result())
+            back = by_item(stream.online.result())
     for item, posterior in there.items():
         np.testing.assert_allclose(back[item], posterior, atol=1e-8)
 
@@ -153,7 +157,7 @@ def test_a_stream_is_written_by_one_process_and_kept_in_one_way(tmp_path):
     second, other = Stream.opened(tmp_path), Stream.opened(tmp_path, "one-coin")
     with Stream.opened(tmp_path), pytest.raises(OptionError, match="another run works there"):
         second.__enter__()
-    with pytest.raises(OptionError, match="begun with method dawid-skene, not one-coin"):
+    with pytest.raises(OptionError, match="started with method dawid-skene, not one-coin"):
         other.__enter__()
 
 
@@ -162,10 +166,10 @@ KILLED = textwrap.dedent(
     import os, random, signal, sys
     import dissensus._files
     from dissensus.cli import main
-    from dissensus.scale import running
+    from dissensus.scale import online
 
     # Die at a random moment: before or after one of the next renames, or in the middle of a write.
-    running._SMALL = 200
+    online._SMALL = 200
     folder, output, seed = sys.argv[1:]
     left = [random.Random(int(seed)).randrange(2, 8)]
     from pathlib import Path
@@ -210,7 +214,7 @@ def test_random_kills_lose_and_double_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_labels"] == len(rows)
     with Stream.opened(tmp_path / ".labels.csv.state") as stream:
-        assert sorted(rows_of(stream.running.annotations.annotations(named=True))) == sorted(rows)
+        assert sorted(rows_of(stream.online.log.annotations(named=True))) == sorted(rows)
     assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
 
 

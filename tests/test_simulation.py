@@ -13,10 +13,10 @@ from dissensus.annotations import Annotations
 from dissensus.answers.numbers import Numbers
 from dissensus.errors import DataError, MethodError, OptionError
 from dissensus.registry import simulators
-from dissensus.simulation import _fast, simulate
-from dissensus.simulation._assign import dealt, drawn, loads
-from dissensus.simulation._crowd import dominant, pick
+from dissensus.simulation import _all_at_once, simulate
+from dissensus.simulation._assign import assign_loads, drawn, loads
 from dissensus.simulation.one_coin import OneCoin
+from dissensus.simulation.strategy import dominant, pick
 
 STRATEGIES = list(simulators)
 WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric")]
@@ -240,10 +240,10 @@ def test_matrices_are_distributions_over_the_given_class(name):
 def test_labels_follow_the_matrices(name, fast):
     size = {"n_items": 60_000, "feedback": 3} if fast else {"n_items": 1500, "feedback": 3}
     drawn = run(name, n_annotators=4, fast=fast, **size)
-    counts, chance = counted(drawn), drawn.crowd.confusion
+    counts, probability = counted(drawn), drawn.crowd.confusion
     seen = counts.sum(axis=2, keepdims=True)
-    error = np.sqrt(seen * chance * (1 - chance))
-    assert (abs(counts - seen * chance) <= 4.2 * error + 2).all()
+    error = np.sqrt(seen * probability * (1 - probability))
+    assert (abs(counts - seen * probability) <= 4.2 * error + 2).all()
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -259,10 +259,10 @@ def test_fast_keeps_truth_and_crowd(name):
 @pytest.mark.parametrize("imbalance", [False, True])
 @pytest.mark.parametrize("workerload", [None, 400])
 def test_threads_do_not_change_what_fast_draws(monkeypatch, workerload, imbalance):
-    monkeypatch.setattr(_fast, "_CELLS", 2**9)
+    monkeypatch.setattr(_all_at_once, "_CELLS", 2**9)
     results = []
     for threads in (1, 3):
-        monkeypatch.setattr(_fast, "_THREADS", threads)
+        monkeypatch.setattr(_all_at_once, "_THREADS", threads)
         options = {"n_items": 1000, "feedback": 3, "workerload": workerload, "imbalance": imbalance}
         results.append(
             run("student-teacher[ratio=0.5,copy_prob=0.5]", fast=True, **options).annotations
@@ -280,7 +280,7 @@ def test_imbalance_favours_no_annotator(fast, workerload):
 
 
 def test_chunks_have_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(_fast, "_CELLS", 30 * 3 * 4)  # chunks of thirty items
+    monkeypatch.setattr(_all_at_once, "_CELLS", 30 * 3 * 4)  # chunks of thirty items
     annotations = run("mace", feedback=4, fast=True).annotations
     assert annotations.annotator[:120].tolist() != annotations.annotator[120:].tolist()
 
@@ -345,14 +345,14 @@ def test_any_deal_that_is_possible_is_found(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     load = loads(n_items * most, cap, n_annotators, rng)
     assert load.max() <= cap
-    rows = dealt(n_items, load, rng)
+    rows = assign_loads(n_items, load, rng)
     assert rows.shape == (n_items, most)
     assert (np.diff(rows.astype(int), axis=1) > 0).all()
     assert np.array_equal(np.bincount(rows.ravel(), minlength=n_annotators), load)
 
 
 def test_a_deal_spreads_pairs_of_annotators_evenly():
-    rows = dealt(20_000, np.full(10, 6000), np.random.default_rng(0))
+    rows = assign_loads(20_000, np.full(10, 6000), np.random.default_rng(0))
     together = np.zeros((10, 10))
     for one in range(3):
         for other in range(3):
@@ -402,11 +402,11 @@ def test_dominant_only_swaps():
 
 
 def test_picking_is_numpys_choice_row_by_row():
-    chances = np.random.default_rng(0).dirichlet(np.full(6, 0.3), size=500)
-    chances[::7] = np.eye(6)[2]
+    probabilities = np.random.default_rng(0).dirichlet(np.full(6, 0.3), size=500)
+    probabilities[::7] = np.eye(6)[2]
     one, other = np.random.default_rng(1), np.random.default_rng(1)
-    expected = [other.choice(6, p=row) for row in chances]
-    assert pick(chances, one).tolist() == expected
+    expected = [other.choice(6, p=row) for row in probabilities]
+    assert pick(probabilities, one).tolist() == expected
 
 
 def test_students_have_the_matrix_of_their_teacher():
@@ -465,9 +465,9 @@ def test_easy_items_are_right_and_random_items_are_guessed(fast):
     assert not (confusion[3:].argmax(axis=2) == np.arange(4)).all()
     for annotator in range(6):
         its = hard & (annotations.annotator == annotator)
-        chance = np.einsum("tt->t", confusion[annotator])[drawn.truth[annotations.item[its]]]
-        error = np.sqrt((chance * (1 - chance)).sum())
-        assert abs(right[its].sum() - chance.sum()) < 4 * error
+        probability = np.einsum("tt->t", confusion[annotator])[drawn.truth[annotations.item[its]]]
+        error = np.sqrt((probability * (1 - probability)).sum())
+        assert abs(right[its].sum() - probability.sum()) < 4 * error
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -481,12 +481,14 @@ def test_glad_is_right_as_often_as_ability_and_easiness_say(fast):
     assert abs(easiness.mean() - 1) < 4 / np.sqrt(4000)
     assert abs(easiness.std() - 1) < 4 / np.sqrt(8000)
     right = annotations.label == drawn.truth[annotations.item]
-    chance = 1 / (1 + np.exp(-ability[annotations.annotator] * np.exp(easiness[annotations.item])))
-    edges = np.quantile(chance, [0.2, 0.4, 0.6, 0.8])
+    probability = 1 / (
+        1 + np.exp(-ability[annotations.annotator] * np.exp(easiness[annotations.item]))
+    )
+    edges = np.quantile(probability, [0.2, 0.4, 0.6, 0.8])
     for part in range(5):
-        its = np.digitize(chance, edges) == part
-        error = np.sqrt((chance[its] * (1 - chance[its])).sum())
-        assert abs(right[its].sum() - chance[its].sum()) < 4.2 * error + 1
+        its = np.digitize(probability, edges) == part
+        error = np.sqrt((probability[its] * (1 - probability[its])).sum())
+        assert abs(right[its].sum() - probability[its].sum()) < 4.2 * error + 1
     off = (annotations.label[~right].astype(int) - drawn.truth[annotations.item[~right]]) % 4
     wrong = np.bincount(off, minlength=4)[1:]
     assert abs(wrong - wrong.mean()).max() < 4 * np.sqrt(wrong.mean())
@@ -494,15 +496,15 @@ def test_glad_is_right_as_often_as_ability_and_easiness_say(fast):
 
 def test_mace_has_experts_and_spammers_and_few_in_between():
     drawn = simulate("mace", n_items=1, n_annotators=4000, n_classes=3)
-    trust, habit = drawn.extras["trust"], drawn.extras["habit"]
+    trust, bias = drawn.extras["trust"], drawn.extras["response_bias"]
     # P(trust < x) of a Beta(1/2, 1/2) is 2/pi arcsin(sqrt(x)).
     for level in (0.1, 0.5, 0.9):
         expected = 2 / np.pi * np.arcsin(np.sqrt(level))
         error = np.sqrt(expected * (1 - expected) / 4000)
         assert abs((trust < level).mean() - expected) < 4 * error
     confusion = drawn.crowd.confusion
-    np.testing.assert_allclose(confusion[:, 0, 1], (1 - trust) * habit[:, 1])
-    np.testing.assert_allclose(confusion[:, 1, 1], trust + (1 - trust) * habit[:, 1])
+    np.testing.assert_allclose(confusion[:, 0, 1], (1 - trust) * bias[:, 1])
+    np.testing.assert_allclose(confusion[:, 1, 1], trust + (1 - trust) * bias[:, 1])
 
 
 def test_one_coin_stays_between_low_and_high():
@@ -609,7 +611,7 @@ def test_matrices_come_from_a_file_or_from_python(tmp_path):
         ("given-matrices[file=none.npy]", {}, DataError, "none.npy: No such file"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_said_in_one_line(strategy, options, error, message, fast):
+def test_impossible_settings_are_refused_in_one_line(strategy, options, error, message, fast):
     with pytest.raises(error, match=message) as caught:
         simulate(strategy, **{"n_items": 10, "n_annotators": 4} | options, fast=fast)
     assert "\n" not in str(caught.value)

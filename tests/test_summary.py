@@ -65,11 +65,11 @@ def test_agreement_comes_with_its_word():
 def test_shares_of_classes_are_among_labels_and_among_decided_items():
     summary = summarise(small(), aggregate(small(), "majority[ties=first]"))
     assert [share.name for share in summary.classes] == ["cat", "dog", "owl"]
-    assert [share.annotations for share in summary.classes] == pytest.approx([5 / 9, 3 / 9, 1 / 9])
+    assert [share.given for share in summary.classes] == pytest.approx([5 / 9, 3 / 9, 1 / 9])
     assert [share.inferred for share in summary.classes] == pytest.approx([3 / 4, 1 / 4, 0])
 
 
-def test_the_most_disputed_items_come_first_and_silence_is_no_dispute():
+def test_the_most_disputed_items_come_first_without_unlabelled_ones():
     summary = summarise(small(), aggregate(small(), "majority[ties=abstain]"))
     assert [item.name for item in summary.disputed] == ["a", "b"]
     assert summary.disputed[0].votes == {"cat": 1, "dog": 1, "owl": 1}
@@ -106,14 +106,14 @@ def test_best_and_worst_are_ranked_from_the_ends_and_never_overlap():
     assert ([one.name for one in few.best], [one.name for one in few.worst]) == (["1"], ["2"])
 
 
-def test_who_said_little_or_has_no_quality_is_left_out_and_counted():
+def test_annotators_with_few_labels_or_no_quality_are_left_out_and_counted():
     annotations, result = ranking([0.5, 0.9, 0.1, np.nan, 0.3], [5, 4, 7, 8, 0])
     summary = summarise(annotations, result)
     assert [one.name for one in summary.best + summary.worst] == ["0", "2"]
     assert summary.n_unranked == 3
 
 
-def test_where_nobody_said_much_all_who_spoke_are_ranked():
+def test_where_everybody_has_few_labels_all_with_one_are_ranked():
     annotations, result = ranking([0.5, 0.9, np.nan, 0.3], [4, 1, 4, 0])
     summary = summarise(annotations, result)
     assert [one.name for one in summary.best + summary.worst] == ["1", "0"]
@@ -135,7 +135,7 @@ def test_it_is_ready_for_json_also_where_numbers_are_missing(photos):
         None,
         "undefined",
     )
-    assert summary["classes"] == [{"name": "0", "said": None, "inferred": None}]
+    assert summary["classes"] == [{"name": "0", "given": None, "inferred": None}]
     annotations, truth = photos
     summary = summarise(annotations, aggregate(annotations), truth=truth).as_dict()
     summary = json.loads(json.dumps(summary, allow_nan=False))

@@ -12,11 +12,11 @@ from .support import run
 if find_spec("torch") is None:
     pytest.skip("networks need torch", allow_module_level=True)
 
-PLAIN = "linear[space=straight,shared=1,bias=1,slope=0,own=1]"
+PLAIN = "linear[kernel=linear,shared=1,bias=1,slope=0,own=1]"
 
 
 @pytest.fixture(scope="module")
-def position(tmp_path_factory):
+def folder(tmp_path_factory):
     """A folder with answers, features and metadata of two groups who look at different things."""
     folder = tmp_path_factory.mktemp("tendency")
     random = np.random.default_rng(0)
@@ -34,11 +34,11 @@ def position(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(position):
+def model(folder):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "-o", "model",
-               "--metadata", "people.csv", cwd=position)  # fmt: skip
+               "--metadata", "people.csv", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return position / "model"
+    return folder / "model"
 
 
 def table(path):
@@ -56,32 +56,34 @@ def test_help_does_not_import_torch():
     assert done.returncode == 0, done.stderr
 
 
-def test_predictions_have_a_row_for_every_item_and_annotator(position, model):
-    done = run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=position)
+def test_predictions_have_a_row_for_every_item_and_annotator(folder, model):
+    done = run("tendency", "predict", model, "x.npz", "-o", "predictions.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
-    rows = table(position / "foreseen.csv")
+    rows = table(folder / "predictions.csv")
     assert len(rows) == 120 * 4
     assert list(rows[0]) == ["item", "annotator", "label", "confidence", "p:no", "p:yes"]
     for row in rows[:20]:
-        chances = {"no": float(row["p:no"]), "yes": float(row["p:yes"])}
-        assert sum(chances.values()) == pytest.approx(1)
-        assert chances[row["label"]] == max(chances.values()) == float(row["confidence"])
+        probabilities = {"no": float(row["p:no"]), "yes": float(row["p:yes"])}
+        assert sum(probabilities.values()) == pytest.approx(1)
+        assert (
+            probabilities[row["label"]] == max(probabilities.values()) == float(row["confidence"])
+        )
 
 
-def test_predictions_can_be_asked_of_some(position, model):
-    done = run("tendency", "predict", model, "x.npz", "--annotators", "dee, ann", cwd=position)
+def test_predictions_can_be_asked_of_some(folder, model):
+    done = run("tendency", "predict", model, "x.npz", "--annotators", "dee, ann", cwd=folder)
     lines = done.stdout.decode().splitlines()
     assert len(lines) == 1 + 120 * 2
     assert lines[1].startswith("i0,dee,")
-    done = run("tendency", "predict", model, "x.npz", "--annotators", "zoe", cwd=position)
+    done = run("tendency", "predict", model, "x.npz", "--annotators", "zoe", cwd=folder)
     assert done.returncode == 2
     assert b"annotator 'zoe' gave no labels" in done.stderr
 
 
-def test_what_was_predicted_is_scored(position, model):
-    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=position)
-    done = run("evaluate", "foreseen.csv", "--dic", "--annotations", "answers.csv",
-               "--resamples", "50", "--json", cwd=position)  # fmt: skip
+def test_what_was_predicted_is_scored(folder, model):
+    run("tendency", "predict", model, "x.npz", "-o", "predictions.csv", cwd=folder)
+    done = run("evaluate", "predictions.csv", "--dic", "--annotations", "answers.csv",
+               "--resamples", "50", "--json", cwd=folder)  # fmt: skip
     found = json.loads(done.stdout)
     assert found["summary"]["accuracy"] > 0.8
     low, high = found["intervals"]["dic"]
@@ -90,14 +92,14 @@ def test_what_was_predicted_is_scored(position, model):
     assert found["summary"]["n_pairs_used"] == 6
 
 
-def test_labels_without_chances_have_no_log_loss(position, model):
-    run("tendency", "predict", model, "x.npz", "-o", "foreseen.csv", cwd=position)
-    rows = table(position / "foreseen.csv")
-    with (position / "bare.csv").open("w", newline="") as file:
+def test_labels_without_probabilities_have_no_log_loss(folder, model):
+    run("tendency", "predict", model, "x.npz", "-o", "predictions.csv", cwd=folder)
+    rows = table(folder / "predictions.csv")
+    with (folder / "bare.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["item", "annotator", "label"])
         writer.writerows([row["item"], row["annotator"], row["label"]] for row in rows[:200])
-    done = run("evaluate", "bare.csv", "--dic", "--annotations", "answers.csv", cwd=position)
+    done = run("evaluate", "bare.csv", "--dic", "--annotations", "answers.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     shown = done.stdout.decode()
     assert "DIC rms" in shown
@@ -105,9 +107,9 @@ def test_labels_without_chances_have_no_log_loss(position, model):
     assert b"280 labels were not predicted" in done.stderr
 
 
-def test_methods_stand_beside_habits_and_the_consensus(position):
+def test_methods_are_compared_with_label_marginals_and_the_consensus(folder):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
-               cwd=position)  # fmt: skip
+               cwd=folder)  # fmt: skip
     found = json.loads(done.stdout)
     assert list(found) == ["own-majority", "consensus", PLAIN]
     loss = {name: each["summary"]["log_loss"] for name, each in found.items()}
@@ -115,9 +117,9 @@ def test_methods_stand_beside_habits_and_the_consensus(position):
     assert found[PLAIN]["summary"]["dic"] < found["consensus"]["summary"]["dic"]
 
 
-def test_a_saved_model_is_scored_as_it_is(position, model):
+def test_a_saved_model_is_scored_as_it_is(folder, model):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "--model", model,
-               cwd=position)  # fmt: skip
+               cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = done.stdout.decode()
     assert "own-majority" in shown
@@ -141,22 +143,22 @@ def test_queries_are_scored_on_texts_of_other_lengths(tmp_path):
     assert b"query" in done.stdout
 
 
-def test_the_fit_tells_what_it_learned(position):
+def test_the_fit_prints_a_summary(folder):
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-s", "own-majority",
-               "-o", "habits", "--json", cwd=position)  # fmt: skip
+               "-o", "marginals", "--json", cwd=folder)  # fmt: skip
     summary = json.loads(done.stdout)
     assert summary["n_labels"] == 480
     assert summary["classes"] == ["no", "yes"]
-    assert (position / "habits" / "tendency.json").exists()
+    assert (folder / "marginals" / "model.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["fit", "answers.csv", "--inputs", "x.npz", "-s", "linaer", "-o", "m"], "did you mean"),
         (["fit", "answers.csv", "--inputs", "none.npz", "-o", "m"], "no such file"),
         (["fit", "none.csv", "--inputs", "x.npz", "-o", "m"], "none.csv"),
-        (["predict", "nothing", "x.npz"], "not a saved model of annotators"),
+        (["predict", "nothing", "x.npz"], "not a saved TendencyClassifier"),
         (["predict", "model", "x.npz", "-o", "x.docx"], "x.docx"),
         (
             ["evaluate", "answers.csv", "--inputs", "x.npz", "--model", "m", "-s", "auto"],
@@ -164,69 +166,69 @@ def test_the_fit_tells_what_it_learned(position):
         ),
     ],
 )
-def test_what_cannot_be_ends_in_one_line(position, model, arguments, summary):
-    done = run("tendency", *arguments, cwd=position)
+def test_errors_are_one_line(folder, model, arguments, message):
+    done = run("tendency", *arguments, cwd=folder)
     assert done.returncode == 2
-    assert summary in done.stderr.decode()
+    assert message in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) == 1
-    assert not (position / "m").exists()
+    assert not (folder / "m").exists()
 
 
-def test_evaluate_asks_for_something_to_compare_with(position):
-    done = run("evaluate", "answers.csv", cwd=position)
+def test_evaluate_asks_for_something_to_compare_with(folder):
+    done = run("evaluate", "answers.csv", cwd=folder)
     assert done.returncode == 2
     assert b"score against what?" in done.stderr
-    done = run("evaluate", "answers.csv", "--dic", cwd=position)
+    done = run("evaluate", "answers.csv", "--dic", cwd=folder)
     assert b"give --annotations FILE" in done.stderr
 
 
-def test_metadata_with_an_annotator_twice_are_refused(position):
-    (position / "twice.csv").write_text("annotator,side\nann,a\nann,b\n")
+def test_metadata_with_an_annotator_twice_are_refused(folder):
+    (folder / "twice.csv").write_text("annotator,side\nann,a\nann,b\n")
     done = run("tendency", "fit", "answers.csv", "--inputs", "x.npz", "-o", "m", "--metadata",
-               "twice.csv", "-s", "own-majority", cwd=position)  # fmt: skip
+               "twice.csv", "-s", "own-majority", cwd=folder)  # fmt: skip
     assert done.returncode == 2
     assert b"annotator 'ann' has two rows" in done.stderr
 
 
-def test_a_report_tells_of_foresight(position):
+def test_a_report_has_a_section_on_predictions(folder):
     done = run("tendency", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", PLAIN, "--json",
-               cwd=position)  # fmt: skip
-    (position / "scores.json").write_bytes(done.stdout)
+               cwd=folder)  # fmt: skip
+    (folder / "scores.json").write_bytes(done.stdout)
     done = run("report", "answers.csv", "--tendency", "scores.json", "-s", "majority",
-               "-o", "report.html", cwd=position)  # fmt: skip
+               "-o", "report.html", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    page = (position / "report.html").read_text(encoding="utf-8")
-    assert "What each annotator would say" in page
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Individual annotators" in page
     assert "Annotators have opinions of their own" in page
-    assert "How often each annotator was foreseen" in page
+    assert "How well each annotator is predicted" in page
 
 
-def test_a_report_without_foresight_does_not_speak_of_it(position):
-    run("report", "answers.csv", "-s", "majority", "-o", "plain.html", cwd=position)
-    page = (position / "plain.html").read_text(encoding="utf-8")
-    assert "What each annotator would say" not in page
+def test_a_report_without_predictions_has_no_such_section(folder):
+    run("report", "answers.csv", "-s", "majority", "-o", "plain.html", cwd=folder)
+    page = (folder / "plain.html").read_text(encoding="utf-8")
+    assert "Individual annotators" not in page
 
 
-def test_a_report_refuses_scores_of_something_else(position):
-    (position / "other.json").write_text('{"a": 1}')
-    done = run("report", "answers.csv", "--tendency", "other.json", cwd=position)
+def test_a_report_refuses_scores_of_something_else(folder):
+    (folder / "other.json").write_text('{"a": 1}')
+    done = run("report", "answers.csv", "--tendency", "other.json", cwd=folder)
     assert done.returncode == 2
     assert b"not what `dissensus tendency evaluate --json` prints" in done.stderr
 
 
-def test_foresight_says_so_where_nothing_is_personal():
-    from dissensus.reporting.tendency_section import Foresight, foresight_figure
+def test_predictions_say_so_where_nothing_is_personal():
+    from dissensus.reporting.tendency_section import Predictions, predictions_figure
 
     def scores(loss):
         one = {"count": 40, "accuracy": 0.7, "log_loss": loss}
         return {"summary": {"log_loss": loss, "accuracy": 0.7}, "annotators": {"<b>": one}}
 
-    summary = Foresight(
+    summary = Predictions(
         {"own-majority": scores(0.5), "consensus": scores(0.5), "auto": scores(0.495)}
     )
     text = " ".join(summary.sentences)
-    assert "One opinion for all foresees annotators as well" in text
-    assert "Habits alone" in text
-    figure = foresight_figure(summary)
+    assert "One opinion for all predicts annotators as well" in text
+    assert "Label marginals alone" in text
+    figure = predictions_figure(summary)
     assert figure is not None
     assert figure.numbers[1] == ("<b>", "70%", "70%", "40")

@@ -1,4 +1,4 @@
-"""Simulated annotators who look at different places: what they say follows from where they look."""
+"""Simulated annotators who attend to different positions: labels follow from attention."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def kappas(labels, n_classes):
         for m in range(k):
             both = np.zeros((n_classes, n_classes))
             np.add.at(both, (labels[:, k], labels[:, m]), 1 / len(labels))
-            chance = (both.sum(axis=0) * both.sum(axis=1)).sum()
-            out[k, m] = out[m, k] = (np.trace(both) - chance) / (1 - chance)
+            probability = (both.sum(axis=0) * both.sum(axis=1)).sum()
+            out[k, m] = out[m, k] = (np.trace(both) - probability) / (1 - probability)
     return out
 
 
@@ -60,13 +60,15 @@ def test_the_majority_is_right_about_single_annotators_two_times_in_three(drawn)
 
 
 @pytest.mark.parametrize(("kind", "groups"), KINDS)
-def test_labels_are_as_frequent_as_their_chances_say(kind, groups):
+def test_labels_are_as_frequent_as_their_probabilities(kind, groups):
     one = simulate_tendency(kind=kind, groups=groups, n_items=600, noise=2.0, theta=0.7)
-    assert_allclose(one.chances.sum(axis=2), 1)
+    assert_allclose(one.probabilities.sum(axis=2), 1)
     assert_allclose(one.attention.sum(axis=2), 1)
-    chance = np.take_along_axis(one.chances, one.labels[:, :, None], axis=2)[:, :, 0]
-    wanted = np.square(one.chances).sum(axis=2)
-    assert chance.mean() == pytest.approx(wanted.mean(), abs=4 * chance.std() / chance.size**0.5)
+    probability = np.take_along_axis(one.probabilities, one.labels[:, :, None], axis=2)[:, :, 0]
+    expected = np.square(one.probabilities).sum(axis=2)
+    assert probability.mean() == pytest.approx(
+        expected.mean(), abs=4 * probability.std() / probability.size**0.5
+    )
     assert (one.best == one.labels).mean() < 0.95
 
 
@@ -103,7 +105,7 @@ def test_shares_of_items_are_kept_annotator_by_annotator():
     assert np.array_equal(one.labels[codes], one.annotations.label)
 
 
-def test_painted_places_hold_their_content_and_nothing_of_others():
+def test_rendered_positions_hold_their_own_content_only():
     one, two = (simulate_tendency(kind="images", n_items=300, blur=0.0, seed=s) for s in (0, 0))
     assert np.array_equal(one.inputs, two.inputs)
     pixels = one.inputs.reshape(300, 3, 3, 8, 3, 8).transpose(0, 2, 4, 1, 3, 5).reshape(300, 9, -1)
@@ -123,25 +125,25 @@ def test_texts_hold_the_words_that_annotators_read():
         assert not one.attention[item, :, len(words) :].any()
 
 
-def test_chances_are_those_of_what_annotators_see():
+def test_probabilities_are_those_of_what_annotators_see():
     one = simulate_tendency(kind="patches", n_items=20, noise=0.5, blur=0.0)
-    score = np.log(one.chances) * 0.5
-    assert_allclose(softmax(score / 0.5, axis=2), one.chances)
-    assert_allclose(one.chances[:, 0], one.chances[:, 3])  # the same group, no taste
-    assert np.abs(one.chances[:, 0] - one.chances[:, 1]).max() > 0.5
+    score = np.log(one.probabilities) * 0.5
+    assert_allclose(softmax(score / 0.5, axis=2), one.probabilities)
+    assert_allclose(one.probabilities[:, 0], one.probabilities[:, 3])  # the same group, no taste
+    assert np.abs(one.probabilities[:, 0] - one.probabilities[:, 1]).max() > 0.5
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
-        ({"kind": "images", "places": 8}, "places = 8, but an image has a square number"),
+        ({"kind": "images", "positions": 8}, "positions = 8, but an image has a square number"),
         ({"kind": "text", "profile": "soft"}, "profile = soft, but a text takes groups or same"),
         ({"kind": "text", "groups": 4}, "groups = 4, but there is room for 3"),
         ({"kept": (0.5,)}, "kept has 1 shares for 6 annotators"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_one_line(settings, summary):
-    with pytest.raises(OptionError, match=summary):
+def test_impossible_settings_are_refused_in_one_line(settings, message):
+    with pytest.raises(OptionError, match=message):
         Tendencies(**settings)
 
 

@@ -119,10 +119,10 @@ def test_image_encoders_take_videos_frame_by_frame(tmp_path):
     assert tokens.values.shape == (2, 4, 4, 192)
     one = encoder.tokens(frames_of(path, 4, 16))
     assert_allclose(tokens.values[0], one.values, atol=1e-6)
-    kept = cached_features(encoder, videos, positions=True, folder=tmp_path / "cache")
-    assert_allclose(kept.all(), tokens.values, atol=1e-6)
-    assert kept.masks([0]).shape == (1, 4, 4)
-    vectors = cached_features(encoder, videos, folder=tmp_path / "cache").all()
+    kept = cached_features(encoder, videos, tokens=True, folder=tmp_path / "cache")
+    assert_allclose(kept.values, tokens.values, atol=1e-6)
+    assert kept.mask.shape == (2, 4, 4)
+    vectors = cached_features(encoder, videos, folder=tmp_path / "cache").values
     assert_allclose(vectors, tokens.values.mean(dim=(1, 2)), atol=1e-5)
 
 
@@ -130,7 +130,7 @@ def test_frames_as_an_array_are_a_video_too(tmp_path):
     given = as_inputs(np.random.default_rng(0).random((3, 5, 3, 16, 16)))
     assert isinstance(given, Arrays)
     encoder = encoder_for("patches[size=16,side=8]")
-    kept = cached_features(encoder, given, positions=True, folder=tmp_path)
+    kept = cached_features(encoder, given, tokens=True, folder=tmp_path)
     assert kept.values.shape == (3, 5, 4, 192)
 
 
@@ -145,7 +145,7 @@ def test_patches_are_the_pixels_of_squares():
 
 
 class Fixed(Learner):
-    """Foresees what it is told to, and changes nothing."""
+    """Predicts given labels, and changes nothing."""
 
     by_accuracy = True
 
@@ -160,7 +160,7 @@ class Fixed(Learner):
     def loss(self, batch: Batch):
         return self.table(batch.annotator).square().sum()
 
-    def foreseen(self, batch: Batch):
+    def predicted_labels(self, batch: Batch):
         return self.says[self.position][batch.annotator]
 
 

@@ -22,7 +22,7 @@ from dissensus import (
 from dissensus.readers import Reading, examine
 from dissensus.writers import losses
 from dissensus.writers.content import chosen_options
-from dissensus.writers.targets import TARGETS, place_of
+from dissensus.writers.targets import TARGETS, destination_of
 from tests.support import relation, rows_of, run
 
 AWKWARD = [
@@ -87,7 +87,7 @@ WIDE = [name for name in AWKWARD if not set(name) & set(",\t|") and name not in 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
 @few
 @given(rows=rows_with(WIDE).filter(lambda rows: not losses(relation(rows), "x.csv", "wide")))
-def test_wide_tables_go_there_and_back_where_nothing_is_said_to_be_lost(kind, rows, tmp_path):
+def test_wide_tables_go_there_and_back_where_no_loss_is_listed(kind, rows, tmp_path):
     annotations = relation(rows)
     assert there_and_back(annotations, "wide", kind, tmp_path).annotations == annotations
 
@@ -227,7 +227,7 @@ def test_results_are_predictions_and_suggestions(tmp_path):
         "label": {"value": "0", "score": 1.0, "agent": result.method}
     }
     assert losses(result, "tasks.json", "label-studio") == [
-        "only the belief in the label itself is written, not in other classes"
+        "only the probability of the label itself is written, not those of other classes"
     ]
     back = examine(tmp_path / "tasks.json")
     assert rows_of(back.annotations) == [("b", f"model:{result.method}", "0")]
@@ -355,7 +355,7 @@ def test_a_folder_takes_results_and_numbered_gold(tmp_path):
     ]
 
 
-def test_what_cannot_be_held_is_said_for_every_target():
+def test_what_cannot_be_held_is_listed_for_every_target():
     annotations = Annotations.from_columns(
         ["a", "a"], ["x", "x"], ["0", "0"], items="ab", classes="01", trust=np.array([1, 2])
     )
@@ -366,7 +366,7 @@ def test_what_cannot_be_held_is_said_for_every_target():
         name: " ".join(losses(found, f"x.{TARGETS[name].kinds[0]}", name)) for name in TARGETS
     }
     for name, target in TARGETS.items():
-        assert ("items without labels" in summary[name]) == ("silent" not in target.holds)
+        assert ("items without labels" in summary[name]) == ("unlabelled" not in target.holds)
         assert ("nobody used" in summary[name]) == ("unused" not in target.holds)
         assert ("columns left out: trust" in summary[name]) == (target.columns is not None)
         assert ("the texts of 1" in summary[name]) == ("texts" not in target.holds)
@@ -390,7 +390,7 @@ def test_the_ending_and_the_target_have_to_fit(tmp_path):
     with pytest.raises(DataError, match=r"plain or as .gz"):
         write(annotations, tmp_path / "x.json.zst", format="label-studio")
     assert list(tmp_path.iterdir()) == []
-    assert place_of(annotations, "tasks.export", "label-studio").kind == "json"
+    assert destination_of(annotations, "tasks.export", "label-studio").kind == "json"
     write(annotations, tmp_path / "x.json.gz", format="label-studio")
     with gzip.open(tmp_path / "x.json.gz") as file:
         assert json.load(file)[0]["id"] == "a"

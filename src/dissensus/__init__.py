@@ -15,116 +15,89 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._version import __version__
+from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from ._demo import demo
-    from .aggregation import aggregate
-    from .aggregation.numeric import Estimation, estimate
-    from .agreement import agree
-    from .annotations import Annotations
-    from .answers.numbers import Numbers
-    from .checking import check
-    from .comparison import compare
-    from .datasets.install import install
-    from .errors import DataError, DissensusError, MethodError, OptionError
-    from .identification import identify
-    from .identification.activelab import activelab
-    from .identification.crowdlab import crowdlab
-    from .identification.items import item_scores
-    from .metrics import evaluate
-    from .planning import Plan, plan
-    from .readers import read, read_truth
-    from .readers.probabilities import read_probabilities
-    from .registry import aggregators, estimators, policies, simulators
-    from .reporting.group_report import report_groups
-    from .reporting.number_report import report_numbers
-    from .reporting.report import report
-    from .reporting.summary import summarise
-    from .resampling import bootstrap
-    from .result import Aggregation
-    from .simulation import simulate
-    from .writers import write
+    from ._demo import demo as demo
+    from .aggregation import aggregate as aggregate
+    from .aggregation.numeric import estimate as estimate
+    from .agreement import agree as agree
+    from .annotations import Annotations as Annotations
+    from .answers.numbers import Numbers as Numbers
+    from .checking import check as check
+    from .comparison import compare as compare
+    from .datasets.install import install as install
+    from .errors import DataError as DataError
+    from .errors import DissensusError as DissensusError
+    from .errors import MethodError as MethodError
+    from .errors import OptionError as OptionError
+    from .identification import identify as identify
+    from .identification.activelab import activelab as activelab
+    from .identification.crowdlab import crowdlab as crowdlab
+    from .identification.items import item_scores as item_scores
+    from .learning.classifier import CrowdClassifier as CrowdClassifier
+    from .meta.few_shot import FewShotCrowd as FewShotCrowd
+    from .metrics import evaluate as evaluate
+    from .nn.settings import Training as Training
+    from .planning import Plan as Plan
+    from .planning import plan as plan
+    from .readers import read as read
+    from .readers import read_truth as read_truth
+    from .readers.probabilities import read_probabilities as read_probabilities
+    from .recovery.estimator import DistributionRecovery as DistributionRecovery
+    from .registry import aggregators as aggregators
+    from .registry import estimators as estimators
+    from .registry import policies as policies
+    from .registry import simulators as simulators
+    from .reporting.group_report import report_groups as report_groups
+    from .reporting.number_report import report_numbers as report_numbers
+    from .reporting.report import report as report
+    from .reporting.summary import summarise as summarise
+    from .resampling import bootstrap as bootstrap
+    from .result import Aggregation as Aggregation
+    from .result import Estimation as Estimation
+    from .simulation import simulate as simulate
+    from .tendency.classifier import TendencyClassifier as TendencyClassifier
+    from .writers import write as write
 
-__all__ = [
-    "Aggregation",
-    "Annotations",
-    "DataError",
-    "DissensusError",
-    "Estimation",
-    "MethodError",
-    "Numbers",
-    "OptionError",
-    "Plan",
-    "__version__",
-    "activelab",
-    "aggregate",
-    "aggregators",
-    "agree",
-    "bootstrap",
-    "check",
-    "compare",
-    "crowdlab",
-    "demo",
-    "estimate",
-    "estimators",
-    "evaluate",
-    "identify",
-    "install",
-    "item_scores",
-    "plan",
-    "policies",
-    "read",
-    "read_probabilities",
-    "read_truth",
-    "report",
-    "report_groups",
-    "report_numbers",
-    "simulate",
-    "simulators",
-    "summarise",
-    "write",
-]
-
-# Imported when asked for: starting costs nothing, and verbs pull in only what they need.
-_HOMES = {
-    "activelab": "identification.activelab",
-    "aggregate": "aggregation",
-    "Aggregation": "result",
-    "aggregators": "registry",
-    "agree": "agreement",
-    "Annotations": "annotations",
-    "DataError": "errors",
-    "bootstrap": "resampling",
-    "check": "checking",
-    "compare": "comparison",
-    "crowdlab": "identification.crowdlab",
-    "demo": "_demo",
-    "DissensusError": "errors",
-    "estimate": "aggregation.numeric",
-    "Estimation": "aggregation.numeric",
-    "estimators": "registry",
-    "evaluate": "metrics",
-    "identify": "identification",
-    "MethodError": "errors",
-    "Numbers": "answers.numbers",
-    "OptionError": "errors",
-    "install": "datasets.install",
-    "item_scores": "identification.items",
-    "Plan": "planning",
-    "plan": "planning",
-    "policies": "registry",
-    "read": "readers",
-    "read_probabilities": "readers.probabilities",
-    "read_truth": "readers",
-    "report": "reporting.report",
-    "report_numbers": "reporting.number_report",
-    "report_groups": "reporting.group_report",
-    "simulate": "simulation",
-    "simulators": "registry",
-    "summarise": "reporting.summary",
-    "write": "writers",
+# Module → its public names, imported on first use.
+_EXPORTS = {
+    "_demo": "demo",
+    "aggregation": "aggregate",
+    "aggregation.numeric": "estimate",
+    "agreement": "agree",
+    "annotations": "Annotations",
+    "answers.numbers": "Numbers",
+    "checking": "check",
+    "comparison": "compare",
+    "datasets.install": "install",
+    "errors": "DataError DissensusError MethodError OptionError",
+    "identification": "identify",
+    "identification.activelab": "activelab",
+    "identification.crowdlab": "crowdlab",
+    "identification.items": "item_scores",
+    "learning.classifier": "CrowdClassifier",
+    "meta.few_shot": "FewShotCrowd",
+    "metrics": "evaluate",
+    "nn.settings": "Training",
+    "planning": "Plan plan",
+    "readers": "read read_truth",
+    "readers.probabilities": "read_probabilities",
+    "recovery.estimator": "DistributionRecovery",
+    "registry": "aggregators estimators policies simulators",
+    "reporting.group_report": "report_groups",
+    "reporting.number_report": "report_numbers",
+    "reporting.report": "report",
+    "reporting.summary": "summarise",
+    "resampling": "bootstrap",
+    "result": "Aggregation Estimation",
+    "simulation": "simulate",
+    "tendency.classifier": "TendencyClassifier",
+    "writers": "write",
 }
+_HOMES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
+
+__all__ = sorted(["__version__", *_HOMES])
 
 
 def __getattr__(name: str) -> Any:

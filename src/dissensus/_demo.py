@@ -12,7 +12,7 @@ import numpy as np
 from ._names import as_names
 from ._relation import Array, Floats
 from .annotations import Annotations
-from .simulation._crowd import pick
+from .simulation.strategy import pick
 
 __all__ = ["demo"]
 

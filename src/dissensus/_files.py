@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place under another name, then moved."""
+"""Atomic files: written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["atomic_file", "atomic_folder"]
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a place to write to; it takes the name of `path` only if all went well."""
+    """Yield a temporary path; it is renamed to `path` only without errors."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -26,7 +26,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder; it takes the place of `path` only if all went well."""
+    """Yield a new folder; it replaces `path` only without errors."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     old = target.with_name(f".{target.name}.{os.getpid()}.old")

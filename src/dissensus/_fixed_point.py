@@ -1,7 +1,7 @@
-"""Rounds: the one loop of all methods that come to know things little by little.
+"""Fixed-point iteration: the one loop of all iterative methods.
 
-A method says where it begins, what one round makes of the last, and when that is near enough.
-The loop owns the trace, the number of rounds, progress and whether the end was reached.
+A method provides the first state, the update from one state to the next, and a test of
+convergence. The loop owns the trace, the number of iterations, progress and checkpoints.
 """
 
 from __future__ import annotations
@@ -9,57 +9,59 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-__all__ = ["Ended", "rounds", "still"]
+__all__ = ["Iterations", "iterate", "relative_change_below"]
 
 
-class _Reached(Protocol):
+class _HasObjective(Protocol):
     @property
     def objective(self) -> float: ...
 
 
-State = TypeVar("State", bound=_Reached)
+State = TypeVar("State", bound=_HasObjective)
 
 
-class Ended(NamedTuple, Generic[State]):
-    """Where the rounds ended."""
+class Iterations(NamedTuple, Generic[State]):
+    """The last state, and how it was reached."""
 
-    last: State
-    trace: tuple[float, ...]  # the objective after every round
+    state: State
+    trace: tuple[float, ...]  # the objective after every iteration
     converged: bool
 
 
-def rounds(
-    first: State,
+def iterate(
+    state: State,
     advance: Callable[[State], State],
-    settled: Callable[[list[float], State, State], bool],
-    most: int,
+    has_converged: Callable[[list[float], State, State], bool],
+    max_iter: int,
     progress: Callable[[int, float], None],
     *,
-    begun: Sequence[float] = (),
+    trace: Sequence[float] = (),
     converged: bool = False,
-    keep: Callable[[Ended[State]], None] | None = None,
-) -> Ended[State]:
-    """Advance until it is settled, given the trace, where we are and where we were before.
+    checkpoint: Callable[[Iterations[State]], None] | None = None,
+) -> Iterations[State]:
+    """Advance the state until it has converged, given the trace, this state and the last.
 
-    The objective of `first` is not looked at. Rounds that were begun earlier are taken up again
-    with their trace; `keep` is told of every round what it needs for that.
+    The objective of the first state is not used. `trace` and `converged` resume an interrupted
+    loop; `checkpoint` is called after every iteration with what is needed to resume.
     """
-    now, trace = first, list(begun)
-    while not converged and len(trace) < most:
-        before = now  # lets go of the one before that, while the next is made
-        now = advance(before)
-        trace.append(now.objective)
-        progress(len(trace), trace[-1])
-        converged = settled(trace, now, before)
-        if keep is not None:
-            keep(Ended(now, tuple(trace), converged))
-    return Ended(now, tuple(trace), converged)
+    objectives = list(trace)
+    while not converged and len(objectives) < max_iter:
+        last = state  # frees the state before that one
+        state = advance(last)
+        objectives.append(state.objective)
+        progress(len(objectives), state.objective)
+        converged = has_converged(objectives, state, last)
+        if checkpoint is not None:
+            checkpoint(Iterations(state, tuple(objectives), converged))
+    return Iterations(state, tuple(objectives), converged)
 
 
-def still(values: list[float], tol: float) -> bool:
-    """Return whether the last of the values is that before it, but for this share of it.
+def relative_change_below(values: list[float], tol: float) -> bool:
+    """Return whether the last two values differ by at most this fraction.
 
-    >>> still([1.0], 0.1), still([7.0, 100.0, 101.0], 0.1), still([-1.0, -0.5], 0.1)
-    (False, True, False)
+    >>> relative_change_below([7.0, 100.0, 101.0], 0.1), relative_change_below([-1.0, -0.5], 0.1)
+    (True, False)
+    >>> relative_change_below([1.0], 0.1)
+    False
     """
     return len(values) > 1 and abs(values[-1] - values[-2]) <= tol * max(1.0, abs(values[-1]))

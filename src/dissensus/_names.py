@@ -1,7 +1,7 @@
-"""Names and their codes: texts outside, small integers inside.
+"""Names and their integer codes.
 
-Names stand in natural order: as numbers where all of them are numbers, as texts otherwise. So
-the same relation always gets the same codes, in whatever order its rows came.
+Names are in natural order: as numbers where all of them are numbers, as texts otherwise. So the
+codes do not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NUMBER", "Codes", "Names", "as_names", "code", "decode", "numbered",
 Names = npt.NDArray[Any]  # of StringDType: texts of any length, small where they are short
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 
-# What counts as a number in a name; polars is asked the same in `io`.
+# A name that is a number; the readers use the same pattern in polars.
 NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 
 
@@ -51,9 +51,9 @@ def decode(names: Names, codes: npt.NDArray[np.signedinteger[Any]]) -> Names:
     optional = StringDType(na_object=None)
     if len(names) == 0:
         return np.full(len(codes), None, dtype=optional)
-    found = names.astype(optional)[codes]
-    found[codes < 0] = None
-    return found
+    decoded = names.astype(optional)[codes]
+    decoded[codes < 0] = None
+    return decoded
 
 
 def text(name: object) -> str:

@@ -1,7 +1,7 @@
-"""What every relation between annotators and items has: sorted codes, an index, and names.
+"""The base of annotations and numbers: sorted codes, an index, and names.
 
-Rows are sorted by item, then annotator, then answer, so that the same relation looks the same in
-whatever order its rows came. Nothing here is as large as items × annotators.
+Rows are sorted by item, then annotator, then answer, whatever the order of the input. Nothing here
+is as large as items × annotators.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Selection = Iterable[Any] | None  # names, or one truth value for each
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Relation:
-    """What annotations and numbers share: who answered on which item, and the names."""
+    """The base of annotations and numbers: which annotator answered on which item."""
 
-    index: Integers  # (item + 1): the answers on item i stand at index[i]:index[i + 1]
+    index: Integers  # (item + 1): the answers on item i are at index[i]:index[i + 1]
     annotator: Codes  # (answer)
     items: Names
     annotators: Names
-    columns: Mapping[str, Array] = field(default_factory=dict)  # more about each answer
+    columns: Mapping[str, Array] = field(default_factory=dict)  # further columns
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
@@ -51,29 +51,29 @@ class Relation:
 
     @property
     def n_items(self) -> int:
-        """How many items there are, also those nobody answered on."""
+        """Number of items, also those without answers."""
         return len(self.items)
 
     @property
     def n_annotators(self) -> int:
-        """How many annotators there are, also those who never answered."""
+        """Number of annotators, also those without answers."""
         return len(self.annotators)
 
     @property
     def item(self) -> Codes:
-        """The item of every answer; made from the index when asked for."""
+        """The item of every answer, from the index."""
         return np.repeat(
             np.arange(self.n_items, dtype=smallest_dtype(self.n_items)), self.labels_per_item
         )
 
     @property
     def labels_per_item(self) -> Integers:
-        """How many answers every item got."""
+        """Number of answers on every item."""
         return np.diff(self.index)
 
     @property
     def labels_per_annotator(self) -> Integers:
-        """How many answers every annotator gave."""
+        """Number of answers of every annotator."""
         return tally(self.annotator, self.n_annotators)
 
     def _keep(self, items: Selection, annotators: Selection) -> tuple[npt.NDArray[np.bool_], ...]:
@@ -92,6 +92,15 @@ class Relation:
             and self.columns.keys() == other.columns.keys()
             and all(_equal(values, other.columns[name]) for name, values in self.columns.items())
         )
+
+
+class FrozenArrays:
+    """Base of frozen dataclasses whose arrays cannot be written to."""
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, frozen(value))
 
 
 def frozen(array: Array) -> Array:
@@ -148,7 +157,7 @@ def absent(values: Array) -> npt.NDArray[np.bool_]:
 
 
 def is_sorted(item: Codes, annotator: Codes, label: Codes) -> bool:
-    """Return whether rows stand in order, looking at one key after the other."""
+    """Return whether rows are sorted."""
     if len(item) > _GLANCE and not is_sorted(item[:_GLANCE], annotator[:_GLANCE], label[:_GLANCE]):
         return False
     tied = np.ones(max(len(item) - 1, 0), dtype=bool)
@@ -188,14 +197,14 @@ def sort(
 
 
 def index_of(item: Codes, n_items: int) -> Integers:
-    """Return where the answers on every item begin."""
+    """Return the index of the first answer on every item."""
     index = np.zeros(n_items + 1, dtype=np.int64)
     np.cumsum(tally(item, n_items), out=index[1:])
     return index
 
 
 def indices_of(names: Names, among: Names) -> Integers:
-    """Return where every name stands among others, -1 where it does not."""
+    """Return the index of every name among others, -1 where it is missing."""
     if np.array_equal(names, among):
         return np.arange(len(names))
     position = {name: code for code, name in enumerate(among.tolist())}
@@ -213,7 +222,7 @@ def union(names: Names, more: Names) -> Names:
 
 
 def tally(codes: Codes, size: int) -> Integers:
-    """Return how often every code occurs, a piece at a time: counting widens what it counts."""
+    """Return how often every code occurs, in pieces, because counting converts to wide integers."""
     total = np.zeros(size, dtype=np.int64)
     for start in range(0, len(codes), _PIECE):
         total += np.bincount(codes[start : start + _PIECE], minlength=size)
@@ -224,24 +233,24 @@ _PIECE = 2**23
 _GLANCE = 2**12
 
 
-def chosen(wish: Selection, names: Names, what: str) -> npt.NDArray[np.bool_]:
-    """Return which of the names are wished for."""
-    if wish is None:
+def chosen(selection: Selection, names: Names, what: str) -> npt.NDArray[np.bool_]:
+    """Return a mask of the selected names."""
+    if selection is None:
         return np.ones(len(names), dtype=bool)
-    given = wish if isinstance(wish, np.ndarray) else list(wish)
+    given = selection if isinstance(selection, np.ndarray) else list(selection)
     if isinstance(given, np.ndarray) and given.dtype == bool:
         if len(given) != len(names):
             raise DataError(f"{len(given)} truth values for {len(names)} {what} names")
         return given
-    wanted = {text(name) for name in given}
-    unknown = wanted - set(names.tolist())
+    selected = {text(name) for name in given}
+    unknown = selected - set(names.tolist())
     if unknown:
         raise DataError(f"no {what} {sorted(unknown)[0]!r}; there are {abbreviate(names)}")
-    return np.array([name in wanted for name in names.tolist()], dtype=bool)
+    return np.array([name in selected for name in names.tolist()], dtype=bool)
 
 
 def renumber(kept: npt.NDArray[np.bool_]) -> Integers:
-    """Return the new code of everything that is kept."""
+    """Return the new codes of what is kept."""
     return np.cumsum(kept) - 1
 
 

@@ -1,4 +1,4 @@
-"""Results in folders: plain arrays and JSON, written all at once, read without running anything."""
+"""Results in folders: plain arrays and JSON, written atomically, read without running code."""
 
 from __future__ import annotations
 
@@ -15,16 +15,35 @@ from ._names import as_names
 from ._relation import Relation
 from .errors import DataError
 
-__all__ = ["Stored", "loading_state", "relation_of", "save_state", "with_prefix"]
+__all__ = ["State", "loading_state", "relation_of", "save_state", "with_prefix"]
 
 _FORMAT = 2
 
 
-class Stored(NamedTuple):
-    """What a folder holds."""
+class State(NamedTuple):
+    """The state of a result or a fitted model: JSON values (`notes`) and arrays by name.
+
+    >>> state = State.join(linear=State({"a": 1}, {"w": np.ones(2)}))
+    >>> state.part("linear").arrays["w"].tolist(), sorted(state.arrays)
+    ([1.0, 1.0], ['linear.w'])
+    """
 
     notes: dict[str, Any]
     arrays: dict[str, Any]
+
+    @classmethod
+    def join(cls, **parts: State) -> State:
+        """Return the state of a model with several parts, each under its own name."""
+        arrays = {
+            f"{name}.{key}": value
+            for name, part in parts.items()
+            for key, value in part.arrays.items()
+        }
+        return cls({name: part.notes for name, part in parts.items()}, arrays)
+
+    def part(self, name: str) -> State:
+        """Return the state of one part."""
+        return State(self.notes[name], with_prefix(name, self.arrays))
 
 
 def save_state(
@@ -34,22 +53,22 @@ def save_state(
     notes: dict[str, Any],
     arrays: dict[str, Any],
 ) -> None:
-    """Write a result of some kind with the relation it speaks of."""
+    """Write a result of some kind with its annotations."""
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
         raise DataError(f"{folder}: holds something else; name a new folder")
-    columns = {name: value for name, value in vars(annotations).items() if name not in ("columns",)}
-    texts = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
-    codes = {f"annotations.{name}": value for name, value in columns.items() if name not in texts}
+    columns = {name: value for name, value in vars(annotations).items() if name != "columns"}
+    names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
+    codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
     with atomic_folder(folder) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
-        told = {"format": _FORMAT, "kind": kind, **notes, "names": texts}
-        (target / "result.json").write_text(json.dumps(told), encoding="utf-8")
+        content = {"format": _FORMAT, "kind": kind, **notes, "names": names}
+        (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 @contextmanager
-def loading_state(folder: str | Path, kind: str) -> Iterator[Stored]:
-    """Yield what a folder holds; whatever fails while it is used is told as a damaged folder."""
+def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
+    """Yield the content of a folder; errors while it is used are reported as a damaged folder."""
     folder = Path(folder)
     try:
         notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
@@ -59,23 +78,22 @@ def loading_state(folder: str | Path, kind: str) -> Iterator[Stored]:
             other = str(notes["kind"])
             raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-            yield Stored(notes, dict(stored))
+            yield State(notes, dict(stored))
     except DataError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DataError(f"{folder}: not a saved result ({problem})") from None
 
 
-def relation_of(stored: Stored) -> dict[str, Any]:
-    """Return the fields of the relation that a result speaks of."""
-    names = {name: as_names(texts) for name, texts in stored.notes["names"].items()}
-    return {**with_prefix("annotations", stored.arrays), **names}
+def relation_of(state: State) -> dict[str, Any]:
+    """Return the fields of the annotations of a result."""
+    names = {name: as_names(texts) for name, texts in state.notes["names"].items()}
+    return {**with_prefix("annotations", state.arrays), **names}
 
 
-def with_prefix(kind: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays whose names begin with a kind and a point, without that."""
+def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names start with a prefix and a point, without them."""
+    start = f"{prefix}."
     return {
-        name.removeprefix(f"{kind}."): value
-        for name, value in arrays.items()
-        if name.startswith(f"{kind}.")
+        name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)
     }

@@ -1,7 +1,7 @@
-"""Who said what about which item: the one table that everything in this package starts from.
+"""Annotations: the labels that annotators gave to items, which everything here starts from.
 
-Inside are small integers, sorted by item, then annotator, then label; the names stand beside
-them. A `Part` is a range of items as the methods see it, a sparse matrix that counts labels.
+They are stored as integer codes, sorted by item, then annotator, then label, with separate names.
+A `Part` is a range of items for the methods: a sparse matrix that counts labels.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Annotations(Relation):
         classes: Iterable[Any] | None = None,
         **columns: Sequence[Any] | Array,
     ) -> Self:
-        """Make annotations from three columns of names, and any more to carry along."""
+        """Return annotations from three columns of names, and further columns."""
         table = {"item": item, "annotator": annotator, "label": label, **columns}
         if len({len(values) for values in table.values()}) > 1:
             sizes = ", ".join(f"{name} {len(values)}" for name, values in table.items())
@@ -97,7 +97,7 @@ class Annotations(Relation):
         classes: Iterable[Any] | int,
         **columns: Array,
     ) -> Self:
-        """Make annotations from integer codes and the names behind them, or their number."""
+        """Return annotations from integer codes and their names, or the number of names."""
         names = [
             numbered(given) if isinstance(given, int) else as_names(given)
             for given in (items, annotators, classes)
@@ -124,7 +124,7 @@ class Annotations(Relation):
     def from_dict(
         cls, answers: Mapping[Any, Mapping[Any, Any]], *, classes: Iterable[Any] | None = None
     ) -> Self:
-        """Make annotations from `{item: {annotator: label}}`; a list is several labels."""
+        """Return annotations from `{item: {annotator: label}}`; a list is several labels."""
         rows = [
             (item, annotator, label)
             for item, given in answers.items()
@@ -136,7 +136,7 @@ class Annotations(Relation):
         return cls.from_columns(item, annotator, label, items=items, classes=classes)
 
     def to_dict(self, *, coded: bool = False) -> dict[str, dict[str, Any]]:
-        """Return `{item: {annotator: label}}`, a list where somebody said several things.
+        """Return `{item: {annotator: label}}`, a list where an annotator gave several labels.
 
         Coded, everything is a number: the form of peerannot's `answers.json`.
         """
@@ -168,7 +168,7 @@ class Annotations(Relation):
         annotators: Iterable[Any] | None = None,
         classes: Iterable[Any] | None = None,
     ) -> Self:
-        """Make annotations from a dense matrix, items in rows and annotators in columns.
+        """Return annotations from a dense matrix, items in rows and annotators in columns.
 
         NaN, None and the empty text always mean "no label", and so does -1 among whole numbers;
         `missing` names another marker instead of -1.
@@ -194,13 +194,6 @@ class Annotations(Relation):
         label, known = coded(table[item, annotator], classes, "label")
         return cls.from_codes(item, annotator, label, items=rows, annotators=columns, classes=known)
 
-    @staticmethod
-    def from_table(table: Any, *, columns: Mapping[str, str] | None = None) -> Annotations:
-        """Make annotations from a polars, pandas or Arrow table with the usual column names."""
-        from .readers.tables import annotations_from
-
-        return annotations_from(table, columns=columns)
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotations):
             return NotImplemented
@@ -220,11 +213,11 @@ class Annotations(Relation):
 
     @property
     def n_classes(self) -> int:
-        """How many classes can be said."""
+        """Number of classes, also those without labels."""
         return len(self.classes)
 
     def votes(self) -> Floats:
-        """Return how often every item was given every class: (item, class)."""
+        """Return the number of labels of every class on every item: (item, class)."""
         cells = self.item * np.int64(self.n_classes) + self.label
         counts = np.bincount(cells, minlength=self.n_items * self.n_classes)
         return counts.reshape(self.n_items, self.n_classes).astype(np.float64)
@@ -234,7 +227,7 @@ class Annotations(Relation):
     ) -> Annotations:
         """Return the annotations on these items, by these annotators, of these classes.
 
-        Each is given as names, or as one truth value for every name there is.
+        Each is given as names, or as a boolean mask.
         """
         item, annotator, kept = self._keep(items, annotators)
         label = chosen(classes, self.classes, "class")
@@ -250,7 +243,7 @@ class Annotations(Relation):
         )
 
     def take(self, items: Integers) -> Annotations:
-        """Return the annotations on these items, by code; one that is named twice counts twice."""
+        """Return the annotations on these items, by code; repeated items count repeatedly."""
         size = self.labels_per_item[items]
         index = np.concatenate([[0], np.cumsum(size)])
         rows = np.repeat(self.index[items] - index[:-1], size) + np.arange(index[-1])
@@ -294,7 +287,7 @@ class Annotations(Relation):
         )
 
     def merge(self, more: Annotations) -> Annotations:
-        """Return these annotations and more of them; names that are the same are the same."""
+        """Return these annotations and more, matched by name."""
         items = union(self.items, more.items)
         annotators = union(self.annotators, more.annotators)
         classes = union(self.classes, more.classes)
@@ -315,37 +308,39 @@ class Annotations(Relation):
         )
 
     def part(self, start: int, stop: int, gold: Integers | None = None) -> Part:
-        """Return a range of items as the methods see it."""
+        """Return a range of items for the methods."""
         return self.parts([(start, stop)], gold)[0]
 
     def parts(self, bounds: Sequence[tuple[int, int]], gold: Integers | None = None) -> list[Part]:
-        """Return ranges of items as the methods see them, over one shared buffer of ones."""
+        """Return ranges of items for the methods, over one shared buffer of ones."""
         longest = max((self.index[stop] - self.index[start] for start, stop in bounds), default=0)
         ones = np.ones(longest)
-        return [self._part(start, stop, ones, gold) for start, stop in bounds]
-
-    def _part(self, start: int, stop: int, ones: Floats, gold: Integers | None) -> Part:
-        first, last = self.index[start], self.index[stop]
-        return Part(
-            start,
-            stop,
-            self.index[start : stop + 1] - first,
-            self.annotator[first:last],
-            self.label[first:last],
-            ones[: last - first],
-            self.n_annotators,
-            self.n_classes,
-            None if gold is None else gold[start:stop],
-        )
+        parts = []
+        for start, stop in bounds:
+            first, last = self.index[start], self.index[stop]
+            parts.append(
+                Part(
+                    start,
+                    stop,
+                    self.index[start : stop + 1] - first,
+                    self.annotator[first:last],
+                    self.label[first:last],
+                    ones[: last - first],
+                    self.n_annotators,
+                    self.n_classes,
+                    None if gold is None else gold[start:stop],
+                )
+            )
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A range of items: everything a method may look at, and small enough to work on at once."""
+    """A range of items with their annotations and gold."""
 
     start: int
     stop: int
-    index: Integers  # (item + 1): the annotations on item i stand at index[i]:index[i + 1]
+    index: Integers  # (item + 1): the annotations on item i are at index[i]:index[i + 1]
     annotator: Codes  # (annotation)
     label: Codes  # (annotation)
     ones: Floats  # (annotation)
@@ -373,7 +368,7 @@ class Part:
 
     @property
     def allowed(self) -> Floats | float:
-        """Zero, or minus infinity where gold says otherwise: (item, class)."""
+        """Log mask: zero, or minus infinity where gold excludes a class: (item, class)."""
         if self.gold is None:
             return 0.0
         mask = np.zeros((len(self.gold), self.n_classes))
@@ -384,17 +379,17 @@ class Part:
 
     @property
     def blank(self) -> npt.NDArray[np.bool_]:
-        """Items about which nothing is known: no label, no gold."""
+        """Items without labels and gold."""
         empty = np.diff(self.index) == 0
         return empty if self.gold is None else empty & (self.gold < 0)
 
     @property
     def votes(self) -> Floats:
-        """How often every item was given every class: (item, class)."""
+        """The number of labels of every class on every item: (item, class)."""
         return self.score(self.ones)
 
     def score(self, weight: Floats) -> Floats:
-        """Return the weights of annotations, added up for the class they name: (item, class)."""
+        """Return the weights of annotations, summed by item and given class: (item, class)."""
         wide = np.int32 if len(weight) < 2**31 else np.int64
         shape = (self.stop - self.start, self.n_classes)
         given: sparse.csr_array[Any, Any] = sparse.csr_array(
@@ -410,9 +405,9 @@ class Part:
         return posterior.ravel().take(cell)
 
     def by_item(self, value: Floats) -> Floats:
-        """Return values of annotations, added up for every item."""
+        """Return values of annotations, summed by item."""
         return np.bincount(self.item, value, minlength=self.stop - self.start).astype(float)
 
     def by_annotator(self, value: Floats) -> Floats:
-        """Return values of annotations, added up for every annotator."""
+        """Return values of annotations, summed by annotator."""
         return np.bincount(self.annotator, value, minlength=self.n_annotators).astype(float)

@@ -1,4 +1,4 @@
-"""Every registered method as plain data: for `dissensus methods` and the pages in `docs/`."""
+"""Every registered method as plain data, for `dissensus methods` and the pages in `docs/`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .registry import (
     tendencies,
 )
 
-__all__ = ["Entry", "Setting", "catalogue", "entries", "entries_of", "glances"]
+__all__ = ["Entry", "Setting", "catalogue", "entries", "entries_of", "outlines"]
 
 _REGISTRIES: list[Registry[Any]] = [
     aggregators,
@@ -35,12 +35,12 @@ _REGISTRIES: list[Registry[Any]] = [
     simulators,
     policies,
 ]
-_ON_TORCH = (learners, tendencies, adapters)
+_ON_TORCH = (learners, tendencies, recoverers, adapters)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a method, in words."""
+    """One setting of a method."""
 
     name: str
     default: str
@@ -50,7 +50,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Entry:
-    """One method, in words."""
+    """One method of a family."""
 
     family: str
     name: str
@@ -61,27 +61,27 @@ class Entry:
 
     @property
     def paragraphs(self) -> list[str]:
-        """The text, a line for each paragraph; what was indented there begins with `> `."""
+        """The text, a line for each paragraph; indented ones start with `> `."""
         return [
             ("> " if block.startswith("    ") else "") + " ".join(block.split())
             for block in self.text.split("\n\n")
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return plain dictionaries, ready for JSON."""
         return asdict(self)
 
 
 def catalogue() -> list[Entry]:
-    """Return all methods of all families; those that learn networks only where torch is there."""
+    """Return all methods of all families; those on torch only where it is installed."""
     torch = find_spec("torch") is not None
     known = [one for one in _REGISTRIES if torch or not any(one is deep for deep in _ON_TORCH)]
     return [entry for registry in known for entry in entries_of(registry)]
 
 
-def glances() -> list[Entry]:
-    """Return all methods without their settings: nothing is imported, their files are looked at."""
-    return [_glance(registry, name) for registry in _REGISTRIES for name in registry]
+def outlines() -> list[Entry]:
+    """Return all methods without their settings, from their source: nothing is imported."""
+    return [_outline(registry, name) for registry in _REGISTRIES for name in registry]
 
 
 def entries_of(registry: Registry[Any]) -> list[Entry]:
@@ -90,22 +90,22 @@ def entries_of(registry: Registry[Any]) -> list[Entry]:
 
 
 def entries(name: str) -> list[Entry]:
-    """Return the methods of that name or alias, in whatever family."""
+    """Return the methods with this name or alias, in all families."""
     from .errors import MethodError
 
-    found, problem = [], None
+    matches, problem = [], None
     for registry in _REGISTRIES:
         try:
-            found.append(_entry(registry, registry.resolve(name)[0]))
+            matches.append(_entry(registry, registry.resolve(name)[0]))
         except MethodError as unknown:
             problem = problem or unknown
-    if not found and problem:
+    if not matches and problem:
         raise problem
-    return found
+    return matches
 
 
 def _entry(registry: Registry[Any], name: str) -> Entry:
-    """Return a method of a family, in words."""
+    """Return a method of a family."""
     cls = registry.find(name)
     settings = tuple(
         Setting(
@@ -117,20 +117,20 @@ def _entry(registry: Registry[Any], name: str) -> Entry:
         for field in describe_fields(cls)
     )
     text = sys.modules[cls.__module__].__doc__
-    return _told(registry, name, cls.__doc__, text, settings)
+    return _with_aliases(registry, name, cls.__doc__, text, settings)
 
 
-def _glance(registry: Registry[Any], name: str) -> Entry:
+def _outline(registry: Registry[Any], name: str) -> Entry:
     module, _, attribute = registry.table[name].partition(":")
     file = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
     tree = ast.parse(file.read_text(encoding="utf-8"))
     cls = next(
         node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == attribute
     )
-    return _told(registry, name, ast.get_docstring(cls), ast.get_docstring(tree), ())
+    return _with_aliases(registry, name, ast.get_docstring(cls), ast.get_docstring(tree), ())
 
 
-def _told(
+def _with_aliases(
     registry: Registry[Any],
     name: str,
     doc: str | None,

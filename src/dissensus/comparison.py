@@ -1,9 +1,9 @@
-"""Methods side by side, with and without truth, and how much the evidence can carry.
+"""A comparison of methods, with and without truth.
 
-Without truth, methods are compared by how well they foresee annotations that they have not seen
-(`heldout`). That is the best such score known, and a weak one: it rewards explaining annotators,
-and annotators share errors. So a comparison says which methods cannot be told apart, on which
-items they disagree, and what in the data speaks for caution, rather than naming a winner.
+Without truth, methods are compared by the likelihood of held-out annotations (`heldout`). That is
+the best such score known, and a weak one: it rewards explaining annotators, and annotators share
+errors. So a comparison reports which methods are statistically tied, on which items they disagree,
+and warnings about the data, rather than naming a winner.
 """
 
 from __future__ import annotations
@@ -13,43 +13,53 @@ import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._relation import Floats
-from .aggregation._base import Aggregator
+from .aggregation import Aggregator, as_method
 from .annotations import Annotations
-from .diagnosis import warning_signs
+from .diagnosis import data_warnings
 from .errors import OptionError
-from .heldout import HeldOut, create, held_out
+from .heldout import HeldOut, held_out
 from .metrics import Evaluation, evaluate
+from .readers import as_annotations, as_truth
 from .registry import aggregators
 from .result import Aggregation
 
-__all__ = ["Compared", "Comparison", "Contested", "compare"]
+__all__ = ["ComparedMethod", "Comparison", "ContestedItem", "compare"]
 
-# What is compared unless told otherwise.
-USUAL = ("majority", "wawa", "dawid-skene", "dawid-skene-map", "bcc", "hierarchical", "mace")
+# The methods that are compared by default.
+DEFAULT_METHODS = (
+    "majority",
+    "wawa",
+    "dawid-skene",
+    "dawid-skene-map",
+    "bcc",
+    "hierarchical",
+    "mace",
+)
 
-_TOLD_APART = 2.0  # standard errors
+_SIGNIFICANT = 2.0  # standard errors
 
 
-class Compared(NamedTuple):
-    """One method among others."""
+class ComparedMethod(NamedTuple):
+    """One method of a comparison."""
 
     method: str
-    held_out: float  # mean log chance of left-out annotations
-    behind: float  # how much less than the best
-    error: float  # standard error of that difference
-    alike: bool  # cannot be told apart from the best
-    agreement: float  # share of items on which it says what most methods say
+    held_out: float  # mean log-likelihood of held-out annotations
+    gap: float  # to the best method
+    error: float  # standard error of the gap
+    tied: bool  # whether the gap is not significant
+    agreement: float  # fraction of items on which it agrees with most methods
     seconds: float
     megabytes: float
     evaluation: Evaluation | None
 
 
-class Contested(NamedTuple):
+class ContestedItem(NamedTuple):
     """An item on which methods disagree."""
 
     item: str
@@ -58,7 +68,7 @@ class Contested(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods side by side, those that foresee best first.
+    """A comparison of methods, by held-out likelihood.
 
     Attributes
     ----------
@@ -67,35 +77,35 @@ class Comparison:
     contested
         Items on which the methods disagree, those with the most even split first.
     n_contested
-        How many items these are in all.
+        Number of such items.
     n_scored
-        How many left-out annotations the scores rest on.
-    signs
-        What in the data speaks for caution, a sentence each.
+        Number of scored held-out annotations.
+    warnings
+        Warnings about the data, a sentence each.
     results
         The fits to all annotations, by method.
     """
 
-    methods: tuple[Compared, ...]
-    contested: tuple[Contested, ...]
+    methods: tuple[ComparedMethod, ...]
+    contested: tuple[ContestedItem, ...]
     n_contested: int
     n_items: int
     n_scored: int
-    signs: tuple[str, ...]
+    warnings: tuple[str, ...]
     results: Mapping[str, Aggregation]
 
     @property
     def verdict(self) -> str:
-        """What can be concluded, in a sentence."""
-        alike = [one.method for one in self.methods if one.alike]
-        share = self.n_contested / self.n_items if self.n_items else 0.0
-        differ = f"The methods differ on {self.n_contested} items ({share:.1%})"
+        """The conclusion, in a sentence."""
+        tied = [one.method for one in self.methods if one.tied]
+        fraction = self.n_contested / self.n_items if self.n_items else 0.0
+        differ = f"The methods differ on {self.n_contested} items ({fraction:.1%})"
         if self.n_scored == 0:
-            return f"{differ}; no item has two labels, so nothing can be foreseen."
-        if len(alike) == 1:
-            return f"{differ}; {alike[0]} foresees left-out labels best, which is weak evidence."
-        told = f"{', '.join(alike[:-1])} and {alike[-1]}"
-        return f"{differ}; {told} cannot be told apart by what they foresee."
+            return f"{differ}; no item has two labels, so nothing can be predicted."
+        if len(tied) == 1:
+            return f"{differ}; {tied[0]} predicts held-out labels best, which is weak evidence."
+        methods = f"{', '.join(tied[:-1])} and {tied[-1]}"
+        return f"{differ}; {methods} are tied in predicting held-out labels."
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
@@ -110,73 +120,78 @@ class Comparison:
             "n_contested": self.n_contested,
             "n_items": self.n_items,
             "n_scored": self.n_scored,
-            "signs": list(self.signs),
+            "signs": list(self.warnings),
             "verdict": self.verdict,
         }
 
 
 def compare(
-    annotations: Annotations,
+    annotations: Annotations | str | Path | Any,
     methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
     *,
-    truth: Mapping[Any, Any] | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    truth: Mapping[Any, Any] | str | Path | None = None,
+    gold: Mapping[Any, Any] | str | Path | None = None,
     folds: int = 5,
     seeds: int = 1,
     seed: int = 0,
     most: int = 10,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Fit methods to the same annotations and lay them side by side.
+    """Fit methods to the same annotations and compare them.
 
     Parameters
     ----------
     annotations
-        The annotations.
+        Annotations, or anything that `readers.as_annotations` takes: a path, a table.
     methods
         Methods, or their specifications.
     truth
-        Known classes, `{item: class}`, to score the labels with. No method sees them.
+        Known classes, `{item: class}`, to evaluate with, or a file. No method sees them.
     gold
-        Known classes that methods may use.
+        Known classes that methods may use, or a file.
     folds
-        Into how many folds annotations are dealt.
+        Number of folds of the held-out likelihood.
     seeds
-        How often they are dealt anew; every deal is scored.
+        Number of random splits into folds.
     seed
-        Decides folds, ties and random starts.
+        Random seed, for folds, ties and random starts.
     most
-        How many contested items to name.
+        Maximum number of contested items to list.
     progress
-        Called with the fits that are done and how many there are.
+        Called with the number of fits done and in total.
 
     Examples
     --------
     >>> from dissensus import demo
-    >>> found = compare(demo()[0], ["majority", "dawid-skene"])
-    >>> sorted(row.method for row in found.methods)
+    >>> comparison = compare(demo()[0], ["majority", "dawid-skene"])
+    >>> sorted(row.method for row in comparison.methods)
     ['dawid-skene', 'majority']
     """
     for name, value, least in (("folds", folds, 2), ("seeds", seeds, 1)):
         if value < least:
             raise OptionError(f"{name} = {value}, but it must be at least {least}")
-    chosen = create(methods)
+    annotations = as_annotations(annotations)
+    if isinstance(truth, (str, Path)):
+        truth = as_truth(truth)
+    if isinstance(gold, (str, Path)):
+        gold = as_truth(gold)
+    chosen = [as_method(method) for method in methods]
     names = [aggregators.describe(method) for method in chosen]
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")
     fits = [_timed(method, annotations, gold, seed) for method in chosen]
     results = [fit.result for fit in fits]
-    left = _repeated(annotations, chosen, folds, range(seed, seed + seeds), progress)
-    score, behind, error = _standing(annotations, left)
+    held = _repeated(annotations, chosen, folds, range(seed, seed + seeds), progress)
+    score, gap, error = _scores(annotations, held)
     labels = np.stack([result.label for result in results])  # (method, item)
     common = _most_common(labels, annotations.n_classes)
     rows = [
-        Compared(
+        ComparedMethod(
             name,
             score[position],
-            behind[position],
+            gap[position],
             error[position],
-            bool(behind[position] <= _TOLD_APART * error[position]),
+            bool(gap[position] <= _SIGNIFICANT * error[position]),
             float((labels[position] == common).mean()) if annotations.n_items else math.nan,
             fits[position].seconds,
             fits[position].megabytes,
@@ -186,12 +201,12 @@ def compare(
     ]
     contested = np.flatnonzero((labels != labels[0]).any(axis=0))
     return Comparison(
-        tuple(sorted(rows, key=lambda row: row.behind)),
+        tuple(sorted(rows, key=lambda row: row.gap)),
         _contested(annotations, names, labels, contested, most),
         len(contested),
         annotations.n_items,
-        len(left.annotation),
-        tuple(warning_signs(annotations)),
+        len(held.annotation),
+        tuple(data_warnings(annotations)),
         dict(zip(names, results, strict=True)),
     )
 
@@ -205,17 +220,17 @@ def _repeated(
 ) -> HeldOut:
     """Return the likelihood of held-out annotations over several random splits."""
     size = len(methods) * folds
-    found = []
+    splits = []
     for repeat, seed in enumerate(seeds):
 
         def advance(done: int, _total: int, before: int = repeat * size) -> None:
             if progress is not None:
                 progress(before + done, size * len(seeds))
 
-        found.append(held_out(annotations, methods, folds=folds, seed=seed, progress=advance))
+        splits.append(held_out(annotations, methods, folds=folds, seed=seed, progress=advance))
     return HeldOut(
-        np.concatenate([one.annotation for one in found]),
-        np.concatenate([one.chance for one in found], axis=1),
+        np.concatenate([one.annotation for one in splits]),
+        np.concatenate([one.probability for one in splits], axis=1),
     )
 
 
@@ -236,21 +251,21 @@ def _timed(method: Aggregator, annotations: Annotations, gold: Any, seed: int) -
         tracemalloc.stop()
 
 
-def _standing(
-    annotations: Annotations, left: HeldOut
+def _scores(
+    annotations: Annotations, held: HeldOut
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return mean log chance, distance to the best, and its standard error, of every method.
+    """Return mean log-likelihood, gap to the best, and its standard error, of every method.
 
-    Labels on one item are not independent, so errors are those of sums over items.
+    Labels on one item are not independent, so standard errors are clustered by item.
     """
-    n_methods, n_scored = left.chance.shape
+    n_methods, n_scored = held.probability.shape
     if n_scored == 0:
-        nothing = [math.nan] * n_methods
-        return nothing, [0.0] * n_methods, [math.inf] * n_methods
-    log = np.log(left.chance)  # (method, annotation)
+        unknown = [math.nan] * n_methods
+        return unknown, [0.0] * n_methods, [math.inf] * n_methods
+    log = np.log(held.probability)  # (method, annotation)
     mean = log.mean(axis=1)
     gap = log[mean.argmax()] - log
-    item = annotations.item[left.annotation]
+    item = annotations.item[held.annotation]
     error = []
     for one in gap:
         excess = np.bincount(item, one - one.mean(), minlength=annotations.n_items)
@@ -269,7 +284,7 @@ def _most_common(labels: Any, n_classes: int) -> Any:
 
 def _contested(
     annotations: Annotations, names: list[str], labels: Any, which: Any, most: int
-) -> tuple[Contested, ...]:
+) -> tuple[ContestedItem, ...]:
     out = []
     for item in which.tolist():
         given: dict[str, list[str]] = {}
@@ -277,7 +292,7 @@ def _contested(
             given.setdefault("undecided" if label < 0 else annotations.classes[label], []).append(
                 name
             )
-        out.append(Contested(annotations.items[item], given))
+        out.append(ContestedItem(annotations.items[item], given))
     out.sort(key=lambda one: max(len(group) for group in one.labels.values()))
     return tuple(out[:most])
 

@@ -1,9 +1,9 @@
-"""What can go wrong because of what a user gave us.
+"""Errors caused by the input of a user.
 
     DissensusError
     ├── DataError       a file or table cannot be read as what it should be
-    ├── MethodError     no method of that name, or its settings cannot be so
-    └── OptionError     options that cannot be met together
+    ├── MethodError     no method of that name, or invalid settings
+    └── OptionError     invalid options, or options that exclude each other
 
 A message says what was found, where, and what would do, in one line. The command line shows it
 as it is and exits with 2. Every other exception is a bug of ours and keeps its traceback.
@@ -15,7 +15,7 @@ __all__ = ["DataError", "DissensusError", "MethodError", "OptionError"]
 
 
 class DissensusError(Exception):
-    """Anything that another input would cure."""
+    """An error that another input would cure."""
 
 
 class DataError(DissensusError, ValueError):
@@ -23,8 +23,8 @@ class DataError(DissensusError, ValueError):
 
 
 class MethodError(DissensusError, ValueError):
-    """No method of that name, or its settings cannot be so."""
+    """No method of that name, or invalid settings."""
 
 
 class OptionError(DissensusError, ValueError):
-    """Options that cannot be met together."""
+    """Invalid options, or options that exclude each other."""

@@ -1,7 +1,7 @@
-"""Settings with limits: the type of a field says what it may be.
+"""Settings with limits: the type of a field gives the values it may have.
 
 A method is a frozen dataclass whose fields are annotated with the types below. The limits are
-checked when it is made, shown by `dissensus methods`, and drawn by the property tests.
+checked on construction, shown by `dissensus methods`, and used by the property tests.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True, kw_only=True)
@@ -14,9 +14,10 @@ dissensus.errors.MethodError: strength = -1, but it must be above 0
 
 from __future__ import annotations
 
+import json
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
 from types import NoneType, UnionType
@@ -24,6 +25,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
+from ._names import text
 from .errors import MethodError
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Settings",
     "describe_fields",
     "format_value",
+    "table_of",
 ]
 
 Positive = Annotated[float, Gt(0)]
@@ -45,7 +48,7 @@ Count = Annotated[int, Ge(1)]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A dataclass whose fields keep the limits in their types."""
+    """A dataclass whose fields are checked against the limits in their types."""
 
     def __post_init__(self) -> None:
         for field in describe_fields(type(self)):
@@ -54,10 +57,16 @@ class Settings:
                 raise MethodError(f"{field.name} = {value!r}, but it must be {field.limits}")
             if field.is_float and isinstance(value, int):
                 object.__setattr__(self, field.name, float(value))
+            if field.is_table and isinstance(value, str) and value.lstrip().startswith("{"):
+                object.__setattr__(self, field.name, _parse_table(field, value))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the settings by name, as scikit-learn's `clone` needs them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class Field(NamedTuple):
-    """One setting, as help texts and tests want to know it."""
+    """One setting of a method."""
 
     name: str
     kind: Any  # the type as written, with its limits
@@ -66,22 +75,27 @@ class Field(NamedTuple):
 
     @property
     def limits(self) -> str:
-        """What the setting may be, in words."""
+        """The allowed values, in words."""
         return " or ".join(_words(option) for option in _options(self.kind))
 
     @property
     def is_float(self) -> bool:
-        """Whether whole numbers should be taken as floats."""
+        """Whether integers are converted to floats."""
         bases = [_base(option) for option in _options(self.kind)]
         return float in bases and int not in bases
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a mapping, which specifications give as JSON or as the path of a file."""
+        return Mapping in [_base(option) for option in _options(self.kind)]
+
     def allows(self, value: object) -> bool:
-        """Whether a value keeps the limits."""
+        """Whether a value is within the limits."""
         return any(_fits(value, option) for option in _options(self.kind))
 
 
 def describe_fields(cls: type[Settings]) -> tuple[Field, ...]:
-    """Return the settings of a class, with the words its docstring has for each."""
+    """Return the settings of a class, with their descriptions from its docstring."""
     if cls not in _DESCRIBED:
         _DESCRIBED[cls] = _describe(cls)
     return _DESCRIBED[cls]
@@ -105,14 +119,46 @@ def _describe(cls: type[Settings]) -> tuple[Field, ...]:
 
 
 def format_value(value: object) -> str:
-    """Return a setting's value as it is written between brackets."""
+    """Return a setting's value as it is written in a specification."""
+    if isinstance(value, Mapping):
+        table = json.dumps({text(name): one for name, one in value.items()})
+        return repr(table.replace("'", "\\u0027"))  # no quotes of both kinds
     if isinstance(value, str) and not (value.isidentifier() and value not in _WORDS):
         return repr(value)
     return str(value)
 
 
+def table_of(name: str, value: Mapping[Any, Any] | str | None) -> dict[str, Any]:
+    """Return a mapping setting by name, empty where it is not given."""
+    if isinstance(value, str):
+        raise MethodError(
+            f"{name} = {value!r} is a file that has not been read; give a mapping, or use "
+            "dissensus.aggregate, which reads it"
+        )
+    return {text(key): one for key, one in (value or {}).items()}
+
+
+def _parse_table(field: Field, value: str) -> dict[str, Any]:
+    """Return a mapping from JSON, with values of the right type."""
+    mapping = next(kind for kind in _options(field.kind) if get_origin(kind) is Mapping)
+    kind = get_args(mapping)[1]
+    try:
+        table = json.loads(value)
+        if all(_fits(one, kind) for one in table.values()):
+            return table
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    raise MethodError(f'{field.name} = {value!r}, but it must look like {{"name": 0.9}}')
+
+
 _WORDS = {"True", "False", "None"}
-_NAMES = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    str: "a text",
+    Mapping: "a mapping",
+}
 _LIMITS: dict[type, tuple[str, str, Callable[[Any, Any], bool]]] = {
     Gt: ("gt", "above", operator.gt),
     Ge: ("ge", "at least", operator.ge),
@@ -126,7 +172,7 @@ def _documented(cls: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         _, _, section = cleandoc(base.__doc__ or "").partition("Parameters\n----------\n")
-        names: list[str] = []  # of the paragraph; several are told together with commas
+        names: list[str] = []  # of the paragraph; several are separated by commas
         for line in section.splitlines():
             if line.startswith("---"):
                 for name in names:
@@ -145,17 +191,18 @@ def _options(kind: Any) -> tuple[Any, ...]:
 
 
 def _base(kind: Any) -> Any:
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if get_origin(kind) is Annotated:
+        return get_args(kind)[0]
+    return Mapping if get_origin(kind) is Mapping else kind
 
 
 def _bounds(kind: Any) -> list[Any]:
     if get_origin(kind) is not Annotated:
         return []
-    return [bound for extra in get_args(kind)[1:] for bound in _flat(extra)]
-
-
-def _flat(extra: Any) -> list[Any]:
-    return list(extra) if isinstance(extra, Interval) else [extra]
+    extras = get_args(kind)[1:]
+    return [
+        bound for extra in extras for bound in (extra if isinstance(extra, Interval) else (extra,))
+    ]
 
 
 def _fits(value: object, kind: Any) -> bool:

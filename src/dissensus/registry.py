@@ -1,9 +1,8 @@
 """Methods by name: `name[setting=value,…]`, as on the command line, in reports and file names.
 
-One explicit table maps names to `module:Class`, imported when asked for. Whatever speaks of all
-methods walks these tables: the command line, the docs, the promises' tests, the benchmarks.
-Case, `-` and `_` make no difference, nor do they in settings; aliases may fix settings, which
-brackets then overrule.
+One table per family maps names to `module:Class`, imported on first use. The command line, the
+docs, the contract tests and the benchmarks iterate over these tables. Case, `-` and `_` are
+ignored, also in settings. Aliases may fix settings, which brackets override.
 
 >>> aggregators.create("Dawid_Skene[smoothing=1]")
 DawidSkene(max_iter=200, tol=1e-06, restarts=1, smoothing=1.0)
@@ -28,14 +27,14 @@ from .errors import MethodError
 from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
-    from .aggregation._base import Aggregator
+    from .aggregation import Aggregator
     from .aggregation.numeric._base import Estimator
-    from .learning._base import Method
-    from .meta.adapter import Rule
-    from .planning._base import Policy
-    from .recovery._base import RecoveryMethod
-    from .simulation._crowd import Strategy
-    from .tendency._base import TendencyMethod
+    from .learning.base import Method
+    from .meta.adapter import AdapterSettings
+    from .planning.policy import Policy
+    from .recovery.method import RecoveryMethod
+    from .simulation.strategy import Strategy
+    from .tendency import TendencyMethod
 
 __all__ = [
     "Registry",
@@ -52,6 +51,7 @@ __all__ = [
 
 Kind = TypeVar("Kind", bound=Settings)
 
+_COMMA = re.compile(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _SPEC = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 
 
@@ -72,7 +72,7 @@ class Registry(Generic[Kind]):
         return cast("type[Kind]", getattr(import_module(module), attribute))
 
     def resolve(self, spec: str) -> tuple[str, dict[str, Any]]:
-        """Return a method's own name and all settings that a specification gives."""
+        """Return a method's own name and the settings of a specification."""
         name, settings = split_spec(spec)
         names = {_plain(known): known for known in self.table}
         aliases = {_plain(alias): target for alias, target in self.aliases.items()}
@@ -93,8 +93,8 @@ class Registry(Generic[Kind]):
         known = {_plain(field.name): field.name for field in describe_fields(cls)}
         for setting in settings:
             if _plain(setting) not in known:
-                told = ", ".join(known.values()) or "none"
-                raise MethodError(f"{name} has no setting {setting!r}; it has {told}")
+                names = ", ".join(known.values()) or "none"
+                raise MethodError(f"{name} has no setting {setting!r}; it has {names}")
         settings = {known[_plain(setting)]: value for setting, value in settings.items()}
         for field in describe_fields(cls):
             if field.default is MISSING and field.name not in settings:
@@ -102,24 +102,26 @@ class Registry(Generic[Kind]):
         return cls(**settings)
 
     def describe(self, method: Kind) -> str:
-        """Return the shortest specification that makes this method again."""
-        name = next(name for name in self if self.find(name) is type(method))
-        told = [
+        """Return the shortest specification of this method."""
+        cls = type(method)
+        target = f"{cls.__module__}:{cls.__name__}"
+        name = next(name for name, known in self.table.items() if known == target)
+        settings = [
             f"{field.name}={format_value(getattr(method, field.name))}"
-            for field in describe_fields(type(method))
+            for field in describe_fields(cls)
             if getattr(method, field.name) != field.default
         ]
-        return f"{name}[{','.join(told)}]" if told else name
+        return f"{name}[{','.join(settings)}]" if settings else name
 
     def other_names(self, name: str) -> dict[str, str]:
-        """Return the aliases of a method and what each stands for."""
+        """Return the aliases of a method and their specifications."""
         return {
             alias: target for alias, target in self.aliases.items() if split_spec(target)[0] == name
         }
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """Split `name[key=value,…]`; bare words are texts, the rest is read as Python literals.
+    """Split `name[key=value,…]`; bare words are strings, other values Python literals.
 
     >>> split_spec("dswc[L=5, kind=soft, scale=1e-4]")
     ('dswc', {'L': 5, 'kind': 'soft', 'scale': 0.0001})
@@ -129,17 +131,12 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
         raise MethodError(f"cannot read {spec!r}; write name or name[setting=value,…]")
     name, inside = match.groups()
     settings: dict[str, Any] = {}
-    for entry in filter(None, map(str.strip, _split_commas(inside or ""))):
+    for entry in filter(None, map(str.strip, _COMMA.split(inside or ""))):
         key, equals, value = map(str.strip, entry.partition("="))
         if not equals or not key:
             raise MethodError(f"cannot read {entry!r} in {spec!r}; write setting=value")
         settings[key] = _value(value)
     return name, settings
-
-
-def _split_commas(text: str) -> list[str]:
-    """Split at the commas that stand outside quotes."""
-    return re.split(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", text)
 
 
 def _value(text: str) -> Any:
@@ -153,46 +150,29 @@ def _plain(name: str) -> str:
     return name.casefold().replace("-", "").replace("_", "")
 
 
+def _table(package: str, names: str) -> dict[str, str]:
+    """Return name → module:Class; both follow from the name.
+
+    >>> _table("aggregation", "dawid-skene")
+    {'dawid-skene': 'dissensus.aggregation.dawid_skene:DawidSkene'}
+    """
+    return {
+        name: f"dissensus.{package}.{name.replace('-', '_')}:{name.title().replace('-', '')}"
+        for name in names.split()
+    }
+
+
 aggregators: Registry[Aggregator] = Registry(
     "aggregate",
-    {
-        "auto": "dissensus.aggregation.auto:Auto",
-        "majority": "dissensus.aggregation.majority:Majority",
-        "naive-soft": "dissensus.aggregation.naive_soft:NaiveSoft",
-        "two-thirds": "dissensus.aggregation.two_thirds:TwoThirds",
-        "weighted": "dissensus.aggregation.weighted:Weighted",
-        "gold-majority": "dissensus.aggregation.gold_majority:GoldMajority",
-        "wawa": "dissensus.aggregation.wawa:Wawa",
-        "iwmv": "dissensus.aggregation.iwmv:Iwmv",
-        "log-odds": "dissensus.aggregation.log_odds:LogOdds",
-        "zbs": "dissensus.aggregation.zbs:Zbs",
-        "plantnet": "dissensus.aggregation.plantnet:Plantnet",
-        "kos": "dissensus.aggregation.kos:Kos",
-        "m-msr": "dissensus.aggregation.m_msr:MMsr",
-        "catd": "dissensus.aggregation.catd:Catd",
-        "crh": "dissensus.aggregation.crh:Crh",
-        "pm": "dissensus.aggregation.pm:Pm",
-        "dawid-skene": "dissensus.aggregation.dawid_skene:DawidSkene",
-        "wds": "dissensus.aggregation.wds:Wds",
-        "dawid-skene-map": "dissensus.aggregation.dawid_skene_map:DawidSkeneMap",
-        "bcc": "dissensus.aggregation.bcc:Bcc",
-        "one-coin": "dissensus.aggregation.one_coin:OneCoin",
-        "diagonal": "dissensus.aggregation.diagonal:Diagonal",
-        "fast-dawid-skene": "dissensus.aggregation.fast_dawid_skene:FastDawidSkene",
-        "hybrid-dawid-skene": "dissensus.aggregation.hybrid_dawid_skene:HybridDawidSkene",
-        "hierarchical": "dissensus.aggregation.hierarchical:Hierarchical",
-        "two-level": "dissensus.aggregation.two_level:TwoLevel",
-        "glad": "dissensus.aggregation.glad:Glad",
-        "mace": "dissensus.aggregation.mace:Mace",
-        "dswc": "dissensus.aggregation.dswc:Dswc",
-        "dswc-vb": "dissensus.aggregation.dswc_vb:DswcVb",
-        "cbcc": "dissensus.aggregation.cbcc:Cbcc",
-        "minimax-entropy": "dissensus.aggregation.minimax_entropy:MinimaxEntropy",
-        "lfc": "dissensus.aggregation.lfc:Lfc",
-        "ordinal-distance": "dissensus.aggregation.ordinal_distance:OrdinalDistance",
-        "ordinal-split": "dissensus.aggregation.ordinal_split:OrdinalSplit",
-        "ordinal-latent": "dissensus.aggregation.ordinal_latent:OrdinalLatent",
-    },
+    _table(
+        "aggregation",
+        """
+        auto majority naive-soft two-thirds weighted gold-majority wawa iwmv log-odds zbs
+        plantnet kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc one-coin diagonal
+        fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
+        minimax-entropy lfc ordinal-distance ordinal-split ordinal-latent
+        """,
+    ),
     {
         "MV": "majority",
         "majority-voting": "majority",
@@ -201,10 +181,10 @@ aggregators: Registry[Aggregator] = Registry(
         "two-third": "two-thirds",
         "weighted-majority-vote": "weighted",
         "gold-majority-vote": "gold-majority",
-        # What peerannot runs as IWMV: ten rounds of Wawa.
+        # What peerannot runs as IWMV: ten iterations of Wawa.
         "iterative-wawa": "iwmv[weights=accuracy,max_iter=10]",
         "zero-based-skill": "zbs",
-        # As published with peerannot: maximum likelihood, fifty rounds, no test for an earlier end.
+        # As published with peerannot: maximum likelihood, fifty iterations, no test of convergence.
         "DS": "dawid-skene[smoothing=0,tol=0,max_iter=50]",
         "MAP": "dawid-skene-map",
         "LFC-DS": "dawid-skene-map",
@@ -214,11 +194,11 @@ aggregators: Registry[Aggregator] = Registry(
         "one-coin-dawid-skene": "one-coin",
         "HDS": "one-coin",
         "ZC": "one-coin[prevalence=uniform]",
-        # As published: no smoothing, and the first of several equal classes.
+        # As published: no smoothing, and the first of tied classes.
         "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
         "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",
         "hier-eb": "hierarchical[pooled=1,estimate=True]",
-        # As published with peerannot: conjugate gradients, and an end as soon as they gain little.
+        # As published with peerannot: conjugate gradients, stopped as soon as they gain little.
         "GLAD-CG": "glad[solver=cg,tol=1e-5,max_iter=50]",
         "dawid-skene-clust": "dswc",
         "community-BCC": "cbcc",
@@ -229,34 +209,24 @@ aggregators: Registry[Aggregator] = Registry(
 
 estimators: Registry[Estimator] = Registry(
     "estimate",
-    {
-        "mean": "dissensus.aggregation.numeric.mean:Mean",
-        "median": "dissensus.aggregation.numeric.median:Median",
-        "trimmed-mean": "dissensus.aggregation.numeric.trimmed_mean:TrimmedMean",
-        "lfc-n": "dissensus.aggregation.numeric.lfc_n:LfcN",
-        "gaussian": "dissensus.aggregation.numeric.gaussian:Gaussian",
-        "catd": "dissensus.aggregation.numeric.catd:Catd",
-        "crh": "dissensus.aggregation.numeric.crh:Crh",
-        "pm": "dissensus.aggregation.numeric.pm:Pm",
-    },
+    _table(
+        "aggregation.numeric",
+        """
+        mean median trimmed-mean lfc-n gaussian catd crh pm
+        """,
+    ),
     {"student-t": "gaussian[freedom=4]"},
 )
 
 simulators: Registry[Strategy] = Registry(
     "simulate",
-    {
-        "hammer-spammer": "dissensus.simulation.hammer_spammer:HammerSpammer",
-        "independent-confusion": "dissensus.simulation.independent_confusion:IndependentConfusion",
-        "given-matrices": "dissensus.simulation.given_matrices:GivenMatrices",
-        "student-teacher": "dissensus.simulation.student_teacher:StudentTeacher",
-        "discrete-difficulty": "dissensus.simulation.discrete_difficulty:DiscreteDifficulty",
-        "glad": "dissensus.simulation.glad:Glad",
-        "mace": "dissensus.simulation.mace:Mace",
-        "one-coin": "dissensus.simulation.one_coin:OneCoin",
-        "community": "dissensus.simulation.community:Community",
-        "ordinal": "dissensus.simulation.ordinal:Ordinal",
-        "numeric": "dissensus.simulation.numeric:Numeric",
-    },
+    _table(
+        "simulation",
+        """
+        hammer-spammer independent-confusion given-matrices student-teacher discrete-difficulty
+        glad mace one-coin community ordinal numeric
+        """,
+    ),
     {"matrix-independent": "given-matrices"},
 )
 
@@ -293,16 +263,14 @@ learners: Registry[Method] = Registry(
     },
 )
 
-adapters: Registry[Rule] = Registry(
+adapters: Registry[AdapterSettings] = Registry(
     "meta",
     {
         "em-full": "dissensus.meta.em_full:EmFull",
         "em-one-coin": "dissensus.meta.em_one_coin:EmOneCoin",
         "em-shrink": "dissensus.meta.em_shrink:EmShrink",
         "em-kinds": "dissensus.meta.em_kinds:EmKinds",
-        "em-fooled": "dissensus.meta.em_item_confusion:EmFooled",
-        "vb-full": "dissensus.meta.vb_full:VbFull",
-        "vb-kinds": "dissensus.meta.vb_kinds:VbKinds",
+        "em-item-confusion": "dissensus.meta.em_item_confusion:EmItemConfusion",
         "prototypes": "dissensus.meta.prototypes:Prototypes",
         "ridge": "dissensus.meta.ridge:Ridge",
         "cnp": "dissensus.meta.cnp:Cnp",
@@ -310,7 +278,6 @@ adapters: Registry[Rule] = Registry(
     },
     {
         "em": "em-full",
-        "vb": "vb-full",
         "soft-votes": "em-full[steps=1]",
         "protonet": "prototypes",
         "protonet-mv": "prototypes",
@@ -322,13 +289,12 @@ adapters: Registry[Rule] = Registry(
 
 policies: Registry[Policy] = Registry(
     "next",
-    {
-        "joint": "dissensus.planning.joint:Joint",
-        "bald": "dissensus.planning.bald:Bald",
-        "uncertainty": "dissensus.planning.uncertainty:Uncertainty",
-        "active-lab": "dissensus.planning.active_lab:ActiveLab",
-        "random": "dissensus.planning.random:Random",
-    },
+    _table(
+        "planning",
+        """
+        joint bald uncertainty active-lab random
+        """,
+    ),
     {},
 )
 
@@ -338,17 +304,13 @@ recoverers: Registry[RecoveryMethod] = Registry(
         "auto": "dissensus.recovery.auto:Auto",
         "seedbert": "dissensus.recovery.seedbert:SeedBert",
         "single": "dissensus.recovery.single:Single",
-        "heads": "dissensus.recovery.heads:SharedHeads",
-        "bagged-heads": "dissensus.recovery.bagged_heads:BaggedHeads",
+        "heads": "dissensus.recovery.heads:EnsembleOfHeads",
         "attention-heads": "dissensus.recovery.attention_heads:AttentionHeads",
         "deep-ensemble": "dissensus.recovery.deep_ensemble:DeepEnsemble",
-        "snapshot": "dissensus.recovery.snapshot:Snapshot",
         "mc-dropout": "dissensus.recovery.mc_dropout:McDropout",
         "bayes-head": "dissensus.recovery.bayes_head:BayesHead",
         "kernel-ridge": "dissensus.recovery.kernel_ridge:KernelRidge",
-        "knn": "dissensus.recovery.knn:Knn",
         "marginal": "dissensus.recovery.marginal:Marginal",
-        "people": "dissensus.recovery.people:PeopleMembers",
         "ldl": "dissensus.recovery.ldl:Ldl",
         "multi-task": "dissensus.recovery.multi_task:MultiTask",
     },
@@ -356,7 +318,8 @@ recoverers: Registry[RecoveryMethod] = Registry(
         "bert": "seedbert[n=1]",
         "gaussian-process": "kernel-ridge",
         "BNN": "bayes-head",
-        "seeds": "heads",
+        "seeds": "heads[sample=same]",
+        "bagged-heads": "heads",
     },
 )
 
@@ -378,12 +341,12 @@ tendencies: Registry[TendencyMethod] = Registry(
         "hubi-formula": "dissensus.tendency.hubi:HubiFormula",
         "d-lema": "dissensus.tendency.d_lema:DLema",
         "padl": "dissensus.tendency.padl:Padl",
-        "crowd": "dissensus.tendency.crowd:Crowd",
+        "crowd": "dissensus.tendency.crowd:CrowdMethod",
         "query": "dissensus.tendency.query:Query",
         "qumatl": "dissensus.tendency.qumatl:Qumatl",
     },
     {
-        "shared": "linear[bias=0,slope=0,own=0,known=0]",
+        "shared": "linear[bias=0,slope=0,own=0,metadata=0]",
         "DS-confusion": "confused-consensus",
         "E_a": "annotator-embedding[annotations=False]",
         "E_n": "annotator-embedding[annotator=False]",

@@ -1,65 +1,170 @@
-"""What an aggregation found out: labels and how sure they are, and whom to trust.
+"""Results of aggregation: labels or values, their uncertainty, and the quality of annotators.
 
-Results do not change. They save to a folder of plain arrays and JSON and load from it; nothing
-is pickled.
+Results are immutable. They save to a folder of plain arrays and JSON; nothing is pickled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ._names import Names, as_names, decode
-from ._relation import Array, Floats, Integers, frozen
+from ._names import Names, decode, text
+from ._relation import Array, Floats, Integers, Relation, frozen
 from ._serialization import loading_state, relation_of, save_state, with_prefix
 from .annotations import Annotations
+from .answers.numbers import Numbers
 from .errors import DataError, OptionError
 
-__all__ = ["Aggregation", "Table", "gold_codes", "pack_params", "unpack_params"]
+if TYPE_CHECKING:
+    from .engine import Engine
 
-_ROUNDING = 1e-12  # a belief that misses the level by less holds it
+__all__ = [
+    "Aggregation",
+    "Estimation",
+    "Predictions",
+    "Table",
+    "Values",
+    "gold_codes",
+    "gold_values",
+    "pack_params",
+    "unpack_params",
+]
+
+_ROUNDING = 1e-12  # tolerance of a sum of probabilities
 
 Table = Mapping[str, Array]  # column name → values, all of one length
 
 
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """A label for every item, perhaps with a posterior."""
+
+    items: Names
+    classes: Names
+    label: Integers  # (item): -1 where undecided
+    posterior: Floats | None = None  # (item, class)
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A number for every item."""
+
+    items: Names
+    value: Floats  # (item): NaN where there is none
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Aggregation:
-    """The labels that a method inferred, and what it learned about the annotators.
+class _Result:
+    """What results for classes and for numbers have in common."""
+
+    relation_type: ClassVar[type[Relation]]
+
+    method: str
+    annotations: Any
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+    def __repr__(self) -> str:
+        trace, converged = vars(self)["trace"], vars(self)["converged"]
+        rounds = f", {len(trace)} iterations" if trace else ""
+        ended = "" if converged else ", not converged"
+        name, n_items = type(self).__name__, self.annotations.n_items
+        return f"<{name} by {self.method}: {n_items} items{rounds}{ended}>"
+
+    def save(self, folder: str | Path) -> None:
+        """Write the result with its annotations to a folder, all of it or nothing."""
+        notes: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif name == "params":
+                packed = pack_params(value)
+                arrays |= {f"params.{key}": np.asarray(one) for key, one in packed.items()}
+            elif name in _JSON:
+                notes[name] = value
+        save_state(folder, type(self).__name__.lower(), self.annotations, notes, arrays)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a result that `save` wrote."""
+        with loading_state(folder, cls.__name__.lower()) as state:
+            notes, arrays = state
+            content = {name: notes[name] for name in _JSON if name in notes} | arrays
+            for name in ("trace", "notes"):
+                if name in content:
+                    content[name] = tuple(content[name])
+            known = {field.name for field in fields(cls)}
+            content = {name: value for name, value in content.items() if name in known}
+            if "params" in known:
+                kind = _params_type(notes["method"])
+                content["params"] = unpack_params(kind, with_prefix("params", arrays))
+            return cls(annotations=cls.relation_type(**relation_of(state)), **content)
+
+
+_JSON = ("method", "trace", "converged", "notes")
+
+
+def _freeze(result: Any) -> None:
+    for name, value in list(vars(result).items()):
+        if isinstance(value, np.ndarray):
+            object.__setattr__(result, name, frozen(value))
+
+
+def _params_type(method: str) -> type | None:
+    from .registry import aggregators
+
+    return aggregators.find(aggregators.resolve(method)[0]).params_type
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aggregation(_Result):
+    """The labels that a method inferred, and the quality of annotators.
 
     Attributes
     ----------
     method
-        The method with its settings, as the registry writes it.
+        The specification of the method.
     annotations
-        The annotations it speaks of.
+        The annotations.
     label
-        Code of every item's class; -1 where the method leaves it undecided.
+        Code of every item's class; -1 where it is undecided.
     posterior
-        Belief in every class: (item, class), rows sum to one.
+        Posterior probabilities: (item, class).
     quality
-        For every annotator the probability of being right, as the method sees it.
+        Every annotator's probability of being right, according to the method.
     agreement
-        For every annotator the mean belief in the labels they gave.
+        Mean posterior probability of every annotator's labels.
     interval
-        Where the quality lies with 95 % probability, (annotator, 2); `None` where the method does
-        not say. `bootstrap` gives one for every method.
+        95 % credible intervals of the quality, (annotator, 2); `None` where the method has none.
+        `bootstrap` gives intervals for every method.
     notes
-        Sentences that a person should read beside the labels.
+        Remarks to show with the labels.
     params
-        What the method learned, a tuple of arrays with names; `None` for plain votes.
+        Fitted parameters, a named tuple of arrays; `None` for plain votes.
     trace
-        The objective after every round; it never falls.
+        The objective after every iteration; it never falls.
     converged
-        Whether the last round changed the objective by less than the tolerance.
+        Whether the last iteration changed the objective by less than the tolerance.
     """
 
-    method: str
+    relation_type: ClassVar[type[Relation]] = Annotations
+
     annotations: Annotations
     label: Integers  # (item)
     posterior: Floats  # (item, class)
@@ -71,18 +176,9 @@ class Aggregation:
     interval: Floats | None = None  # (annotator, 2)
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-
-    def __repr__(self) -> str:
-        rounds = f", {len(self.trace)} rounds" if self.trace else ""
-        ended = "" if self.converged else ", not converged"
-        return f"<Aggregation by {self.method}: {self.annotations.n_items} items{rounds}{ended}>"
-
     @property
     def classes(self) -> Names:
-        """The classes that labels and posterior speak of."""
+        """The names of the classes."""
         return self.annotations.classes
 
     @cached_property
@@ -92,13 +188,13 @@ class Aggregation:
 
     @cached_property
     def confidence(self) -> Floats:
-        """The belief in every item's label; in the best class where it is undecided."""
+        """The posterior probability of every item's label, or of its most probable class."""
         chosen = np.where(self.label < 0, self.posterior.argmax(axis=1), self.label)
         return np.take_along_axis(self.posterior, chosen[:, None], axis=1)[:, 0]
 
     @property
     def items(self) -> Table:
-        """Every item: its label, how sure it is, how many labels it got."""
+        """Every item: its label, confidence and number of labels."""
         return {
             "item": self.annotations.items,
             "label": self.labels,
@@ -108,7 +204,7 @@ class Aggregation:
 
     @property
     def annotators(self) -> Table:
-        """Every annotator: how many labels, how good, how often with the consensus."""
+        """Every annotator: number of labels, quality, agreement with the consensus."""
         table = {
             "annotator": self.annotations.annotators,
             "n_labels": self.annotations.labels_per_annotator,
@@ -119,10 +215,15 @@ class Aggregation:
             table |= {"quality_low": self.interval[:, 0], "quality_high": self.interval[:, 1]}
         return table
 
-    def credible_set(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
-        """Return the fewest classes of every item that hold this much belief: (item, class).
+    @property
+    def predictions(self) -> Predictions:
+        """Labels and posterior, to evaluate."""
+        return Predictions(self.annotations.items, self.classes, self.label, self.posterior)
 
-        Of classes with equal belief, the first go in.
+    def credible_set(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
+        """Return the fewest classes that contain the truth with this probability: (item, class).
+
+        Of tied classes, the first go in.
 
         >>> from dissensus import Annotations, aggregate
         >>> annotations = Annotations.from_columns("aaabbbb", "xyzwxyz", "0011112")
@@ -139,96 +240,159 @@ class Aggregation:
         return inside
 
     def predict(self, annotations: Annotations, *, features: Floats | None = None) -> Aggregation:
-        """Return labels of other items by the crowd that this result has come to know.
+        """Return labels of other items under the parameters of this result.
 
-        Nothing is learned anew. Annotators whom this result does not know count as its average
-        one; methods that learn nothing are simply fitted. Features describe the other items:
-        (item, feature), as the fit had them, for methods that use them.
+        Annotators that this result does not have count as its average annotator; methods without
+        parameters are fitted. Features describe the other items, (item, feature), for methods that
+        use them.
         """
         from .registry import aggregators
 
         return aggregators.create(self.method).predict(self, annotations, features=features)
 
-    def update(self, more: Annotations, **given: Any) -> Aggregation:
-        """Return the result of a fit to all annotations so far and more, begun where this ended.
-
-        Besides the annotations it takes what `Aggregator.fit` takes: gold, seed, engine, progress.
-        """
+    def update(
+        self,
+        more: Annotations,
+        *,
+        gold: Mapping[Any, Any] | None = None,
+        seed: int = 0,
+        engine: Engine | None = None,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> Aggregation:
+        """Return the result of a fit to these and more annotations, started from this result."""
         from .registry import aggregators
 
-        return aggregators.create(self.method).fit(
-            self.annotations.merge(more), start=self, **given
+        method, merged = aggregators.create(self.method), self.annotations.merge(more)
+        return method.fit(
+            merged, start=self, gold=gold, seed=seed, engine=engine, progress=progress
         )
 
-    def save(self, folder: str | Path) -> None:
-        """Write the result with its annotations to a folder, all of it or nothing."""
-        learned = pack_params(self.params)
-        arrays: dict[str, Any] = {
-            **{name: getattr(self, name) for name in _ARRAYS},
-            **{f"params.{name}": np.asarray(value) for name, value in learned.items()},
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimation(_Result):
+    """The values that a method inferred, and bias and noise of annotators.
+
+    Attributes
+    ----------
+    method
+        The specification of the method.
+    annotations
+        The numbers.
+    value
+        The value of every item; NaN for items without answers and gold.
+    deviation
+        The standard error of every value, 0 for gold; NaN where the method has none.
+    weight
+        The weight of every annotator, in the method's own units.
+    bias
+        The mean error of every annotator.
+    noise
+        Standard deviation of every annotator's errors; NaN after a single answer, unless the
+        method has a prior.
+    trace
+        The objective after every iteration; it never falls. Empty for methods without one.
+    converged
+        Whether the last iteration changed less than the tolerance.
+    """
+
+    relation_type: ClassVar[type[Relation]] = Numbers
+
+    annotations: Numbers
+    value: Floats  # (item)
+    deviation: Floats  # (item)
+    weight: Floats  # (annotator)
+    bias: Floats  # (annotator)
+    noise: Floats  # (annotator)
+    trace: tuple[float, ...] = ()
+    converged: bool = True
+
+    @property
+    def precision(self) -> Floats:
+        """One over the squared noise of every annotator."""
+        with np.errstate(divide="ignore"):
+            return 1 / self.noise**2
+
+    @property
+    def items(self) -> Table:
+        """Every item: its value, standard error and number of answers."""
+        return {
+            "item": self.annotations.items,
+            "value": self.value,
+            "deviation": self.deviation,
+            "n_labels": self.annotations.labels_per_item,
         }
-        if self.interval is not None:
-            arrays["interval"] = self.interval
-        notes = {name: getattr(self, name) for name in ("method", "trace", "converged", "notes")}
-        save_state(folder, "aggregation", self.annotations, notes, arrays)
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Aggregation:
-        """Read a result that `save` wrote."""
-        from .registry import aggregators
+    @property
+    def annotators(self) -> Table:
+        """Every annotator: number of answers, weight, bias and noise."""
+        return {
+            "annotator": self.annotations.annotators,
+            "n_labels": self.annotations.labels_per_annotator,
+            "weight": self.weight,
+            "bias": self.bias,
+            "noise": self.noise,
+        }
 
-        with loading_state(folder, "aggregation") as stored:
-            notes, arrays = stored
-            kind = aggregators.find(aggregators.resolve(notes["method"])[0]).learns
-            return cls(
-                notes["method"],
-                Annotations(**relation_of(stored)),
-                **{name: arrays[name] for name in _ARRAYS},
-                params=unpack_params(kind, with_prefix("params", arrays)),
-                trace=tuple(notes["trace"]),
-                converged=notes["converged"],
-                interval=arrays.get("interval"),
-                notes=tuple(notes["notes"]),
-            )
-
-
-_ARRAYS = tuple(field.name for field in fields(Aggregation) if field.type in ("Floats", "Integers"))
+    @property
+    def predictions(self) -> Values:
+        """The values, to evaluate."""
+        return Values(self.annotations.items, self.value)
 
 
 def pack_params(params: Any) -> dict[str, Any]:
-    """Return parameters as arrays by name; those that hold more than arrays pack themselves."""
+    """Return parameters as arrays by name; those with other fields have a method for it."""
     if params is None:
         return {}
     return params.pack() if hasattr(params, "pack") else params._asdict()
 
 
 def unpack_params(kind: Any, arrays: dict[str, Any]) -> Any:
-    """Return parameters of a kind from arrays by name."""
+    """Return parameters of a type from arrays by name."""
     if kind is None:
         return None
     return kind.unpack(arrays) if hasattr(kind, "unpack") else kind(**arrays)
 
 
 def gold_codes(annotations: Annotations, gold: Mapping[Any, Any] | None) -> Integers | None:
-    """Return the known class of every item, -1 where it is not known; `None` without gold.
-
-    Gold about items that nobody was asked about is of no use here and left aside.
-    """
+    """Return the known class of every item, -1 where it is unknown; `None` without gold."""
     if not gold:
         return None
-    known = dict(zip(as_names(gold.keys()).tolist(), as_names(gold.values()).tolist(), strict=True))
-    classes = {name: position for position, name in enumerate(annotations.classes.tolist())}
+    classes = {name: code for code, name in enumerate(annotations.classes.tolist())}
     codes = np.full(annotations.n_items, -1, dtype=np.int64)
-    for position, item in enumerate(annotations.items.tolist()):
-        label = known.get(item)
-        if label is None:
-            continue
-        if label not in classes:
+    for code, item, label in _known(annotations, gold):
+        name = text(label)
+        if name not in classes:
             raise DataError(
-                f"gold says {label!r} for item {item!r}, which is not among the classes "
+                f"gold says {name!r} for item {item!r}, which is not among the classes "
                 f"{', '.join(classes)}; declare it with the annotations"
             )
-        codes[position] = classes[label]
-    if (codes < 0).all():
-        raise DataError("gold is given, but for none of the annotated items")
+        codes[code] = classes[name]
     return codes
+
+
+def gold_values(annotations: Numbers, gold: Mapping[Any, Any] | None) -> Floats:
+    """Return the known value of every item, NaN where it is unknown."""
+    values = np.full(annotations.n_items, np.nan)
+    for code, item, value in _known(annotations, gold) if gold else ():
+        values[code] = as_number(value)
+        if not math.isfinite(values[code]):
+            raise DataError(f"gold says {value!r} for item {item!r}, which is not a number")
+    return values
+
+
+def as_number(value: Any) -> float:
+    """Return a value as a number, NaN if it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _known(annotations: Relation, gold: Mapping[Any, Any]) -> list[tuple[int, str, Any]]:
+    """Return code, name and gold of every annotated item with gold; other gold is ignored."""
+    by_name = {text(item): value for item, value in gold.items()}
+    rows = enumerate(annotations.items.tolist())
+    known = [(code, item, by_name[item]) for code, item in rows if item in by_name]
+    if not known:
+        raise DataError("gold is given, but for none of the annotated items")
+    return known

@@ -1,116 +1,136 @@
-"""From many labels to one: aggregators, one file per method, imported when asked for."""
+"""Aggregation: the labels of items from the annotations of several annotators.
+
+One file per method, imported on first use.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..readers import as_annotations, as_truth
 from ..registry import aggregators
-from ._base import Aggregator
+from ._base import (
+    Aggregator,
+    Checkpoints,
+    FitContext,
+    Fitted,
+    Progress,
+    check_memory,
+    machine_memory,
+)
+from ._em import EMAggregator
 
 if TYPE_CHECKING:
+    from .._relation import Floats
     from ..annotations import Annotations
+    from ..engine import Engine
     from ..result import Aggregation
-    from .auto import Auto
-    from .bcc import Bcc
-    from .catd import Catd
-    from .cbcc import Cbcc
-    from .crh import Crh
-    from .dawid_skene import DawidSkene
-    from .dawid_skene_map import DawidSkeneMap
-    from .diagonal import Diagonal
-    from .dswc import Dswc
-    from .dswc_vb import DswcVb
-    from .fast_dawid_skene import FastDawidSkene
-    from .glad import Glad
-    from .gold_majority import GoldMajority
-    from .hierarchical import Hierarchical
-    from .hybrid_dawid_skene import HybridDawidSkene
-    from .iwmv import Iwmv
-    from .kos import Kos
-    from .lfc import Lfc
-    from .log_odds import LogOdds
-    from .m_msr import MMsr
-    from .mace import Mace
-    from .majority import Majority
-    from .minimax_entropy import MinimaxEntropy
-    from .naive_soft import NaiveSoft
-    from .one_coin import OneCoin
-    from .ordinal_distance import OrdinalDistance
-    from .ordinal_latent import OrdinalLatent
-    from .ordinal_split import OrdinalSplit
-    from .plantnet import Plantnet
-    from .pm import Pm
-    from .two_level import TwoLevel
-    from .two_thirds import TwoThirds
-    from .wawa import Wawa
-    from .wds import Wds
-    from .weighted import Weighted
-    from .zbs import Zbs
+    from .auto import Auto as Auto
+    from .bcc import Bcc as Bcc
+    from .catd import Catd as Catd
+    from .cbcc import Cbcc as Cbcc
+    from .crh import Crh as Crh
+    from .dawid_skene import DawidSkene as DawidSkene
+    from .dawid_skene_map import DawidSkeneMap as DawidSkeneMap
+    from .diagonal import Diagonal as Diagonal
+    from .dswc import Dswc as Dswc
+    from .dswc_vb import DswcVb as DswcVb
+    from .fast_dawid_skene import FastDawidSkene as FastDawidSkene
+    from .glad import Glad as Glad
+    from .gold_majority import GoldMajority as GoldMajority
+    from .hierarchical import Hierarchical as Hierarchical
+    from .hybrid_dawid_skene import HybridDawidSkene as HybridDawidSkene
+    from .iwmv import Iwmv as Iwmv
+    from .kos import Kos as Kos
+    from .lfc import Lfc as Lfc
+    from .log_odds import LogOdds as LogOdds
+    from .m_msr import MMsr as MMsr
+    from .mace import Mace as Mace
+    from .majority import Majority as Majority
+    from .minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from .naive_soft import NaiveSoft as NaiveSoft
+    from .one_coin import OneCoin as OneCoin
+    from .ordinal_distance import OrdinalDistance as OrdinalDistance
+    from .ordinal_latent import OrdinalLatent as OrdinalLatent
+    from .ordinal_split import OrdinalSplit as OrdinalSplit
+    from .plantnet import Plantnet as Plantnet
+    from .pm import Pm as Pm
+    from .two_level import TwoLevel as TwoLevel
+    from .two_thirds import TwoThirds as TwoThirds
+    from .wawa import Wawa as Wawa
+    from .wds import Wds as Wds
+    from .weighted import Weighted as Weighted
+    from .zbs import Zbs as Zbs
 
 __all__ = [
     "Aggregator",
-    "Auto",
-    "Bcc",
-    "Catd",
-    "Cbcc",
-    "Crh",
-    "DawidSkene",
-    "DawidSkeneMap",
-    "Diagonal",
-    "Dswc",
-    "DswcVb",
-    "FastDawidSkene",
-    "Glad",
-    "GoldMajority",
-    "Hierarchical",
-    "HybridDawidSkene",
-    "Iwmv",
-    "Kos",
-    "Lfc",
-    "LogOdds",
-    "MMsr",
-    "Mace",
-    "Majority",
-    "MinimaxEntropy",
-    "NaiveSoft",
-    "OneCoin",
-    "OrdinalDistance",
-    "OrdinalLatent",
-    "OrdinalSplit",
-    "Plantnet",
-    "Pm",
-    "TwoLevel",
-    "TwoThirds",
-    "Wawa",
-    "Wds",
-    "Weighted",
-    "Zbs",
+    "Checkpoints",
+    "EMAggregator",
+    "FitContext",
+    "Fitted",
     "aggregate",
+    "as_method",
+    "check_memory",
+    "machine_memory",
+    *(target.partition(":")[2] for target in aggregators.table.values()),
 ]
 
 
 def __getattr__(name: str) -> Any:
-    for position in aggregators.table.values():
-        module, _, method = position.partition(":")
+    for target in aggregators.table.values():
+        module, _, method = target.partition(":")
         if method == name:
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def as_method(method: str | Aggregator) -> Aggregator:
+    """Return a method from its specification; files that its settings name are read."""
+    chosen = aggregators.create(method) if isinstance(method, str) else method
+    if chosen.side_tables:
+        from ..readers.side_tables import read_side_tables
+
+        return read_side_tables(chosen, chosen.side_tables)
+    return chosen
+
+
 def aggregate(
-    annotations: Annotations, method: str | Aggregator = "auto", **given: Any
+    annotations: Annotations | str | Path | Any,
+    method: str | Aggregator = "auto",
+    *,
+    gold: Mapping[Any, Any] | str | Path | None = None,
+    start: Aggregation | Floats | None = None,
+    seed: int = 0,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    features: Floats | None = None,
 ) -> Aggregation:
     """Infer the label of every item.
 
     Parameters
     ----------
     annotations
-        The annotations.
+        Annotations, or anything that `readers.as_annotations` takes: a path, a pandas, polars or
+        Arrow table, a mapping.
     method
         A method, or `name[setting=value,…]`.
-    **given
-        What `Aggregator.fit` takes: gold, start, seed, engine, progress.
+    gold
+        Known labels, `{item: label}` or a file: they are kept, and methods with parameters learn
+        from them.
+    start
+        A posterior to start from: an earlier result or an array (item, class). Only iterative
+        methods use it.
+    seed
+        Random seed, for ties and random starts.
+    engine
+        Where to work; by default the threads of this machine.
+    progress
+        Called after every iteration with its number and the objective.
+    features
+        Features of the items, (item, feature), for methods that use them.
 
     Examples
     --------
@@ -119,5 +139,12 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
-    chosen = aggregators.create(method) if isinstance(method, str) else method
-    return chosen.fit(annotations, **given)
+    return as_method(method).fit(
+        as_annotations(annotations),
+        gold=as_truth(gold) if isinstance(gold, (str, Path)) else gold,
+        start=start,
+        seed=seed,
+        engine=engine,
+        progress=progress,
+        features=features,
+    )

@@ -1,8 +1,7 @@
-"""Belief and parameters in turns, for what is learned in another way than from counts.
+"""Posterior and parameters in turns, for parameters that do not follow from additive counts.
 
 Parameters of items, or weights of features, do not follow from sums over parts of the items, as
-`_em` wants it. Here a method says where it begins and what one round makes of the last; the loop
-is that of all rounds.
+`_em` requires. Here a method provides the first state and the update of a state.
 """
 
 from __future__ import annotations
@@ -15,86 +14,73 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._fixed_point import rounds, still
+from .._fixed_point import iterate, relative_change_below
+from .._probability import log_normalize, normalize, safe_log
 from .._relation import Floats
-from ..annotations import Annotations, Part
+from ..annotations import Part
 from ..params import Count, NonNegative
-from ..result import Aggregation
-from ._base import Aggregator, Fit, first_best, share
-from ._em import logs, normalise
+from ._base import Aggregator, FitContext, Fitted
 
-__all__ = ["AlternatingAggregator", "Reached", "expected", "first_posterior"]
+__all__ = ["AlternatingAggregator", "State", "expectation", "start_posterior"]
 
 Params = TypeVar("Params")
 
 
-class Reached(NamedTuple, Generic[Params]):
-    """Where a round has come."""
+class State(NamedTuple, Generic[Params]):
+    """The state after an iteration."""
 
     params: Params
-    posterior: Floats = np.empty((0, 0))  # (item, class), or empty: nothing is believed yet
+    posterior: Floats = np.empty((0, 0))  # (item, class), or empty before the first iteration
     objective: float = np.nan
-    gauge: float = np.nan  # another number that may tell how far it has come
+    expected_likelihood: float = np.nan  # where convergence is a matter of it
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlternatingAggregator(Aggregator, Generic[Params]):
-    """A model whose parameters and belief are improved in turns.
+    """A model whose parameters and posterior are improved in turns.
 
     Parameters
     ----------
     max_iter
-        Rounds at most.
+        Maximum number of iterations.
     tol
-        Stop when a round changes the objective by less than this share of it.
+        Relative change of the objective below which the fit has converged.
     """
 
     max_iter: Count = 200
     tol: NonNegative = 1e-6
 
     @abstractmethod
-    def begin(self, fit: Fit) -> Reached[Params]:
-        """Return what is known before the first round."""
+    def first_state(self, fit: FitContext) -> State[Params]:
+        """Return the state before the first iteration."""
 
     @abstractmethod
-    def advance(self, fit: Fit, last: Reached[Params]) -> Reached[Params]:
-        """Return better parameters, the belief under them, and the objective."""
+    def advance(self, fit: FitContext, last: State[Params]) -> State[Params]:
+        """Return better parameters, the posterior under them, and the objective."""
 
-    def settled(self, trace: list[float], now: Reached[Params], before: Reached[Params]) -> bool:
-        """Return whether the last round changed so little that no other is needed."""
-        return still(trace, self.tol)
+    def has_converged(self, trace: list[float], state: State[Params], last: State[Params]) -> bool:
+        """Return whether the last iteration changed little enough to stop."""
+        return relative_change_below(trace, self.tol)
 
-    def notes(self, annotations: Annotations) -> tuple[str, ...]:
-        """Return sentences that a person should read beside the labels."""
-        return ()
-
-    def infer(self, fit: Fit) -> Aggregation:
-        """Return where the rounds end."""
-        advance = partial(self.advance, fit)
-        ended = rounds(self.begin(fit), advance, self.settled, self.max_iter, fit.progress)
-        last = ended.last
-        return self.conclude(
-            fit,
-            last.posterior,
-            first_best(last.posterior),
-            params=last.params,
-            trace=ended.trace,
-            converged=ended.converged,
-            notes=self.notes(fit.annotations),
-        )
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        first, advance = self.first_state(fit), partial(self.advance, fit)
+        reached = iterate(first, advance, self.has_converged, self.max_iter, fit.progress)
+        return Fitted(reached.state.params, reached.trace, reached.converged)
 
 
-def first_posterior(fit: Fit) -> Floats:
-    """Return a belief to start from, by default shares of votes, with gold in its place."""
+def start_posterior(fit: FitContext) -> Floats:
+    """Return the posterior to start from, by default vote shares, with gold kept."""
     return fit.over_items(partial(_start, start=fit.start))
 
 
 def _start(part: Part, start: Floats | None) -> Floats:
-    posterior = share(part.votes) if start is None else start[part.start : part.stop]
-    return normalise(logs(posterior), part.allowed)[1]
+    posterior = normalize(part.votes) if start is None else start[part.start : part.stop]
+    return log_normalize(safe_log(posterior), part.allowed)[1]
 
 
-def expected(fit: Fit, expect: Callable[[Part], tuple[float, Floats]]) -> tuple[Floats, float]:
-    """Return the posterior of all items and the log evidence, which a part tells the other way."""
-    told = list(fit.engine.each(expect, fit.parts))
-    return np.concatenate([part for _, part in told]), sum(evidence for evidence, _ in told)
+def expectation(
+    fit: FitContext, e_step: Callable[[Part], tuple[float, Floats]]
+) -> tuple[Floats, float]:
+    """Return the posterior of all items and the log evidence, from those of the parts."""
+    evidence, posterior = zip(*fit.engine.each(e_step, fit.parts), strict=True)
+    return np.concatenate(posterior), sum(evidence)

@@ -1,9 +1,9 @@
-"""What every aggregator promises, and the steps that all of them share."""
+"""The interface of aggregators, and the steps they have in common."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from .._probability import most_probable, normalize
 from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
@@ -19,68 +20,74 @@ from ..params import Settings
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 
-__all__ = ["TIE", "Aggregator", "Fit", "Found", "Kept", "Progress", "first_best", "share"]
+__all__ = [
+    "Aggregator",
+    "Checkpoints",
+    "FitContext",
+    "Fitted",
+    "Progress",
+    "check_memory",
+    "machine_memory",
+    "no_progress",
+]
 
-Progress = Callable[[int, float], None]  # called with the round and the objective
+Progress = Callable[[int, float], None]  # called with the iteration and the objective
 Result = TypeVar("Result")
-TIE = 1e-12  # beliefs closer than this are equal
 
 
-class Found(NamedTuple):
-    """What a method learned from all parts, and how it came by it."""
+def no_progress(_iteration: int, _objective: float) -> None:
+    """Report nothing."""
+
+
+class Fitted(NamedTuple):
+    """Fitted parameters, and how they were reached."""
 
     params: Any = None
     trace: tuple[float, ...] = ()
     converged: bool = True
 
 
-class Kept(Protocol):
-    """A place where rounds are kept, so that a fit that was ended can be taken up again."""
+class Checkpoints(Protocol):
+    """Storage for the state of a fit, so that an interrupted fit can be resumed."""
 
-    def load(self, kind: type | None, attempt: int) -> Found | None:
-        """Return what was found until the last round of an attempt; `None` where nothing was."""
+    def load(self, params_type: type | None, attempt: int) -> Fitted | None:
+        """Return the state after the last iteration of an attempt; `None` where there is none."""
         ...
 
-    def save(self, found: Found, attempt: int) -> None:
-        """Keep what was found so far."""
+    def save(self, fitted: Fitted, attempt: int) -> None:
+        """Store the state of an attempt."""
         ...
 
 
 @dataclass(frozen=True)
-class Fit:
-    """All that an aggregator is given besides its settings."""
+class FitContext:
+    """Everything that an aggregator is given besides its settings."""
 
     annotations: Annotations
-    parts: Sequence[Any]  # of type `Part`, or what the engine has in its place
+    parts: Sequence[Any]  # of type `Part`, or what the engine has instead
     gold: Integers | None  # (item): the known class, or -1
     engine: Engine
-    seed: int
-    start: Floats | None  # (item, class): a belief to begin with
-    progress: Progress
-    features: Floats | None = None  # (item, feature): what is known of the items themselves
-    kept: Kept | None = None
-    first: int = 0  # items before these, where they are a piece of more
-    n_class: Integers | None = None  # (class): labels of every class, where these are a piece
+    seed: int = 0
+    start: Floats | None = None  # (item, class): a posterior to start from
+    progress: Progress = no_progress
+    features: Floats | None = None  # (item, feature)
+    checkpoints: Checkpoints | None = None
+    first: int = 0  # number of items before these, where they are a shard
+    n_class: Integers | None = None  # (class): labels of every class, where these are a shard
 
     @property
     def labels_per_class(self) -> Integers:
-        """How many labels name every class, in all there are."""
+        """How many labels name every class."""
         if self.n_class is not None:
             return self.n_class
         return np.bincount(self.annotations.label, minlength=self.annotations.n_classes)
 
     def add_up(self, work: Callable[[Part], Result]) -> Result:
-        """Return what the work makes of every part, added up field by field."""
+        """Return the results of all parts, added up field by field."""
         return self.engine.add_up(work, self.parts)
 
-    def keep_gold(self, label: Integers) -> Integers:
-        """Return labels with the known ones in their places."""
-        if self.gold is None:
-            return label
-        return np.where(self.gold >= 0, self.gold, label)
-
     def over_items(self, work: Callable[[Part], Floats]) -> Floats:
-        """Return what the work says of every item, all parts together."""
+        """Return the results of all parts, stacked: (item, class)."""
         rows = self.engine.each(work, self.parts)
         out = np.empty((self.annotations.n_items, self.annotations.n_classes))
         for part, values in zip(self.parts, rows, strict=True):
@@ -90,13 +97,14 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator(Settings, ABC):
-    """A way to infer the labels of items from what annotators said."""
+    """A method that infers the labels of items from annotations."""
 
-    learns: ClassVar[type | None] = None  # the named tuple a fit leaves in `result.params`
-    most_classes: ClassVar[int | None] = None  # where a method cannot choose between more
-    random_folds: ClassVar[bool] = False  # whether it deals annotations to folds, by their places
+    params_type: ClassVar[type | None] = None  # the named tuple in `result.params`
+    max_classes: ClassVar[int | None] = None
+    random_folds: ClassVar[bool] = False  # whether it splits annotations into random folds
     abstains: ClassVar[bool] = False  # whether items with labels may be left undecided
-    additive: ClassVar[bool] = False  # whether it learns from sums over parts, and judges by them
+    additive: ClassVar[bool] = False  # whether statistics add up over parts of the items
+    side_tables: ClassVar[tuple[str, ...]] = ()  # settings that may name files
 
     def fit(
         self,
@@ -116,114 +124,120 @@ class Aggregator(Settings, ABC):
         annotations
             The annotations.
         gold
-            Known labels, `{item: label}`; they are kept, and methods that learn learn from them.
+            Known labels, `{item: label}`: they are kept, and methods with parameters learn from
+            them.
         start
-            A belief to begin with: an earlier result or an array (item, class). Only methods that
-            work in rounds use it.
+            A posterior to start from: an earlier result or an array (item, class). Only iterative
+            methods use it.
         seed
-            Decides ties and random starts.
+            Random seed, for ties and random starts.
         engine
             Where to work; by default the threads of this machine.
         progress
-            Called after every round with its number and the objective.
+            Called after every iteration with its number and the objective.
         features
-            Numbers that describe the items: (item, feature). Only methods that say so use them.
+            Features of the items, (item, feature), for methods that use them.
         """
-        _check_possible(self, annotations)
+        _check_classes(self, annotations)
         check_memory(self, annotations)
         _check_features(features, annotations)
         engine = engine or Local()
         codes = gold_codes(annotations, gold)
-        fit = Fit(
-            annotations,
-            annotations.parts(engine.cut(annotations), codes),
-            codes,
-            engine,
-            seed,
-            _belief(start, annotations),
-            progress or (lambda _round, _objective: None),
-            features,
+        parts = annotations.parts(engine.cut(annotations), codes)
+        first = _start_posterior(start, annotations)
+        progress = progress or no_progress
+        return self.infer(
+            FitContext(annotations, parts, codes, engine, seed, first, progress, features)
         )
-        return self.infer(fit)
 
     def predict(
         self,
-        known: Aggregation,
+        fitted: Aggregation,
         annotations: Annotations,
         engine: Engine | None = None,
         features: Floats | None = None,
     ) -> Aggregation:
-        """Return labels of other items by a crowd that an earlier fit has come to know.
+        """Return labels of other items under the parameters of an earlier fit.
 
-        Nothing is learned anew. Annotators whom the fit did not know count as its average one.
+        Annotators that the fit did not have count as its average annotator.
         """
-        annotations = annotations.recode(known.classes)
-        if known.params is None:
+        annotations = annotations.recode(fitted.classes)
+        if fitted.params is None:
             return self.fit(annotations, engine=engine, features=features)
         _check_features(features, annotations)
         engine = engine or Local()
-        indices = indices_of(annotations.annotators, known.annotations.annotators)
-        params = known.params.reindex(indices, annotations.n_items)
+        indices = indices_of(annotations.annotators, fitted.annotations.annotators)
+        params = fitted.params.reindex(indices, annotations.n_items)
         parts = annotations.parts(engine.cut(annotations))
-        fit = Fit(annotations, parts, None, engine, 0, None, lambda *_: None, features)
-        posterior, label = self.judge(fit, params)
-        return self.conclude(fit, posterior, label, params=params)
+        fit = FitContext(annotations, parts, None, engine, features=features)
+        return self.result(fit, self.posterior(fit, params), Fitted(params))
 
-    def n_numbers(self, annotations: Annotations) -> int:
-        """Return how many numbers the method has to hold at once."""
-        return annotations.n_items * annotations.n_classes
-
-    @abstractmethod
-    def infer(self, fit: Fit) -> Aggregation:
+    def infer(self, fit: FitContext) -> Aggregation:
         """Return the result of a fit."""
+        fitted = self.estimate_params(fit)
+        return self.result(fit, self.posterior(fit, fitted.params), fitted)
 
-    def find(self, fit: Fit) -> Found:
-        """Return what is learned from all parts; only additive methods say."""
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        """Return the fitted parameters; methods without parameters have none."""
+        return Fitted()
+
+    def posterior(self, fit: FitContext, params: Any) -> Floats:
+        """Return the posterior under the parameters: (item, class)."""
+        return fit.over_items(partial(self.part_posterior, params=params))
+
+    def part_posterior(self, part: Part, params: Any) -> Floats:
+        """Return the posterior of a part under the parameters: (item, class)."""
         raise NotImplementedError
 
-    def judge(self, fit: Fit, params: Any) -> tuple[Floats, Integers]:
-        """Return posterior and labels under parameters that are known."""
-        raise NotImplementedError  # only for methods without parameters
+    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
+        """Return the label of every item, -1 for none."""
+        return most_probable(posterior)
 
     def quality(self, params: Any, agreement: Floats) -> Floats:
         """Return every annotator's probability of being right."""
-        return agreement
+        confusion = self.confusion(params)
+        if confusion is None:
+            return agreement
+        return np.minimum(np.einsum("t,att->a", params.prior, confusion), 1.0)
 
     def interval(self, params: Any, level: float) -> Floats | None:
-        """Return where the quality of every annotator lies with this probability: (annotator, 2).
-
-        `None` where the method does not say.
-        """
+        """Return credible intervals of the qualities, (annotator, 2), or `None`."""
         return None
 
     def confusion(self, params: Any) -> Floats | None:
-        """Return what annotators make of every class: (annotator, true class, given class).
+        """Return confusion matrices, (annotator, true class, given class), or `None`."""
+        return getattr(params, "confusion", None)
 
-        `None` where the method has no such model.
-        """
-        return None
+    def label_probabilities(self, params: Any, item: Array, annotator: Array) -> Floats | None:
+        """Return P(label | truth) of annotations: (annotation, true class, given class).
 
-    def chances(self, params: Any, item: Array, annotator: Array) -> Floats | None:
-        """Return how probable every label is for every truth: (answer, true class, given class).
-
-        Only models in which items differ have to say more than the confusion of annotators.
+        Only models in which items differ override this.
         """
         confusion = self.confusion(params)
         return None if confusion is None else confusion[annotator]
 
-    def conclude(
-        self,
-        fit: Fit,
-        posterior: Floats,
-        label: Integers,
-        *,
-        params: Any = None,
-        trace: tuple[float, ...] = (),
-        converged: bool = True,
-        notes: tuple[str, ...] = (),
-    ) -> Aggregation:
-        """Return the result, with gold kept and silence left undecided."""
-        posterior, label = decided(fit, posterior, label)
+    def notes(self, annotations: Annotations) -> tuple[str, ...]:
+        """Return remarks to show with the labels."""
+        return ()
+
+    def n_floats(self, annotations: Annotations) -> int:
+        """Return how many floats the method holds in memory at once."""
+        return annotations.n_items * annotations.n_classes
+
+    def decisions(self, fit: FitContext, posterior: Floats, params: Any) -> tuple[Floats, Integers]:
+        """Return posterior and labels, with gold kept and unlabelled items undecided."""
+        label = self.decide(fit, posterior, params)
+        label = np.where(fit.annotations.labels_per_item == 0, -1, label)
+        if fit.gold is not None:
+            known = fit.gold >= 0
+            label[known] = fit.gold[known]
+            posterior[known] = np.eye(fit.annotations.n_classes)[fit.gold[known]]
+        return posterior, label
+
+    def result(self, fit: FitContext, posterior: Floats, fitted: Fitted) -> Aggregation:
+        """Return the result of a fit."""
+        params, trace, converged = fitted
+        posterior, label = self.decisions(fit, posterior, params)
         agreement = _agreement(fit, posterior)
         return Aggregation(
             aggregators.describe(self),
@@ -236,26 +250,16 @@ class Aggregator(Settings, ABC):
             trace,
             converged,
             self.interval(params, 0.95),
-            notes,
+            self.notes(fit.annotations),
         )
 
 
-def decided(fit: Fit, posterior: Floats, label: Integers) -> tuple[Floats, Integers]:
-    """Return posterior and labels with gold kept and silence left undecided."""
-    label = np.where(fit.annotations.labels_per_item == 0, -1, label)
-    if fit.gold is not None:
-        known = fit.gold >= 0
-        label[known] = fit.gold[known]
-        posterior[known] = np.eye(fit.annotations.n_classes)[fit.gold[known]]
-    return posterior, label
-
-
-def _check_possible(method: Aggregator, annotations: Annotations) -> None:
+def _check_classes(method: Aggregator, annotations: Annotations) -> None:
     if annotations.n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
-    if method.most_classes is not None and annotations.n_classes > method.most_classes:
+    if method.max_classes is not None and annotations.n_classes > method.max_classes:
         raise MethodError(
-            f"{aggregators.describe(method)} chooses between {method.most_classes} classes, "
+            f"{aggregators.describe(method)} chooses between {method.max_classes} classes, "
             f"and there are {annotations.n_classes}"
         )
 
@@ -266,15 +270,15 @@ def _check_features(features: Floats | None, annotations: Annotations) -> None:
 
 
 def check_memory(method: Aggregator, annotations: Annotations, memory: int | None = None) -> None:
-    """Refuse what cannot fit, before it is tried, and say what would."""
-    needed = 8 * method.n_numbers(annotations)
+    """Refuse data that cannot fit into memory, and name a method that would work."""
+    needed = 8 * method.n_floats(annotations)
     memory = machine_memory() if memory is None else memory
     if not memory or needed <= memory:
         return
     fitting = [
         name
         for name in ("mace", "one-coin", "majority")
-        if 8 * aggregators.create(name).n_numbers(annotations) <= memory
+        if 8 * aggregators.create(name).n_floats(annotations) <= memory
     ]
     remedy = f"{fitting[0]} would do" if fitting else "no method would do with less"
     raise MethodError(
@@ -285,58 +289,34 @@ def check_memory(method: Aggregator, annotations: Annotations, memory: int | Non
 
 
 def machine_memory() -> int:
-    """Return how many bytes this machine has; 0 where it does not tell."""
+    """Return how many bytes of memory this machine has; 0 if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return 0
 
 
-def share(counts: Floats, axis: int = -1) -> Floats:
-    """Divide by the sum along an axis; where that is zero, everything is equally likely.
+def _agreement(fit: FitContext, posterior: Floats) -> Floats:
+    """Return the mean posterior probability of every annotator's labels; NaN without labels."""
 
-    >>> share(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
-    [[0.25, 0.75], [0.5, 0.5]]
-    """
-    if counts.ndim == 2 and axis == -1:
-        total = np.einsum("ik->i", counts)[:, None]  # several times faster than a sum
-    else:
-        total = counts.sum(axis=axis, keepdims=True)
-    empty = total == 0
-    if not empty.any():
-        return counts / total
-    return np.where(empty, 1 / counts.shape[axis], counts / np.where(empty, 1, total))
+    def given(part: Part) -> Floats:
+        return part.by_annotator(part.given_posterior(posterior[part.start : part.stop]))
 
-
-def first_best(posterior: Floats) -> Integers:
-    """Return the best class of every item; among equals, the first."""
-    best = posterior.argmax(axis=1)
-    top = posterior[np.arange(len(best)), best]
-    return (posterior >= top[:, None] - TIE).argmax(axis=1)
-
-
-def _agreement(fit: Fit, posterior: Floats) -> Floats:
-    """Return the mean belief in the labels every annotator gave; NaN for those who gave none."""
-    told = Local().add_up(partial(_believed, posterior=posterior), fit.parts)
     with np.errstate(invalid="ignore"):
-        return told / fit.annotations.labels_per_annotator
+        return Local().add_up(given, fit.parts) / fit.annotations.labels_per_annotator
 
 
-def _believed(part: Part, posterior: Floats) -> Floats:
-    return part.by_annotator(part.given_posterior(posterior[part.start : part.stop]))
-
-
-def _belief(start: Aggregation | Floats | None, annotations: Annotations) -> Floats | None:
-    """Return an earlier belief about these items; those it did not know start from their votes."""
+def _start_posterior(start: Aggregation | Floats | None, annotations: Annotations) -> Floats | None:
+    """Return an earlier posterior for these items; new items start from their votes."""
     if not isinstance(start, Aggregation):
         shape = (annotations.n_items, annotations.n_classes)
         if start is not None and start.shape != shape:
             raise DataError(f"a start is (item, class), here {shape}, but this is {start.shape}")
         return start
-    posterior = share(annotations.votes())
+    posterior = normalize(annotations.votes())
     columns = indices_of(annotations.classes, start.classes)
     rows = indices_of(annotations.items, start.annotations.items)
     known = np.flatnonzero(rows >= 0)
     if (columns >= 0).all():
-        posterior[known] = share(start.posterior[rows[known]][:, columns])
+        posterior[known] = normalize(start.posterior[rows[known]][:, columns])
     return posterior

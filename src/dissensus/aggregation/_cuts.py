@@ -1,7 +1,7 @@
-"""Places on a line, cuts that divide it into classes, and annotators who see places with noise.
+"""Ordered probit: latent positions, cuts that divide them into classes, annotators with noise.
 
-The steps are Fisher's scoring: slope of the log posterior over its expected bend. A step that does
-not help is halved until it does, or not taken.
+The steps are Fisher scoring: gradient of the log posterior over the expected curvature. A step is
+halved until it gains, or not taken.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from scipy.special import expit, ndtr
 
 from .._relation import Floats
 
-__all__ = ["blocks", "chances", "cut_better", "cuts_of", "offsets", "see_better"]
+__all__ = [
+    "blocks",
+    "cuts_of",
+    "label_probabilities",
+    "offsets",
+    "update_annotators",
+    "update_cuts",
+]
 
-_CELLS = 2**16  # numbers in the arrays of one block of annotators
+_CELLS = 2**16  # floats in the arrays of one block of annotators
 _LEAST = 1e-300
 _HALVINGS = 12
 
@@ -31,7 +38,7 @@ def cuts_of(middle: Floats, gap: Floats) -> Floats:
 
 
 def offsets(cuts: Floats, grid: Floats, bias: Floats, scale: Floats) -> Floats:
-    """Return how far cuts are from places, in units of noise: (annotator, threshold, node)."""
+    """Return cuts minus positions, in units of the noise: (annotator, threshold, node)."""
     return (cuts[:, None] - grid - bias[:, None, None]) * scale[:, None, None]
 
 
@@ -40,61 +47,61 @@ def density(off: Floats) -> Floats:
     return np.exp(off * off * -0.5) / np.sqrt(2 * np.pi)
 
 
-def chances(off: Floats) -> Floats:
-    """Return how probable every label is at every place: (annotator, given class, node).
+def label_probabilities(off: Floats) -> Floats:
+    """Return P(label | position): (annotator, given class, node).
 
-    Small ones are differences of small ones, on either side.
+    Small probabilities are differences of small numbers, in either tail.
     """
     n_annotators, n_cuts, n_nodes = off.shape
-    chance = np.ones((n_annotators, n_cuts + 1, n_nodes))
+    probability = np.ones((n_annotators, n_cuts + 1, n_nodes))
     if n_cuts == 0:
-        return chance
+        return probability
     high, tail = off > 0, ndtr(-np.abs(off))
     below, above = np.where(high, 1 - tail, tail), np.where(high, tail, 1 - tail)
-    chance[:, 0], chance[:, -1] = below[:, 0], above[:, -1]
-    chance[:, 1:-1] = np.where(
+    probability[:, 0], probability[:, -1] = below[:, 0], above[:, -1]
+    probability[:, 1:-1] = np.where(
         high[:, :-1], above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]
     )
-    return np.maximum(chance, _LEAST, out=chance)
+    return np.maximum(probability, _LEAST, out=probability)
 
 
 def _steps(values: Floats) -> Floats:
-    """Return by how much values at the ends of a class differ, none at the outer ends."""
+    """Return the difference of values between the ends of every class, 0 at the outer ends."""
     out = np.zeros((values.shape[0], values.shape[1] + 1, values.shape[2]))
     out[:, :-1] = values
     out[:, 1:] -= values
     return out
 
 
-def see_better(
+def update_annotators(
     given: Floats,  # (annotator, given class, node)
     cuts: Floats,
     grid: Floats,
     bias: Floats,
     log_precision: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return better biases and logarithms of precisions; both have standard normal priors."""
+    """Return better biases and log precisions; both have standard normal priors."""
     scale = np.exp(log_precision / 2)
     off = offsets(cuts, grid, bias, scale)
-    chance, height = chances(off), density(off)
-    by_bias = _steps(height * -scale[:, None, None])
-    by_precision = _steps(off * height / 2)
-    pull, weight = given / chance, given.sum(axis=1, keepdims=True) / chance
-    slope_b = np.einsum("agn,agn->a", pull, by_bias) - bias
-    slope_p = np.einsum("agn,agn->a", pull, by_precision) - log_precision
-    bend_b = np.einsum("agn,agn,agn->a", weight, by_bias, by_bias) + 1
-    bend_p = np.einsum("agn,agn,agn->a", weight, by_precision, by_precision) + 1
+    probability, density_ = label_probabilities(off), density(off)
+    by_bias = _steps(density_ * -scale[:, None, None])
+    by_precision = _steps(off * density_ / 2)
+    ratio, weight = given / probability, given.sum(axis=1, keepdims=True) / probability
+    gradient_b = np.einsum("agn,agn->a", ratio, by_bias) - bias
+    gradient_p = np.einsum("agn,agn->a", ratio, by_precision) - log_precision
+    curvature_b = np.einsum("agn,agn,agn->a", weight, by_bias, by_bias) + 1
+    curvature_p = np.einsum("agn,agn,agn->a", weight, by_precision, by_precision) + 1
     both = np.einsum("agn,agn,agn->a", weight, by_bias, by_precision)
-    total = bend_b * bend_p - both**2
-    step_b = (bend_p * slope_b - both * slope_p) / total
-    step_p = (bend_b * slope_p - both * slope_b) / total
+    total = curvature_b * curvature_p - both**2
+    step_b = (curvature_p * gradient_b - both * gradient_p) / total
+    step_p = (curvature_b * gradient_p - both * gradient_b) / total
 
-    before = _worth(given, chance, bias, log_precision)
+    before = _objective(given, probability, bias, log_precision)
     worse = np.arange(len(bias))
     for _ in range(_HALVINGS):
         there = (bias + step_b)[worse], (log_precision + step_p)[worse]
-        chance = chances(offsets(cuts, grid, there[0], np.exp(there[1] / 2)))
-        worse = worse[~(_worth(given[worse], chance, *there) >= before[worse])]
+        probability = label_probabilities(offsets(cuts, grid, there[0], np.exp(there[1] / 2)))
+        worse = worse[~(_objective(given[worse], probability, *there) >= before[worse])]
         if len(worse) == 0:
             break
         step_b[worse] /= 2
@@ -103,11 +110,11 @@ def see_better(
     return bias + step_b, log_precision + step_p
 
 
-def _worth(given: Floats, chance: Floats, bias: Floats, log_precision: Floats) -> Floats:
-    return np.einsum("agn,agn->a", given, np.log(chance)) - (bias**2 + log_precision**2) / 2
+def _objective(given: Floats, probability: Floats, bias: Floats, log_precision: Floats) -> Floats:
+    return np.einsum("agn,agn->a", given, np.log(probability)) - (bias**2 + log_precision**2) / 2
 
 
-def cut_better(
+def update_cuts(
     given: Floats,  # (annotator, given class, node)
     middle: Floats,
     gap: Floats,
@@ -115,37 +122,44 @@ def cut_better(
     bias: Floats,
     scale: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return better cuts by middle and gaps; both have standard normal priors."""
+    """Return better cuts, as middle and gaps; both have standard normal priors."""
     if len(middle) == 0:
         return middle, gap
     cuts = cuts_of(middle, gap)
-    slope, bend = np.zeros(len(cuts)), np.zeros((len(cuts), len(cuts)))
+    gradient, curvature = np.zeros(len(cuts)), np.zeros((len(cuts), len(cuts)))
     every, behind = np.arange(len(cuts)), np.arange(len(cuts) - 1)
     before = -0.5 * float(middle @ middle + gap @ gap)
     for block in blocks(given):
         off = offsets(cuts, grid, bias[block], scale[block])
-        chance, height = chances(off), density(off) * scale[block][:, None, None]
-        before += float(np.einsum("agn,agn->", given[block], np.log(chance)))
-        pull, weight = given[block] / chance, given[block].sum(axis=1, keepdims=True) / chance
-        slope += np.einsum("acn,acn->c", height, pull[:, :-1] - pull[:, 1:])
-        bend[every, every] += np.einsum("acn,acn->c", height**2, weight[:, :-1] + weight[:, 1:])
-        near = np.einsum("acn,acn->c", height[:, :-1] * height[:, 1:], weight[:, 1:-1])
-        bend[behind, behind + 1] -= near
-        bend[behind + 1, behind] -= near
+        probability, density_ = label_probabilities(off), density(off) * scale[block][:, None, None]
+        before += float(np.einsum("agn,agn->", given[block], np.log(probability)))
+        ratio, weight = (
+            given[block] / probability,
+            given[block].sum(axis=1, keepdims=True) / probability,
+        )
+        gradient += np.einsum("acn,acn->c", density_, ratio[:, :-1] - ratio[:, 1:])
+        curvature[every, every] += np.einsum(
+            "acn,acn->c", density_**2, weight[:, :-1] + weight[:, 1:]
+        )
+        near = np.einsum("acn,acn->c", density_[:, :-1] * density_[:, 1:], weight[:, 1:-1])
+        curvature[behind, behind + 1] -= near
+        curvature[behind + 1, behind] -= near
     moved = (every[:, None] > behind) * expit(gap)  # (cut, gap)
-    turn = np.concatenate([np.ones((len(cuts), 1)), moved - moved.mean(axis=0)], axis=1)
+    jacobian = np.concatenate([np.ones((len(cuts), 1)), moved - moved.mean(axis=0)], axis=1)
     here = np.concatenate([middle, gap])
-    step = np.linalg.solve(turn.T @ bend @ turn + np.eye(len(here)), turn.T @ slope - here)
+    step = np.linalg.solve(
+        jacobian.T @ curvature @ jacobian + np.eye(len(here)), jacobian.T @ gradient - here
+    )
 
-    def worth(there: Floats) -> float:
+    def objective(there: Floats) -> float:
         cuts, fit = cuts_of(there[:1], there[1:]), 0.0
         for block in blocks(given):
-            chance = chances(offsets(cuts, grid, bias[block], scale[block]))
-            fit += float(np.einsum("agn,agn->", given[block], np.log(chance)))
+            probability = label_probabilities(offsets(cuts, grid, bias[block], scale[block]))
+            fit += float(np.einsum("agn,agn->", given[block], np.log(probability)))
         return fit - float(there @ there) / 2
 
     for _ in range(_HALVINGS):
-        if worth(here + step) >= before:
+        if objective(here + step) >= before:
             here = here + step
             break
         step /= 2
@@ -153,7 +167,7 @@ def cut_better(
 
 
 def blocks(cells: Floats, times: int = 1) -> Iterator[slice]:
-    """Return annotators, the first axis, in blocks small enough to work on so many times at once.
+    """Return blocks of annotators, the first axis, small enough for this many copies in memory.
 
     >>> list(blocks(np.empty((3, 2**8, 2**8))))
     [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None)]

@@ -1,4 +1,4 @@
-"""What methods for classes in an order share: the decision between neighbours."""
+"""The decision of methods for ordered classes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._probability import TIE, most_probable
 from .._relation import Floats, Integers
-from ._base import TIE, Aggregator, Fit, first_best
+from ._base import Aggregator, FitContext
 
 __all__ = ["OrdinalAggregator", "decide"]
 
@@ -17,33 +18,31 @@ Decision = Literal["class", "median", "mean"]
 
 @dataclass(frozen=True, kw_only=True)
 class OrdinalAggregator(Aggregator):
-    """A method for classes in an order, which is the order they are declared in.
+    """A method for ordered classes, in the order they are declared in.
 
     Parameters
     ----------
     decision
-        The label of an item: the most probable `class`, which is wrong least often; the `median`
-        of the posterior, which is off by the fewest classes; or the class nearest to the `mean`,
-        which avoids large misses.
+        The label of an item: the most probable `class`, which minimizes the error rate; the
+        `median` of the posterior, which minimizes the mean absolute error; or the class nearest to
+        the `mean`, which minimizes the mean squared error.
     """
 
     decision: Decision = "class"
 
-    def judge(self, fit: Fit, params: Any) -> tuple[Floats, Integers]:
-        """Return posterior and labels under parameters that are known."""
-        posterior, _ = super().judge(fit, params)
-        return posterior, decide(posterior, self.decision)
+    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
+        return decide(posterior, self.decision)
 
 
 def decide(posterior: Floats, decision: Decision) -> Integers:
-    """Return the label of every item; between two that are equally good, the lower one.
+    """Return the label of every item; of tied classes, the lower one.
 
     >>> posterior = np.array([[0.4, 0.15, 0.15, 0.3]])
     >>> [decide(posterior, rule).tolist() for rule in ("class", "median", "mean")]
     [[0], [1], [1]]
     """
     if decision == "class":
-        return first_best(posterior)
+        return most_probable(posterior)
     if decision == "median":
         return (posterior.cumsum(axis=1) >= 0.5 - TIE).argmax(axis=1)
     mean = posterior @ np.arange(posterior.shape[1])

@@ -1,11 +1,11 @@
-"""Truth discovery: how much annotators count, from what they get wrong.
+"""Truth discovery: weights of annotators from their losses, for classes and for numbers.
 
-Losses may be numbers of wrong labels or sums of distances from a value; the weights follow from
-them in the same way, so that the methods for classes and for numbers share them.
+A loss is the number of wrong labels, or a sum of distances from the inferred values.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,20 +15,41 @@ from scipy.special import gammaincinv
 
 from .._relation import Floats, Integers
 from ..params import Settings
+from ._votes import IteratedVote, Record
 
-__all__ = ["ByConfidence", "ByShare"]
+__all__ = ["CatdWeights", "CrhWeights", "DiscoveryVote", "PmWeights", "TruthDiscovery"]
 
-_LEAST = 1e-12  # least share of an annotator
+_LEAST_LOSS = 1e-9  # added to every loss, in units of the losses
+_LEAST_SHARE = 1e-12
+_LEAST_WEIGHT = 1e-12  # where nobody else answered, the worst annotator decides
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByConfidence(Settings):
-    """Weights that are one over the upper bound of a confidence interval for the rate of loss.
+class TruthDiscovery(Settings, ABC):
+    """Weights of annotators from their losses."""
+
+    @abstractmethod
+    def weights(self, loss: Floats, labels: Floats | Integers, unit: float) -> Floats:
+        """Return the weights: (annotator)."""
+
+    @abstractmethod
+    def objectives(self, loss: Floats, labels: Floats | Integers, unit: float) -> Floats:
+        """Return every annotator's part of the objective."""
+
+    @property
+    def has_objective(self) -> bool:
+        """Whether truths and weights maximize a common objective."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatdWeights(TruthDiscovery):
+    """One over the upper confidence bound of the rate of loss.
 
     Parameters
     ----------
     alpha
-        Share of a confidence interval that lies outside, half of it on either side.
+        One minus the level of the confidence interval.
     """
 
     alpha: Annotated[float, Interval(gt=0, lt=1)] = 0.05
@@ -36,41 +57,72 @@ class ByConfidence(Settings):
     def quantile(self, labels: Floats | Integers) -> Floats:
         """Return the lower quantile of chi-squared with as many degrees of freedom as labels.
 
-        >>> ByConfidence().quantile(np.array([0, 1, 10])).round(3).tolist()
+        >>> from dissensus.aggregation import Catd
+        >>> Catd().quantile(np.array([0, 1, 10])).round(3).tolist()
         [0.0, 0.001, 3.247]
         """
-        found = 2 * gammaincinv(np.maximum(labels, 1) / 2, self.alpha / 2)
-        return np.where(labels > 0, found, 0.0)
+        quantile = 2 * gammaincinv(np.maximum(labels, 1) / 2, self.alpha / 2)
+        return np.where(labels > 0, quantile, 0.0)
+
+    def weights(self, loss: Floats, labels: Floats | Integers, unit: float) -> Floats:
+        return self.quantile(labels) / (loss + _LEAST_LOSS * unit)
+
+    def objectives(self, loss: Floats, labels: Floats | Integers, unit: float) -> Floats:
+        return -self.quantile(labels) * np.log(loss + _LEAST_LOSS * unit)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByShare(Settings):
-    """Weights that are minus the logarithm of the share in all losses.
+class CrhWeights(TruthDiscovery):
+    """Minus the logarithm of the share in all losses.
 
     Parameters
     ----------
     per_label
-        Whether an annotator's loss is the mean over their labels instead of the sum, so that who
-        labels much is not held to be worse. Truths and weights then have no common objective.
+        Whether an annotator's loss is the mean over their labels instead of the sum, so that many
+        labels are no disadvantage. Truths and weights then have no common objective.
     """
 
     per_label: bool = False
 
-    def comparable(self, loss: Floats, labels: Floats | Integers) -> Floats:
-        """Return losses that may be compared: (annotator)."""
-        return loss / np.maximum(labels, 1) if self.per_label else loss
+    @property
+    def has_objective(self) -> bool:
+        return not self.per_label
 
-    def against(self, loss: Floats) -> float:
-        """Return what losses are compared with: here, their sum."""
+    def reference(self, loss: Floats) -> float:
+        """Return what losses are divided by: their sum."""
         return float(loss.sum())
 
-    def by_share(self, loss: Floats, least: float = 0.0) -> Floats:
-        """Return the weights, no less than the least; all alike where there is no loss.
-
-        >>> ByShare().by_share(np.array([1.0, 3.0])).round(2).tolist()
-        [1.39, 0.29]
-        """
-        whole = self.against(loss)
-        if whole <= 0:
+    def weights(self, loss: Floats, labels: Floats | Integers, unit: float) -> Floats:
+        if self.per_label:
+            loss = loss / np.maximum(labels, 1)
+        reference = self.reference(loss)
+        if reference <= 0:
             return np.ones(len(loss))
-        return np.maximum(np.log(1 / np.clip(loss / whole, _LEAST, 1)), least)
+        share = np.clip(loss / reference, _LEAST_SHARE, 1)
+        return np.maximum(np.log(1 / share), _LEAST_WEIGHT)
+
+    def objectives(self, loss: Floats, labels: Floats | Integers, unit: float) -> Floats:
+        return -self.weights(loss, labels, unit) * loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class PmWeights(CrhWeights):
+    """Minus the logarithm of the loss as a fraction of the largest loss."""
+
+    @property
+    def has_objective(self) -> bool:
+        return False
+
+    def reference(self, loss: Floats) -> float:
+        return float(loss.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryVote(TruthDiscovery, IteratedVote):
+    """Votes weighted by truth discovery; the loss is the number of wrong labels."""
+
+    def weight(self, record: Record) -> Floats:
+        return self.weights(record.wrong, record.labels, 1.0)
+
+    def objective(self, record: Record) -> Floats:
+        return self.objectives(record.wrong, record.labels, 1.0)

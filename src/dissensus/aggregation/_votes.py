@@ -1,13 +1,12 @@
-"""Rules that look at every item on its own: count, perhaps weigh, decide.
+"""Votes: count the labels of every item, perhaps weighted by annotator, and decide.
 
-A vote adds its weight to the class it names, and the belief in a class is its share of all
-weight. A vote of negative weight counts for every other class instead; that moves all scores of
-an item alike, so the class with the highest score stays the same. Where weights are log-odds of
-being right, the belief is the posterior of that model: scores are logarithms. Where no vote on an
-item weighs anything, plain votes decide.
+A vote adds its weight to the class it names; the posterior of a class is its share of all weight.
+A vote of negative weight counts for every other class instead. Where weights are log-odds of being
+right, the posterior is that of the one-coin model. Where no vote on an item has any weight, plain
+votes decide.
 
-Rules that learn weights compare every annotator with a consensus, which gold overrules. Among
-classes that lead together the consensus is split, so that names of classes do not matter.
+Methods that learn weights compare every annotator with a consensus, which gold overrules. Tied
+classes share the consensus, so that the order of classes does not matter.
 """
 
 from __future__ import annotations
@@ -19,22 +18,20 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from .._probability import TIE, log_normalize, normalize
 from .._relation import Floats, Integers
 from ..annotations import Part
 from ..params import Count
-from ..result import Aggregation
-from ._base import TIE, Aggregator, Fit, Found, first_best, share
-from ._em import normalise
+from ._base import Aggregator, FitContext, Fitted
 
 __all__ = [
-    "Found",
     "IteratedVote",
     "Record",
     "VoteAggregator",
     "WeightedVote",
     "Weights",
     "record_against",
-    "shares",
+    "weighted_shares",
 ]
 
 _SAME = 1e-9  # counts of agreements that differ by less are equal
@@ -42,199 +39,179 @@ _SAME = 1e-9  # counts of agreements that differ by less are equal
 
 @dataclass(frozen=True, kw_only=True)
 class VoteAggregator(Aggregator):
-    """A belief in every class from the votes of an item, and a decision."""
+    """Vote shares as the posterior, and a rule to decide."""
 
     additive: ClassVar[bool] = True
 
-    def infer(self, fit: Fit) -> Aggregation:
-        """Return shares of votes and what they decide."""
-        return self.conclude(fit, *self.judge(fit, None))
-
-    def find(self, fit: Fit) -> Found:
-        """Return nothing: there is nothing to learn."""
-        return Found()
-
-    def judge(self, fit: Fit, params: Any) -> tuple[Floats, Integers]:
-        """Return shares of votes and what they decide."""
-        posterior = fit.over_items(self.believe)
-        return posterior, self.decide(fit, posterior)
-
-    def believe(self, part: Part) -> Floats:
-        """Return the belief in every class: (item, class)."""
-        return share(part.votes)
-
-    def decide(self, fit: Fit, posterior: Floats) -> Integers:
-        """Return the class of every item, -1 for none."""
-        return first_best(posterior)
+    def part_posterior(self, part: Part, params: Any) -> Floats:
+        return normalize(part.votes)
 
 
 class Weights(NamedTuple):
-    """What a weighted vote learns."""
+    """Parameters of a weighted vote."""
 
     weight: Floats  # (annotator)
-    accuracy: Floats  # (annotator): the share of labels that are right, as the method sees it
+    accuracy: Floats  # (annotator): fraction of labels that agree with the consensus
 
     def reindex(self, indices: Integers, n_items: int) -> Weights:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         return Weights(*(np.append(value, _mean(value))[indices] for value in self))
 
 
 class Record(NamedTuple):
-    """How annotators did against a consensus."""
+    """How often annotators agree with a consensus."""
 
     right: Floats  # (annotator): labels that agree with it
-    labels: Floats  # (annotator): labels in all
+    labels: Floats  # (annotator): all labels
     n_classes: int
 
     @property
+    def wrong(self) -> Floats:
+        """The number of labels that do not agree."""
+        return np.maximum(self.labels - self.right, 0)
+
+    @property
     def accuracy(self) -> Floats:
-        """The share of labels that agree; 0 for those who gave none."""
+        """The fraction of labels that agree; 0 for annotators without labels."""
         return self.right / np.maximum(self.labels, 1)
 
-    def average_others(self, value: Floats) -> Floats:
-        """Return values of annotators, with the mean in the place of those who gave no label."""
-        gave = self.labels > 0
-        return np.where(gave, value, _mean(value[gave]))
+    def impute(self, value: Floats) -> Floats:
+        """Return values of annotators, with the mean for annotators without labels."""
+        labelled = self.labels > 0
+        return np.where(labelled, value, _mean(value[labelled]))
+
+    def weights(self, weight: Floats | None = None) -> Weights:
+        """Return the parameters of a vote with these weights, by default the accuracies."""
+        accuracy = self.impute(self.accuracy)
+        return Weights(accuracy if weight is None else weight, accuracy)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedVote(VoteAggregator):
-    """Votes that weigh as much as the annotators who gave them."""
+    """Votes weighted by annotator."""
 
-    learns: ClassVar[type] = Weights
+    params_type: ClassVar[type] = Weights
     log_odds: ClassVar[bool] = False  # whether the weights are log-odds of being right
 
     @abstractmethod
-    def weigh(self, fit: Fit) -> Found:
-        """Return how much every annotator weighs."""
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        """Return the weights of annotators."""
 
-    def infer(self, fit: Fit) -> Aggregation:
-        """Return the labels under the weights."""
-        weights, trace, converged = self.find(fit)
-        posterior, label = self.judge(fit, weights)
-        return self.conclude(
-            fit, posterior, label, params=weights, trace=trace, converged=converged
-        )
-
-    def find(self, fit: Fit) -> Found:
-        """Return the weights."""
-        return self.weigh(fit)
-
-    def judge(self, fit: Fit, params: Weights) -> tuple[Floats, Integers]:
-        """Return posterior and labels under weights that are known."""
-        posterior = fit.over_items(partial(self.count, weight=params.weight))
-        return posterior, self.decide(fit, posterior)
+    def part_posterior(self, part: Part, params: Weights) -> Floats:
+        return self.vote(part, params.weight)
 
     def quality(self, params: Weights, agreement: Floats) -> Floats:
-        """Return every annotator's probability of being right."""
         return params.accuracy
 
-    def count(self, part: Part, weight: Floats) -> Floats:
-        """Return the belief in every class under weights of annotators: (item, class)."""
-        return shares(part, weight[part.annotator], log_odds=self.log_odds)
+    def vote(self, part: Part, weight: Floats | None) -> Floats:
+        """Return the posterior under weights of annotators, or of plain votes: (item, class)."""
+        if weight is None:
+            return normalize(part.votes)
+        return weighted_shares(part, weight[part.annotator], log_odds=self.log_odds)
 
-    def record(self, fit: Fit, weight: Floats | None = None) -> Record:
-        """Return how annotators do against the vote under weights, or against plain votes."""
-        labels = fit.annotations.labels_per_annotator.astype(float)
-        return Record(self.right(fit, weight), labels, fit.annotations.n_classes)
-
-    def right(self, fit: Fit, weight: Floats | None = None) -> Floats:
-        """Return how many labels of every annotator agree with that vote."""
-        return fit.add_up(partial(self._right, weight=weight))
+    def record(self, fit: FitContext, weight: Floats | None = None) -> Record:
+        """Return how often annotators agree with the weighted vote, or with plain votes."""
+        return _record(fit, fit.add_up(partial(self._right, weight=weight)))
 
     def _right(self, part: Part, weight: Floats | None) -> Floats:
-        posterior = self.believe(part) if weight is None else self.count(part, weight)
-        return agreed(part, posterior)
+        return agreement_counts(part, self.vote(part, weight))
 
 
 @dataclass(frozen=True, kw_only=True)
 class IteratedVote(WeightedVote):
-    """Votes and weights in turn, until the votes stay the same.
+    """Votes and weights in turns, until the votes do not change.
 
-    A weight that grows with the number of right labels is the slope of a convex function of it,
-    `worth`. The vote maximises the sum of weights of right labels, so no round lowers the worth
-    of all annotators together.
+    A weight that grows with the number of right labels is the derivative of a convex function of
+    it, the `objective`. The vote maximizes the sum of weights of right labels, so no iteration
+    lowers the sum of the objective over annotators.
 
     Parameters
     ----------
     max_iter
-        Rounds at most; the first takes its weights from plain votes.
+        Maximum number of iterations; the first takes its weights from plain votes.
     """
 
     max_iter: Count = 100
+
+    @property
+    def has_objective(self) -> bool:
+        """Whether votes and weights maximize a common objective."""
+        return True
 
     @abstractmethod
     def weight(self, record: Record) -> Floats:
         """Return the weights that follow from a record: (annotator)."""
 
     @abstractmethod
-    def worth(self, record: Record) -> Floats:
-        """Return the function whose slope in `right` is the weight: (annotator)."""
+    def objective(self, record: Record) -> Floats:
+        """Return the function whose derivative in `right` is the weight: (annotator)."""
 
-    def weigh(self, fit: Fit) -> Found:
-        record = self._first(fit)
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        record = self.first_record(fit)
         trace: list[float] = []
         while True:
             weight = self.weight(record)
-            trace.append(float(self.worth(record)[record.labels > 0].sum()))
+            trace.append(float(self.objective(record)[record.labels > 0].sum()))
             fit.progress(len(trace), trace[-1])
-            right = self.right(fit, weight)
-            converged = np.allclose(right, record.right, rtol=0, atol=_SAME)
+            now = self.record(fit, weight)
+            converged = np.allclose(now.right, record.right, rtol=0, atol=_SAME)
             if converged or len(trace) == self.max_iter:
-                found = (record.average_others(value) for value in (weight, record.accuracy))
-                return Found(Weights(*found), tuple(trace), converged)
-            record = record._replace(right=right)
+                params = record.weights(record.impute(weight))
+                return Fitted(params, tuple(trace) if self.has_objective else (), converged)
+            record = now
 
-    def _first(self, fit: Fit) -> Record:
-        """Return how annotators do against plain votes, or against a belief to start from."""
+    def first_record(self, fit: FitContext) -> Record:
+        """Return how often annotators agree with plain votes, or with a posterior to start from."""
         return self.record(fit) if fit.start is None else record_against(fit, fit.start)
 
 
-def shares(part: Part, weight: Floats, *, log_odds: bool = False) -> Floats:
-    """Return the belief in every class under weights of annotations: (item, class)."""
+def weighted_shares(part: Part, weight: Floats, *, log_odds: bool = False) -> Floats:
+    """Return the posterior under weights of annotations: (item, class)."""
     score = part.score(weight)
     if log_odds:
-        posterior = normalise(score - score.max(axis=1, keepdims=True))[1]
-        silent = np.flatnonzero(part.by_item(np.abs(weight)) == 0)
+        posterior = log_normalize(score - score.max(axis=1, keepdims=True))[1]
+        unweighted = np.flatnonzero(part.by_item(np.abs(weight)) == 0)
     else:
         if weight.min(initial=0) < 0:
             score -= part.by_item(np.minimum(weight, 0))[:, None]
             np.maximum(score, 0, out=score)
         total = np.einsum("ik->i", score)
-        silent = np.flatnonzero(total == 0)
-        total[silent] = 1
+        unweighted = np.flatnonzero(total == 0)
+        total[unweighted] = 1
         score *= (1 / total)[:, None]
         posterior = score
-    if len(silent):
-        posterior[silent] = share(part.votes[silent])
+    if len(unweighted):
+        posterior[unweighted] = normalize(part.votes[unweighted])
     return posterior
 
 
-def agreed(part: Part, posterior: Floats) -> Floats:
-    """Return how many labels of every annotator are a best class, or the gold one, of their item.
+def agreement_counts(part: Part, posterior: Floats) -> Floats:
+    """Return how many labels of every annotator are the most probable or gold class of the item.
 
-    Where several classes are best together, each counts as its share of the one label.
+    A label for one of several tied classes counts as a fraction.
     """
     best = posterior >= posterior.max(axis=1, keepdims=True) - TIE
     if part.gold is not None:
         known = np.flatnonzero(part.gold >= 0)
         best[known] = np.arange(part.n_classes) == part.gold[known, None]
-    count = np.einsum("ik->i", best.view(np.uint8), dtype=np.int64)
-    each = np.repeat(1 / count, np.diff(part.index))
+    n_tied = np.einsum("ik->i", best.view(np.uint8), dtype=np.int64)
+    each = np.repeat(1 / n_tied, np.diff(part.index))
     each *= part.given_posterior(best)
     return part.by_annotator(each)
 
 
-def record_against(fit: Fit, posterior: Floats) -> Record:
-    """Return how annotators do against the best classes of a belief: (item, class)."""
-    right = fit.add_up(partial(_agreed_with, posterior=posterior))
-    return Record(
-        right, fit.annotations.labels_per_annotator.astype(float), fit.annotations.n_classes
-    )
+def record_against(fit: FitContext, posterior: Floats) -> Record:
+    """Return how often annotators agree with the most probable classes: (item, class)."""
+    return _record(fit, fit.add_up(partial(_agreement_with, posterior=posterior)))
 
 
-def _agreed_with(part: Part, posterior: Floats) -> Floats:
-    return agreed(part, posterior[part.start : part.stop])
+def _agreement_with(part: Part, posterior: Floats) -> Floats:
+    return agreement_counts(part, posterior[part.start : part.stop])
+
+
+def _record(fit: FitContext, right: Floats) -> Record:
+    annotations = fit.annotations
+    return Record(right, annotations.labels_per_annotator.astype(float), annotations.n_classes)
 
 
 def _mean(value: Floats) -> float:

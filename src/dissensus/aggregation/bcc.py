@@ -1,11 +1,10 @@
-"""Bayesian classifier combination: Dawid-Skene that knows how much it does not know.
+"""Bayesian classifier combination: Dawid-Skene with posterior uncertainty.
 
-The model is that of `dawid-skene`, with Dirichlet priors on the shares of classes and on every row
-of every confusion matrix. Variational Bayes keeps a Dirichlet for each of them instead of a point:
-its counts are the prior's pseudo-counts and what is expected under the posterior. Rounds use the
-expected logarithms, and the objective is the evidence lower bound. Intervals say where an entry
-of a matrix or the quality of an annotator lies. They take the truths of items for independent of
-the matrices: about right with good annotators, too narrow with poor ones.
+The model is that of `dawid-skene`, with Dirichlet priors on the prevalence of classes and on every
+row of every confusion matrix. Variational Bayes infers a Dirichlet for each of them instead of a
+point; the objective is the evidence lower bound. Credible intervals of matrix entries and of
+annotators' quality follow from it. The mean-field approximation makes them about right for good
+annotators and too narrow for poor ones.
 
     H.-C. Kim, Z. Ghahramani. Bayesian classifier combination. AISTATS, PMLR 22, 2012.
     E. Simpson, S. Roberts, I. Psorakis, A. Smith. Dynamic Bayesian combination of multiple
@@ -21,44 +20,44 @@ import numpy as np
 from annotated_types import Gt, Lt
 from scipy.special import betaincinv
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..annotations import Annotations, Part
+from ..annotations import Part
 from ..params import Positive
-from ._dirichlet import expected_logs, log_beta
-from ._em import EMAggregator, share
-from .dawid_skene import Counts
-from .dawid_skene_map import trust
+from ._dirichlet import expected_log, log_beta
+from .dawid_skene import ConfusionModel, Counts
+from .dawid_skene_map import pseudo_counts
 
-__all__ = ["Bcc", "Beliefs", "Fraction"]
+__all__ = ["Bcc", "DirichletPosterior", "Fraction"]
 
 Fraction = Annotated[float, Gt(0), Lt(1)]
 
 _TINY = 1e-300
 
 
-class Beliefs(NamedTuple):
-    """What variational Bayes learns: Dirichlet counts, and the logarithms expected under them.
+class DirichletPosterior(NamedTuple):
+    """Dirichlet counts, and the expected logarithms under them.
 
-    A state is a true class; where items also differ in another way, the classes follow each
-    other once for every way.
+    A state is a true class; in models with several levels of items, the classes repeat once for
+    every level.
     """
 
     log_prior: Floats  # (state)
     log_given: Floats  # (annotator and given class, state)
     true: Floats  # (state): counts
     given_true: Floats  # (annotator and given class, state): counts
-    base: Floats  # (given class, state): the pseudo-counts that everybody began with
-    level: Floats = np.empty((0, 0))  # (item, state): which it is, should its class be true
+    base: Floats  # (given class, state): the prior pseudo-counts
+    level: Floats = np.empty((0, 0))  # (item, state): P(level | class)
 
     @property
     def prior(self) -> Floats:
-        """How common every class is, in the mean: (true class)."""
-        return self.by_class(share(self.true))
+        """Posterior mean of the prevalence: (true class)."""
+        return self.by_class(normalize(self.true))
 
     @property
     def confusion(self) -> Floats:
-        """What annotators make of a class, in the mean: (annotator, true class, given class)."""
-        return self.by_class(share(self.cells, axis=1) * self._usual).swapaxes(1, 2)
+        """Posterior mean of the confusion matrices: (annotator, true class, given class)."""
+        return self.by_class(normalize(self.cells, axis=1) * self._level_share).swapaxes(1, 2)
 
     @property
     def cells(self) -> Floats:
@@ -66,21 +65,21 @@ class Beliefs(NamedTuple):
         return self.given_true.reshape(-1, *self.base.shape)
 
     @property
-    def _usual(self) -> Floats:
-        """How common every state of a class is: (state)."""
-        return share(self.true.reshape(-1, len(self.base)), axis=0).ravel()
+    def _level_share(self) -> Floats:
+        """P(state | its class): (state)."""
+        return normalize(self.true.reshape(-1, len(self.base)), axis=0).ravel()
 
     def by_class(self, values: Floats) -> Floats:
         """Return values of states, added up for their classes: (…, true class)."""
         return values.reshape(*values.shape[:-1], -1, len(self.base)).sum(axis=-2)
 
     def credible(self, level: float = 0.95) -> Floats:
-        """Return where every entry lies with this probability: (annotator, state, given class, 2).
+        """Return credible intervals of all entries: (annotator, state, given class, 2).
 
-        Every entry of a Dirichlet is a Beta by itself.
+        The marginals of a Dirichlet are Beta distributions.
         """
         counts = self.cells.swapaxes(1, 2)
-        return _between(counts, counts.sum(axis=2, keepdims=True) - counts, level)
+        return _beta_interval(counts, counts.sum(axis=2, keepdims=True) - counts, level)
 
     def quality(self) -> tuple[Floats, Floats]:
         """Return mean and variance of every annotator's probability of being right."""
@@ -89,39 +88,39 @@ class Beliefs(NamedTuple):
         counts = self.cells
         total = counts.sum(axis=1)
         right = counts[:, state % n_classes, state] / total  # (annotator, state)
-        spread = right * (1 - right) / (total + 1)
-        weight = share(self.true)
+        variance = right * (1 - right) / (total + 1)
+        weight = normalize(self.true)
         size = self.true.sum()
         mean = right @ weight
-        # The shares of the classes are a Dirichlet: E[wₛwₜ] = (n wₛwₜ + [s=t] wₛ) / (n + 1).
-        shares = (right**2 @ weight - mean**2) / (size + 1)
-        rights = spread @ (weight * (size * weight + 1) / (size + 1))
-        return mean, shares + rights
+        # The prevalence is a Dirichlet: E[wₛwₜ] = (n wₛwₜ + [s=t] wₛ) / (n + 1).
+        of_prevalence = (right**2 @ weight - mean**2) / (size + 1)
+        of_accuracy = variance @ (weight * (size * weight + 1) / (size + 1))
+        return mean, of_prevalence + of_accuracy
 
-    def reindex(self, indices: Integers, n_items: int) -> Beliefs:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+    def reindex(self, indices: Integers, n_items: int) -> DirichletPosterior:
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         known = self.cells
         average = known.mean(axis=0, keepdims=True) if len(known) else self.base[None]
         wide = self.log_given.reshape(known.shape)
-        logs = np.concatenate([wide, np.log(share(average, axis=1))])[indices]
+        safe_log = np.concatenate([wide, np.log(normalize(average, axis=1))])[indices]
         counts = np.concatenate([known, average])[indices]
         flat = (-1, self.base.shape[1])
-        level = np.tile(self._usual, (n_items, 1)) if self.level.size else self.level
+        level = np.tile(self._level_share, (n_items, 1)) if self.level.size else self.level
         return self._replace(
-            log_given=logs.reshape(flat), given_true=counts.reshape(flat), level=level
+            log_given=safe_log.reshape(flat), given_true=counts.reshape(flat), level=level
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bcc(EMAggregator[Beliefs, Counts]):
-    """One confusion matrix per annotator, all of them uncertain, by variational Bayes.
+class Bcc(ConfusionModel[DirichletPosterior]):
+    """One confusion matrix per annotator, by variational Bayes.
 
     Parameters
     ----------
     strength
-        How many pseudo-counts every annotator has for every true class.
+        Pseudo-counts of every annotator for every true class.
     accuracy
-        The share of them on the right label.
+        The fraction of them on the right label.
     prevalence
         Pseudo-count of every class.
 
@@ -134,37 +133,36 @@ class Bcc(EMAggregator[Beliefs, Counts]):
     [[0.43, 0.95], [0.43, 0.95], [0.26, 0.86]]
     """
 
-    learns: ClassVar[type] = Beliefs
+    params_type: ClassVar[type] = DirichletPosterior
+    matrix_copies: ClassVar[int] = 6
 
     strength: Positive = 4.0
     accuracy: Fraction = 0.7
     prevalence: Positive = 1.0
 
     def base(self, n_states: int) -> Floats:
-        """Return the pseudo-counts that everybody begins with: (given class, state)."""
-        return trust(self.strength, self.accuracy, n_states)
+        """Return the prior pseudo-counts: (given class, state)."""
+        return pseudo_counts(self.strength, self.accuracy, n_states)
 
-    def log_joint(self, part: Part, params: Beliefs) -> Floats:
-        joint = part.labels @ params.log_given
-        joint += params.log_prior
-        joint[part.blank] = np.log(share(params.true))  # where nothing was said, nothing is lost
+    def log_joint(self, part: Part, params: DirichletPosterior) -> Floats:
+        joint = super().log_joint(part, params)
+        joint[part.blank] = np.log(normalize(params.true))  # items without labels keep the prior
         return joint
 
-    def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("is->s", posterior), part.labels.T @ posterior)
+    def update(self, counts: Counts, last: DirichletPosterior | None) -> DirichletPosterior:
+        return self.posterior_params(counts, self.base(len(counts.true)))
 
-    def update(self, counts: Counts, last: Beliefs | None) -> Beliefs:
-        return self.believed(counts, self.base(len(counts.true)))
-
-    def believed(self, counts: Counts, base: Floats) -> Beliefs:
-        """Return the Dirichlets of counts on top of the pseudo-counts."""
+    def posterior_params(self, counts: Counts, base: Floats) -> DirichletPosterior:
+        """Return the Dirichlets with these counts added to the prior."""
         true = counts.true + self.prevalence
         given = counts.given_true.reshape(-1, *base.shape) + base
-        log_given = expected_logs(given, axis=1).reshape(counts.given_true.shape)
-        return Beliefs(expected_logs(true), log_given, true, given.reshape(log_given.shape), base)
+        log_given = expected_log(given, axis=1).reshape(counts.given_true.shape)
+        return DirichletPosterior(
+            expected_log(true), log_given, true, given.reshape(log_given.shape), base
+        )
 
-    def log_prior(self, params: Beliefs) -> float:
-        """Return minus the divergence of what is believed from the prior."""
+    def log_prior(self, params: DirichletPosterior) -> float:
+        """Return minus the KL divergence of the parameters from their prior."""
         given = params.cells
         expected = params.log_given.reshape(given.shape)
         flat = np.full_like(params.true, self.prevalence)
@@ -174,25 +172,18 @@ class Bcc(EMAggregator[Beliefs, Counts]):
         gain -= np.einsum("ags,ags->", given - params.base, expected)
         return float(gain)
 
-    def n_numbers(self, annotations: Annotations) -> int:
-        cells = annotations.n_annotators * annotations.n_classes**2
-        return super().n_numbers(annotations) + 6 * cells
-
-    def confusion(self, params: Beliefs) -> Floats:
-        return params.confusion
-
-    def quality(self, params: Beliefs, agreement: Floats) -> Floats:
+    def quality(self, params: DirichletPosterior, agreement: Floats) -> Floats:
         return params.quality()[0]
 
-    def interval(self, params: Beliefs, level: float) -> Floats:
+    def interval(self, params: DirichletPosterior, level: float) -> Floats:
         """Return the interval of the Beta that has the mean and variance of the quality."""
         mean, variance = params.quality()
         size = np.maximum(mean * (1 - mean) / np.maximum(variance, _TINY) - 1, _TINY)
-        return _between(mean * size, (1 - mean) * size, level)
+        return _beta_interval(mean * size, (1 - mean) * size, level)
 
 
-def _between(ones: Floats, others: Floats, level: float) -> Floats:
-    """Return the interval of every Beta that leaves out equally much on both sides: (…, 2)."""
+def _beta_interval(ones: Floats, others: Floats, level: float) -> Floats:
+    """Return the equal-tailed interval of every Beta distribution: (…, 2)."""
     tail = (1 - level) / 2
     ends = [betaincinv(ones, others, part) for part in (tail, 1 - tail)]
     return np.where((others > 0)[..., None], np.stack(ends, axis=-1), 1.0)

@@ -1,6 +1,6 @@
 """Dawid & Skene (1979): every annotator has a confusion matrix of their own.
 
-The truth of an item is drawn from `prior`; annotator a, seeing an item of class t, says g with
+The truth of an item is drawn from `prior`; annotator a gives an item of class t the label g with
 probability `confusion[a, t, g]`, independently of the others. Counts get `smoothing` added: a
 Dirichlet(1 + smoothing) prior, so the fit is a MAP estimate and its objective never falls.
 
@@ -11,58 +11,61 @@ Dirichlet(1 + smoothing) prior, so the fit is a MAP estimate and its objective n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._probability import normalize, safe_log
 from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..params import NonNegative
-from ._em import EMAggregator, logs, share
+from ._em import EMAggregator
 
-__all__ = ["Confusion", "ConfusionAggregator", "Counts", "DawidSkene"]
+__all__ = ["Confusion", "ConfusionAggregator", "ConfusionModel", "Counts", "DawidSkene"]
+
+Params = TypeVar("Params", bound=Any)
 
 
 class Confusion(NamedTuple):
-    """What Dawid-Skene learns, as logarithms in the layout that the sparse product wants."""
+    """Parameters of Dawid-Skene, as logarithms in the layout of the sparse product."""
 
     log_prior: Floats  # (true class)
     log_given: Floats  # (annotator and given class, true class)
 
     @property
     def prior(self) -> Floats:
-        """How common every class is: (true class)."""
+        """Prevalence of the classes: (true class)."""
         return np.exp(self.log_prior)
 
     @property
     def confusion(self) -> Floats:
-        """What every annotator makes of every class: (annotator, true class, given class)."""
+        """Confusion matrices: (annotator, true class, given class)."""
         n_classes = len(self.log_prior)
         return np.exp(self.log_given).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
 
     def reindex(self, indices: Integers, n_items: int) -> Confusion:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         n_classes = len(self.log_prior)
         known = self.log_given.reshape(-1, n_classes, n_classes)
-        average = logs(share(np.exp(known).mean(axis=0, keepdims=True), axis=1))
-        seated = np.concatenate([known, average])[indices]
-        return Confusion(self.log_prior, seated.reshape(-1, n_classes))
+        average = safe_log(normalize(np.exp(known).mean(axis=0, keepdims=True), axis=1))
+        log_given = np.concatenate([known, average])[indices]
+        return Confusion(self.log_prior, log_given.reshape(-1, n_classes))
 
 
 class Counts(NamedTuple):
-    """What it learns from, expected under the posterior; adds up over parts of the items."""
+    """Expected sufficient statistics; they add up over parts of the items."""
 
     true: Floats  # (true class)
     given_true: Floats  # (annotator and given class, true class)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfusionAggregator(EMAggregator[Confusion, Counts]):
-    """One confusion matrix per annotator; how it follows from counts is left open."""
+class ConfusionModel(EMAggregator[Params, Counts]):
+    """A model with one confusion matrix per annotator, given as `log_prior` and `log_given`."""
 
-    learns: ClassVar[type] = Confusion
+    matrix_copies: ClassVar[int] = 3  # arrays of the size of all matrices in memory at once
 
-    def log_joint(self, part: Part, params: Confusion) -> Floats:
+    def log_joint(self, part: Part, params: Params) -> Floats:
         joint = part.labels @ params.log_given
         joint += params.log_prior
         return joint
@@ -70,15 +73,16 @@ class ConfusionAggregator(EMAggregator[Confusion, Counts]):
     def counts(self, part: Part, posterior: Floats) -> Counts:
         return Counts(np.einsum("it->t", posterior), part.labels.T @ posterior)
 
-    def n_numbers(self, annotations: Annotations) -> int:
+    def n_floats(self, annotations: Annotations) -> int:
         cells = annotations.n_annotators * annotations.n_classes**2
-        return super().n_numbers(annotations) + 3 * cells
+        return super().n_floats(annotations) + self.matrix_copies * cells
 
-    def confusion(self, params: Confusion) -> Floats:
-        return params.confusion
 
-    def quality(self, params: Confusion, agreement: Floats) -> Floats:
-        return np.einsum("t,att->a", params.prior, params.confusion)
+@dataclass(frozen=True, kw_only=True)
+class ConfusionAggregator(ConfusionModel[Confusion]):
+    """One confusion matrix per annotator, as a point estimate."""
+
+    params_type: ClassVar[type] = Confusion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +92,7 @@ class DawidSkene(ConfusionAggregator):
     Parameters
     ----------
     smoothing
-        Pseudo-count added to every cell; at 0, maximum likelihood.
+        Pseudo-count added to every cell; 0 is maximum likelihood.
 
     Examples
     --------
@@ -102,9 +106,9 @@ class DawidSkene(ConfusionAggregator):
 
     def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)
-        given = share(counts.given_true.reshape(-1, n_classes, n_classes) + self.smoothing, axis=1)
-        prior = share(counts.true + self.smoothing)
-        return Confusion(logs(prior), logs(given).reshape(-1, n_classes))
+        given = counts.given_true.reshape(-1, n_classes, n_classes) + self.smoothing
+        log_given = safe_log(normalize(given, axis=1)).reshape(-1, n_classes)
+        return Confusion(safe_log(normalize(counts.true + self.smoothing)), log_given)
 
     def log_prior(self, params: Confusion) -> float:
         return self.smoothing * float(params.log_prior.sum() + params.log_given.sum())

@@ -1,12 +1,11 @@
-"""Dawid & Skene with a prior: annotators are taken to be right more often than not.
+"""Dawid & Skene with a prior that annotators are right more often than not.
 
-The model is that of `dawid-skene`. Before any label is seen, every annotator has `strength`
-pseudo-counts for every true class: a share `accuracy` of them on the right label, the rest evenly
-on the others. The matrices are the mode under this Dirichlet(1 + pseudo-counts) prior.
+The model is that of `dawid-skene`. A priori every annotator has `strength` pseudo-counts for
+every true class: a fraction `accuracy` of them on the right label, the rest evenly on the others.
+The matrices are the mode under this Dirichlet(1 + pseudo-counts) prior.
 
-An annotator with few labels stays near the prior instead of at the edge; that matters where
-there are many classes. Of the strengths 0.01, 1, 4 and 16, four was best in the mean over 23
-public sets.
+An annotator with few labels stays near the prior, which matters where there are many classes. Of
+the strengths 0.01, 1, 4 and 16, four was best on average over 23 public data sets.
 
     R. J. Passonneau, B. Carpenter. The benefits of a model of annotation. TACL 2, 2014.
     doi:10.1162/tacl_a_00185
@@ -18,38 +17,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._probability import normalize, safe_log
 from .._relation import Floats
 from ..params import NonNegative, Probability
-from ._em import logs, share
 from .dawid_skene import Confusion, ConfusionAggregator, Counts
 
-__all__ = ["DawidSkeneMap", "trust"]
+__all__ = ["DawidSkeneMap", "pseudo_counts"]
 
 
-def trust(strength: float, accuracy: float, n_classes: int) -> Floats:
-    """Return pseudo-counts of somebody right with this probability: (given class, true class).
+def pseudo_counts(strength: float, accuracy: float, n_classes: int) -> Floats:
+    """Return pseudo-counts of an annotator of this accuracy: (given class, true class).
 
-    >>> trust(4, 0.7, 3).round(2).tolist()
+    >>> pseudo_counts(4, 0.7, 3).round(2).tolist()
     [[2.8, 0.6, 0.6], [0.6, 2.8, 0.6], [0.6, 0.6, 2.8]]
     """
     wrong = strength * (1 - accuracy) / max(n_classes - 1, 1)
-    pseudo = np.full((n_classes, n_classes), wrong)
-    np.fill_diagonal(pseudo, strength * accuracy if n_classes > 1 else strength)
-    return pseudo
+    counts = np.full((n_classes, n_classes), wrong)
+    np.fill_diagonal(counts, strength * accuracy if n_classes > 1 else strength)
+    return counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class DawidSkeneMap(ConfusionAggregator):
-    """One confusion matrix per annotator, with a prior that trusts them, fitted with EM.
+    """One confusion matrix per annotator with an informative prior, fitted with EM.
 
     Parameters
     ----------
     strength
-        How many pseudo-counts every annotator has for every true class.
+        Pseudo-counts of every annotator for every true class.
     accuracy
-        The share of them on the right label.
+        The fraction of them on the right label.
     prevalence
-        Pseudo-count added to how often every class is true.
+        Pseudo-count of every class.
 
     Examples
     --------
@@ -66,12 +65,12 @@ class DawidSkeneMap(ConfusionAggregator):
     def update(self, counts: Counts, last: Confusion | None) -> Confusion:
         n_classes = len(counts.true)
         given = counts.given_true.reshape(-1, n_classes, n_classes)
-        given = share(given + trust(self.strength, self.accuracy, n_classes), axis=1)
-        prior = share(counts.true + self.prevalence)
-        return Confusion(logs(prior), logs(given).reshape(-1, n_classes))
+        given = normalize(given + pseudo_counts(self.strength, self.accuracy, n_classes), axis=1)
+        prior = normalize(counts.true + self.prevalence)
+        return Confusion(safe_log(prior), safe_log(given).reshape(-1, n_classes))
 
     def log_prior(self, params: Confusion) -> float:
         n_classes = len(params.log_prior)
-        pseudo = trust(self.strength, self.accuracy, n_classes)
+        pseudo = pseudo_counts(self.strength, self.accuracy, n_classes)
         given = params.log_given.reshape(-1, n_classes, n_classes).sum(axis=0)
         return float(self.prevalence * params.log_prior.sum() + (pseudo * given).sum())

@@ -1,9 +1,9 @@
-"""One coin per annotator and class: how often they are right depends on the truth.
+"""One accuracy per annotator and true class.
 
-Between `one-coin` and `dawid-skene`: annotator a, seeing an item of class t, is right with
-probability `confusion[a, t, t]`, and wrong answers are spread evenly over the other classes.
-K numbers per annotator instead of K², and with two classes the same as Dawid-Skene. The numbers
-have a Beta prior for every true class, as in `dawid-skene-map`.
+Between `one-coin` and `dawid-skene`: annotator a labels an item of class t correctly with
+probability `confusion[a, t, t]`, and errors are spread evenly over the other classes. K parameters
+per annotator instead of K², and with two classes the same as Dawid-Skene. They have a Beta prior
+for every true class, as in `dawid-skene-map`.
 
     V. C. Raykar and others. Learning from crowds. JMLR 11, 2010 (two classes: sensitivity and
     specificity).
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._probability import normalize, safe_log
 from ..params import NonNegative, Probability
-from ._em import logs, share
 from .dawid_skene import Confusion, ConfusionAggregator, Counts
 
 __all__ = ["Diagonal"]
@@ -29,9 +29,9 @@ class Diagonal(ConfusionAggregator):
     Parameters
     ----------
     strength
-        How many pseudo-counts every annotator has for every true class.
+        Pseudo-counts of every annotator for every true class.
     accuracy
-        The share of them that is right.
+        The fraction of them that is right.
 
     Examples
     --------
@@ -49,11 +49,11 @@ class Diagonal(ConfusionAggregator):
         given = counts.given_true.reshape(-1, n_classes, n_classes)
         right = np.einsum("att->at", given)
         wrong = given.sum(axis=1) - right + self.strength * (1 - self.accuracy)
-        both = share(np.stack([right + self.strength * self.accuracy, wrong]), axis=0)
+        both = normalize(np.stack([right + self.strength * self.accuracy, wrong]), axis=0)
         eye = np.eye(n_classes, dtype=bool)
         others = max(n_classes - 1, 1)
         spread = np.where(eye, both[0][:, None, :], both[1][:, None, :] / others)
-        return Confusion(logs(share(counts.true)), logs(spread).reshape(-1, n_classes))
+        return Confusion(safe_log(normalize(counts.true)), safe_log(spread).reshape(-1, n_classes))
 
     def log_prior(self, params: Confusion) -> float:
         n_classes = len(params.log_prior)

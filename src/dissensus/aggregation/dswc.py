@@ -1,15 +1,14 @@
 """Dawid-Skene with annotators in clusters (Imamura, Sato, Sugiyama 2018).
 
-Annotator a belongs to one of `L` clusters, c with probability `weight[c]`, and errs as that cluster
-does: of an item of class t they say g with probability `confusion[c, t, g]`. Few matrices are
-learned from many labels, so this suits crowds in which nobody labels much. Truth and membership
-depend on each other through every label; mean field treats them as independent and climbs a bound
-on the evidence. Everything that a round needs of the labels is how often each annotator said what
-of which class, so rounds cost what those of Dawid-Skene cost.
+Annotator a belongs to one of `L` clusters, c with probability `weight[c]`, and has its confusion
+matrix: an item of class t gets label g with probability `confusion[c, t, g]`. Few matrices are
+learned from many labels, so this suits crowds in which nobody labels much. Mean-field variational
+inference treats truth and membership as independent and maximizes a bound on the evidence. The
+expected counts of annotators are sufficient, so an iteration costs what one of Dawid-Skene costs.
 
 The start is as published: matrices of single annotators, in the order of their nuclear norms, cut
-into `L` blocks. So is the round: truth and membership both follow from what the other was before,
-unless that would lower the bound; then membership follows the new truth.
+into `L` blocks. So is the iteration: truth and membership are both updated from the other's last
+value, unless that would lower the bound; then membership is updated from the new truth.
 
     H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
     application to worker clustering model. ICML, PMLR 80, 2018.
@@ -22,11 +21,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from .._probability import log_normalize, normalize, safe_log
 from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..params import Count, NonNegative
-from ._em import EMAggregator, logs, normalise, share
-from .dawid_skene import Counts
+from .dawid_skene import ConfusionModel, Counts
 
 __all__ = ["Clusters", "Dswc", "member_bound", "membership", "pooled"]
 
@@ -34,12 +33,12 @@ _CELL = 1e-10  # added to every count
 
 
 class Clusters(NamedTuple):
-    """What the cluster model learns, in the mean and as (expected) logarithms, and from what."""
+    """Means and expected logarithms of the parameters, and the counts behind them."""
 
     prior: Floats  # (true class)
     weight: Floats  # (cluster)
     cluster_confusion: Floats  # (cluster, true class, given class)
-    member: Floats  # (annotator, cluster): how probably they belong to it
+    member: Floats  # (annotator, cluster): membership probabilities
     log_prior: Floats  # (true class)
     log_weight: Floats  # (cluster)
     log_confusion: Floats  # (cluster, given class, true class)
@@ -48,16 +47,16 @@ class Clusters(NamedTuple):
 
     @property
     def confusion(self) -> Floats:
-        """What annotators make of classes, in the mean: (annotator, true class, given class)."""
+        """Posterior mean of the confusion matrices: (annotator, true class, given class)."""
         return np.tensordot(self.member, self.cluster_confusion, 1)
 
     @property
     def log_given(self) -> Floats:
-        """The logarithm expected over clusters: (annotator and given class, true class)."""
+        """Expected logarithm of the matrices: (annotator and given class, true class)."""
         return np.tensordot(self.member, self.log_confusion, 1).reshape(-1, len(self.prior))
 
     def reindex(self, indices: Integers, n_items: int) -> Clusters:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         n_classes = len(self.prior)
         known = self.given_true.reshape(-1, n_classes, n_classes)
         counts = np.concatenate([known, np.zeros((1, n_classes, n_classes))])[indices]
@@ -66,13 +65,13 @@ class Clusters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dswc(EMAggregator[Clusters, Counts]):
-    """One confusion matrix per cluster of annotators, by mean field.
+class Dswc(ConfusionModel[Clusters]):
+    """One confusion matrix per cluster of annotators, by mean-field inference.
 
     Parameters
     ----------
     L
-        How many clusters.
+        Number of clusters.
 
     Examples
     --------
@@ -82,20 +81,17 @@ class Dswc(EMAggregator[Clusters, Counts]):
     ['0', '1']
     """
 
-    learns: ClassVar[type] = Clusters
+    params_type: ClassVar[type] = Clusters
+    matrix_copies: ClassVar[int] = 4
 
     max_iter: Count = 1000
     tol: NonNegative = 1e-8
     L: Count = 2
 
     def log_joint(self, part: Part, params: Clusters) -> Floats:
-        joint = part.labels @ params.log_given
-        joint += params.log_prior
-        joint[part.blank] = logs(params.prior)  # where nothing was said, nothing is lost
+        joint = super().log_joint(part, params)
+        joint[part.blank] = safe_log(params.prior)  # items without labels keep the prior
         return joint
-
-    def counts(self, part: Part, posterior: Floats) -> Counts:
-        return Counts(np.einsum("it->t", posterior), part.labels.T @ posterior)
 
     def update(self, counts: Counts, last: Clusters | None) -> Clusters:
         if last is None:
@@ -106,9 +102,9 @@ class Dswc(EMAggregator[Clusters, Counts]):
         return self.clusters(counts, membership(counts.given_true, last))
 
     def first(self, counts: Counts) -> Clusters:
-        """Return blocks of annotators in the order of their nuclear norms."""
+        """Return clusters that are blocks of annotators in the order of their nuclear norms."""
         n_classes = len(counts.true)
-        single = share(counts.given_true.reshape(-1, n_classes, n_classes) + _CELL, axis=1)
+        single = normalize(counts.given_true.reshape(-1, n_classes, n_classes) + _CELL, axis=1)
         norm = np.linalg.norm(single, ord="nuc", axis=(1, 2)).round(9)
         order = np.argsort(-norm, kind="stable")
         bounds = len(order) * np.arange(self.L + 1) // self.L
@@ -118,35 +114,31 @@ class Dswc(EMAggregator[Clusters, Counts]):
         total = np.tensordot(member.T, single, 1)
         mean = np.where(size > 0, total / np.maximum(size, 1), single.mean(axis=0))
         params = self.clusters(counts, member)
-        return params._replace(cluster_confusion=mean.swapaxes(1, 2), log_confusion=logs(mean))
+        return params._replace(cluster_confusion=mean.swapaxes(1, 2), log_confusion=safe_log(mean))
 
     def clusters(self, counts: Counts, member: Floats) -> Clusters:
-        """Return the best parameters for these counts and members."""
-        prior, weight = share(counts.true + _CELL), share(member.sum(axis=0) + _CELL)
-        confusion = share(pooled(counts.given_true, member) + _CELL, axis=1)
+        """Return the parameters that maximize the bound for these counts and members."""
+        prior, weight = normalize(counts.true + _CELL), normalize(member.sum(axis=0) + _CELL)
+        confusion = normalize(pooled(counts.given_true, member) + _CELL, axis=1)
         return Clusters(
             prior,
             weight,
             confusion.swapaxes(1, 2),
             member,
-            logs(prior),
-            logs(weight),
-            logs(confusion),
+            safe_log(prior),
+            safe_log(weight),
+            safe_log(confusion),
             counts.true,
             counts.given_true,
         )
 
     def log_prior(self, params: Clusters) -> float:
-        """Return what the bound says of members and of the constant in every cell."""
+        """Return the terms of the bound for members and for the constant in every cell."""
         cells = params.log_prior.sum() + params.log_weight.sum() + params.log_confusion.sum()
         return member_bound(params) + _CELL * float(cells)
 
-    def n_numbers(self, annotations: Annotations) -> int:
-        cells = annotations.n_annotators * annotations.n_classes**2
-        return super().n_numbers(annotations) + 4 * cells + annotations.n_annotators * self.L
-
-    def confusion(self, params: Clusters) -> Floats:
-        return params.confusion
+    def n_floats(self, annotations: Annotations) -> int:
+        return super().n_floats(annotations) + annotations.n_annotators * self.L
 
     def quality(self, params: Clusters, agreement: Floats) -> Floats:
         right = np.einsum("t,ctt->c", params.prior, params.cluster_confusion)
@@ -160,19 +152,19 @@ def pooled(given_true: Floats, member: Floats) -> Floats:
 
 
 def membership(given_true: Floats, params: Clusters) -> Floats:
-    """Return how probably annotators with these counts belong to every cluster."""
+    """Return membership probabilities of annotators with these counts."""
     n_clusters = len(params.weight)
     flat = given_true.reshape(len(params.member), -1)
     joint = flat @ params.log_confusion.reshape(n_clusters, -1).T + params.log_weight
-    return normalise(joint)[1]
+    return log_normalize(joint)[1]
 
 
 def member_bound(params: Clusters) -> float:
-    """Return what memberships add to the bound."""
-    return float((params.member * (params.log_weight - logs(params.member))).sum())
+    """Return the terms of the bound for memberships."""
+    return float((params.member * (params.log_weight - safe_log(params.member))).sum())
 
 
 def _bound(counts: Counts, params: Clusters) -> float:
-    """Return the bound, but for the entropy of the truth that these counts came from."""
-    annotations = np.vdot(counts.given_true, params.log_given) + counts.true @ params.log_prior
-    return float(annotations) + member_bound(params)
+    """Return the bound without the entropy of the truth behind these counts."""
+    likelihood = np.vdot(counts.given_true, params.log_given) + counts.true @ params.log_prior
+    return float(likelihood) + member_bound(params)

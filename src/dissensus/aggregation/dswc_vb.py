@@ -1,9 +1,9 @@
 """Clusters of annotators by variational Bayes, which may leave clusters empty.
 
-The model is that of `dswc`, with Dirichlet priors on the shares of classes and clusters and on the
-rows of the clusters' confusion matrices. Truth, members and Dirichlets follow each other one at a
-time, so the evidence lower bound never falls. With a small `concentration`, clusters that the
-labels do not ask for lose their members: `L` is then the most there may be, not how many there are.
+The model is that of `dswc`, with Dirichlet priors on the prevalence of classes and clusters and on
+the rows of the clusters' confusion matrices. Truth, membership and Dirichlets are updated in turns,
+so the evidence lower bound never falls. With a small `concentration`, superfluous clusters lose
+their members: `L` is then an upper bound on the number of clusters.
 
     H. Imamura, I. Sato, M. Sugiyama. Analysis of minimax error rate for crowdsourcing and its
     application to worker clustering model. ICML, PMLR 80, 2018.
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats
 from ..params import Count, NonNegative, Positive
-from ._dirichlet import expected_logs, minus_divergence
-from ._em import share
+from ._dirichlet import expected_log, negative_kl
 from .dawid_skene import Counts
 from .dswc import Clusters, Dswc, member_bound, membership, pooled
 
@@ -27,18 +27,18 @@ __all__ = ["DswcVb"]
 
 @dataclass(frozen=True, kw_only=True)
 class DswcVb(Dswc):
-    """One confusion matrix per cluster of annotators, all uncertain, by variational Bayes.
+    """One confusion matrix per cluster of annotators, by variational Bayes.
 
     Parameters
     ----------
     L
-        How many clusters there may be.
+        Maximum number of clusters.
     concentration
-        Pseudo-count of every cluster; below 1, clusters that are not needed end without members.
+        Pseudo-count of every cluster; below 1, superfluous clusters end without members.
     smoothing
         Pseudo-count of every cell of a cluster's confusion matrix.
     trust
-        What the cells of right labels get on top.
+        Additional pseudo-count of the diagonal.
     prevalence
         Pseudo-count of every class.
 
@@ -66,27 +66,27 @@ class DswcVb(Dswc):
         size = member.sum(axis=0) + self.concentration
         given = pooled(counts.given_true, member) + self._base(len(true))
         return Clusters(
-            share(true),
-            share(size),
-            share(given, axis=1).swapaxes(1, 2),
+            normalize(true),
+            normalize(size),
+            normalize(given, axis=1).swapaxes(1, 2),
             member,
-            expected_logs(true),
-            expected_logs(size),
-            expected_logs(given, axis=1),
+            expected_log(true),
+            expected_log(size),
+            expected_log(given, axis=1),
             counts.true,
             counts.given_true,
         )
 
     def log_prior(self, params: Clusters) -> float:
-        """Return what members add to the bound, minus the divergence from the prior."""
+        """Return the terms of the bound for members, minus the KL divergence from the prior."""
         base, concentration = self._base(len(params.true)), np.array(self.concentration)
         true, size = params.true + self.prevalence, params.member.sum(axis=0) + concentration
         given = pooled(params.given_true, params.member) + base
         return (
             member_bound(params)
-            + minus_divergence(true, np.array(self.prevalence))
-            + minus_divergence(size, concentration)
-            + minus_divergence(given, base, axis=1)
+            + negative_kl(true, np.array(self.prevalence))
+            + negative_kl(size, concentration)
+            + negative_kl(given, base, axis=1)
         )
 
     def _base(self, n_classes: int) -> Floats:

@@ -1,10 +1,10 @@
-"""GLAD (Whitehill et al. 2009): able annotators are right, and easy items are labelled right.
+"""GLAD (Whitehill et al. 2009): abilities of annotators and difficulties of items.
 
 Annotator a is right about item i with probability sigmoid(ability[a] · exp(log_easiness[i]));
-all wrong classes are equally probable then. A negative ability is somebody who is wrong on
-purpose. Both have a normal prior of deviation 1. EM finds them: given the belief in the truth,
-abilities do not look at each other, nor do easinesses, so each of them takes Newton steps of its
-own, halved until it gains. The objective, evidence plus prior, never falls.
+all wrong classes are equally probable. A negative ability is an adversarial annotator. Both have a
+normal prior of standard deviation 1. In the M-step abilities are independent of each other, and so
+are easinesses, so each takes Newton steps of its own, halved until it gains. The objective,
+evidence plus log prior, never falls.
 
     J. Whitehill, P. Ruvolo, T. Wu, J. Bergsma, J. Movellan. Whose vote should count more: optimal
     integration of labels from labelers of unknown expertise. Advances in Neural Information
@@ -19,22 +19,22 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from .._fixed_point import still
+from .._fixed_point import relative_change_below
+from .._probability import log_normalize, normalize, safe_log
 from .._relation import Floats, Integers
 from ..annotations import Part
 from ..engine import add
-from ._alternating import AlternatingAggregator, Reached, expected, first_posterior
-from ._base import Fit, first_best, share
-from ._climb import Slopes, climb, logistic, pull, slopes
-from ._em import logs, normalise
+from ._alternating import AlternatingAggregator, State, expectation, start_posterior
+from ._base import FitContext
+from ._newton import Derivatives, add_normal_prior, derivatives, logistic, newton_step
 
 __all__ = ["Abilities", "Glad"]
 
-_ALTERNATIONS = 2  # Newton steps of both kinds in every round
+_ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 
 
 class Abilities(NamedTuple):
-    """What GLAD learns."""
+    """Parameters of GLAD."""
 
     ability: Floats  # (annotator)
     log_easiness: Floats  # (item)
@@ -42,18 +42,18 @@ class Abilities(NamedTuple):
     prior: Floats  # (true class)
 
     def reindex(self, indices: Integers, n_items: int) -> Abilities:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         ability = np.append(self.ability, self.ability.mean())[indices]
         return self._replace(ability=ability, log_easiness=np.full(n_items, self.typical))
 
     @property
     def easiness(self) -> Floats:
-        """How easy every item is; above 0: (item)."""
+        """Easiness of items, above 0: (item)."""
         return np.exp(self.log_easiness)
 
     @property
     def difficulty(self) -> Floats:
-        """How hard every item is; above 0: (item)."""
+        """Difficulty of items, above 0: (item)."""
         return np.exp(-self.log_easiness)
 
 
@@ -64,11 +64,11 @@ class Glad(AlternatingAggregator[Abilities]):
     Parameters
     ----------
     solver
-        How parameters move: `newton`, each on its own; or `cg`, all together by conjugate
-        gradients, at most 25 iterations a round. With `cg`, `tol` is about the expected log
-        likelihood, as published with peerannot; that may stop early on a plateau.
+        The M-step: `newton`, every parameter on its own; or `cg`, all together by conjugate
+        gradients, with at most 25 steps. With `cg`, `tol` is about the expected log-likelihood, as
+        published with peerannot; that may stop early on a plateau.
     prevalence
-        Whether classes are equally common (`uniform`) or as common as they are found (`estimated`).
+        Whether the prevalence of classes is `uniform` or `estimated`.
     mean_ability
         Mean of the abilities' prior.
     mean_log_easiness
@@ -85,174 +85,177 @@ class Glad(AlternatingAggregator[Abilities]):
     [1.1, 1.1, -0.4]
     """
 
-    learns: ClassVar[type] = Abilities
+    params_type: ClassVar[type] = Abilities
 
     solver: Literal["newton", "cg"] = "newton"
     prevalence: Literal["uniform", "estimated"] = "uniform"
     mean_ability: float = 1.0
     mean_log_easiness: float = 1.0
 
-    def begin(self, fit: Fit) -> Reached[Abilities]:
-        params = self._first(fit)
+    def first_state(self, fit: FitContext) -> State[Abilities]:
+        annotations = fit.annotations
+        params = Abilities(
+            np.full(annotations.n_annotators, self.mean_ability),
+            np.full(annotations.n_items, self.mean_log_easiness),
+            np.array(self.mean_log_easiness),
+            np.full(annotations.n_classes, 1 / annotations.n_classes),
+        )
         if fit.start is not None:
-            params, _ = self._maximise(fit, params, first_posterior(fit))
-        return Reached(params)
+            params, _ = self._m_step(fit, params, start_posterior(fit))
+        return State(params)
 
-    def advance(self, fit: Fit, last: Reached[Abilities]) -> Reached[Abilities]:
-        params, reached = last.params, np.nan
+    def advance(self, fit: FitContext, last: State[Abilities]) -> State[Abilities]:
+        params, likelihood = last.params, np.nan
         if last.posterior.size:
-            params, reached = self._maximise(fit, params, last.posterior)
-        posterior, evidence = expected(fit, partial(_expect, params=params))
-        return Reached(params, posterior, evidence + self._log_prior(params), reached)
+            params, likelihood = self._m_step(fit, params, last.posterior)
+        posterior, evidence = expectation(fit, partial(_e_step, params=params))
+        return State(params, posterior, evidence + self._log_prior(params), likelihood)
 
-    def settled(
-        self, trace: list[float], now: Reached[Abilities], before: Reached[Abilities]
+    def has_converged(
+        self, trace: list[float], state: State[Abilities], last: State[Abilities]
     ) -> bool:
-        # With `cg`, the expected log likelihood after every move, as published.
-        return still(trace if self.solver == "newton" else [before.gauge, now.gauge], self.tol)
+        if self.solver == "cg":  # by the expected log-likelihood, as published
+            trace = [last.expected_likelihood, state.expected_likelihood]
+        return relative_change_below(trace, self.tol)
 
-    def judge(self, fit: Fit, params: Abilities) -> tuple[Floats, Integers]:
-        posterior, _ = expected(fit, partial(_expect, params=params))
-        return posterior, first_best(posterior)
+    def part_posterior(self, part: Part, params: Abilities) -> Floats:
+        return _e_step(part, params)[1]
 
     def quality(self, params: Abilities, agreement: Floats) -> Floats:
         """Return the probability of being right about an item of typical easiness."""
         return logistic(params.ability * np.exp(params.typical))[0]
 
     def confusion(self, params: Abilities) -> Floats:
-        return _coin(self.quality(params, params.ability), len(params.prior))
+        return _matrices(self.quality(params, params.ability), len(params.prior))
 
-    def chances(self, params: Abilities, item: Integers, annotator: Integers) -> Floats:
+    def label_probabilities(self, params: Abilities, item: Integers, annotator: Integers) -> Floats:
         right, _ = logistic(params.ability[annotator] * np.exp(params.log_easiness[item]))
-        return _coin(right, len(params.prior))
-
-    def _first(self, fit: Fit) -> Abilities:
-        annotations = fit.annotations
-        return Abilities(
-            np.full(annotations.n_annotators, self.mean_ability),
-            np.full(annotations.n_items, self.mean_log_easiness),
-            np.array(self.mean_log_easiness),
-            np.full(annotations.n_classes, 1 / annotations.n_classes),
-        )
+        return _matrices(right, len(params.prior))
 
     def _log_prior(self, params: Abilities) -> float:
         far = ((params.ability - self.mean_ability) ** 2).sum()
         return -0.5 * float(far + ((params.log_easiness - self.mean_log_easiness) ** 2).sum())
 
-    def _maximise(self, fit: Fit, params: Abilities, posterior: Floats) -> tuple[Abilities, float]:
-        """Return parameters that make what is believed more probable, and how probable."""
+    def _m_step(
+        self, fit: FitContext, params: Abilities, posterior: Floats
+    ) -> tuple[Abilities, float]:
+        """Return better parameters, and their expected log-likelihood."""
         if self.solver == "cg":
-            params, value = self._conjugate(fit, params, posterior)
+            params, value = self._conjugate_gradients(fit, params, posterior)
         else:
             for _ in range(_ALTERNATIONS):
                 params, value = self._newton(fit, params, posterior)
-        heard = fit.annotations.labels_per_item > 0
-        if heard.any():
-            params = params._replace(typical=np.array(params.log_easiness[heard].mean()))
+        labelled = fit.annotations.labels_per_item > 0
+        if labelled.any():
+            params = params._replace(typical=np.array(params.log_easiness[labelled].mean()))
         if self.prevalence == "estimated":
-            known = heard if fit.gold is None else heard | (fit.gold >= 0)
-            params = params._replace(prior=share(posterior[known].sum(axis=0)))
+            known = labelled if fit.gold is None else labelled | (fit.gold >= 0)
+            params = params._replace(prior=normalize(posterior[known].sum(axis=0)))
         return params, value
 
-    def _newton(self, fit: Fit, params: Abilities, posterior: Floats) -> tuple[Abilities, float]:
-        """Move every easiness, then every ability, towards its own best value."""
-        ease = partial(_ease, params=params, posterior=posterior, mean=self.mean_log_easiness)
-        params = params._replace(log_easiness=np.concatenate([*fit.engine.each(ease, fit.parts)]))
+    def _newton(
+        self, fit: FitContext, params: Abilities, posterior: Floats
+    ) -> tuple[Abilities, float]:
+        """Take a Newton step of every easiness, then of every ability."""
+        step = partial(_step_easiness, params=params, posterior=posterior)
+        step = partial(step, mean=self.mean_log_easiness)
+        params = params._replace(log_easiness=np.concatenate([*fit.engine.each(step, fit.parts)]))
 
-        def at(ability: Floats, whole: bool) -> Slopes:
+        def evaluate(ability: Floats, full: bool) -> Derivatives:
             here = params._replace(ability=ability)
-            work = partial(_enable, params=here, posterior=posterior, whole=whole)
-            return pull(add(fit.engine.each(work, fit.parts)), ability - self.mean_ability)
+            work = partial(_by_ability, params=here, posterior=posterior, full=full)
+            likelihood = add(fit.engine.each(work, fit.parts))
+            return add_normal_prior(likelihood, ability - self.mean_ability)
 
-        ability, value = climb(params.ability, at)
-        far = ((params.log_easiness - self.mean_log_easiness) ** 2).sum()
-        return params._replace(ability=ability), float(value.sum() - 0.5 * far)
+        ability, value = newton_step(params.ability, evaluate)
+        penalty = 0.5 * ((params.log_easiness - self.mean_log_easiness) ** 2).sum()
+        return params._replace(ability=ability), float(value.sum() - penalty)
 
-    def _conjugate(self, fit: Fit, params: Abilities, posterior: Floats) -> tuple[Abilities, float]:
-        """Move everything together, as published."""
+    def _conjugate_gradients(
+        self, fit: FitContext, params: Abilities, posterior: Floats
+    ) -> tuple[Abilities, float]:
+        """Move all parameters together, as published."""
         from scipy.optimize import minimize
 
         n_annotators = len(params.ability)
 
-        def position(point: Floats) -> Abilities:
+        def params_at(point: Floats) -> Abilities:
             return params._replace(ability=point[:n_annotators], log_easiness=point[n_annotators:])
 
-        def at(point: Floats) -> tuple[float, Floats]:
-            here = position(point)
-            told = [*fit.engine.each(partial(_both, params=here, posterior=posterior), fit.parts)]
-            fixed, able = add([(constant, by_annotator) for constant, by_annotator, _ in told])
-            ability = able.slope - (here.ability - self.mean_ability)
-            easiness = np.concatenate([by_item.slope for _, _, by_item in told])
+        def negative(point: Floats) -> tuple[float, Floats]:
+            here = params_at(point)
+            work = partial(_by_both, params=here, posterior=posterior)
+            parts = [*fit.engine.each(work, fit.parts)]
+            constant, able = add([(constant, by_annotator) for constant, by_annotator, _ in parts])
+            ability = able.gradient - (here.ability - self.mean_ability)
+            easiness = np.concatenate([by_item.gradient for _, _, by_item in parts])
             easiness -= here.log_easiness - self.mean_log_easiness
-            value = fixed + float(able.value.sum()) + self._log_prior(here)
+            value = constant + float(able.value.sum()) + self._log_prior(here)
             return -value, -np.concatenate([ability, easiness])
 
         start = np.concatenate([params.ability, params.log_easiness])
-        found = minimize(at, start, jac=True, method="CG", tol=0.01, options={"maxiter": 25})
-        return position(found.x), -float(found.fun)
+        best = minimize(negative, start, jac=True, method="CG", tol=0.01, options={"maxiter": 25})
+        return params_at(best.x), -float(best.fun)
 
 
-def _expect(part: Part, params: Abilities) -> tuple[float, Floats]:
+def _e_step(part: Part, params: Abilities) -> tuple[float, Floats]:
     """Return log evidence and posterior of a part."""
     log_wrong = _log_wrong(part)
     x = params.ability[part.annotator] * _easiness(part, params)
     joint = part.score(x + log_wrong)
     joint -= part.by_item(logistic(x)[1] + log_wrong)[:, None]
-    joint += logs(params.prior)
-    return normalise(joint, part.allowed)
+    joint += safe_log(params.prior)
+    return log_normalize(joint, part.allowed)
 
 
-def _ease(part: Part, params: Abilities, posterior: Floats, mean: float) -> Floats:
+def _step_easiness(part: Part, params: Abilities, posterior: Floats, mean: float) -> Floats:
     """Return better log easinesses of the items of a part."""
-    believed = part.given_posterior(posterior[part.start : part.stop])
+    right = part.given_posterior(posterior[part.start : part.stop])
     ability, labels, item = params.ability[part.annotator], np.diff(part.index), part.item
 
-    def at(log_easiness: Floats, whole: bool) -> Slopes:
+    def evaluate(log_easiness: Floats, full: bool) -> Derivatives:
         x = ability * np.repeat(np.exp(log_easiness), labels)
-        return pull(slopes(x, x, believed, item, len(labels), whole), log_easiness - mean)
+        likelihood = derivatives(x, x, right, item, len(labels), full)
+        return add_normal_prior(likelihood, log_easiness - mean)
 
-    return climb(params.log_easiness[part.start : part.stop], at)[0]
-
-
-def _enable(part: Part, params: Abilities, posterior: Floats, whole: bool) -> Slopes:
-    """Return where abilities should move: (annotator)."""
-    believed, easiness = (
-        part.given_posterior(posterior[part.start : part.stop]),
-        _easiness(part, params),
-    )
-    who = part.annotator.astype(np.intp)
-    return slopes(params.ability[who] * easiness, easiness, believed, who, part.n_annotators, whole)
+    return newton_step(params.log_easiness[part.start : part.stop], evaluate)[0]
 
 
-def _both(part: Part, params: Abilities, posterior: Floats) -> tuple[float, Slopes, Slopes]:
-    """Return what does not move, and the slopes of abilities and log easinesses."""
-    believed, easiness = (
-        part.given_posterior(posterior[part.start : part.stop]),
-        _easiness(part, params),
-    )
-    who, item, n_items = part.annotator.astype(np.intp), part.item, part.stop - part.start
-    x = params.ability[who] * easiness
+def _by_ability(part: Part, params: Abilities, posterior: Floats, full: bool = True) -> Derivatives:
+    """Return the derivatives by abilities: (annotator)."""
+    right = part.given_posterior(posterior[part.start : part.stop])
+    easiness, annotator = _easiness(part, params), part.annotator.astype(np.intp)
+    x = params.ability[annotator] * easiness
+    return derivatives(x, easiness, right, annotator, part.n_annotators, full)
+
+
+def _by_both(
+    part: Part, params: Abilities, posterior: Floats
+) -> tuple[float, Derivatives, Derivatives]:
+    """Return a constant, and the derivatives by abilities and by log easinesses."""
+    right = part.given_posterior(posterior[part.start : part.stop])
+    x = params.ability[part.annotator] * _easiness(part, params)
     return (
-        -_log_wrong(part) * float((1 - believed).sum()),
-        slopes(x, easiness, believed, who, part.n_annotators),
-        slopes(x, x, believed, item, n_items),
+        -_log_wrong(part) * float((1 - right).sum()),
+        _by_ability(part, params, posterior),
+        derivatives(x, x, right, part.item, part.stop - part.start),
     )
 
 
 def _log_wrong(part: Part) -> float:
-    """Return the logarithm of how many classes are wrong."""
+    """Return the logarithm of the number of wrong classes."""
     return float(np.log(max(part.n_classes - 1, 1)))
 
 
 def _easiness(part: Part, params: Abilities) -> Floats:
-    """Return how easy the item of every annotation is."""
+    """Return the easiness of every annotation's item."""
     easiness = np.exp(params.log_easiness[part.start : part.stop])
     return np.repeat(easiness, np.diff(part.index))
 
 
-def _coin(right: Floats, n_classes: int) -> Floats:
-    """Return what those make of every class who are right with a probability: (…, true, given)."""
+def _matrices(right: Floats, n_classes: int) -> Floats:
+    """Return the confusion matrices of these accuracies: (…, true class, given class)."""
     if n_classes == 1:
         return np.ones((len(right), 1, 1))
-    chance, wrong = right[:, None, None], (1 - right[:, None, None]) / (n_classes - 1)
-    return np.where(np.eye(n_classes, dtype=bool), chance, wrong)
+    wrong = (1 - right[:, None, None]) / (n_classes - 1)
+    return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong)

@@ -1,8 +1,8 @@
-"""Gold majority: votes weigh as much as annotators were right where the truth is known.
+"""Gold majority: votes weighted by accuracy on items with gold.
 
-The weight of an annotator is their accuracy on items with gold, with Laplace's correction,
-(right + smoothing) / (labels + 2 * smoothing). Those who labelled no such item get a default
-weight. Without any gold all weigh alike, and the vote is the plain one.
+The weight of an annotator is their accuracy on items with gold, with Laplace smoothing,
+(right + smoothing) / (labels + 2 * smoothing). Annotators without labels on such items get a
+default weight. Without gold it is the plain vote.
 
     R. Snow, B. O'Connor, D. Jurafsky, A. Ng. Cheap and fast - but is it good? Evaluating
     non-expert annotations for natural language tasks. EMNLP 2008
@@ -17,8 +17,8 @@ import numpy as np
 from .._relation import Floats
 from ..annotations import Part
 from ..params import NonNegative, Positive
-from ._base import Fit
-from ._votes import Found, Record, WeightedVote, Weights
+from ._base import FitContext, Fitted
+from ._votes import Record, WeightedVote, Weights
 
 __all__ = ["GoldMajority"]
 
@@ -30,9 +30,9 @@ class GoldMajority(WeightedVote):
     Parameters
     ----------
     smoothing
-        Right and wrong labels added to everybody's, as many of each.
+        Right and wrong labels added to those of every annotator.
     default
-        Weight of annotators without a label on gold; by default the mean of the others.
+        Weight of annotators without labels on gold items; by default the mean of the others.
 
     Examples
     --------
@@ -45,23 +45,20 @@ class GoldMajority(WeightedVote):
     smoothing: Positive = 1.0
     default: NonNegative | None = None
 
-    def weigh(self, fit: Fit) -> Found:
-        n_annotators, n_classes = fit.annotations.n_annotators, fit.annotations.n_classes
+    def estimate_params(self, fit: FitContext) -> Fitted:
         if fit.gold is None:
-            record = self.record(fit)
-            weight = np.full(n_annotators, 1.0 if self.default is None else self.default)
-            return Found(Weights(weight, record.average_others(record.accuracy)))
+            default = 1.0 if self.default is None else self.default
+            return Fitted(self.record(fit).weights(np.full(fit.annotations.n_annotators, default)))
         right, labels = fit.add_up(_on_gold)
-        record = Record(right, labels, n_classes)
         accuracy = (right + self.smoothing) / (labels + 2 * self.smoothing)
-        weight = record.average_others(accuracy)
+        weight = Record(right, labels, fit.annotations.n_classes).impute(accuracy)
         if self.default is not None:
             weight[labels == 0] = self.default
-        return Found(Weights(weight, accuracy))
+        return Fitted(Weights(weight, accuracy))
 
 
 def _on_gold(part: Part) -> tuple[Floats, Floats]:
-    """Return how many labels on gold every annotator gave, those that are right and all."""
+    """Return the number of right labels and of all labels on gold items: (annotator)."""
     gold = np.asarray(part.gold)[part.item]
     known, right = gold >= 0, gold == part.label
     return part.by_annotator(right.astype(float)), part.by_annotator(known.astype(float))

@@ -1,8 +1,7 @@
-"""Hybrid Dawid-Skene: soft rounds until the class shares stand still, then hard ones.
+"""Hybrid Dawid-Skene: soft EM until the prevalence converges, then hard EM.
 
-Begins as `dawid-skene` and ends as `fast-dawid-skene`: nearly the accuracy of the first in nearly
-the time of the second. The objective is that of the hard rounds, the classification likelihood;
-the soft ones are how it starts.
+Starts as `dawid-skene` and ends as `fast-dawid-skene`: nearly the accuracy of the first in nearly
+the time of the second. The objective is that of hard EM, the classification likelihood.
 
     V. B. Sinha, S. Rao, V. N. Balasubramanian. Fast Dawid-Skene: a fast vote aggregation scheme
     for sentiment classification. arXiv:1803.02781, 2018.
@@ -17,7 +16,7 @@ import numpy as np
 
 from ..annotations import Part
 from ..params import NonNegative
-from ._base import Fit
+from ._base import FitContext
 from .dawid_skene import Confusion, Counts, DawidSkene
 from .fast_dawid_skene import FastDawidSkene
 
@@ -26,14 +25,14 @@ __all__ = ["HybridDawidSkene"]
 
 @dataclass(frozen=True, kw_only=True)
 class HybridDawidSkene(FastDawidSkene):
-    """Dawid-Skene with beliefs first and decisions later.
+    """Dawid-Skene with soft EM first and hard EM later.
 
     Parameters
     ----------
     switch
-        Decide from the round on in which the shares of all classes together change by no more.
+        Change of the prevalence, summed over classes, at which hard EM starts.
     max_iter
-        Rounds at most, of either kind.
+        Maximum number of iterations of either kind.
 
     Examples
     --------
@@ -45,20 +44,20 @@ class HybridDawidSkene(FastDawidSkene):
 
     switch: NonNegative = 0.005
 
-    def first_counts(self, fit: Fit, attempt: int) -> Counts:
+    def first_counts(self, fit: FitContext, attempt: int) -> Counts:
         soft = _Soft(max_iter=self.max_iter, smoothing=self.smoothing, switch=self.switch)
-        params = soft.run(replace(fit, start=None, kept=None), attempt).params
+        params = soft.run(replace(fit, start=None, checkpoints=None), attempt).params
         return fit.add_up(partial(self._after, soft=soft, params=params))
 
     def _after(self, part: Part, soft: DawidSkene, params: Confusion) -> Counts:
-        return self.learn_from(part, soft.believe(part, params))
+        return self.initial_counts(part, soft.part_posterior(part, params))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Soft(DawidSkene):
-    """Dawid-Skene that ends when the class shares stand still."""
+    """Dawid-Skene that stops when the prevalence has converged."""
 
     switch: NonNegative
 
-    def settled(self, trace: list[float], params: Confusion, before: Confusion) -> bool:
-        return bool(np.abs(params.prior - before.prior).sum() <= self.switch)
+    def has_converged(self, trace: list[float], params: Confusion, last: Confusion) -> bool:
+        return bool(np.abs(params.prior - last.prior).sum() <= self.switch)

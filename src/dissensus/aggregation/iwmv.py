@@ -1,9 +1,9 @@
-"""Iterative weighted majority vote (Li & Yu 2014): weights from votes from weights.
+"""Iterative weighted majority vote (Li & Yu 2014): votes and weights in turns.
 
 Every annotator's accuracy is measured against the present vote; their weight is
-`n_classes * accuracy - 1`, nothing for chance and negative below it, a straight line along the
-log-odds that would be best. A vote of negative weight counts for all other classes. Rounds go on
-until the vote stays the same. With weights of plain accuracy, one round is Wawa.
+`n_classes * accuracy - 1`, zero at chance level and negative below it, a linear approximation of
+the optimal log-odds. A vote of negative weight counts for all other classes. It iterates until
+the vote does not change. With weights of plain accuracy, one iteration is Wawa.
 
     H. Li, B. Yu. Error rate bounds and iterative weighted majority voting for crowdsourcing.
     arXiv:1411.4086, 2014
@@ -22,13 +22,13 @@ __all__ = ["Iwmv"]
 
 @dataclass(frozen=True, kw_only=True)
 class Iwmv(IteratedVote):
-    """Votes weighted by agreement with themselves, again and again.
+    """Votes weighted by agreement with the weighted vote, iterated.
 
     Parameters
     ----------
     weights
-        How accuracy becomes weight: `li-yu`, where chance weighs nothing and worse than chance
-        speaks against a label, or `accuracy` itself.
+        From accuracy to weight: `li-yu`, zero at chance level and negative below it, or
+        `accuracy` itself.
 
     Examples
     --------
@@ -45,6 +45,6 @@ class Iwmv(IteratedVote):
             return record.accuracy
         return record.n_classes * record.accuracy - 1
 
-    def worth(self, record: Record) -> Floats:
+    def objective(self, record: Record) -> Floats:
         half = record.right * record.accuracy / 2
         return half if self.weights == "accuracy" else record.n_classes * half - record.right

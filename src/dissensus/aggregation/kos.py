@@ -1,19 +1,19 @@
 """Karger, Oh & Shah (2011): messages between items and annotators, for two classes.
 
-Labels are signs, `sign[i, a]`. An annotator tells each item how far they can be trusted, judged
-by their other items; an item tells each annotator which way it leans, judged by its other
+Labels are signs, `sign[i, a]`. An annotator sends each item a reliability, estimated from their
+other items; an item sends each annotator a score of its class, estimated from its other
 annotators:
 
-    lean[i to a] = sum over the others b of i: sign[i, b] * trust[b to i]
-    trust[a to i] = sum over the other items j of a: sign[j, a] * lean[j to a]
+    score[i to a] = sum over the others b of i: sign[i, b] * reliability[b to i]
+    reliability[a to i] = sum over the other items j of a: sign[j, a] * score[j to a]
 
-After some rounds an item's class is the sign of the sum of `sign * trust`. Gold items lean to
-their class whatever others say. The two classes could change places; the side on which most
-votes stand is taken. Where all messages to an item are zero, plain votes decide.
+After some iterations an item's class is the sign of the sum of `sign * reliability`. Gold items
+keep the score of their class. The sign is not identified; the one that agrees with most votes is
+taken. Where all messages to an item are zero, plain votes decide.
 
-The first messages are all one by default, so that a run repeats whatever the names; the paper
-draws them from Normal(1, 1). On sparse random designs the rule comes near the best possible; real
-data with uneven loads may defeat it.
+The first messages are all one by default, so that names do not matter; the paper draws them from
+Normal(1, 1). On sparse random designs the method is nearly optimal; on real data with uneven
+numbers of labels it may fail.
 
     D. R. Karger, S. Oh, D. Shah. Iterative learning for reliable crowdsourcing systems.
     NeurIPS 2011
@@ -26,20 +26,21 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..params import Count
 from ..result import Aggregation
-from ._base import Fit, first_best, share
-from ._votes import Found, WeightedVote, Weights, record_against
+from ._base import FitContext, Fitted
+from ._votes import WeightedVote, Weights, record_against
 
 __all__ = ["Kos"]
 
-_ZERO = 1e-9  # messages are around one; what is smaller is rounding
+_ZERO = 1e-9  # messages are around one; smaller values are rounding errors
 
 
 class _Edges(NamedTuple):
-    """Who labelled what, one edge for each pair; repeated labels add up."""
+    """The bipartite graph of items and annotators; repeated labels add up."""
 
     item: Integers  # (edge)
     annotator: Array  # (edge)
@@ -61,9 +62,9 @@ class Kos(WeightedVote):
     Parameters
     ----------
     max_iter
-        Rounds of messages.
+        Number of iterations.
     begin
-        The first messages: all `ones`, or `random` around one, by the seed.
+        The first messages: all `ones`, or `random` around one (by the seed).
 
     Examples
     --------
@@ -74,48 +75,47 @@ class Kos(WeightedVote):
     """
 
     additive: ClassVar[bool] = False
-    most_classes: ClassVar[int] = 2
+    max_classes: ClassVar[int] = 2
 
     max_iter: Count = 10
     begin: Literal["ones", "random"] = "ones"
 
-    def infer(self, fit: Fit) -> Aggregation:
-        weights, posterior = self._solve(fit)
-        return self.conclude(fit, posterior, first_best(posterior), params=weights)
+    def infer(self, fit: FitContext) -> Aggregation:
+        params, posterior = self._solve(fit)
+        return self.result(fit, posterior, Fitted(params))
 
-    def weigh(self, fit: Fit) -> Found:
-        return Found(self._solve(fit)[0])
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        return Fitted(self._solve(fit)[0])
 
-    def _solve(self, fit: Fit) -> tuple[Weights, Floats]:
-        """Return what annotators weigh for items elsewhere, and the posterior of these items."""
+    def _solve(self, fit: FitContext) -> tuple[Weights, Floats]:
+        """Return the weights of annotators for other items, and the posterior of these items."""
         edges = _edges(fit.annotations)
-        trust, weight = self._messages(fit, edges)
-        posterior = _belief(edges, trust, fit.annotations)
-        record = record_against(fit, posterior)
-        return Weights(weight, record.average_others(record.accuracy)), posterior
+        reliability, weight = self._messages(fit, edges)
+        posterior = _posterior(edges, reliability, fit.annotations)
+        return record_against(fit, posterior).weights(weight), posterior
 
-    def _messages(self, fit: Fit, edges: _Edges) -> tuple[Floats, Floats]:
-        """Return the last messages to items, and what annotators would tell an item elsewhere."""
-        trust = np.ones(len(edges.sign))
+    def _messages(self, fit: FitContext, edges: _Edges) -> tuple[Floats, Floats]:
+        """Return the last messages to items, and those that an item elsewhere would get."""
+        reliability = np.ones(len(edges.sign))
         if self.begin == "random":
-            trust += np.random.default_rng(fit.seed).standard_normal(len(trust))
+            reliability += np.random.default_rng(fit.seed).standard_normal(len(reliability))
         gold = np.full(fit.annotations.n_items, -1) if fit.gold is None else fit.gold
         known = np.flatnonzero(gold[edges.item] >= 0)
         truth = 2.0 * gold[edges.item[known]] - 1
         for _ in range(self.max_iter):
-            vote = edges.sign * trust
-            lean = edges.by_item(vote)[edges.item] - vote
-            lean[known] = truth * (_size(lean) or 1.0)
-            told = edges.sign * lean
-            weight = edges.by_annotator(told)
-            trust = weight[edges.annotator] - told
-            size = _size(trust) or 1.0
-            trust, weight = trust / size, weight / size
-        trust[np.abs(trust) < _ZERO] = 0
-        score = edges.by_item(edges.sign * trust)
-        side = np.where(np.abs(score) < _ZERO, 0, np.sign(score))
-        turned = -1.0 if side @ edges.by_item(edges.sign) < 0 else 1.0
-        return turned * trust, turned * weight
+            vote = edges.sign * reliability
+            score = edges.by_item(vote)[edges.item] - vote
+            score[known] = truth * (_scale(score) or 1.0)
+            agreement = edges.sign * score
+            weight = edges.by_annotator(agreement)
+            reliability = weight[edges.annotator] - agreement
+            scale = _scale(reliability) or 1.0
+            reliability, weight = reliability / scale, weight / scale
+        reliability[np.abs(reliability) < _ZERO] = 0
+        total = edges.by_item(edges.sign * reliability)
+        side = np.where(np.abs(total) < _ZERO, 0, np.sign(total))
+        sign = -1.0 if side @ edges.by_item(edges.sign) < 0 else 1.0
+        return sign * reliability, sign * weight
 
 
 def _edges(annotations: Annotations) -> _Edges:
@@ -135,16 +135,16 @@ def _edges(annotations: Annotations) -> _Edges:
     )
 
 
-def _belief(edges: _Edges, trust: Floats, annotations: Annotations) -> Floats:
-    """Return the share of trust on either side: (item, class)."""
-    vote = edges.sign * trust
+def _posterior(edges: _Edges, reliability: Floats, annotations: Annotations) -> Floats:
+    """Return the share of reliability for either class: (item, class)."""
+    vote = edges.sign * reliability
     sides = [edges.by_item(np.maximum(side, 0)) for side in (-vote, vote)]
     posterior = np.stack(sides, axis=1)[:, : annotations.n_classes]
-    silent = posterior.sum(axis=1) == 0
-    posterior[silent] = annotations.votes()[silent]
-    return share(posterior)
+    zero = posterior.sum(axis=1) == 0
+    posterior[zero] = annotations.votes()[zero]
+    return normalize(posterior)
 
 
-def _size(message: Floats) -> float:
+def _scale(message: Floats) -> float:
     """Return the root mean square of messages."""
     return float(np.sqrt(np.mean(message**2))) if len(message) else 0.0

@@ -1,11 +1,10 @@
-"""Learning from crowds (Raykar et al. 2010): a classifier of the items, learned with the crowd.
+"""Learning from crowds (Raykar et al. 2010): a classifier and confusion matrices, fitted together.
 
-Items come with features. A logistic classifier says how probable every class of an item is before
-anybody has labelled it, weights[:, t] · features; annotator a makes of class t what
-`confusion[a, t, g]` says. EM learns both at once: the classifier from the belief in the truth, by
-Newton steps, and that belief from classifier and labels. The objective is the likelihood with
-smoothed confusion and a normal prior on the weights, and never falls. Without features there is
-only the constant one, and the model is that of `dawid-skene`.
+Items have features. A logistic classifier with scores weights[:, t] · features is the prior of an
+item's class; annotators have confusion matrices `confusion[a, t, g]`. The E-step combines
+classifier and labels, the M-step fits the classifier to the posterior by Newton steps. The
+objective is the likelihood with smoothed confusion and a normal prior on the weights, and never
+falls. Without features there is only the intercept, and the model is that of `dawid-skene`.
 
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
     crowds. Journal of Machine Learning Research 11, 2010.
@@ -19,54 +18,64 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from .._probability import log_normalize, normalize, safe_log
 from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..engine import add
 from ..errors import DataError
 from ..params import NonNegative
-from ._alternating import AlternatingAggregator, Reached, expected, first_posterior
-from ._base import Fit, first_best, share
-from ._em import logs, normalise
+from ._alternating import AlternatingAggregator, State, expectation, start_posterior
+from ._base import FitContext
 from .dawid_skene import Confusion
 
-__all__ = ["Lfc", "Taught"]
+__all__ = ["Lfc", "LfcParams"]
 
-_STEPS = (1, 10)  # Newton steps in a round, with features and where only the constant is known
-_GAIN = 1e-12  # a step that gains less than this share is the last; losses below it are rounding
+_STEPS = (1, 10)  # Newton steps in an iteration, with features and with the intercept alone
+_GAIN = 1e-12  # relative gain of the last step; smaller losses are rounding errors
 _HALVINGS = 30
-_RIDGE = 1e-9  # classes may all be moved alike, and nothing would change
+_RIDGE = 1e-9  # the scores of classes are determined up to a constant
 
 
-class Taught(NamedTuple):
-    """What the crowd has taught: a classifier, and what is known of the crowd."""
+class LfcParams(NamedTuple):
+    """Parameters of the classifier and of the annotators."""
 
-    weights: Floats  # (1 + feature, true class): the constant comes first
-    log_prior: Floats  # (true class): how common classes are among the items
+    weights: Floats  # (1 + feature, true class): the intercept comes first
+    log_prior: Floats  # (true class): prevalence among the items
     log_given: Floats  # (annotator and given class, true class)
 
     @property
-    def crowd(self) -> Confusion:
-        """What is known of the annotators."""
+    def annotators(self) -> Confusion:
+        """Prevalence and confusion matrices."""
         return Confusion(self.log_prior, self.log_given)
 
-    def reindex(self, indices: Integers, n_items: int) -> Taught:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
-        return self._replace(log_given=self.crowd.reindex(indices, n_items).log_given)
+    @property
+    def prior(self) -> Floats:
+        """Prevalence of the classes: (true class)."""
+        return self.annotators.prior
+
+    @property
+    def confusion(self) -> Floats:
+        """Confusion matrices: (annotator, true class, given class)."""
+        return self.annotators.confusion
+
+    def reindex(self, indices: Integers, n_items: int) -> LfcParams:
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
+        return self._replace(log_given=self.annotators.reindex(indices, n_items).log_given)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lfc(AlternatingAggregator[Taught]):
+class Lfc(AlternatingAggregator[LfcParams]):
     """A logistic classifier and one confusion matrix per annotator, fitted together with EM.
 
-    It uses the `features` of a fit, (item, feature), best of about unit size, and those given to
-    `result.predict`. Items that nobody labelled get the classifier's opinion as their posterior.
+    It uses the `features` of a fit, (item, feature), best of about unit variance, and those given
+    to `result.predict`. The posterior of unlabelled items is the classifier's prediction.
 
     Parameters
     ----------
     smoothing
         Pseudo-count added to every cell of a confusion matrix.
     decay
-        How strongly the weights of features are held near zero; the constant is free.
+        L2 penalty of the weights; the intercept is free.
 
     Examples
     --------
@@ -76,69 +85,63 @@ class Lfc(AlternatingAggregator[Taught]):
     ['0', '1']
     """
 
-    learns: ClassVar[type] = Taught
+    params_type: ClassVar[type] = LfcParams
 
     smoothing: NonNegative = 0.01
     decay: NonNegative = 1.0
 
-    def begin(self, fit: Fit) -> Reached[Taught]:
+    def first_state(self, fit: FitContext) -> State[LfcParams]:
         n_classes = fit.annotations.n_classes
         weights = np.zeros((_design(fit).shape[1], n_classes))
         nothing = np.empty((0, n_classes))
-        return Reached(Taught(weights, nothing, nothing), first_posterior(fit))
+        return State(LfcParams(weights, nothing, nothing), start_posterior(fit))
 
-    def advance(self, fit: Fit, last: Reached[Taught]) -> Reached[Taught]:
-        design, heard = _design(fit), np.concatenate([~part.blank for part in fit.parts])
-        given_true = add(fit.engine.each(partial(_learn, posterior=last.posterior), fit.parts))
-        rows = _rows(design[heard], last.posterior[heard])
-        params = self._params(design[heard], self._teach(*rows, last.params.weights), given_true)
-        posterior, evidence = self._expect(fit, params, _log_softmax(design @ params.weights))
+    def advance(self, fit: FitContext, last: State[LfcParams]) -> State[LfcParams]:
+        design, labelled = _design(fit), np.concatenate([~part.blank for part in fit.parts])
+        given_true = add(fit.engine.each(partial(_given_true, posterior=last.posterior), fit.parts))
+        rows = _rows(design[labelled], last.posterior[labelled])
+        params = self._params(
+            design[labelled], self._fit_classifier(*rows, last.params.weights), given_true
+        )
+        posterior, evidence = self._e_step(fit, params, _log_softmax(design @ params.weights))
         penalty = 0.5 * self.decay * float((params.weights[1:] ** 2).sum())
         smooth = self.smoothing * float(params.log_given.sum())
-        return Reached(params, posterior, evidence + smooth - penalty)
+        return State(params, posterior, evidence + smooth - penalty)
 
-    def judge(self, fit: Fit, params: Taught) -> tuple[Floats, Integers]:
-        """Return posterior and labels; items without features are taken for average ones."""
+    def posterior(self, fit: FitContext, params: LfcParams) -> Floats:
+        """Return the posterior; items without features count as average ones."""
         if fit.features is None:
             log_true = np.tile(params.log_prior, (fit.annotations.n_items, 1))
         else:
-            design, known = _design(fit), len(params.weights) - 1
-            if design.shape[1] - 1 != known:
+            design, n_features = _design(fit), len(params.weights) - 1
+            if design.shape[1] - 1 != n_features:
                 raise DataError(
-                    f"{design.shape[1] - 1} features of every item, but the classifier was taught "
-                    f"with {known}"
+                    f"{design.shape[1] - 1} features of every item, but the classifier was trained "
+                    f"with {n_features}"
                 )
             log_true = _log_softmax(design @ params.weights)
-        posterior, _ = self._expect(fit, params, log_true)
-        return posterior, first_best(posterior)
+        return self._e_step(fit, params, log_true)[0]
 
-    def confusion(self, params: Taught) -> Floats:
-        return params.crowd.confusion
-
-    def quality(self, params: Taught, agreement: Floats) -> Floats:
-        crowd = params.crowd
-        return np.minimum(np.einsum("t,att->a", crowd.prior, crowd.confusion), 1.0)
-
-    def n_numbers(self, annotations: Annotations) -> int:
+    def n_floats(self, annotations: Annotations) -> int:
         return (
-            2 * super().n_numbers(annotations)
+            2 * super().n_floats(annotations)
             + 3 * annotations.n_annotators * annotations.n_classes**2
         )
 
-    def _params(self, design: Floats, weights: Floats, given_true: Floats) -> Taught:
+    def _params(self, design: Floats, weights: Floats, given_true: Floats) -> LfcParams:
         n_classes = weights.shape[1]
         given = given_true.reshape(-1, n_classes, n_classes) + self.smoothing
-        log_given = logs(share(given, axis=1)).reshape(-1, n_classes)
-        prior = share(np.exp(_log_softmax(design @ weights)).sum(axis=0))
-        return Taught(weights, logs(prior), log_given)
+        log_given = safe_log(normalize(given, axis=1)).reshape(-1, n_classes)
+        prior = normalize(np.exp(_log_softmax(design @ weights)).sum(axis=0))
+        return LfcParams(weights, safe_log(prior), log_given)
 
-    def _expect(self, fit: Fit, params: Taught, log_true: Floats) -> tuple[Floats, float]:
+    def _e_step(self, fit: FitContext, params: LfcParams, log_true: Floats) -> tuple[Floats, float]:
         """Return the posterior of all items and the log evidence."""
-        work = partial(_expect, log_given=params.log_given, log_true=log_true)
-        return expected(fit, work)
+        work = partial(_e_step, log_given=params.log_given, log_true=log_true)
+        return expectation(fit, work)
 
-    def _teach(self, design: Floats, posterior: Floats, weights: Floats) -> Floats:
-        """Return weights of a classifier that agrees better with what is believed."""
+    def _fit_classifier(self, design: Floats, posterior: Floats, weights: Floats) -> Floats:
+        """Return weights of a classifier that agrees better with the posterior."""
         decay = np.full((len(weights), 1), self.decay)
         decay[0] = 0.0
 
@@ -163,50 +166,50 @@ class Lfc(AlternatingAggregator[Taught]):
 
 
 def _newton_step(design: Floats, posterior: Floats, weights: Floats, decay: Floats) -> Floats:
-    """Return the step that would be best if the objective were the parabola it looks like."""
+    """Return the Newton step of the weights."""
     n_features, n_classes = weights.shape
-    many = posterior.sum(axis=1, keepdims=True)  # how many items a row stands for
-    chance = np.exp(_log_softmax(design @ weights))  # (item, true class)
-    slope = design.T @ (posterior - many * chance) - decay * weights
-    wide = (chance[:, :, None] * design[:, None, :]).reshape(len(design), -1)
-    curve = -(wide * many).T @ wide  # (true class and feature, the same)
+    many = posterior.sum(axis=1, keepdims=True)  # items that a row represents
+    probability = np.exp(_log_softmax(design @ weights))  # (item, true class)
+    gradient = design.T @ (posterior - many * probability) - decay * weights
+    wide = (probability[:, :, None] * design[:, None, :]).reshape(len(design), -1)
+    hessian = -(wide * many).T @ wide  # (true class and feature, the same)
     blocks = (design.T @ (wide * many)).reshape(n_features, n_classes, n_features)
     for one in range(n_classes):
         block = slice(one * n_features, (one + 1) * n_features)
-        curve[block, block] += blocks[:, one] + np.diagflat(decay)
-    ridge = _RIDGE * max(1.0, curve.diagonal().max())
-    step = np.linalg.solve(curve + ridge * np.eye(len(curve)), slope.T.ravel())
+        hessian[block, block] += blocks[:, one] + np.diagflat(decay)
+    ridge = _RIDGE * max(1.0, hessian.diagonal().max())
+    step = np.linalg.solve(hessian + ridge * np.eye(len(hessian)), gradient.T.ravel())
     return np.asarray(step, dtype=np.float64).reshape(n_classes, n_features).T
 
 
-def _design(fit: Fit) -> Floats:
-    """Return the features with a constant before them: (item, 1 + feature)."""
-    constant = np.ones((fit.annotations.n_items, 1))
+def _design(fit: FitContext) -> Floats:
+    """Return the design matrix, the intercept first: (item, 1 + feature)."""
+    intercept = np.ones((fit.annotations.n_items, 1))
     if fit.features is None:
-        return constant
-    features = np.asarray(fit.features, dtype=float).reshape(len(constant), -1)
+        return intercept
+    features = np.asarray(fit.features, dtype=float).reshape(len(intercept), -1)
     if not np.isfinite(features).all():
         bad = fit.annotations.items[~np.isfinite(features).all(axis=1)][0]
         raise DataError(f"the features of item {bad!r} are not all numbers")
-    return np.concatenate([constant, features], axis=1)
+    return np.concatenate([intercept, features], axis=1)
 
 
 def _rows(design: Floats, posterior: Floats) -> tuple[Floats, Floats]:
-    """Return what to learn a classifier from; one row does where only the constant is known."""
+    """Return the training data of the classifier; with the intercept alone, one row is enough."""
     if design.shape[1] > 1:
         return design, posterior
     return design[:1], posterior.sum(axis=0, keepdims=True)[: len(design)]
 
 
-def _learn(part: Part, posterior: Floats) -> Floats:
+def _given_true(part: Part, posterior: Floats) -> Floats:
     return part.labels.T @ posterior[part.start : part.stop]
 
 
-def _expect(part: Part, log_given: Floats, log_true: Floats) -> tuple[float, Floats]:
+def _e_step(part: Part, log_given: Floats, log_true: Floats) -> tuple[float, Floats]:
     """Return log evidence and posterior of a part."""
     joint = part.labels @ log_given
     joint += log_true[part.start : part.stop]
-    return normalise(joint, part.allowed)
+    return log_normalize(joint, part.allowed)
 
 
 def _log_softmax(x: Floats) -> Floats:

@@ -1,10 +1,10 @@
-"""Log-odds vote: the best weights for annotators who are right with a probability of their own.
+"""Log-odds vote: the optimal weights for annotators of known accuracy.
 
-If annotator a is right with probability p and otherwise names any other class alike, the vote
-that errs least gives them the weight log(p (n_classes - 1) / (1 - p)) (Nitzan & Paroush 1982),
-and its scores are log posteriors. Here p is measured against the present vote,
-(right + smoothing) / (labels + n_classes * smoothing), and the vote repeated until it stays the
-same: the one-coin model fitted with hard labels.
+If annotator a is right with probability p and otherwise names any other class with equal
+probability, the optimal vote gives them the weight log(p (n_classes - 1) / (1 - p)) (Nitzan &
+Paroush 1982), and its scores are log posteriors. Here p is measured against the present vote,
+(right + smoothing) / (labels + n_classes * smoothing), and iterated until the vote does not
+change: the one-coin model fitted with hard labels.
 
     S. Nitzan, J. Paroush. Optimal decision rules in uncertain dichotomous choice situations.
     International Economic Review 23(2), 1982. doi:10.2307/2526438
@@ -32,8 +32,7 @@ class LogOdds(IteratedVote):
     Parameters
     ----------
     smoothing
-        Right labels added to everybody's, with as many for each wrong class; few labels then say
-        little.
+        Pseudo-count of right labels, and of labels for each wrong class.
 
     Examples
     --------
@@ -51,12 +50,12 @@ class LogOdds(IteratedVote):
         right, wrong, others = self._counts(record)
         return np.log(right * others / wrong)
 
-    def worth(self, record: Record) -> Floats:
+    def objective(self, record: Record) -> Floats:
         right, wrong, others = self._counts(record)
         return xlogy(right, right) + xlogy(wrong, wrong) + record.right * np.log(others)
 
     def _counts(self, record: Record) -> tuple[Floats, Floats, int]:
-        """Return right and wrong labels with those that were added, and the wrong classes."""
+        """Return smoothed counts of right and wrong labels, and the number of wrong classes."""
         others = max(record.n_classes - 1, 1)
         wrong = record.labels - record.right
         return record.right + self.smoothing, wrong + others * self.smoothing, others

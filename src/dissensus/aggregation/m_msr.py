@@ -1,16 +1,16 @@
-"""M-MSR (Ma & Olshevsky 2020): how often pairs of annotators agree tells how good each one is.
+"""M-MSR (Ma & Olshevsky 2020): skills from the agreement of pairs of annotators.
 
-If annotator a is right with probability p and otherwise names any other class alike, with
-`skill = (n_classes * p - 1) / (n_classes - 1)`, two annotators agree with a probability that
-makes `(n_classes * agreement - 1) / (n_classes - 1)` the product of their skills. So the matrix
-of pairs has rank one, and skills are found by filling it in. Each estimate of a skill is a mean
-over peers from which the highest and lowest few are left out, so a few who conspire do no harm.
-Signs are those of the leading eigenvector of the matrix, most of it positive. Votes then weigh the
-log-odds of being right.
+If annotator a is right with probability p and otherwise names any other class with equal
+probability, with `skill = (n_classes * p - 1) / (n_classes - 1)`, two annotators agree with a
+probability that makes `(n_classes * agreement - 1) / (n_classes - 1)` the product of their skills.
+So the matrix of pairs has rank one, and skills are found by matrix completion. Each estimate of a
+skill is a mean over peers without the highest and lowest few, which is robust against a few
+adversaries. Signs are those of the leading eigenvector of the matrix, most of it positive. The
+weights of votes are the log-odds of being right.
 
 Pairs are counted for annotators who share an item; the matrix is annotators × annotators, so
-beyond `peers` of them only those with most labels are compared with each other, and everybody
-else with those. Whoever shares no item with others weighs nothing.
+beyond `peers` of them only those with most labels are compared with each other, and all others
+with those. Annotators without co-annotated items have weight 0.
 
     Q. Ma, A. Olshevsky. Adversarial crowdsourcing through robust rank-one matrix completion.
     NeurIPS 2020
@@ -28,35 +28,35 @@ from scipy import sparse
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..params import Count, NonNegative
-from ._base import Fit
-from ._votes import Found, WeightedVote, Weights
+from ._base import FitContext, Fitted
+from ._votes import WeightedVote, Weights
 
 __all__ = ["MMsr"]
 
-_ZERO = 1e-9  # what is smaller is rounding
-_BOUNDS = 1e-4, 1e4  # of factors, which pairs that agree by mere chance could drive apart
-_SMALL = 100  # annotators up to which all eigenvectors are found at once
+_ZERO = 1e-9  # smaller values are rounding errors
+_BOUNDS = 1e-4, 1e4  # of factors, which agreement by chance could drive apart
+_SMALL = 100  # annotators up to which all eigenvectors are computed
 
 
 class _Pairs(NamedTuple):
-    """How annotators agree with peers beyond chance."""
+    """Agreement of annotators with peers beyond chance."""
 
     product: Floats  # (annotator, peer): an estimate of the product of their skills, 0 if unknown
-    met: npt.NDArray[np.bool_]  # (annotator, peer): whether they share an item
+    co_annotated: npt.NDArray[np.bool_]  # (annotator, peer): whether they share an item
 
 
 @dataclass(frozen=True, kw_only=True)
 class MMsr(WeightedVote):
-    """Votes weighted by skills that explain how pairs of annotators agree.
+    """Votes weighted by skills that explain the agreement of pairs of annotators.
 
     Parameters
     ----------
     max_iter
-        Rounds at most.
+        Maximum number of iterations.
     tol
-        Stop when a round changes the matrix of products by less than this.
+        Change of the matrix of products below which the fit has converged.
     peers
-        Annotators, those with most labels, who are all compared with each other.
+        Number of annotators, those with most labels, who are all compared with each other.
 
     Examples
     --------
@@ -73,48 +73,48 @@ class MMsr(WeightedVote):
     tol: NonNegative = 1e-10
     peers: Count = 1000
 
-    def weigh(self, fit: Fit) -> Found:
+    def estimate_params(self, fit: FitContext) -> Fitted:
         n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
         n_classes = max(fit.annotations.n_classes, 2)
         margin = 1 / np.sqrt(n_items)
-        skill, converged = self._skills(_Relation.of(fit), margin)
+        skill, converged = self._skills(_LabelCounts.of(fit), margin)
         skill = skill[: fit.annotations.n_annotators]
         skill = np.clip(skill, min(margin - 1 / (n_classes - 1), 0), 1 - margin)
         weight = np.log1p((n_classes - 1) * skill) - np.log1p(-skill)
-        return Found(Weights(weight, (1 + (n_classes - 1) * skill) / n_classes), (), converged)
+        return Fitted(Weights(weight, (1 + (n_classes - 1) * skill) / n_classes), (), converged)
 
-    def n_numbers(self, annotations: Annotations) -> int:
-        return super().n_numbers(annotations) + 6 * min(annotations.n_annotators, self.peers) ** 2
+    def n_floats(self, annotations: Annotations) -> int:
+        return super().n_floats(annotations) + 6 * min(annotations.n_annotators, self.peers) ** 2
 
-    def _skills(self, annotations: _Relation, margin: float) -> tuple[Floats, bool]:
-        """Return the skill of every annotator, 0 where nothing tells, and whether all is still."""
-        order = np.argsort(-annotations.labels, kind="stable")
+    def _skills(self, counts: _LabelCounts, margin: float) -> tuple[Floats, bool]:
+        """Return the skill of every annotator, 0 if unknown, and whether all have converged."""
+        order = np.argsort(-counts.labels, kind="stable")
         peers, others = order[: self.peers], order[self.peers :]
-        pairs = annotations.pairs(peers, peers)
+        pairs = counts.pairs(peers, peers)
         np.fill_diagonal(pairs.product, 0)
-        np.fill_diagonal(pairs.met, False)
+        np.fill_diagonal(pairs.co_annotated, False)
         skill = np.zeros(len(order))
         converged = True
-        for group in _groups(pairs.met):
+        for group in _groups(pairs.co_annotated):
             among = np.ix_(group, group)
-            found = _Pairs(pairs.product[among], pairs.met[among])
-            size, still = complete(np.abs(found.product), found.met, margin, self)
-            skill[peers[group]] = size * _signs(found)
-            converged &= still
-        skill[others] = annotations.fitted(others, peers, skill[peers])
+            block = _Pairs(pairs.product[among], pairs.co_annotated[among])
+            size, done = complete(np.abs(block.product), block.co_annotated, margin, self)
+            skill[peers[group]] = size * _signs(block)
+            converged &= done
+        skill[others] = counts.fitted(others, peers, skill[peers])
         return skill, converged
 
 
-class _Relation(NamedTuple):
-    """Who said what, with gold as one more annotator."""
+class _LabelCounts(NamedTuple):
+    """Label counts, with gold as one more annotator."""
 
-    annotations: sparse.csr_array[Any, Any]  # (annotator, item and class), counting repeats
-    asked: sparse.csr_array[Any, Any]  # (annotator, item), counting repeats
+    given: sparse.csr_array[Any, Any]  # (annotator, item and class), counting repeats
+    items: sparse.csr_array[Any, Any]  # (annotator, item), counting repeats
     labels: Integers  # (annotator)
     n_classes: int
 
     @classmethod
-    def of(cls, fit: Fit) -> _Relation:
+    def of(cls, fit: FitContext) -> _LabelCounts:
         annotations, n_classes = fit.annotations, fit.annotations.n_classes
         item, annotator, label = (
             column.astype(np.int64)
@@ -140,42 +140,41 @@ class _Relation(NamedTuple):
         )
 
     def pairs(self, some: Integers, peers: Integers) -> _Pairs:
-        """Return how annotators agree with peers."""
-        both = (self.asked[some] @ self.asked[peers].T).toarray()
-        agreed = (self.annotations[some] @ self.annotations[peers].T).toarray()
+        """Return the agreement of annotators with peers."""
+        both = (self.items[some] @ self.items[peers].T).toarray()
+        agreed = (self.given[some] @ self.given[peers].T).toarray()
         product = (self.n_classes * agreed / np.maximum(both, 1) - 1) / (self.n_classes - 1)
         product[np.abs(product) < _ZERO] = 0
-        met = both > 0
-        product[~met] = 0
-        return _Pairs(product, met)
+        product[both == 0] = 0
+        return _Pairs(product, both > 0)
 
     def fitted(self, some: Integers, peers: Integers, skill: Floats) -> Floats:
-        """Return the skills that explain best how annotators agree with peers of known skill.
+        """Return the skills of annotators from their agreement with peers of known skill.
 
-        Least squares over common items, so pairs need not be looked at one by one.
+        Least squares over co-annotated items, without a matrix of pairs.
         """
-        agreed = self.annotations[some] @ (self.annotations[peers].T @ skill)
-        both = self.asked[some] @ (self.asked[peers].T @ skill)
-        weight = self.asked[some] @ (self.asked[peers].T @ skill**2)
+        agreed = self.given[some] @ (self.given[peers].T @ skill)
+        both = self.items[some] @ (self.items[peers].T @ skill)
+        weight = self.items[some] @ (self.items[peers].T @ skill**2)
         product = (self.n_classes * agreed - both) / (self.n_classes - 1)
         return np.where(weight > _ZERO, product / np.maximum(weight, _ZERO), 0)
 
 
 def complete(
-    size: Floats, met: npt.NDArray[np.bool_], margin: float, settings: MMsr
+    size: Floats, co_annotated: npt.NDArray[np.bool_], margin: float, settings: MMsr
 ) -> tuple[Floats, bool]:
-    """Return the vector whose products with itself these are, and whether it is still.
+    """Return the vector whose outer product this is, and whether it has converged.
 
-    `size` is (annotator, annotator), all at least zero and of use where they `met`. The few
+    `size` is (annotator, annotator), at least zero, and used for `co_annotated` pairs. The few
     highest and lowest estimates are left out, half as many as the least connected has peers.
     """
-    degree = met.sum(axis=1)
+    degree = co_annotated.sum(axis=1)
     few = max(int(degree.min()) // 2 - 1, 0)
     left, right = np.ones(len(size)), np.ones(len(size))
     for _ in range(settings.max_iter):
         before = left, right
-        right = _estimate(size, met, degree, left, right, few, margin)
-        left = _estimate(size, met, degree, right, left, few, margin)
+        right = _estimate(size, co_annotated, degree, left, right, few, margin)
+        left = _estimate(size, co_annotated, degree, right, left, few, margin)
         scale = np.sqrt(np.linalg.norm(right) / np.linalg.norm(left))  # only products matter
         left, right = left * scale, right / scale
         change = np.linalg.norm(left - before[0]) * np.linalg.norm(right)
@@ -187,7 +186,7 @@ def complete(
 
 def _estimate(
     size: Floats,
-    met: npt.NDArray[np.bool_],
+    co_annotated: npt.NDArray[np.bool_],
     degree: Integers,
     other: Floats,
     own: Floats,
@@ -198,28 +197,28 @@ def _estimate(
     if few == 0:
         mean = (size @ (1 / other)) / degree
         return np.where(mean > 0, np.clip(mean, *_BOUNDS), margin)
-    told = np.sort(np.where(met, size / other, np.inf), axis=1)  # (annotator, rank)
-    below = (told < own[:, None]).sum(axis=1)
-    above = degree - (told <= own[:, None]).sum(axis=1)
-    rank = np.arange(told.shape[1])
+    ranked = np.sort(np.where(co_annotated, size / other, np.inf), axis=1)  # (annotator, rank)
+    below = (ranked < own[:, None]).sum(axis=1)
+    above = degree - (ranked <= own[:, None]).sum(axis=1)
+    rank = np.arange(ranked.shape[1])
     kept = rank >= np.minimum(few, below)[:, None]
     kept &= rank < (degree - np.minimum(few, above))[:, None]
     count = kept.sum(axis=1)
-    mean = np.where(kept, told, 0).sum(axis=1) / np.maximum(count, 1)
+    mean = np.where(kept, ranked, 0).sum(axis=1) / np.maximum(count, 1)
     mean = np.where(count > 0, mean, own)
     return np.where(mean > 0, np.clip(mean, *_BOUNDS), margin)
 
 
-def _groups(met: npt.NDArray[np.bool_]) -> list[Integers]:
-    """Return the groups of annotators that are linked by common items, those of one left out."""
-    count, group = sparse.csgraph.connected_components(met, directed=False)
+def _groups(co_annotated: npt.NDArray[np.bool_]) -> list[Integers]:
+    """Return the connected groups of at least two co-annotating annotators."""
+    count, group = sparse.csgraph.connected_components(co_annotated, directed=False)
     order = np.argsort(group, kind="stable")
     cuts = np.cumsum(np.bincount(group, minlength=count))[:-1]
     return [members for members in np.split(order, cuts) if len(members) > 1]
 
 
 def _signs(pairs: _Pairs) -> Floats:
-    """Return on which side of chance annotators are; 0 where that cannot be told."""
+    """Return the signs of skills; 0 where they are not identified."""
     vector = _leading(pairs.product)
     vector[np.abs(vector) < _ZERO] = 0
     total = vector.sum()

@@ -1,20 +1,20 @@
-"""Majority vote: the class that most annotators named, with a stated rule for ties.
+"""Majority vote: the class with most votes, with a stated rule for ties.
 
-Random ties are drawn from a stream with one number per item, so neither the order of rows nor
-ties elsewhere change them. For scores, prefer the expectation over ties (`evaluate` gives it) to
-one draw.
+Random ties use one random number per item, so neither the order of rows nor ties elsewhere
+change them. For scores, prefer the expectation over ties (`evaluate` gives it) to one draw.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from .._probability import TIE, normalize
 from .._relation import Floats, Integers
 from ..annotations import Part
-from ._base import TIE, Fit, share
+from ._base import FitContext
 from ._votes import VoteAggregator
 
 __all__ = ["Majority"]
@@ -27,25 +27,26 @@ class Majority(VoteAggregator):
     Parameters
     ----------
     ties
-        Which of several leading classes: one at `random` (by the seed), the `first`, none
-        (`abstain`), the one that is more common among all labels (`prior`), or belief split over
+        Which of several tied classes: one at `random` (by the seed), the `first`, none
+        (`abstain`), the most common among all labels (`prior`), or the posterior split over
         `all` of them, with the first as the label.
 
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", ["dog", "dog", "cat", "cat", "dog"])
+    >>> labels = ["dog", "dog", "cat", "cat", "dog"]
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", labels)
     >>> Majority(ties="abstain").fit(annotations).labels.tolist()
     ['dog', None]
     """
 
     ties: Literal["random", "first", "abstain", "prior", "all"] = "random"
 
-    def believe(self, part: Part) -> Floats:
+    def part_posterior(self, part: Part, params: Any) -> Floats:
         votes = part.votes
-        return share(_leading(votes).astype(float)) if self.ties == "all" else share(votes)
+        return normalize(_leading(votes).astype(float)) if self.ties == "all" else normalize(votes)
 
-    def decide(self, fit: Fit, posterior: Floats) -> Integers:
+    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
         leading = _leading(posterior)
         first = leading.argmax(axis=1)
         tied = np.flatnonzero(np.einsum("ik->i", leading.view(np.uint8), dtype=np.int64) > 1)
@@ -63,5 +64,5 @@ class Majority(VoteAggregator):
 
 
 def _leading(votes: Floats) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """Return which classes of an item no other class beats."""
+    """Return the classes with most votes, tied ones included: (item, class)."""
     return votes >= votes.max(axis=1, keepdims=True) - TIE

@@ -1,4 +1,4 @@
-"""Naive soft labels: the share of votes that every class got is its probability."""
+"""Naive soft labels: the vote share of a class is its probability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["NaiveSoft"]
 
 @dataclass(frozen=True, kw_only=True)
 class NaiveSoft(VoteAggregator):
-    """Shares of votes; the label is the class with most, among equals the first.
+    """Vote shares; the label is the class with most votes, of tied classes the first.
 
     Examples
     --------

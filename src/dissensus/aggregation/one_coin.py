@@ -1,10 +1,10 @@
-"""One coin per annotator: right with a probability of their own, else any other label.
+"""One coin per annotator: one accuracy, whatever the true class.
 
 The truth of an item is drawn from `prior`. Annotator a is right with probability `right[a]`,
-whatever the truth; wrong answers are spread evenly over the other classes. One number per
-annotator, so a round costs the same for every annotation however many classes there are. The
-model cannot tell that a class is often missed: where classes are far from equally common it may
-fall into the most common one, and a `uniform` prevalence is then the safer choice.
+whatever the truth; errors are spread evenly over the other classes. With one parameter per
+annotator, the cost of an iteration does not depend on the number of classes. The model cannot
+express that a class is often missed: on imbalanced classes it may collapse to the most common
+one, and a `uniform` prevalence is then safer.
 
     Y. Zhang, X. Chen, D. Zhou, M. I. Jordan. Spectral methods meet EM: a provably optimal
     algorithm for crowdsourcing. JMLR 17(102), 2016.
@@ -20,48 +20,49 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from .._probability import normalize, safe_log
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations, Part
 from ..params import NonNegative, Probability
-from ._em import EMAggregator, logs, share
+from ._em import EMAggregator
 
 __all__ = ["Coins", "OneCoin"]
 
-_EDGE = 1e-10  # nobody is always right or always wrong
+_EDGE = 1e-10  # no accuracy is exactly 0 or 1
 
 
 class Coins(NamedTuple):
-    """What the one-coin model learns."""
+    """Parameters of the one-coin model."""
 
     prior: Floats  # (true class)
     right: Floats  # (annotator): the probability of being right
 
     def reindex(self, indices: Integers, n_items: int) -> Coins:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         average = self.right.mean(keepdims=True) if len(self.right) else np.array([0.5])
         return Coins(self.prior, np.concatenate([self.right, average])[indices])
 
 
-class Tally(NamedTuple):
-    """What it learns from, expected under the posterior; adds up over parts of the items."""
+class Counts(NamedTuple):
+    """Expected sufficient statistics; they add up over parts of the items."""
 
     true: Floats  # (true class)
     right: Floats  # (annotator)
-    annotations: Floats  # (annotator)
+    labels: Floats  # (annotator)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneCoin(EMAggregator[Coins, Tally]):
+class OneCoin(EMAggregator[Coins, Counts]):
     """One probability of being right per annotator, fitted with EM.
 
     Parameters
     ----------
     prevalence
-        Whether the share of every class is `estimated`, or `uniform`.
+        Whether the prevalence of classes is `estimated` or `uniform`.
     strength
-        How many pseudo-counts every annotator has; with those of `accuracy`, a Beta prior.
+        Pseudo-counts of every annotator: the strength of a Beta prior.
     accuracy
-        The share of them that is right.
+        The fraction of them that is right.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class OneCoin(EMAggregator[Coins, Tally]):
     [1.0, 1.0, 0.0]
     """
 
-    learns: ClassVar[type] = Coins
+    params_type: ClassVar[type] = Coins
 
     prevalence: Literal["estimated", "uniform"] = "estimated"
     strength: NonNegative = 0.01
@@ -82,19 +83,19 @@ class OneCoin(EMAggregator[Coins, Tally]):
         right, wrong = np.log(params.right), np.log((1 - params.right) / others)
         joint = part.score((right - wrong)[part.annotator])
         joint += part.by_item(wrong[part.annotator])[:, None]
-        joint += logs(params.prior)
+        joint += safe_log(params.prior)
         return joint
 
-    def counts(self, part: Part, posterior: Floats) -> Tally:
+    def counts(self, part: Part, posterior: Floats) -> Counts:
         right = part.by_annotator(part.given_posterior(posterior))
-        return Tally(np.einsum("it->t", posterior), right, part.by_annotator(part.ones))
+        return Counts(np.einsum("it->t", posterior), right, part.by_annotator(part.ones))
 
-    def update(self, counts: Tally, last: Coins | None) -> Coins:
+    def update(self, counts: Counts, last: Coins | None) -> Coins:
         right = counts.right + self.strength * self.accuracy
-        wrong = counts.annotations - counts.right + self.strength * (1 - self.accuracy)
-        right = share(np.stack([right, np.maximum(wrong, 0.0)]), axis=0)[0]
+        wrong = counts.labels - counts.right + self.strength * (1 - self.accuracy)
+        right = normalize(np.stack([right, np.maximum(wrong, 0.0)]), axis=0)[0]
         flat = self.prevalence == "uniform"
-        prior = share(np.ones_like(counts.true) if flat else counts.true)
+        prior = normalize(np.ones_like(counts.true) if flat else counts.true)
         return Coins(prior, np.clip(right, _EDGE, 1 - _EDGE))
 
     def log_prior(self, params: Coins) -> float:
@@ -108,11 +109,11 @@ class OneCoin(EMAggregator[Coins, Tally]):
         eye = np.eye(n_classes)
         return np.where(eye, params.right[:, None, None] if n_classes > 1 else 1.0, wrong)
 
-    def chances(self, params: Coins, item: Array, annotator: Array) -> Floats:
+    def label_probabilities(self, params: Coins, item: Array, annotator: Array) -> Floats:
         return self.confusion(Coins(params.prior, params.right[annotator]))
 
     def quality(self, params: Coins, agreement: Floats) -> Floats:
         return params.right
 
-    def n_numbers(self, annotations: Annotations) -> int:
-        return 2 * super().n_numbers(annotations)
+    def n_floats(self, annotations: Annotations) -> int:
+        return 2 * super().n_floats(annotations)

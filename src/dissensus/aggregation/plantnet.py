@@ -1,14 +1,14 @@
-"""Pl@ntNet's vote (Lefort et al. 2024): who knows many classes weighs more.
+"""Pl@ntNet's vote (Lefort et al. 2024): votes weighted by the number of known classes.
 
 An annotator's experience is the number of different classes they got right: those of their own
 items, where these are valid, and a tenth of further ones, rounded, through votes on any item.
 Their weight is `experience**alpha - experience**beta + gamma`. The label of an item is the class
 with most weight; that weight is its confidence, and its share of all weight on the item the
 accuracy. An item is valid if confidence and accuracy lie above `theta_conf` and `theta_acc`.
-Weights, labels, validity and experience follow from each other, always from the present labels,
-until experience stays the same. While several classes lead together nobody is right.
+Weights, labels, validity and experience are updated in turns until experience does not change.
+Where classes are tied, no label is right.
 
-The cost of a round grows with the annotations, not with the classes, which may be many.
+The cost of an iteration grows with the annotations, not with the number of classes.
 
     T. Lefort, A. Affouard, B. Charlier, J. Salmon, P. Bonnet, A. Joly. Cooperative learning of
     Pl@ntNet's artificial intelligence algorithm: how does it work and how can we improve it?
@@ -17,19 +17,20 @@ The cost of a round grows with the annotations, not with the classes, which may 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .._names import as_names
-from .._relation import Array, Floats, Integers, indices_of
+from .._names import text
+from .._probability import TIE, normalize
+from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import MethodError
-from ..params import Count, NonNegative, Probability
-from ..result import Aggregation
-from ._base import TIE, Aggregator, Fit, share
+from ..params import Count, NonNegative, Probability, table_of
+from ._base import Aggregator, FitContext, Fitted
 from ._votes import record_against
 
 __all__ = ["Experience", "Plantnet"]
@@ -38,17 +39,17 @@ Truths = npt.NDArray[np.bool_]
 
 
 class Experience(NamedTuple):
-    """What Pl@ntNet's vote learns."""
+    """Parameters of Pl@ntNet's vote."""
 
     weight: Floats  # (annotator)
-    experience: Floats  # (annotator): classes they know
-    accuracy: Floats  # (annotator): the share of labels that are right
+    experience: Floats  # (annotator): number of known classes
+    accuracy: Floats  # (annotator): fraction of labels that are right
     confidence: Floats  # (item): weight of its label; NaN for items that were not in the fit
     share: Floats  # (item): the same as a share of all weight on the item
     valid: Truths  # (item)
 
     def reindex(self, indices: Integers, n_items: int) -> Experience:
-        """Return the same for other annotators, by their places here; -1 is somebody new."""
+        """Return the parameters of other annotators by their indices here; -1 is a new one."""
         known = (self.weight, self.experience, self.accuracy)
         weight, experience, accuracy = (np.append(value, value.mean())[indices] for value in known)
         unknown = np.full(n_items, np.nan)
@@ -65,7 +66,7 @@ class Plantnet(Aggregator):
     alpha
         Exponent by which experience adds weight.
     beta
-        Exponent by which it takes weight away, so that beginners gain little.
+        Exponent by which it takes weight away, so that the first classes add little.
     gamma
         The weight of a newcomer.
     theta_conf
@@ -73,41 +74,44 @@ class Plantnet(Aggregator):
     theta_acc
         Share of weight above which it may be valid.
     taxa_obs_weight
-        What a class counts that an annotator got right on a valid item of their own.
+        Experience for a class that an annotator got right on a valid item of their own.
     taxa_votes_weight
-        What a further class counts that they got right elsewhere.
+        Experience for a further class that they got right elsewhere.
     authors
-        File that names the author of items: a table with the columns item and author, a JSON
-        object, or one annotator on each line.
+        The annotator whose item it is, `{item: annotator}`, or a file: a table with the columns
+        item and author, a JSON object, or one annotator on each line.
     ai
-        What to do with labels of a machine: `ignored`, an ordinary `worker`, a `fixed` weight,
+        The role of a model's labels: `ignored`, an ordinary `worker`, a `fixed` weight,
         `invalidating` (where it disagrees its weight lowers the accuracy, and nothing else) or
         `confident` (a fixed weight where its score is high enough).
     ai_annotator
-        The machine's name among the annotators.
+        The model's name among the annotators.
     ai_weight
-        The machine's weight, where it is fixed.
+        The model's weight, where it is fixed.
     scores
-        File with the machine's scores: a table with the columns item and score, or a JSON object.
+        The model's scores, `{item: score}`, or a file: a table with the columns item and score,
+        or a JSON object.
     threshold_scores
-        Score that is high enough.
+        Least score of a confident label.
     output_unvalidated
         Whether items that are not valid get a label too.
     max_iter
-        Rounds at most, and at least five.
+        Maximum number of iterations, and at least five.
     tol
-        Stop when a round changes experience by less than this for each item.
+        Change of experience per item below which the fit has converged.
 
     Examples
     --------
     >>> from dissensus import Annotations
-    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", ["oak", "oak", "oak", "elm", "elm"])
+    >>> labels = ["oak", "oak", "oak", "elm", "elm"]
+    >>> annotations = Annotations.from_columns("aaabb", "xyzxy", labels)
     >>> Plantnet().fit(annotations).labels.tolist()
     ['oak', None]
     """
 
-    learns: ClassVar[type] = Experience
+    params_type: ClassVar[type] = Experience
     abstains: ClassVar[bool] = True
+    side_tables: ClassVar[tuple[str, ...]] = ("authors", "scores")
 
     alpha: NonNegative = 0.5
     beta: NonNegative = 0.2
@@ -116,145 +120,136 @@ class Plantnet(Aggregator):
     theta_acc: Probability = 0.7
     taxa_obs_weight: NonNegative = 1.0
     taxa_votes_weight: NonNegative = 0.1
-    authors: str | None = None
+    authors: Mapping[str, str] | str | None = None
     ai: Literal["ignored", "worker", "fixed", "invalidating", "confident"] = "ignored"
     ai_annotator: str = "AI"
     ai_weight: NonNegative = 1.0
-    scores: str | None = None
+    scores: Mapping[str, float] | str | None = None
     threshold_scores: Probability = 0.7
     output_unvalidated: bool = False
     max_iter: Count = 100
     tol: NonNegative = 1e-5
 
-    def infer(self, fit: Fit) -> Aggregation:
-        ballot = self._ballot(fit)
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        votes = self._votes_of(fit)
         experience = np.zeros(fit.annotations.n_annotators)
         author = self._author(fit.annotations)
         n_items = max(int((fit.annotations.labels_per_item > 0).sum()), 1)
-        for done in range(1, max(self.max_iter, _LEAST) + 1):
-            vote = self._vote(ballot, self.weight(experience))
-            now = self._experience(ballot, vote, author)
+        for iteration in range(1, max(self.max_iter, _LEAST) + 1):
+            now = self._experience(votes, self._vote(votes, self.weight(experience)), author)
             change = float(np.abs(now - experience).sum()) / n_items
             experience = now
-            if change <= self.tol and done >= _LEAST:
+            if change <= self.tol and iteration >= _LEAST:
                 break
         weight = self.weight(experience)
-        vote = self._vote(ballot, weight)
-        posterior = ballot.posterior(vote.score)
-        record = record_against(fit, posterior)
-        accuracy = record.average_others(record.accuracy)
+        vote = self._vote(votes, weight)
+        record = record_against(fit, votes.posterior(vote.score))
+        accuracy = record.impute(record.accuracy)
         params = Experience(
             weight, experience, accuracy, vote.confidence, vote.accuracy, vote.valid
         )
-        label = self._decide(vote)
-        converged = change <= self.tol
-        return self.conclude(fit, posterior, label, params=params, converged=converged)
+        return Fitted(params, (), change <= self.tol)
 
-    def judge(self, fit: Fit, params: Experience) -> tuple[Floats, Integers]:
-        ballot = self._ballot(fit)
-        vote = self._vote(ballot, params.weight)
-        return ballot.posterior(vote.score), self._decide(vote)
+    def posterior(self, fit: FitContext, params: Experience) -> Floats:
+        votes = self._votes_of(fit)
+        return votes.posterior(self._vote(votes, params.weight).score)
+
+    def decide(self, fit: FitContext, posterior: Floats, params: Experience) -> Integers:
+        vote = self._vote(self._votes_of(fit), params.weight)
+        return vote.first if self.output_unvalidated else np.where(vote.valid, vote.first, -1)
 
     def quality(self, params: Experience, agreement: Floats) -> Floats:
         return params.accuracy
 
     def weight(self, experience: Floats) -> Floats:
-        """Return what annotators of some experience weigh."""
+        """Return the weights of annotators of this experience."""
         weight = experience**self.alpha - experience**self.beta + self.gamma
         return np.where(experience > 0, np.maximum(weight, 0), self.gamma)
 
-    def _vote(self, ballot: _Ballot, weight: Floats) -> _Vote:
-        """Return what the weighted votes say of every item."""
-        each = weight[ballot.annotations.annotator]
+    def _vote(self, votes: _Votes, weight: Floats) -> _Vote:
+        """Return the weighted vote on every item."""
+        each = weight[votes.annotations.annotator]
         if self.ai != "worker":
-            each = np.where(ballot.machine, ballot.loud * self.ai_weight, each)
-        score = np.bincount(ballot.cell, each, len(ballot.cell_item)).astype(float)
-        n_items = ballot.annotations.n_items
-        best, total = np.zeros(n_items), np.bincount(ballot.cell_item, score, n_items)
-        np.maximum.at(best, ballot.cell_item, score)
-        leads = score >= (best - TIE * np.maximum(best, 1))[ballot.cell_item]
-        leads &= best[ballot.cell_item] > 0
+            each = np.where(votes.by_model, votes.fixed * self.ai_weight, each)
+        score = np.bincount(votes.cell, each, len(votes.cell_item)).astype(float)
+        n_items = votes.annotations.n_items
+        best, total = np.zeros(n_items), np.bincount(votes.cell_item, score, n_items)
+        np.maximum.at(best, votes.cell_item, score)
+        leads = score >= (best - TIE * np.maximum(best, 1))[votes.cell_item]
+        leads &= best[votes.cell_item] > 0
         first = np.full(n_items, -1)
         led = np.flatnonzero(leads)[::-1]
-        first[ballot.cell_item[led]] = ballot.cell_label[led]  # the first one is written last
+        first[votes.cell_item[led]] = votes.cell_label[led]  # the first one is written last
         if self.ai == "invalidating":
-            against = ballot.machine & (ballot.annotations.label != first[ballot.item])
-            total = total + self.ai_weight * np.bincount(ballot.item, against, n_items)
+            against = votes.by_model & (votes.annotations.label != first[votes.item])
+            total = total + self.ai_weight * np.bincount(votes.item, against, n_items)
         shared = best / np.where(total > 0, total, 1)
-        known = ballot.gold >= 0
+        known = votes.gold >= 0
         valid = (best > self.theta_conf + TIE) & (shared > self.theta_acc + TIE) | known
-        alone = np.bincount(ballot.cell_item, leads, n_items) == 1
-        label = np.where(known, ballot.gold, np.where(alone, first, -1))
+        alone = np.bincount(votes.cell_item, leads, n_items) == 1
+        label = np.where(known, votes.gold, np.where(alone, first, -1))
         return _Vote(score, best, shared, valid, first, label)
 
-    def _experience(self, ballot: _Ballot, vote: _Vote, author: Integers) -> Floats:
-        """Return how many classes every annotator knows."""
-        right = ballot.annotations.label == vote.label[ballot.item]
-        own = author[ballot.item] == ballot.annotations.annotator
-        seen = ballot.known(right & own & vote.valid[ballot.item])
-        voted = ballot.known(right & ~own) & ~seen
-        further = np.round(self.taxa_votes_weight * ballot.by_annotator(voted))
-        return self.taxa_obs_weight * ballot.by_annotator(seen) + further
-
-    def _decide(self, vote: _Vote) -> Integers:
-        return vote.first if self.output_unvalidated else np.where(vote.valid, vote.first, -1)
+    def _experience(self, votes: _Votes, vote: _Vote, author: Integers) -> Floats:
+        """Return the number of classes that every annotator knows."""
+        right = votes.annotations.label == vote.label[votes.item]
+        own = author[votes.item] == votes.annotations.annotator
+        seen = votes.known(right & own & vote.valid[votes.item])
+        voted = votes.known(right & ~own) & ~seen
+        further = np.round(self.taxa_votes_weight * votes.by_annotator(voted))
+        return self.taxa_obs_weight * votes.by_annotator(seen) + further
 
     def _author(self, annotations: Annotations) -> Integers:
-        """Return the annotator whose item it is, -1 where that is not known: (item)."""
-        author = np.full(annotations.n_items, -1)
-        if self.authors:
-            from ..readers.side_tables import read_authors
+        """Return the annotator whose item it is, -1 if unknown: (item)."""
+        authors = table_of("authors", self.authors)
+        codes = {name: code for code, name in enumerate(annotations.annotators.tolist())}
+        author = [
+            codes.get(text(authors[item]), -1) if item in authors else -1
+            for item in annotations.items.tolist()
+        ]
+        return np.array(author, dtype=np.int64)
 
-            named = read_authors(self.authors)
-            item = indices_of(as_names(named.keys()), annotations.items)
-            author[item[item >= 0]] = indices_of(as_names(named.values()), annotations.annotators)[
-                item >= 0
-            ]
-        return author
-
-    def _ballot(self, fit: Fit) -> _Ballot:
+    def _votes_of(self, fit: FitContext) -> _Votes:
         annotations = fit.annotations
-        machine = annotations.annotators[annotations.annotator] == self.ai_annotator
-        loud = machine & (self.ai in ("fixed", "confident"))
+        by_model = annotations.annotators[annotations.annotator] == self.ai_annotator
+        fixed = by_model & (self.ai in ("fixed", "confident"))
         if self.ai == "confident":
-            loud &= self._sure(annotations)[annotations.item]
+            fixed &= self._confident(annotations)[annotations.item]
         gold = np.full(annotations.n_items, -1) if fit.gold is None else fit.gold
-        return _Ballot.of(annotations, gold, machine, loud)
+        return _Votes.of(annotations, gold, by_model, fixed)
 
-    def _sure(self, annotations: Annotations) -> Truths:
-        """Return where the machine's score is high enough: (item)."""
-        from ..readers.side_tables import read_scores
-
-        if not self.scores:
+    def _confident(self, annotations: Annotations) -> Truths:
+        """Return where the model's score is high enough: (item)."""
+        if self.scores is None:
             raise MethodError(
                 "ai = 'confident' needs scores: write plantnet[ai=confident,scores=…]"
             )
-        found = read_scores(self.scores)
-        score = np.array([found.get(name, -np.inf) for name in annotations.items.tolist()])
+        scores = table_of("scores", self.scores)
+        score = np.array([scores.get(name, -np.inf) for name in annotations.items.tolist()])
         return score >= self.threshold_scores
 
 
-_LEAST = 5  # rounds
+_LEAST = 5  # iterations
 
 
 class _Vote(NamedTuple):
-    """What a weighted vote says."""
+    """A weighted vote."""
 
     score: Floats  # (cell)
     confidence: Floats  # (item)
     accuracy: Floats  # (item)
     valid: Truths  # (item)
-    first: Integers  # (item): the first class with most weight, -1 where nothing weighs
-    label: Integers  # (item): the class that is right, -1 where several lead
+    first: Integers  # (item): the first class with most weight, -1 without weight
+    label: Integers  # (item): the class that counts as right, -1 if tied
 
 
-class _Ballot(NamedTuple):
-    """The annotations by item and class, cells, and by annotator and class, what they may know."""
+class _Votes(NamedTuple):
+    """The annotations by item and class (cells), and by annotator and class (pairs)."""
 
     annotations: Annotations
     gold: Integers  # (item)
-    machine: Truths  # (annotation): whether a machine said it
-    loud: Truths  # (annotation): whether that counts with a fixed weight
+    by_model: Truths  # (annotation): whether it is a label of the model
+    fixed: Truths  # (annotation): whether it has the fixed weight
     item: Array  # (annotation)
     cell: Integers  # (annotation)
     cell_item: Integers  # (cell)
@@ -263,8 +258,10 @@ class _Ballot(NamedTuple):
     pair_annotator: Integers  # (pair)
 
     @classmethod
-    def of(cls, annotations: Annotations, gold: Integers, machine: Truths, loud: Truths) -> _Ballot:
-        """Return the ballot of annotations."""
+    def of(
+        cls, annotations: Annotations, gold: Integers, by_model: Truths, fixed: Truths
+    ) -> _Votes:
+        """Return the votes of annotations."""
         item, n_classes = annotations.item, annotations.n_classes
         cells, cell = np.unique(item * np.int64(n_classes) + annotations.label, return_inverse=True)
         pairs, pair = np.unique(
@@ -273,8 +270,8 @@ class _Ballot(NamedTuple):
         return cls(
             annotations,
             gold,
-            machine,
-            loud,
+            by_model,
+            fixed,
             item,
             cell,
             *np.divmod(cells, n_classes),
@@ -287,12 +284,12 @@ class _Ballot(NamedTuple):
         return np.bincount(self.pair[right], minlength=len(self.pair_annotator)) > 0
 
     def by_annotator(self, pairs: Truths) -> Floats:
-        """Return how many pairs every annotator has."""
+        """Return the number of pairs of every annotator."""
         count = np.bincount(self.pair_annotator[pairs], minlength=self.annotations.n_annotators)
         return count.astype(float)
 
     def posterior(self, score: Floats) -> Floats:
-        """Return shares of the weight that cells have: (item, class)."""
+        """Return the share of every class in the weight of an item: (item, class)."""
         posterior = np.zeros((self.annotations.n_items, self.annotations.n_classes))
         posterior[self.cell_item, self.cell_label] = score
-        return share(posterior)
+        return normalize(posterior)

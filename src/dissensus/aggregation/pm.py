@@ -1,7 +1,7 @@
-"""PM: as CRH, but errors are compared with the largest number of them instead of the sum.
+"""PM: as CRH, but errors are divided by the largest number of them instead of the sum.
 
-So the worst annotator counts for nothing, except where nobody else answered. Vote and weights
-have no common objective; rounds go on until the vote stays the same.
+So the worst annotator has no weight, except where nobody else answered. Vote and weights have no
+common objective; it iterates until the vote does not change.
 
     B. I. Aydin, Y. S. Yilmaz, Y. Li, Q. Li, J. Gao, M. Demirbas. Crowdsourcing for multiple-choice
     question answering. Proceedings of AAAI, 2014.
@@ -15,17 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._relation import Floats
-from ._base import Fit
-from ._votes import Found
-from .crh import Crh
+from ._truth_discovery import DiscoveryVote, PmWeights
 
 __all__ = ["Pm"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pm(Crh):
-    """Votes weighted by the logarithm of annotators' errors against the largest number of them.
+class Pm(PmWeights, DiscoveryVote):
+    """Votes weighted by the logarithm of annotators' errors relative to the largest number.
 
     Examples
     --------
@@ -34,9 +31,3 @@ class Pm(Crh):
     >>> Pm().fit(annotations).params.weight.round(2).tolist()
     [27.63, 0.69, 0.0]
     """
-
-    def weigh(self, fit: Fit) -> Found:
-        return super().weigh(fit)._replace(trace=())
-
-    def against(self, loss: Floats) -> float:
-        return float(loss.max())

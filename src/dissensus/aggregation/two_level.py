@@ -1,14 +1,13 @@
-"""Two levels: every class has easy items and hard ones, on which annotators err otherwise.
+"""Two levels: every class has easy and hard items, with confusion matrices of their own.
 
-The model is that of `bcc` with two states for every class. On easy items annotators are taken to
-be right nine times out of ten before any label is seen, on hard ones seven times; what they make
-of either is learned. So a few annotators may be right together against many, on hard items, where
-`bcc` believes the many. It always starts from the votes, because the start decides what becomes
-hard: the more an item's annotators agree, the easier it counts. The belief in a class is that in
-its easy and hard items together.
+The model is that of `bcc` with two states for every class. A priori annotators are right nine times
+out of ten on easy items and seven times on hard ones; their confusion matrices are learned. So on
+hard items a few annotators may be right against the majority. It always starts from the votes,
+because the start decides which items become hard: the more an item's annotators agree, the easier
+it counts. The posterior of a class is the sum over its easy and hard state.
 
-Over 23 public sets it was as good as `bcc` in the mean, far better on some and worse on others:
-a member for a mixture of methods more than a method to trust alone.
+Over 23 public data sets it was as good as `bcc` on average, far better on some and worse on others:
+a member of an ensemble rather than a method to use alone.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import softmax
 
+from .._probability import log_normalize, normalize
 from .._relation import Array, Floats
 from ..annotations import Annotations, Part
 from ..result import Aggregation
-from ._base import Fit
-from ._em import logs, normalise, share
-from .bcc import Bcc, Beliefs, Fraction
+from ._base import FitContext
+from .bcc import Bcc, DirichletPosterior, Fraction
 from .dawid_skene import Counts
-from .dawid_skene_map import trust
+from .dawid_skene_map import pseudo_counts
 
 __all__ = ["TwoLevel"]
 
@@ -39,7 +38,7 @@ class TwoLevel(Bcc):
     Parameters
     ----------
     accuracy
-        The share of pseudo-counts on the right label of easy items.
+        The fraction of pseudo-counts on the right label of easy items.
     hard
         The same for hard items.
 
@@ -57,40 +56,40 @@ class TwoLevel(Bcc):
     hard: Fraction = 0.7
 
     def base(self, n_states: int) -> Floats:
-        easy = trust(self.strength, self.accuracy, n_states // 2)
-        return np.hstack([easy, trust(self.strength, self.hard, n_states // 2)])
+        easy = pseudo_counts(self.strength, self.accuracy, n_states // 2)
+        return np.hstack([easy, pseudo_counts(self.strength, self.hard, n_states // 2)])
 
-    def weigh(self, joint: Floats, allowed: Floats | float) -> tuple[float, Floats]:
-        return normalise(joint, np.tile(allowed, 2) if isinstance(allowed, np.ndarray) else allowed)
+    def normalize_joint(self, joint: Floats, allowed: Floats | float) -> tuple[float, Floats]:
+        return log_normalize(
+            joint, np.tile(allowed, 2) if isinstance(allowed, np.ndarray) else allowed
+        )
 
-    def believe(self, part: Part, params: Beliefs) -> Floats:
-        _, posterior = self.weigh(self.log_joint(part, params), part.allowed)
+    def part_posterior(self, part: Part, params: DirichletPosterior) -> Floats:
+        _, posterior = self.normalize_joint(self.log_joint(part, params), part.allowed)
         return params.by_class(posterior)
 
-    def believe_levels(self, part: Part, params: Beliefs) -> Floats:
-        """Return how probable easy and hard are, should a class be true: (item, state)."""
+    def level_posterior(self, part: Part, params: DirichletPosterior) -> Floats:
+        """Return P(level | class): (item, state)."""
         joint = self.log_joint(part, params).reshape(-1, 2, part.n_classes)
         return softmax(joint, axis=1).reshape(len(joint), -1)
 
-    def infer(self, fit: Fit) -> Aggregation:
+    def infer(self, fit: FitContext) -> Aggregation:
         result = super().infer(fit)
-        parts = fit.engine.each(partial(self.believe_levels, params=result.params), fit.parts)
+        parts = fit.engine.each(partial(self.level_posterior, params=result.params), fit.parts)
         level = np.concatenate([np.empty((0, 2 * fit.annotations.n_classes)), *parts])
         return replace(result, params=result.params._replace(level=level))
 
-    def chances(self, params: Beliefs, item: Array, annotator: Array) -> Floats:
-        given = share(params.cells[annotator], axis=1)  # (answer, given class, state)
+    def label_probabilities(
+        self, params: DirichletPosterior, item: Array, annotator: Array
+    ) -> Floats:
+        given = normalize(params.cells[annotator], axis=1)  # (answer, given class, state)
         return params.by_class(given * params.level[item][:, None]).swapaxes(1, 2)
 
-    def learn(self, part: Part, start: Floats | None) -> Counts:
-        votes = share(part.votes)
-        posterior = votes if start is None else start[part.start : part.stop]
-        best = votes.max(axis=1, keepdims=True)
-        agreed = (part.n_classes * best - 1) / max(part.n_classes - 1, 1)  # 0 at chance, 1 if all
-        easy = posterior * agreed
-        _, posterior = self.weigh(logs(np.hstack([easy, posterior - easy])), part.allowed)
-        posterior[part.blank] = 0.0
-        return self.counts(part, posterior)
+    def initial_counts(self, part: Part, posterior: Floats) -> Counts:
+        best = normalize(part.votes).max(axis=1, keepdims=True)
+        agreement = (part.n_classes * best - 1) / max(part.n_classes - 1, 1)  # 0 at chance level
+        easy = posterior * agreement
+        return super().initial_counts(part, np.hstack([easy, posterior - easy]))
 
-    def n_numbers(self, annotations: Annotations) -> int:
-        return 2 * super().n_numbers(annotations)
+    def n_floats(self, annotations: Annotations) -> int:
+        return 2 * super().n_floats(annotations)

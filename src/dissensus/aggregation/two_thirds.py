@@ -1,6 +1,6 @@
 """Two-thirds agreement: a label needs enough votes, and enough of them for one class.
 
-The belief in a class is its share of votes. The label is the class with most, where there are at
+The posterior of a class is its share of votes. The label is the class with most, where there are at
 least `least_labels` labels and it has at least `least_share` of them; elsewhere the item stays
 undecided. Known from citizen science and from peerannot.
 
@@ -11,13 +11,14 @@ undecided. Known from citizen science and from peerannot.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .._probability import TIE, most_probable
 from .._relation import Floats, Integers
 from ..params import Count, Probability
-from ._base import TIE, Fit, first_best
+from ._base import FitContext
 from ._votes import VoteAggregator
 
 __all__ = ["TwoThirds"]
@@ -30,9 +31,9 @@ class TwoThirds(VoteAggregator):
     Parameters
     ----------
     least_share
-        Share of votes that a class needs.
+        Share of votes that a class needs for a label.
     least_labels
-        Labels that an item needs.
+        Number of labels that an item needs for a label.
 
     Examples
     --------
@@ -47,7 +48,7 @@ class TwoThirds(VoteAggregator):
     least_share: Probability = 2 / 3
     least_labels: Count = 2
 
-    def decide(self, fit: Fit, posterior: Floats) -> Integers:
+    def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:
         enough = fit.annotations.labels_per_item >= self.least_labels
         enough &= posterior.max(axis=1) >= self.least_share - TIE
-        return np.where(enough, first_best(posterior), -1)
+        return np.where(enough, most_probable(posterior), -1)

@@ -1,7 +1,7 @@
-"""Wawa, worker agreement with aggregate: votes weigh as much as annotators agree with the majority.
+"""Wawa, worker agreement with aggregate: votes weighted by agreement with the majority.
 
-The weight of an annotator is the share of their labels that equal the majority vote, and the
-label is the class with most weight. Where the majority is split, so is the agreement.
+The weight of an annotator is the fraction of their labels that equal the majority vote, and the
+label is the class with most weight. Where the majority is tied, agreement counts as a fraction.
 
     Appen. Calculating worker agreement with aggregate (Wawa), 2021.
     https://success.appen.com/hc/en-us/articles/202703205
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._base import Fit
-from ._votes import Found, WeightedVote, Weights
+from ._base import FitContext, Fitted
+from ._votes import WeightedVote
 
 __all__ = ["Wawa"]
 
@@ -29,7 +29,5 @@ class Wawa(WeightedVote):
     [1.0, 1.0, 0.0]
     """
 
-    def weigh(self, fit: Fit) -> Found:
-        record = self.record(fit)
-        accuracy = record.average_others(record.accuracy)
-        return Found(Weights(accuracy, accuracy))
+    def estimate_params(self, fit: FitContext) -> Fitted:
+        return Fitted(self.record(fit).weights())

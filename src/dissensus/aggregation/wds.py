@@ -1,8 +1,9 @@
-"""Weighted Dawid-Skene: votes weigh as much as a Dawid-Skene model trusts them.
+"""Weighted Dawid-Skene: votes weighted by a Dawid-Skene model.
 
-Dawid-Skene is fitted first. A vote of annotator a for class g then weighs `confusion[a, g, g]`,
-the probability with which a recognises the class, and the label is the class with most weight.
-Softer than Dawid-Skene's own posterior, which is nearly certain as soon as a few labels agree.
+Dawid-Skene is fitted first. A vote of annotator a for class g then has the weight
+`confusion[a, g, g]`, the probability that a recognizes the class, and the label is the class with
+most weight. Softer than Dawid-Skene's own posterior, which is nearly certain as soon as a few
+labels agree.
 
     T. Lefort, B. Charlier, A. Joly, J. Salmon. Identify ambiguous tasks combining crowdsourced
     labels by weighting areas under the margin. Transactions on Machine Learning Research, 2024.
@@ -12,14 +13,12 @@ Softer than Dawid-Skene's own posterior, which is nearly certain as soon as a fe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from .._relation import Floats
 from ..annotations import Part
-from ._base import Fit, first_best
-from ._votes import shares
+from ._votes import weighted_shares
 from .dawid_skene import Confusion, DawidSkene
 
 __all__ = ["Wds"]
@@ -37,11 +36,6 @@ class Wds(DawidSkene):
     [[0.7, 0.3], [0.0, 1.0]]
     """
 
-    def judge(self, fit: Fit, params: Confusion) -> tuple[Floats, Integers]:
-        trust = np.einsum("agg->ag", params.confusion)  # (annotator, given class)
-        posterior = fit.over_items(partial(_count, trust=trust))
-        return posterior, first_best(posterior)
-
-
-def _count(part: Part, trust: Floats) -> Floats:
-    return shares(part, trust[part.annotator, part.label])
+    def part_posterior(self, part: Part, params: Confusion) -> Floats:
+        weight = np.einsum("agg->ag", params.confusion)  # (annotator, given class)
+        return weighted_shares(part, weight[part.annotator, part.label])

@@ -1,9 +1,8 @@
-"""Zero-based skill: skills move towards the accuracy under the vote that they weigh.
+"""Zero-based skill: skills move towards the agreement with the vote that they weight.
 
-Skills begin alike, a little above chance. In every round the weighted vote decides, and each
-skill moves a step towards its annotator's agreement with it. Steps begin at `step` and shrink by
-`shrink` every `every` rounds. The schedule ends early once all skills equal the agreement, for
-then nothing moves any more.
+All skills start equal, a little above chance level. In every iteration each skill moves towards
+its annotator's agreement with the weighted vote. The step size starts at `step` and is multiplied
+by `shrink` every `every` iterations. The fit stops early once all skills equal the agreement.
 
     D. Ustalov, N. Pavlichenko, B. Tseitlin. Learning from crowds with Crowd-Kit. Journal of Open
     Source Software 9(96), 2024. doi:10.21105/joss.06227
@@ -16,30 +15,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..params import Count, Positive, Probability
-from ._base import Fit
-from ._votes import Found, WeightedVote, Weights
+from ._base import FitContext, Fitted
+from ._votes import WeightedVote, Weights
 
 __all__ = ["Zbs"]
 
-_STILL = 1e-12
+_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Zbs(WeightedVote):
-    """Votes weighted by skills that follow agreement with the vote.
+    """Votes weighted by skills that move towards agreement with the vote.
 
     Parameters
     ----------
     max_iter
-        Rounds at most.
+        Maximum number of iterations.
     step
-        The first step, as a share of the way to the agreement.
+        The first step, as a fraction of the distance to the agreement.
     every
-        Rounds after which steps shrink.
+        Number of iterations after which steps shrink.
     shrink
-        By what steps are multiplied then.
+        Factor by which steps shrink.
     above
-        How far above chance skills begin.
+        How far above chance level skills start.
 
     Examples
     --------
@@ -55,16 +54,16 @@ class Zbs(WeightedVote):
     shrink: Probability = 0.5
     above: Positive = 1e-5
 
-    def weigh(self, fit: Fit) -> Found:
+    def estimate_params(self, fit: FitContext) -> Fitted:
         skill = np.full(fit.annotations.n_annotators, 1 / fit.annotations.n_classes + self.above)
-        step, record = self.step, self.record(fit)
-        for turn in range(1, self.max_iter + 1):
-            if turn % self.every == 0:
+        step = self.step
+        for iteration in range(1, self.max_iter + 1):
+            if iteration % self.every == 0:
                 step *= self.shrink
-            record = record._replace(right=self.right(fit, skill))
-            gap = record.average_others(record.accuracy) - skill
-            if np.all(np.abs(gap) <= _STILL):
+            record = self.record(fit, skill)
+            gap = record.impute(record.accuracy) - skill
+            if np.all(np.abs(gap) <= _TOLERANCE):
                 break
             skill = skill + step * gap
         skill = np.clip(skill, 0, 1)
-        return Found(Weights(skill, skill))
+        return Fitted(Weights(skill, skill))

@@ -1,22 +1,28 @@
-"""How much annotators agree, before anybody asks who is right.
+"""Inter-annotator agreement.
 
-Most measures look at the pairs of labels that an item got, so items may have any number of labels;
-those with fewer than two say nothing. The cost is that of one walk over the annotations.
+Most measures compare the label pairs of items, so items may have any number of labels; those with
+fewer than two do not count.
 
-    votes ─Terms─▶ sums over items ─formula─▶ coefficient      `coefficients`, `values`
-    meetings of two annotators ─▶ kappa of every pair          `pairs`, `clusters`
-    draws of items ─▶ the same sums again ─▶ intervals         `intervals`, `estimating`
+    votes ─ItemStatistics─▶ SufficientStatistics ─formula─▶ value   `coefficients`, `values`
+    co-annotated items ─▶ kappa of every pair of annotators         `pairs`, `clusters`
+    bootstrap samples of items ─▶ intervals                         `intervals`, `estimating`
 """
 
 from __future__ import annotations
 
-from ._measures import Measure, find_measure, measures
+from .breakdown import item_agreement, split_options
 from .clusters import Clusters, cluster
 from .estimating import agree
-from .options import split_options
+from .measure import Measure, find_measure, measures
 from .pairs import Pairs, cohen_kappa, pairwise, scott_pi
-from .result import Agreement, AnnotatorAgreement, ClassAgreement, Estimate, ItemAgreement
-from .shares import item_agreement
+from .result import (
+    Agreement,
+    AnnotatorAgreement,
+    ClassAgreement,
+    Estimate,
+    ItemAgreement,
+    in_words,
+)
 from .values import (
     brennan_prediger,
     conger_kappa,
@@ -26,7 +32,6 @@ from .values import (
     percent_agreement,
     randolph_kappa,
 )
-from .words import in_words
 
 __all__ = [
     "Agreement",

@@ -1,18 +1,19 @@
 """How far apart two classes are, from 0 (the same) to 1.
 
 Weights of agreement are 1 minus a difference, so one table serves both the weighted kappas and
-Krippendorff's alpha. x is the number a class stands for, K how many classes there are:
+Krippendorff's alpha. x is the value of a class, i and j are positions, K is the
+number of classes:
 
     nominal    identity    1 unless they are the same
     linear                 |x - y| / range
     interval   quadratic   (x - y)² / range²
-    ordinal                C(|place - place| + 1, 2) / C(K, 2); for alpha, squared differences of
+    ordinal                C(|i - j| + 1, 2) / C(K, 2); for alpha, squared differences of
                            mean ranks among the labels given
     ratio                  ((x - y) / (x + y))², over the largest
     circular               sin²(π (x - y) / (range + 1)), over the largest
     bipolar                (x - y)² / ((x + y - 2 least) (2 most - x - y)), over the largest
 
-Classes that are all numbers stand for their value, others for their place: 1, 2, 3 and so on.
+Classes that are all numbers have their value, others their position: 1, 2, 3 and so on.
 
     K. L. Gwet. Handbook of inter-rater reliability, 4th edition. 2014.
     K. Krippendorff. Computing Krippendorff's alpha-reliability. 2011.
@@ -31,28 +32,28 @@ import numpy.typing as npt
 from .._names import NUMBER, Names
 from .._relation import Floats
 from ..errors import OptionError
-from ._votes import Votes
+from .votes import Votes
 
 __all__ = [
-    "LEVELS",
+    "SCALES",
     "Difference",
-    "Wish",
+    "WeightsLike",
     "class_values",
     "create_difference",
     "weights_to_difference",
 ]
 
-Wish = str | npt.ArrayLike  # the name of a difference or of weights, or a matrix
+WeightsLike = str | npt.ArrayLike  # the name of a difference or of weights, or a matrix
 
-LEVELS = ("nominal", "ordinal", "interval", "ratio")
+SCALES = ("nominal", "ordinal", "interval", "ratio")
 _OTHER = {"identity": "nominal", "quadratic": "interval"}
-_NAMES = (*LEVELS, "linear", "circular", "bipolar")
+_NAMES = (*SCALES, "linear", "circular", "bipolar")
 _MOST = 4096  # classes for which a full table is held
 _CELLS = 2**22
 
 
 class Difference(Protocol):
-    """A symmetric table d[k, l] with nothing on its diagonal, never needed as a whole."""
+    """A symmetric table d[k, l] with a zero diagonal, never needed as a whole."""
 
     @property
     def total(self) -> float:
@@ -84,7 +85,7 @@ class Nominal:
         return votes.size**2 - votes.squares
 
     def toward(self, shares: Floats) -> Floats:
-        """Return what is not in the class."""
+        """Return the share of all other classes."""
         return shares.sum(axis=-1, keepdims=True) - shares
 
     def cells(self, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Floats:
@@ -94,7 +95,7 @@ class Nominal:
 
 @dataclass(frozen=True, eq=False)
 class Squared:
-    """Squares of differences between numbers; moments do what a table would."""
+    """Squared differences between numbers, computed from moments."""
 
     x: Floats  # (class): around 0, range 1
 
@@ -105,8 +106,8 @@ class Squared:
 
     def within(self, votes: Votes) -> Floats:
         """Return the sum of squared differences over ordered pairs of labels."""
-        middle = votes.dot(self.x) / np.maximum(votes.size, 1)
-        return 2 * votes.size * votes.around(self.x, middle)  # so that nothing cancels
+        center = votes.dot(self.x) / np.maximum(votes.size, 1)
+        return 2 * votes.size * votes.around(self.x, center)  # without cancellation
 
     def toward(self, shares: Floats) -> Floats:
         """Return for every class the mean squared difference to the shares."""
@@ -150,7 +151,7 @@ class Tabled:
 
 
 def class_values(classes: Names) -> tuple[Floats, bool]:
-    """Return the numbers classes stand for, and whether these are only their places.
+    """Return the values of classes, and whether these are only their positions.
 
     >>> import numpy as np
     >>> class_values(np.array(["1", "2", "10"]))
@@ -166,13 +167,13 @@ def class_values(classes: Names) -> tuple[Floats, bool]:
     return np.arange(1.0, len(names) + 1), True
 
 
-def create_difference(wish: Wish, classes: Names) -> Difference:
-    """Return a difference by the name of a level or of weights, or from a matrix of differences."""
-    if not isinstance(wish, str):
-        return Tabled(_scaled(_checked(np.asarray(wish, dtype=np.float64), len(classes))))
-    name = _OTHER.get(wish, wish)
+def create_difference(weights: WeightsLike, classes: Names) -> Difference:
+    """Return a difference by the name of a scale or of weights, or from a matrix of differences."""
+    if not isinstance(weights, str):
+        return Tabled(_scaled(_checked(np.asarray(weights, dtype=np.float64), len(classes))))
+    name = _OTHER.get(weights, weights)
     if name not in _NAMES:
-        raise OptionError(f"no level or weights {wish!r}; there are {', '.join(_NAMES)}")
+        raise OptionError(f"no scale or weights {weights!r}; there are {', '.join(_NAMES)}")
     if name == "nominal":
         return Nominal(len(classes))
     x = class_values(classes)[0]
@@ -181,17 +182,17 @@ def create_difference(wish: Wish, classes: Names) -> Difference:
         return Squared((x - (x.min() if len(x) else 0)) / spread - 0.5)
     if len(x) > _MOST:
         raise OptionError(
-            f"{len(x)} classes are too many for {wish} differences (at most {_MOST}); "
+            f"{len(x)} classes are too many for {weights} differences (at most {_MOST}); "
             "interval has no such limit"
         )
     return Tabled(_scaled(_table(name, x, spread)))
 
 
-def weights_to_difference(wish: Wish, classes: Names) -> Difference:
+def weights_to_difference(weights: WeightsLike, classes: Names) -> Difference:
     """Return a difference by the name of weights, or from a matrix of weights."""
-    if isinstance(wish, str):
-        return create_difference(wish, classes)
-    return Tabled(_checked(1 - np.asarray(wish, dtype=np.float64), len(classes)))
+    if isinstance(weights, str):
+        return create_difference(weights, classes)
+    return Tabled(_checked(1 - np.asarray(weights, dtype=np.float64), len(classes)))
 
 
 def _table(name: str, x: Floats, spread: float) -> Floats:
@@ -205,7 +206,7 @@ def _table(name: str, x: Floats, spread: float) -> Floats:
         return np.sin(np.pi * (one - other) / (spread + 1)) ** 2
     if name == "ratio":
         if (x < 0).any():
-            raise OptionError(f"ratio differences need numbers of at least 0, found {x.min():g}")
+            raise OptionError(f"ratio differences need numbers of at least 0, not {x.min():g}")
         below = (one + other) ** 2
     else:
         below = (one + other - 2 * x.min(initial=np.inf)) * (2 * x.max(initial=0) - one - other)
@@ -220,12 +221,10 @@ def _scaled(table: Floats) -> Floats:
 
 def _checked(table: Floats, n_classes: int) -> Floats:
     if table.shape != (n_classes, n_classes):
-        told = " × ".join(map(str, table.shape))
-        raise OptionError(f"a matrix of {told} for {n_classes} classes; give one row for each")
+        shape = " × ".join(map(str, table.shape))
+        raise OptionError(f"a matrix of {shape} for {n_classes} classes; give one row for each")
     if not np.isfinite(table).all() or not np.allclose(table, table.T, rtol=1e-9, atol=1e-12):
         raise OptionError("a matrix of weights or differences must be finite and symmetric")
     if np.abs(np.diagonal(table)).max(initial=0) > 1e-12:
-        raise OptionError(
-            "a class differs by 0 from itself (weight 1); the diagonal says otherwise"
-        )
+        raise OptionError("a class differs by 0 from itself (weight 1), but the diagonal does not")
     return table

@@ -1,8 +1,8 @@
-"""Intervals for measures: items are drawn anew, each with all the labels it has.
+"""Bootstrap intervals for measures: items are resampled, each with all its labels.
 
-Single labels are never drawn: that would break the pairs inside items. A draw is a number of times
-for every row, and measures take many draws at once. Where many items look alike, times are drawn
-for these at once, which is the same and cheaper.
+Single labels are never resampled: that would break the pairs within items. A bootstrap sample is a
+weight for every row, and measures take many samples at once. Where many items have equal counts,
+their weights are drawn together, which is equivalent and cheaper.
 
     B. Efron. Better bootstrap confidence intervals. J. Am. Stat. Association 82, 1987.
 """
@@ -32,12 +32,12 @@ __all__ = [
 IntervalKind = Literal["percentile", "bca"]
 
 _CELLS = 2**22
-_ALIKE = 20  # drawing a number for a row costs as much as drawing so many items
+_ALIKE = 20  # drawing the weight of a row costs as much as drawing this many items
 _BLOCKS = 200
 
 
 class Interval(NamedTuple):
-    """Bounds, and how many draws gave no value."""
+    """Bounds, and the number of samples without a value."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Interval(NamedTuple):
 
 
 def check_interval(resamples: int, confidence: float, kind: str) -> None:
-    """Say what cannot be."""
+    """Refuse impossible settings."""
     if resamples < 0 or resamples == 1:
         raise OptionError(f"resamples = {resamples}, but it must be 0 or at least 2")
     if not 0 < confidence < 1:
@@ -55,7 +55,7 @@ def check_interval(resamples: int, confidence: float, kind: str) -> None:
 
 
 def draws(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
-    """Yield how often every row is drawn, several draws at a time: (draw, row)."""
+    """Yield bootstrap weights of rows, several samples at a time: (sample, row)."""
     rng = np.random.default_rng(seed)
     rows, n = len(times), int(times.sum())
     step = max(min(_CELLS // max(rows, 1), 64), 1)
@@ -73,7 +73,7 @@ def draws(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
 
 
 def blocks(times: Integers, seed: int) -> Floats:
-    """Return times with one block of items left out in turn: (block, row).
+    """Return weights that leave out one block of items each: (block, row).
 
     With no more items than blocks, this is the jackknife.
     """
@@ -91,10 +91,10 @@ def interval_of(
     confidence: float,
     left_out: Floats | None = None,
 ) -> Interval:
-    """Return the interval of a value from what draws gave.
+    """Return the interval of a value from its bootstrap distribution.
 
-    With values that leave out blocks of items, it is BCa: corrected for bias and for an error that
-    grows with the value. Otherwise it lies between the quantiles of the draws.
+    With jackknife values it is BCa, corrected for bias and acceleration; otherwise between the
+    percentiles.
     """
     kept = drawn[~np.isnan(drawn)]
     dropped = len(drawn) - len(kept)
@@ -108,7 +108,7 @@ def interval_of(
 
 
 def jackknife_error(left_out: Floats) -> float:
-    """Return the standard error from values that leave out one block of items each."""
+    """Return the jackknife standard error, from values without one block of items each."""
     kept = left_out[~np.isnan(left_out)]
     n = len(kept)
     return float(np.sqrt((n - 1) * kept.var())) if n > 1 else math.nan

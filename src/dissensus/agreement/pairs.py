@@ -1,9 +1,8 @@
-"""Annotators two by two, on the items both of them labelled.
+"""Pairwise agreement of annotators on their common items.
 
-Cohen's kappa takes chance from the labels that each of the two gave on common items, Scott's pi
-from both together. Only pairs of annotators who met are kept; the cost is that of the pairs of
-labels that items have. An annotator who labelled an item more than once counts once there, with a
-share of a vote for each label.
+Cohen's kappa takes chance agreement from the label marginals of each annotator on common items,
+Scott's pi from both together. Only pairs with a common item are stored. An annotator who labelled
+an item more than once counts once there, with a fraction of a vote for each label.
 
     J. Cohen. A coefficient of agreement for nominal scales. Educ. Psychol. Measurement 20, 1960.
     J. Cohen. Weighted kappa. Psychological Bulletin 70, 1968.
@@ -19,31 +18,32 @@ from typing import Any, Literal
 import numpy as np
 
 from .._names import Names
+from .._plain import as_rows
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
-from ._co_annotation import Meetings
-from .differences import Wish, weights_to_difference
+from .co_annotation import CoAnnotations
+from .differences import WeightsLike, weights_to_difference
 
 __all__ = ["PairMeasure", "Pairs", "cohen_kappa", "pairwise", "scott_pi"]
 
 PairMeasure = Literal["cohen", "percent", "scott"]
 
-_WIDE = 5000  # annotators up to which a full matrix is made
+_WIDE = 5000  # annotators up to which a full matrix is allowed
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """How much every two annotators agree, if they met.
+    """Agreement of every two annotators with a common item.
 
     Attributes
     ----------
     one, other
-        The two, by code: `one` is always below `other`.
+        The two annotators by code, `one` below `other`.
     overlap
         Items that both labelled.
     value
-        Their agreement; NaN for fewer than `min_overlap` common items.
+        Agreement; NaN for fewer than `min_overlap` common items.
     error
         Large-sample standard error: (pair).
     """
@@ -75,7 +75,7 @@ class Pairs:
         return self._full(self.value, np.nan, 1.0)
 
     def overlaps(self) -> Floats:
-        """Return how many items every two have in common: (annotator, annotator)."""
+        """Return the number of common items: (annotator, annotator)."""
         return self._full(self.overlap, 0.0, 0.0)
 
     def _full(self, values: Floats, elsewhere: float, diagonal: float) -> Floats:
@@ -88,7 +88,7 @@ class Pairs:
         return out
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a table of the pairs, those who agree least first, those without value last."""
+        """Return a table of the pairs, least agreement first, undefined last."""
         order = np.argsort(self.value, kind="stable")
         columns = {
             "one": self.annotators[self.one[order]],
@@ -97,33 +97,29 @@ class Pairs:
             "value": self.value[order],
             "error": self.error[order],
         }
-        plain = [
-            [None if value != value else value for value in column.tolist()]
-            for column in columns.values()
-        ]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+        return as_rows(columns)
 
 
 def pairwise(
     annotations: Annotations,
     measure: PairMeasure = "cohen",
     *,
-    weights: Wish = "identity",
+    weights: WeightsLike = "identity",
     min_overlap: int | None = None,
     shrinkage: float = 0.0,
 ) -> Pairs:
-    """Return the agreement of all pairs of annotators who met.
+    """Return the agreement of all co-annotating pairs of annotators.
 
     Parameters
     ----------
     measure
         `cohen`, `scott` or `percent`.
     weights
-        Names of weights, or a matrix: (class, class).
+        A name of weights, or a matrix: (class, class).
     min_overlap
-        Common items below which a pair has no value; by default 5, or 10 beyond four classes.
+        Pairs with fewer common items have no value; by default 5, or 10 beyond four classes.
     shrinkage
-        Values are drawn towards 0 as if there were so many more common items without agreement
+        Shrink values towards 0 as if there were this many more common items without agreement
         beyond chance.
 
     Examples
@@ -137,15 +133,15 @@ def pairwise(
     if shrinkage < 0:
         raise OptionError(f"shrinkage = {shrinkage}, but it must be at least 0")
     least = min_overlap if min_overlap is not None else (5 if annotations.n_classes <= 4 else 10)
-    met = Meetings(annotations, weights_to_difference(weights, annotations.classes), least)
-    value, error = met.values(measure)
-    shrunk = met.overlap / (met.overlap + shrinkage)
+    pairs = CoAnnotations(annotations, weights_to_difference(weights, annotations.classes), least)
+    value, error = pairs.values(measure)
+    shrunk = pairs.overlap / (pairs.overlap + shrinkage)
     return Pairs(
         annotations.annotators,
         measure,
-        met.one,
-        met.other,
-        met.overlap,
+        pairs.one,
+        pairs.other,
+        pairs.overlap,
         value * shrunk,
         error * shrunk,
         least,
@@ -153,14 +149,14 @@ def pairwise(
 
 
 def cohen_kappa(
-    annotations: Annotations, *, weights: Wish = "identity", min_overlap: int = 1
+    annotations: Annotations, *, weights: WeightsLike = "identity", min_overlap: int = 1
 ) -> float:
     """Return Cohen's kappa; of more than two annotators, the mean over pairs (Light's kappa)."""
     return pairwise(annotations, "cohen", weights=weights, min_overlap=min_overlap).mean
 
 
 def scott_pi(
-    annotations: Annotations, *, weights: Wish = "identity", min_overlap: int = 1
+    annotations: Annotations, *, weights: WeightsLike = "identity", min_overlap: int = 1
 ) -> float:
     """Return Scott's pi; of more than two annotators, the mean over pairs."""
     return pairwise(annotations, "scott", weights=weights, min_overlap=min_overlap).mean

@@ -1,4 +1,8 @@
-"""What there is to tell about agreement: numbers and names, ready to be shown or kept."""
+"""Agreement as a result: estimates, their breakdown, and the words of Landis and Koch for them.
+
+J. R. Landis, G. G. Koch. The measurement of observer agreement for categorical data.
+Biometrics 33(1), 1977. doi:10.2307/2529310
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,31 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ._measures import find_measure
+from .._plain import as_plain
+from .measure import find_measure
 
-__all__ = ["Agreement", "AnnotatorAgreement", "ClassAgreement", "Estimate", "ItemAgreement"]
+__all__ = [
+    "Agreement",
+    "AnnotatorAgreement",
+    "ClassAgreement",
+    "Estimate",
+    "ItemAgreement",
+    "in_words",
+]
+
+# Below the number, the word.
+_WORDS = {
+    0.0: "poor",
+    0.2: "slight",
+    0.4: "fair",
+    0.6: "moderate",
+    0.8: "substantial",
+    math.inf: "almost perfect",
+}
 
 
 class Estimate(NamedTuple):
-    """A measure, its bounds and its standard error; NaN where there is none."""
+    """A measure, its confidence interval and standard error; NaN where there is none."""
 
     measure: str
     value: float
@@ -31,12 +53,12 @@ class ClassAgreement(NamedTuple):
 
 
 class AnnotatorAgreement(NamedTuple):
-    """An annotator: agreement with others on common items, and that of all others."""
+    """An annotator: agreement with others on common items, and that of the others alone."""
 
     name: str
     n_labels: int
     with_others: float
-    without: dict[str, float]  # measure → what it would be without them
+    without: dict[str, float]  # measure → value without this annotator
 
 
 class ItemAgreement(NamedTuple):
@@ -54,21 +76,21 @@ class Agreement:
     Attributes
     ----------
     estimates
-        The measures, in the order they were asked for; with several options, means over them.
+        The measures in the order of the request; with several options, means over them.
     by, parts
-        What it is broken down by (`item`, `annotator`, `class` or `option`), and the parts.
+        The breakdown: `item`, `annotator`, `class` or `option`, and its parts.
     n_paired
-        Items with two labels or more, on which everything rests.
+        Items with two labels or more, on which all measures rest.
     word
-        The usual word for alpha, or for the first measure that looks at chance.
+        The usual word for alpha, or for the first chance-corrected measure.
     notes
-        What a reader should know, a sentence each.
+        Remarks for the reader, a sentence each.
     """
 
     estimates: tuple[Estimate, ...]
     by: str | None
     parts: tuple[ClassAgreement | AnnotatorAgreement | ItemAgreement, ...]
-    level: str
+    scale: str
     weights: str | None
     n_items: int
     n_annotators: int
@@ -90,35 +112,29 @@ class Agreement:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        return as_plain(self)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a table of what there is: the parts, or the measures where there are none."""
+        """Return the breakdown as a table, or the measures where there is none."""
         if not self.parts:
-            return [_plain(one) for one in self.estimates]
-        out = []
+            return as_plain(self.estimates)
+        out: list[dict[str, Any]] = []
         for part in self.parts:
+            row = {self.by or "class": part.name, "n_labels": part.n_labels}
             if isinstance(part, ClassAgreement):
-                head = {self.by or "class": part.name, "n_labels": part.n_labels}
-                out += [{**head, **_plain(one)} for one in part.estimates]
+                out += [{**row, **as_plain(one)} for one in part.estimates]
             elif isinstance(part, AnnotatorAgreement):
-                head = {"annotator": part.name, "n_labels": part.n_labels}
                 without = {f"without:{name}": value for name, value in part.without.items()}
-                out.append(_plain({**head, "with_others": part.with_others, **without}))
+                out.append(as_plain({**row, "with_others": part.with_others, **without}))
             else:
-                told = {"item": part.name, "n_labels": part.n_labels, "agreement": part.agreement}
-                out.append(_plain(told))
+                out.append(as_plain({**row, "agreement": part.agreement}))
         return out
 
 
-def _plain(value: Any) -> Any:
-    match value:
-        case float() if math.isnan(value):
-            return None
-        case dict():
-            return {name: _plain(part) for name, part in value.items()}
-        case tuple() if hasattr(value, "_asdict"):
-            return {name: _plain(part) for name, part in value._asdict().items()}
-        case tuple():
-            return [_plain(part) for part in value]
-    return value
+def in_words(alpha: float) -> str:
+    """Return the usual word for an alpha: below 0 poor, 0.2 slight, and so on in steps of 0.2.
+
+    >>> in_words(0.7), in_words(math.nan)
+    ('substantial', 'undefined')
+    """
+    return next((word for limit, word in _WORDS.items() if alpha < limit), "undefined")

@@ -1,23 +1,25 @@
-"""What is in the annotations and what is wrong with them, before anything is aggregated.
+"""Data quality: what is in the annotations and what is wrong with them, before aggregation.
 
-A check looks at counts, names, times and gold; it fits nothing, and its cost grows with the
-number of annotations. What it finds has a name, a severity, a sentence, examples and a remedy.
-`serious` is what makes results wrong whatever the method; the rest is worth knowing.
+A check examines counts, names, times and gold; it fits nothing, and its cost grows with the number
+of annotations. A finding has a name, a severity, a sentence, examples and a remedy. `serious`
+findings make results wrong whatever the method; the rest is worth knowing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._names import as_names
+from .._plain import as_plain
 from .._relation import Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
-from ._finding import CODES, SERIOUS, Facts, Finding
+from ..errors import OptionError
+from ._finding import CODES, SERIOUS, CheckContext, Finding
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
 from .labels import check_classes, check_repeats, check_spellings
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "Check", "Finding", "Spread", "check"]
 
+SCALES = ("auto", "nominal", "ordinal", "interval", "ratio", "numeric")
 _CHECKS = (
     check_classes,
     check_spellings,
@@ -47,7 +50,7 @@ _CHECKS = (
 
 
 class Spread(NamedTuple):
-    """Some counts: the smallest, the middle one, the mean and the largest."""
+    """Minimum, median, mean and maximum of counts."""
 
     least: int
     median: float
@@ -57,18 +60,18 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """What is in annotations, and what was found wrong with them.
+    """The size of the data, and findings.
 
     Attributes
     ----------
     kind
         `classes` or `numbers`.
     classes
-        How many labels every class has; of numbers nothing.
+        The number of labels of every class; empty for numbers.
     findings
         The serious ones first.
     notes
-        What reading left out or assumed.
+        What was left out or assumed in reading.
     """
 
     kind: Literal["classes", "numbers"]
@@ -89,36 +92,25 @@ class Check:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        return {
-            "kind": self.kind,
-            "n_labels": self.n_labels,
-            "n_items": self.n_items,
-            "n_annotators": self.n_annotators,
-            "n_gold": self.n_gold,
-            "labels_per_item": self.labels_per_item._asdict(),
-            "labels_per_annotator": self.labels_per_annotator._asdict(),
-            "classes": dict(self.classes),
-            "findings": [asdict(one) | {"examples": list(one.examples)} for one in self.findings],
-            "notes": list(self.notes),
-        }
+        return as_plain(self)
 
 
 def check(
-    what: Annotations | Numbers | Reading | Any,
+    annotations: Annotations | Numbers | Reading | Any,
     *,
     gold: Mapping[Any, Any] | None = None,
-    labels: Literal["auto", "nominal", "numeric"] = "auto",
+    scale: str = "auto",
 ) -> Check:
-    """Look for what is wrong with annotations before they are aggregated.
+    """Check annotations before they are aggregated.
 
     Parameters
     ----------
-    what
-        Annotations, numbers, or what `read` takes.
+    annotations
+        Annotations, numbers, a table, or a path that `read` takes.
     gold
-        Known classes, `{item: class}`, to look at as well.
-    labels
-        Whether labels are classes or numbers, where their names leave it open.
+        Known classes, `{item: class}`, to check as well.
+    scale
+        The scale of labels: interval, ratio or numeric for numbers, nominal or ordinal for classes.
 
     Examples
     --------
@@ -126,63 +118,56 @@ def check(
     >>> [finding.code for finding in check(annotations).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
-    from ..readers import Reading, examine
+    from ..readers import Reading, as_numbers, examine, kind_of_labels
 
+    if scale not in SCALES:
+        raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}")
     notes: tuple[str, ...] = ()
     known = {} if gold is None else dict(gold)
     findings: list[Finding] = []
-    annotations: Annotations | Numbers
-    if isinstance(what, (Annotations, Numbers)):
-        annotations = what
+    data: Annotations | Numbers
+    if isinstance(annotations, (Annotations, Numbers)):
+        data = annotations
     else:
-        found = what if isinstance(what, Reading) else examine(what)
-        annotations, notes = found.annotations, found.notes
-        known = known or dict(found.gold)
-        if found.kind == "numeric" and labels == "auto":
-            labels = "numeric"
-        if found.format == "votes":
-            findings.append(_anonymous(annotations))
-    if isinstance(annotations, Annotations):
-        annotations = _as_numbers(annotations, labels)
-    names = as_names(known.keys()).tolist()
-    facts = Facts(annotations, dict(zip(names, as_names(known.values()).tolist(), strict=True)))
-    findings += [one for look in _CHECKS for one in look(facts)]
+        reading = annotations if isinstance(annotations, Reading) else examine(annotations)
+        data, notes = reading.annotations, reading.notes
+        known = known or dict(reading.gold)
+        if reading.kind == "numeric" and scale == "auto":
+            scale = "numeric"
+        if reading.format == "votes":
+            findings.append(
+                Finding(
+                    "anonymous",
+                    "Only votes are counted, so annotators are unknown and cannot be judged.",
+                    len(data),
+                    remedy="majority and naive-soft; models of annotators learn nothing here",
+                    severity=SERIOUS,
+                )
+            )
+    if isinstance(data, Annotations):
+        kind = kind_of_labels(data.classes.tolist()).kind if scale == "auto" else scale
+        if kind in ("numeric", "interval", "ratio"):
+            data = as_numbers(data)
+    names, labels = (as_names(values).tolist() for values in (known.keys(), known.values()))
+    context = CheckContext(data, dict(zip(names, labels, strict=True)))
+    findings += [one for run in _CHECKS for one in run(context)]
     findings.sort(key=lambda one: one.severity != SERIOUS)
     counts = {}
-    if isinstance(annotations, Annotations):
-        size = np.bincount(annotations.label, minlength=annotations.n_classes)
-        counts = dict(zip(annotations.classes.tolist(), size.tolist(), strict=True))
+    if isinstance(data, Annotations):
+        size = np.bincount(data.label, minlength=data.n_classes)
+        counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
     return Check(
-        "classes" if isinstance(annotations, Annotations) else "numbers",
-        len(annotations),
-        annotations.n_items,
-        annotations.n_annotators,
+        "classes" if isinstance(data, Annotations) else "numbers",
+        len(data),
+        data.n_items,
+        data.n_annotators,
         len(known),
-        _spread(annotations.labels_per_item),
-        _spread(annotations.labels_per_annotator),
+        _spread(data.labels_per_item),
+        _spread(data.labels_per_annotator),
         counts,
         tuple(findings),
         notes,
     )
-
-
-def _anonymous(annotations: Annotations) -> Finding:
-    return Finding(
-        "anonymous",
-        SERIOUS,
-        "Only votes were counted, so annotators are no persons and cannot be judged.",
-        len(annotations),
-        remedy="majority and naive-soft; models of annotators learn nothing here",
-    )
-
-
-def _as_numbers(annotations: Annotations, labels: str) -> Annotations | Numbers:
-    from ..readers import as_numbers
-    from ..readers.numeric import kind_of_labels
-
-    if labels == "auto":
-        labels = kind_of_labels(annotations.classes.tolist()).kind
-    return as_numbers(annotations) if labels == "numeric" else annotations
 
 
 def _spread(values: Integers) -> Spread:

@@ -1,4 +1,4 @@
-"""What a check may find, and what all checks look at."""
+"""Findings of a check, and the data that all checks examine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from typing import Any, Literal
 import numpy as np
 
 from .._relation import Array, Integers
+from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 
-__all__ = ["CODES", "KNOWING", "SERIOUS", "Facts", "Finding", "listed", "many", "quoted", "verb"]
+__all__ = [
+    "CODES",
+    "KNOWING",
+    "SERIOUS",
+    "CheckContext",
+    "Finding",
+    "listed",
+    "many",
+    "quoted",
+    "verb",
+]
 
 Severity = Literal["serious", "worth knowing"]
 SERIOUS: Severity = "serious"
@@ -21,7 +32,7 @@ KNOWING: Severity = "worth knowing"
 
 _FREE = 50  # classes from which labels may be free text
 
-# Every finding there is; the docs list them from here.
+# All findings; the docs list them from here.
 CODES = {
     "repeats": "an annotator gave the same label to an item more than once",
     "contradictions": "an annotator gave different labels to one item",
@@ -29,31 +40,31 @@ CODES = {
     "annotator-spellings": "annotators that look like one, written differently",
     "item-spellings": "items that look like one, written differently",
     "missing-like": "a label that looks like a missing one",
-    "free-text": "labels are texts of people's own, not classes",
+    "free-text": "labels are free text, not classes",
     "one-class": "all labels are the same",
     "unused-classes": "classes that nobody used",
     "rare-classes": "classes with hardly any labels",
     "no-overlap": "no item has two labels",
     "single-labels": "items with one label",
-    "silent-items": "items without labels",
-    "anonymous": "who said what is unknown",
+    "unlabelled-items": "items without labels",
+    "anonymous": "the annotator of a label is unknown",
     "few-annotators": "fewer than three annotators",
     "two-labels": "no item has three labels",
     "sparse-confusion": "hardly any labels for the cells of confusion matrices",
     "light-annotators": "most annotators gave too few labels to be judged",
     "dominant-annotator": "one annotator gave most of the labels",
     "groups": "annotators who share no item with the others",
-    "always-the-same": "annotators who always say one class, where others do not",
-    "copies": "annotators whose labels are the same wherever they met",
-    "impossible-durations": "durations that cannot be",
+    "always-the-same": "annotators who always give one class, where others do not",
+    "copies": "annotators whose labels are equal on all common items",
+    "impossible-durations": "impossible durations",
     "fast-annotators": "annotators who are much faster than the others",
-    "bursts": "labels faster than anybody can look",
-    "same-time": "times that are those of pages, not of labels",
-    "unreadable-times": "times that are no times",
+    "bursts": "labels faster than anybody can read",
+    "same-time": "times of pages instead of labels",
+    "unreadable-times": "times that cannot be parsed",
     "gold-elsewhere": "gold about items that nobody labelled",
     "gold-classes": "gold with classes that no label has",
     "gold-alone": "gold that contradicts everybody",
-    "gold-moved": "a gold class that people consistently call otherwise",
+    "gold-moved": "a gold class that is mostly labelled as another",
     "outliers": "numbers far from the others on the same item",
     "constant-numbers": "annotators who always give the same number",
 }
@@ -64,16 +75,16 @@ class Finding:
     """One thing to know before aggregating."""
 
     code: str
-    severity: Severity
     sentence: str
     count: int
     examples: tuple[str, ...] = ()
     remedy: str = ""
+    severity: Severity = KNOWING
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
-    """What all checks look at: annotations or numbers, and gold by item."""
+class CheckContext:
+    """The data to check: annotations or numbers, and gold by item."""
 
     annotations: Annotations | Numbers
     gold: Mapping[str, str] = field(default_factory=dict)
@@ -89,7 +100,7 @@ class Facts:
 
     @property
     def free_text(self) -> bool:
-        """Whether labels are texts of people's own: many, and hardly any of them twice."""
+        """Whether labels are free text: many, and hardly any of them twice."""
         annotations = self.annotations
         return (
             isinstance(annotations, Annotations)
@@ -104,11 +115,7 @@ class Facts:
     @cached_property
     def same_pair(self) -> Array:
         """Whether an annotation is by the same annotator on the same item as the one before."""
-        same = np.zeros(len(self.annotations), dtype=bool)
-        same[1:] = (np.diff(self.item) == 0) & (
-            np.diff(self.annotations.annotator.astype(np.int64)) == 0
-        )
-        return same
+        return repeats_previous(self.annotations)
 
     @cached_property
     def cells(self) -> tuple[Integers, Integers]:
@@ -128,7 +135,7 @@ class Facts:
 
 
 def quoted(name: Any) -> str:
-    """Return a name as it can stand in a sentence: short, and with odd spaces made visible."""
+    """Return a name for a sentence: short, and with odd spaces made visible."""
     given = str(name)
     short = given if len(given) <= 40 else f"{given[:39]}…"
     return short if short.isprintable() and short == short.strip() else repr(short)
@@ -140,7 +147,7 @@ def listed(names: Iterable[Any], most: int = 3) -> tuple[str, ...]:
 
 
 def many(count: int, word: str) -> str:
-    """Return a number of things.
+    """Return a number and a noun in singular or plural.
 
     >>> many(1, "class"), many(2, "class"), many(0, "label")
     ('1 class', '2 classes', '0 labels')
@@ -150,10 +157,10 @@ def many(count: int, word: str) -> str:
 
 
 def verb(count: int, word: str) -> str:
-    """Return what so many things do.
+    """Return a verb in singular or plural.
 
-    >>> verb(1, "say"), verb(2, "say"), verb(1, "have"), verb(1, "are")
-    ('says', 'say', 'has', 'is')
+    >>> verb(1, "give"), verb(2, "give"), verb(1, "have"), verb(1, "are")
+    ('gives', 'give', 'has', 'is')
     """
     if count != 1:
         return word

@@ -1,8 +1,8 @@
-"""Whether there is enough to learn from: labels for items, for annotators, and for their matrices.
+"""Whether there is enough evidence: labels per item, per annotator, and per confusion matrix.
 
-Three labels on an item are the least from which mistakes of single annotators can be told from
-the truth without a prior; groups of annotators without a shared item cannot be compared; and a
-confusion matrix needs labels in its cells.
+Without a prior, three labels on an item are the least that identify errors of single annotators;
+groups of annotators without a common item cannot be compared; and a confusion matrix needs labels
+in its cells.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
-from ._finding import KNOWING, SERIOUS, Facts, Finding, listed, many, verb
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, verb
 
 __all__ = ["check_crowd", "check_groups", "check_items"]
 
@@ -23,17 +23,16 @@ _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious
 
 
-def check_items(facts: Facts) -> Iterator[Finding]:
+def check_items(context: CheckContext) -> Iterator[Finding]:
     """Find items with too few labels."""
-    annotations, size = facts.annotations, facts.annotations.labels_per_item
-    silent = np.flatnonzero(size == 0)
-    if len(silent):
+    annotations, size = context.annotations, context.annotations.labels_per_item
+    unlabelled = np.flatnonzero(size == 0)
+    if len(unlabelled):
         yield Finding(
-            "silent-items",
-            KNOWING,
-            f"{many(len(silent), 'item')} {verb(len(silent), 'have')} no label at all.",
-            len(silent),
-            listed(annotations.items[silent[:3]]),
+            "unlabelled-items",
+            f"{many(len(unlabelled), 'item')} {verb(len(unlabelled), 'have')} no label.",
+            len(unlabelled),
+            listed(annotations.items[unlabelled[:3]]),
             "have them labelled, or leave them out",
         )
     labelled = int((size > 0).sum())
@@ -41,106 +40,103 @@ def check_items(facts: Facts) -> Iterator[Finding]:
     if labelled and len(single) == labelled:
         yield Finding(
             "no-overlap",
-            SERIOUS,
             "No item has two labels: nobody can be compared with anybody.",
             labelled,
             remedy="have a part of the items labelled by three annotators",
+            severity=SERIOUS,
         )
         return
     if len(single):
         share = len(single) / labelled
         yield Finding(
             "single-labels",
-            SERIOUS if share > 0.5 else KNOWING,
             f"{many(len(single), 'item')} ({share:.1%}) {verb(len(single), 'have')} one label: "
             "nothing can correct it.",
             len(single),
             listed(annotations.items[single[:3]]),
             "`dissensus next` says where more labels help most",
+            severity=SERIOUS if share > 0.5 else KNOWING,
         )
     if labelled and size.max() == 2 and isinstance(annotations, Annotations):
         yield Finding(
             "two-labels",
-            SERIOUS,
-            "No item has three labels: who is right where two differ is not in the data.",
+            "No item has three labels: where two differ, the data do not identify the right one.",
             labelled,
             remedy="a third label for a part of the items, gold, or methods with a prior",
+            severity=SERIOUS,
         )
 
 
-def check_crowd(facts: Facts) -> Iterator[Finding]:
+def check_crowd(context: CheckContext) -> Iterator[Finding]:
     """Find too few annotators, annotators with too few labels, and matrices with too few."""
-    annotations, load = facts.annotations, facts.annotations.labels_per_annotator
+    annotations, load = context.annotations, context.annotations.labels_per_annotator
     active = int((load > 0).sum())
     if 0 < active < 3:
         yield Finding(
             "few-annotators",
-            SERIOUS,
-            f"{'One annotator' if active == 1 else 'Two annotators'}: whoever is right cannot be "
-            "told from the labels alone.",
+            f"{'One annotator' if active == 1 else 'Two annotators'}: labels alone do not "
+            "identify who is right.",
             active,
             listed(annotations.annotators[load > 0]),
             "a third annotator, or gold",
+            severity=SERIOUS,
         )
     elif active and 2 * load.max() > len(annotations):
         most = int(load.argmax())
         yield Finding(
             "dominant-annotator",
-            KNOWING,
             f"One annotator gave {load.max() / len(annotations):.0%} of the labels.",
             int(load.max()),
-            (f"{facts.name('annotators', most)} ({load.max()} labels)",),
-            "most estimates are this person's opinion; spread the work",
+            (f"{context.name('annotators', most)} ({load.max()} labels)",),
+            "most estimates are this annotator's opinion; spread the work",
         )
     light = np.flatnonzero((load > 0) & (load < _LIGHT))
     if 2 * len(light) > active:
         yield Finding(
             "light-annotators",
-            KNOWING,
             f"{len(light)} of {active} annotators gave fewer than {_LIGHT} labels "
-            f"({load[light].sum() / len(annotations):.0%} of all): they cannot be judged one by one.",
+            f"({load[light].sum() / len(annotations):.0%} of all): too few to judge each of them.",
             len(light),
-            remedy="methods that share what they learn: hierarchical, dawid-skene-map, cbcc",
+            remedy="methods that pool annotators: hierarchical, dawid-skene-map, cbcc",
         )
-    if isinstance(annotations, Annotations) and active >= 3 and not facts.free_text:
+    if isinstance(annotations, Annotations) and active >= 3 and not context.free_text:
         cells = cells_per_label(annotations)
         if cells > _SPARSE:
             yield Finding(
                 "sparse-confusion",
-                KNOWING,
                 f"Confusion matrices have {cells:.2g} cells for every label: "
-                "plain Dawid-Skene is not to be trusted.",
+                "plain Dawid-Skene is unreliable.",
                 round(cells * len(annotations)),
                 remedy="methods with a prior or fewer parameters: dawid-skene-map, one-coin",
             )
 
 
-def check_groups(facts: Facts) -> Iterator[Finding]:
+def check_groups(context: CheckContext) -> Iterator[Finding]:
     """Find annotators who share no item, directly or through others, with the largest group."""
-    annotations, load = facts.annotations, facts.annotations.labels_per_annotator
+    annotations, load = context.annotations, context.annotations.labels_per_annotator
     if not (annotations.labels_per_item > 1).any():
         return
-    group = groups(cast(Annotations, annotations))  # it looks at who met only
+    group = groups(cast(Annotations, annotations))  # uses items and annotators only
     labels = np.bincount(group, load)
-    people = np.bincount(group, load > 0).astype(int)
+    size = np.bincount(group, load > 0).astype(int)
     order = np.argsort(-labels, kind="stable")
-    order = order[people[order] > 0]
+    order = order[size[order] > 0]
     if len(order) < 2:
         return
     outside = int(labels[order[1:]].sum())
     examples = []
     for one in order[:4]:
         names = ", ".join(listed(annotations.annotators[(group == one) & (load > 0)], 2))
-        more = ", …" if people[one] > 2 else ""
+        more = ", …" if size[one] > 2 else ""
         examples.append(
-            f"{many(people[one], 'annotator')}, {many(int(labels[one]), 'label')} ({names}{more})"
+            f"{many(size[one], 'annotator')}, {many(int(labels[one]), 'label')} ({names}{more})"
         )
     yield Finding(
         "groups",
-        SERIOUS if outside > _APART * len(annotations) else KNOWING,
         f"Annotators fall into {len(order)} groups that share no item: "
         "they cannot be compared between groups.",
         len(order),
         tuple(examples),
-        "give some items to annotators of every group, or look at each group on its own",
+        "give some items to annotators of every group, or analyse each group separately",
+        severity=SERIOUS if outside > _APART * len(annotations) else KNOWING,
     )

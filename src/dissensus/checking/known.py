@@ -1,4 +1,4 @@
-"""Gold beside the annotations: about the same items, in the same classes, and not against all."""
+"""Gold compared with the annotations: the same items, the same classes, and no contradiction."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ import numpy as np
 from .._names import as_names
 from .._relation import Array, Integers, indices_of
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, Facts, Finding, listed, many, quoted
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted
 
 __all__ = ["check_gold"]
 
-_AGAINST = 0.2  # share of gold items against everybody that is serious
-_ENOUGH = 3  # labels on an item that make an everybody
-_LABELS = 20  # labels on a gold class to speak of what people call it
+_AGAINST = 0.2  # share of gold items against all labels that is serious
+_ENOUGH = 3  # labels on an item to compare with gold
+_LABELS = 20  # labels on a gold class to compare with it
 
 
-def check_gold(facts: Facts) -> Iterator[Finding]:
-    """Find gold that cannot be used, and gold that nobody agrees with."""
-    annotations = facts.annotations
-    if not facts.gold:
+def check_gold(context: CheckContext) -> Iterator[Finding]:
+    """Find gold that cannot be used, and gold that contradicts all labels."""
+    annotations = context.annotations
+    if not context.gold:
         return
-    item = indices_of(as_names(facts.gold.keys()), annotations.items)
+    item = indices_of(as_names(context.gold.keys()), annotations.items)
     labelled = item >= 0
     labelled[labelled] = annotations.labels_per_item[item[labelled]] > 0
     if not labelled.all():
-        names = [name for name, there in zip(facts.gold, labelled, strict=True) if not there]
+        names = [name for name, there in zip(context.gold, labelled, strict=True) if not there]
         none = not labelled.any()
         yield Finding(
             "gold-elsewhere",
-            SERIOUS if none else KNOWING,
-            f"{'All' if none else len(names)} {'' if none else 'of '}{len(facts.gold)} gold "
+            f"{'All' if none else len(names)} {'' if none else 'of '}{len(context.gold)} gold "
             "labels are about items without labels.",
             len(names),
             listed(names),
-            "look whether items have the same names in both files" if none else "",
+            "check that items have the same names in both files" if none else "",
+            severity=SERIOUS if none else KNOWING,
         )
-    if not isinstance(annotations, Annotations) or not labelled.any() or facts.free_text:
+    if not isinstance(annotations, Annotations) or not labelled.any() or context.free_text:
         return
-    label = indices_of(as_names(facts.gold.values()), annotations.classes)
+    label = indices_of(as_names(context.gold.values()), annotations.classes)
     foreign = labelled & (label < 0)
     if foreign.any():
-        values = list(facts.gold.values())
+        values = list(context.gold.values())
         others = dict.fromkeys(values[position] for position in np.flatnonzero(foreign).tolist())
         yield Finding(
             "gold-classes",
-            SERIOUS,
-            f"Gold says classes for {int(foreign.sum())} items that no label has.",
+            f"Gold has classes for {int(foreign.sum())} items that no label has.",
             int(foreign.sum()),
             listed(others),
-            "write classes alike in both files, or declare them with --classes",
+            "write classes the same way in both files, or declare them with --classes",
+            severity=SERIOUS,
         )
     truth = np.full(annotations.n_items, -1, dtype=np.int64)
     usable = labelled & (label >= 0)
     truth[item[usable]] = label[usable]
-    moved = list(_moved(facts, annotations, truth))
+    moved = list(_moved(context, annotations, truth))
     yield from moved
     if not any(one.severity == SERIOUS for one in moved):
-        yield from _against(facts, annotations, truth)
+        yield from _against(context, annotations, truth)
 
 
-def _moved(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
-    """Find gold classes that are mostly called by another name."""
-    known = truth[facts.item] >= 0
-    cell = truth[facts.item[known]] * annotations.n_classes + annotations.label[known]
+def _moved(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
+    """Find gold classes that are mostly labelled as another."""
+    known = truth[context.item] >= 0
+    cell = truth[context.item[known]] * annotations.n_classes + annotations.label[known]
     pair, count = np.unique(cell, return_counts=True)  # (gold class and label)
     true, given = np.divmod(pair, annotations.n_classes)
     total = np.bincount(true, count, minlength=annotations.n_classes)
@@ -80,24 +80,24 @@ def _moved(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[
     everywhere = len(other) == judged.sum() > 1
     yield Finding(
         "gold-moved",
-        SERIOUS if everywhere else KNOWING,
         f"{len(other)} of {int(judged.sum())} gold classes are mostly labelled as another.",
         len(other),
         tuple(
-            f"gold {quoted(annotations.classes[t])} is called {quoted(annotations.classes[best[t]])} "
-            f"({share[t, best[t]]:.0%})"
+            f"gold {quoted(annotations.classes[t])} is labelled "
+            f"{quoted(annotations.classes[best[t]])} ({share[t, best[t]]:.0%})"
             for t in other[:3].tolist()
         ),
         "class names or numbers seem to be shifted in one of the files"
         if everywhere
-        else "a hard class, or names that were exchanged",
+        else "a hard class, or exchanged names",
+        severity=SERIOUS if everywhere else KNOWING,
     )
 
 
-def _against(facts: Facts, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
+def _against(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold items with several labels, none of which is the gold one."""
-    right = annotations.label == truth[facts.item]
-    hits = np.bincount(facts.item[right], minlength=annotations.n_items)
+    right = annotations.label == truth[context.item]
+    hits = np.bincount(context.item[right], minlength=annotations.n_items)
     judged: Array = (truth >= 0) & (annotations.labels_per_item >= _ENOUGH)
     alone = np.flatnonzero(judged & (hits == 0))
     if len(alone) == 0:
@@ -105,20 +105,20 @@ def _against(facts: Facts, annotations: Annotations, truth: Integers) -> Iterato
     share = len(alone) / judged.sum()
     yield Finding(
         "gold-alone",
-        SERIOUS if share > _AGAINST else KNOWING,
         f"On {many(len(alone), 'item')} ({share:.1%} of those with gold and {_ENOUGH} labels) gold "
-        "contradicts everybody.",
+        "contradicts all labels.",
         len(alone),
-        tuple(_told(facts, annotations, truth, one) for one in alone[:3].tolist()),
-        "look at these items again: gold is wrong now and then",
+        tuple(_example(context, annotations, truth, one) for one in alone[:3].tolist()),
+        "review these items: gold is sometimes wrong",
+        severity=SERIOUS if share > _AGAINST else KNOWING,
     )
 
 
-def _told(facts: Facts, annotations: Annotations, truth: Integers, item: int) -> str:
+def _example(context: CheckContext, annotations: Annotations, truth: Integers, item: int) -> str:
     given = annotations.label[annotations.index[item] : annotations.index[item + 1]]
     count = np.bincount(given)
     best = int(count.argmax())
     return (
-        f"{facts.name('items', item)}: gold {quoted(annotations.classes[truth[item]])}, "
+        f"{context.name('items', item)}: gold {quoted(annotations.classes[truth[item]])}, "
         f"{count[best]} of {len(given)} say {quoted(annotations.classes[best])}"
     )

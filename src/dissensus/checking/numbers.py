@@ -1,4 +1,4 @@
-"""Numbers as answers: those far from the others on an item, and annotators who never move."""
+"""Numeric answers: outliers of an item, and annotators who always give the same number."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from .._relation import Floats
 from ..answers.numbers import Numbers
-from ._finding import KNOWING, Facts, Finding, many, verb
+from ..identification.label_sums import median_by
+from ._finding import CheckContext, Finding, many, verb
 
 __all__ = ["check_numbers"]
 
@@ -16,33 +17,33 @@ _FAR = 8.0  # robust standard deviations
 _ENOUGH = 10  # answers of an annotator to call them constant
 
 
-def check_numbers(facts: Facts) -> Iterator[Finding]:
-    """Find answers far from the others on the same item, and annotators who never move."""
-    annotations = facts.annotations
+def check_numbers(context: CheckContext) -> Iterator[Finding]:
+    """Find outliers, and annotators who always give the same number."""
+    annotations = context.annotations
     if not isinstance(annotations, Numbers) or len(annotations) == 0:
         return
-    middle = _medians(annotations)
-    gap = np.abs(annotations.value - middle[facts.item])
-    judged = annotations.labels_per_item[facts.item] >= 3
+    median = median_by(context.item, annotations.value, annotations.n_items)
+    gap = np.abs(annotations.value - median[context.item])
+    judged = annotations.labels_per_item[context.item] >= 3
     scale = 1.4826 * float(np.median(gap[judged])) if judged.any() else 0.0
-    if scale == 0 and judged.any():  # more than half say the very same
+    if scale == 0 and judged.any():  # more than half are equal
         scale = 1.2533 * float(gap[judged].mean())
     far = np.flatnonzero(judged & (gap > _FAR * scale)) if scale else np.empty(0, np.int64)
     if len(far):
         far = far[np.argsort(-gap[far], kind="stable")]
         yield Finding(
             "outliers",
-            KNOWING,
-            f"{many(len(far), 'answer')} ({len(far) / len(annotations):.1%}) {verb(len(far), 'are')} "
-            f"more than {_FAR:g} usual distances ({scale:.3g}) from the median of their item.",
+            f"{many(len(far), 'answer')} ({len(far) / len(annotations):.1%}) "
+            f"{verb(len(far), 'are')} more than {_FAR:g} usual distances ({scale:.3g}) from the "
+            "median of their item.",
             len(far),
-            tuple(_told(facts, annotations, middle, row) for row in far[:3].tolist()),
-            "slips of the keyboard or another scale; median, catd and gaussian bear them best",
+            tuple(_example(context, annotations, median, row) for row in far[:3].tolist()),
+            "typing errors or another scale; median, catd and gaussian are robust",
         )
-    yield from _constant(facts, annotations)
+    yield from _constant(context, annotations)
 
 
-def _constant(facts: Facts, annotations: Numbers) -> Iterator[Finding]:
+def _constant(context: CheckContext, annotations: Numbers) -> Iterator[Finding]:
     low = np.full(annotations.n_annotators, np.inf)
     high = np.full(annotations.n_annotators, -np.inf)
     np.minimum.at(low, annotations.annotator, annotations.value)
@@ -51,32 +52,20 @@ def _constant(facts: Facts, annotations: Numbers) -> Iterator[Finding]:
     if len(still) and annotations.value.min() < annotations.value.max():
         yield Finding(
             "constant-numbers",
-            KNOWING,
             f"{many(len(still), 'annotator')} always {verb(len(still), 'give')} the same number.",
             len(still),
             tuple(
-                f"{facts.name('annotators', one)}: {annotations.labels_per_annotator[one]} × {low[one]:g}"
+                f"{context.name('annotators', one)}: "
+                f"{annotations.labels_per_annotator[one]} × {low[one]:g}"
                 for one in still[:3].tolist()
             ),
-            "look at their work",
+            "review their work",
         )
 
 
-def _medians(annotations: Numbers) -> Floats:
-    """Return the median of every item, NaN where there is no answer."""
-    item: Integers = annotations.item.astype(np.int64)
-    value = annotations.value[np.lexsort((annotations.value, item))]
-    start, size = annotations.index[:-1], annotations.labels_per_item
-    filled = size > 0
-    middle = np.full(annotations.n_items, np.nan)
-    low = start[filled] + (size[filled] - 1) // 2
-    middle[filled] = (value[low] + value[start[filled] + size[filled] // 2]) / 2
-    return middle
-
-
-def _told(facts: Facts, annotations: Numbers, middle: Floats, row: int) -> str:
-    item, who = facts.item[row], annotations.annotator[row]
+def _example(context: CheckContext, annotations: Numbers, median: Floats, row: int) -> str:
+    item, annotator = context.item[row], annotations.annotator[row]
     return (
-        f"{facts.name('annotators', who)} on {facts.name('items', item)}: "
-        f"{annotations.value[row]:g}, median {middle[item]:g}"
+        f"{context.name('annotators', annotator)} on {context.name('items', item)}: "
+        f"{annotations.value[row]:g}, median {median[item]:g}"
     )

@@ -1,4 +1,4 @@
-"""When labels were given, and how long it took: speed that nobody can have."""
+"""Times and durations of labels: implausible speed."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._relation import Array, Floats, Integers
-from ._finding import KNOWING, SERIOUS, Facts, Finding, many, quoted, verb
+from ..identification.label_sums import median_by
+from ._finding import KNOWING, SERIOUS, CheckContext, Finding, many, quoted, verb
 
 __all__ = ["check_durations", "check_times", "seconds"]
 
-_ENOUGH = 10  # labels of an annotator to speak of their speed
+_ENOUGH = 10  # labels of an annotator to judge their speed
 _FASTER = 5  # times as fast as the others
 _RUN = 20  # labels in a row
-_GLANCE = 0.5  # seconds for a label that nobody can keep up
+_GLANCE = 0.5  # seconds for a label, too short to keep up
 _DAY = 86400.0
 
 
 def seconds(values: Array) -> Floats | None:
-    """Return times as seconds; whole numbers may count seconds or their parts since 1970."""
+    """Return times as seconds; whole numbers count seconds or their fractions since 1970."""
     if values.dtype.kind == "M":
         known = ~np.isnat(values)
-        found = np.full(len(values), np.nan)
-        found[known] = values[known].astype("datetime64[us]").astype(np.int64) / 1e6
-        return found
+        time = np.full(len(values), np.nan)
+        time[known] = values[known].astype("datetime64[us]").astype(np.int64) / 1e6
+        return time
     if values.dtype.kind not in "iuf":
         return None
-    found = values.astype(np.float64)
-    size = float(np.nanmax(np.abs(found), initial=0))
+    time = values.astype(np.float64)
+    size = float(np.nanmax(np.abs(time), initial=0))
     for least, parts in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)):
         if size > least:
-            return found / parts
-    return found
+            return time / parts
+    return time
 
 
-def check_durations(facts: Facts) -> Iterator[Finding]:
-    """Find durations that cannot be, and annotators who are far faster than the others."""
-    given = facts.annotations.columns.get("duration")
+def check_durations(context: CheckContext) -> Iterator[Finding]:
+    """Find impossible durations, and annotators who are far faster than the others."""
+    given = context.annotations.columns.get("duration")
     if given is None or len(given) == 0:
         return
     if given.dtype.kind not in "iuf":
@@ -48,37 +49,35 @@ def check_durations(facts: Facts) -> Iterator[Finding]:
     if len(wrong):
         yield Finding(
             "impossible-durations",
-            KNOWING,
             f"{many(len(wrong), 'duration')} {verb(len(wrong), 'are')} zero, below, or longer than "
             "ten days.",
             len(wrong),
             tuple(f"{spent[row]:g} s" for row in wrong[:3]),
-            "look at the clock that measured them; other durations are in seconds",
+            "check how they were measured; durations are in seconds",
         )
     fine = np.isfinite(spent) & (spent > 0)
-    who, median = _medians(facts.annotations.annotator[fine].astype(np.int64), spent[fine])
-    if len(who) < 3:
+    annotator, n = context.annotations.annotator[fine], context.annotations.n_annotators
+    median = median_by(annotator, spent[fine], n)
+    median[np.bincount(annotator, minlength=n) < _ENOUGH] = np.nan
+    if np.isfinite(median).sum() < 3:
         return
-    usual = float(np.median(median))
+    usual = float(np.nanmedian(median))
     fast = np.flatnonzero(median * _FASTER < usual)
     if len(fast):
         order = fast[np.argsort(median[fast], kind="stable")]
         yield Finding(
             "fast-annotators",
-            KNOWING,
             f"{many(len(fast), 'annotator')} {verb(len(fast), 'take')} less than a fifth of the "
             f"usual {usual:.3g} s for a label.",
             len(fast),
-            tuple(
-                f"{facts.name('annotators', who[one])}: {median[one]:.2g} s" for one in order[:3]
-            ),
-            "look at their labels; `dissensus identify` shows how good they are",
+            tuple(f"{context.name('annotators', one)}: {median[one]:.2g} s" for one in order[:3]),
+            "review their labels; `dissensus identify` scores them",
         )
 
 
-def check_times(facts: Facts) -> Iterator[Finding]:
-    """Find labels that followed each other faster than anybody can look."""
-    given = facts.annotations.columns.get("time")
+def check_times(context: CheckContext) -> Iterator[Finding]:
+    """Find labels that followed each other faster than anybody can read."""
+    given = context.annotations.columns.get("time")
     if given is None or len(given) == 0:
         return
     when = seconds(given)
@@ -86,68 +85,56 @@ def check_times(facts: Facts) -> Iterator[Finding]:
         yield _unreadable("time", given)
         return
     known = np.isfinite(when)
-    who = facts.annotations.annotator[known].astype(np.int64)
+    annotator = context.annotations.annotator[known].astype(np.int64)
     when = when[known]
-    order = np.lexsort((when, who))
-    who, when = who[order], when[order]
-    if len(who) < 2:
+    order = np.lexsort((when, annotator))
+    annotator, when = annotator[order], when[order]
+    if len(annotator) < 2:
         return
-    mine = np.diff(who) == 0
-    together = mine & (np.diff(when) == 0)
-    share = together.sum() / max(mine.sum(), 1)
+    same = np.diff(annotator) == 0
+    together = same & (np.diff(when) == 0)
+    share = together.sum() / max(same.sum(), 1)
     if share > 0.2:
         yield Finding(
             "same-time",
-            KNOWING,
             f"{share:.0%} of the labels have the same time as another by the same annotator.",
             int(together.sum()),
-            remedy="times of pages, it seems: they say nothing about the speed of a label",
+            remedy="probably times of pages, which do not measure the speed of a label",
         )
         return
-    yield from _bursts(facts, who, when)
+    yield from _bursts(context, annotator, when)
 
 
-def _bursts(facts: Facts, who: Integers, when: Floats) -> Iterator[Finding]:
-    if len(who) < _RUN:
+def _bursts(context: CheckContext, annotator: Integers, when: Floats) -> Iterator[Finding]:
+    if len(annotator) < _RUN:
         return
     last = _RUN - 1
     span = when[last:] - when[:-last]
-    fast = (who[last:] == who[:-last]) & (span < _GLANCE * last)
+    fast = (annotator[last:] == annotator[:-last]) & (span < _GLANCE * last)
     if not fast.any():
         return
-    inside = np.zeros(len(who) + 1, dtype=np.int64)  # how many windows cover a label
+    inside = np.zeros(len(annotator) + 1, dtype=np.int64)  # how many windows cover a label
     begins = np.flatnonzero(fast)
     np.add.at(inside, begins, 1)
     np.add.at(inside, begins + _RUN, -1)
     covered = np.cumsum(inside)[:-1] > 0
-    labels = np.bincount(who[covered], minlength=facts.annotations.n_annotators)
-    people = np.argsort(-labels, kind="stable")[: int((labels > 0).sum())]
+    labels = np.bincount(annotator[covered], minlength=context.annotations.n_annotators)
+    fast_ones = np.argsort(-labels, kind="stable")[: int((labels > 0).sum())]
     total = int(covered.sum())
     yield Finding(
         "bursts",
-        SERIOUS if total > 0.05 * len(facts.annotations) else KNOWING,
-        f"{total} labels by {many(len(people), 'annotator')} came in runs of {_RUN} and more at "
+        f"{total} labels by {many(len(fast_ones), 'annotator')} came in runs of {_RUN} and more at "
         f"less than {_GLANCE} s each.",
         total,
-        tuple(f"{facts.name('annotators', one)} ({labels[one]} labels)" for one in people[:3]),
-        "nobody can look that fast: a script, or labels that were sent again",
+        tuple(f"{context.name('annotators', one)} ({labels[one]} labels)" for one in fast_ones[:3]),
+        "too fast to read: a script, or labels that were sent again",
+        severity=SERIOUS if total > 0.05 * len(context.annotations) else KNOWING,
     )
-
-
-def _medians(who: Integers, spent: Floats) -> tuple[Integers, Floats]:
-    """Return annotators with enough labels, and the median of each."""
-    order = np.lexsort((spent, who))
-    who, spent = who[order], spent[order]
-    people, start, size = np.unique(who, return_index=True, return_counts=True)
-    middle = (spent[start + (size - 1) // 2] + spent[start + size // 2]) / 2
-    enough = size >= _ENOUGH
-    return people[enough], middle[enough]
 
 
 def _unreadable(name: str, given: Array) -> Finding:
     return Finding(
         "unreadable-times",
-        KNOWING,
         f"The column {name} could not be read as numbers or times.",
         len(given),
         (quoted(given[0]),),

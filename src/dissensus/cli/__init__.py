@@ -1,4 +1,4 @@
-"""The command `dissensus`: one small file per group of verbs, imported when a verb is used."""
+"""The command `dissensus`: one file per verb, imported when it is used."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from .._version import __version__
 
 __all__ = ["cli", "main"]
 
-# Verb → module, and what `--help` says of it without importing anything.
+# Verb → module and help, which is shown without importing the module.
 VERBS = {
-    "demo": ("demo", "Show what dissensus does, on a data set that comes with it."),
-    "report": ("report", "Tell everything about a data set on one page."),
+    "demo": ("demo", "Try dissensus on a data set that comes with it."),
+    "report": ("report", "Write a report about a data set."),
     "aggregate": ("aggregate", "Estimate the true label of every item."),
     "watch": ("watch", "Keep labels up to date while annotations arrive."),
-    "compare": ("compare", "Lay methods side by side, with or without truth."),
-    "agree": ("agree", "Say how much annotators agree, in several measures."),
-    "identify": ("identify", "Say whom to trust, who copies, and which items are hard."),
+    "compare": ("compare", "Compare methods, with or without known labels."),
+    "agree": ("agree", "Measure how much annotators agree."),
+    "identify": ("identify", "Find unreliable annotators, copied labels and hard items."),
     "train": ("train", "Train a classifier on one label per item, hard or soft."),
-    "aggregate-deep": ("aggregate_deep", "Learn a classifier from all labels at once."),
-    "tendency": ("tendency", "Foresee what each annotator would say."),
-    "next": ("next", "Say what to label next, by whom, and when to stop."),
-    "recover": ("recover", "Tell how people would have split, from one label per item."),
-    "meta": ("meta", "Learn small tasks from few labels of shaky annotators."),
-    "evaluate": ("evaluate", "Score labels against known ones, or shares against people."),
-    "simulate": ("simulate", "Make annotations of a crowd whose truth is known."),
+    "aggregate-deep": ("aggregate_deep", "Learn a classifier from the labels of all annotators."),
+    "tendency": ("tendency", "Predict the label of each annotator."),
+    "next": ("next", "Plan what to label next, by which annotator, and when to stop."),
+    "recover": ("recover", "Recover the distribution of labels from one label per item."),
+    "meta": ("meta", "Learn small tasks from few labels of noisy annotators."),
+    "evaluate": ("evaluate", "Score labels or distributions of labels."),
+    "simulate": ("simulate", "Simulate annotations with known truth."),
     "convert": ("convert", "Write annotations in another format."),
-    "install": ("install", "Make a data set ready as a folder."),
-    "check": ("check", "Say what is in a file and what is wrong with it."),
+    "install": ("install", "Prepare a data set as a folder."),
+    "check": ("check", "Report what a file holds and what is wrong with it."),
     "methods": ("methods", "List the methods and their settings."),
-    "agginfo": ("methods", "List the ways to aggregate."),
+    "agginfo": ("methods", "List the methods of aggregation."),
     "identificationinfo": ("identify", "List the scores of annotators and items."),
     "modelinfo": ("train", "List the encoders, networks that turn inputs into vectors."),
 }
-OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # as peerannot calls them; not listed
+OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot; not listed
 
 
 class Verbs(click.Group):
-    """A group that imports a verb only to run it."""
+    """A group that imports a verb when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the verbs in the order of the table, without mere other names."""
+        """Return the verbs in the order of the table, without aliases."""
         return [verb for verb in VERBS if verb not in OTHER_NAMES]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
@@ -55,7 +55,7 @@ class Verbs(click.Group):
         return getattr(module, name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs from the table alone."""
+        """Write the list of verbs from the table."""
         with formatter.section("Verbs"):
             formatter.write_dl([(verb, VERBS[verb][1]) for verb in self.list_commands(ctx)])
 
@@ -77,7 +77,7 @@ def cli(ctx: click.Context) -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command; what a user can cure ends in one line and exit code 2."""
+    """Run the command; errors of input end in one line and exit code 2."""
     from ..errors import DissensusError
 
     try:
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(ending.exit_code)
     except (click.Abort, KeyboardInterrupt):
         _end("interrupted; nothing was written", 130)
-    except BrokenPipeError:  # the reader had enough
+    except BrokenPipeError:  # the reader has closed the pipe
         sys.stderr.close()
         sys.exit(0)
 

@@ -2,70 +2,48 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._large import Large, engine_at, large_options, tell_labelled
-from ._shared import (
-    examine_annotations,
-    json_option,
-    note,
-    progress_bar,
-    reading_options,
-    seed_option,
-    show_json,
-)
+from .._progress import iterations, progress_bar
+from ..errors import OptionError
+from ._output import note, show_json
+from ._reading import examine_annotations, read_known, scale_of, without_removed
+from .options import READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..engine import Engine
     from ..readers import Reading
     from ..result import Aggregation
+    from ._file_sets import FileSet
 
 __all__ = ["aggregate"]
 
-# peerannot writes these as class numbers whether asked for or not.
+_TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
+# peerannot always writes class numbers for these.
 _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "--strategy",
-    "-s",
-    help="name[setting=value,…].  [default: auto; ordinal-distance; mean, for numbers]",
+@options(
+    *("scale --labels", "output", "to", "hard", "gold", "save", "address", "work", "resume"),
+    *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
+    *(*READING, "json", "seed"),
+    strategy=Computed("auto; ordinal-distance for ordinal labels; mean for numbers"),
+    engine="local",
+    memory=Computed("half of the machine's"),
+    threads=Computed("all cores"),
+    answers="answers.json",
 )
-@click.option(
-    "--labels",
-    "kind",
-    type=click.Choice(["auto", "nominal", "ordinal", "numeric"]),
-    default="auto",
-    show_default=True,
-    help="What labels are: classes, classes in order, or numbers.",
-)
-@click.option(
-    "--output", "-o", help="Where the labels go; the ending tells the format.  [default: -]"
-)
-@click.option(
-    "--to", help="Format of the labels, to go back into a tool: label-studio, argilla, huggingface."
-)
-@click.option("--hard", is_flag=True, help="For a folder: write class numbers, not probabilities.")
-@click.option("--gold", help="Table of known labels; they are kept and learned from.")
-@click.option("--save", help="Folder to keep the whole result in, for `Aggregation.load`.")
-@large_options
-@click.option("--threads", type=click.IntRange(min=1), help="How many.  [default: all cores]")
-@click.option("--answers-file", default="answers.json", show_default=True, help="In a folder.")
-@click.option("--metadata_path", "--metadata-path", "metadata", help="Instead of the folder's own.")
-@click.option("--path-remove", help="Text file whose last column names items to leave out.")
-@reading_options
-@json_option
-@seed_option
 def aggregate(
     paths: tuple[str, ...],
     strategy: str | None,
-    kind: str,
+    scale: str,
     output: str | None,
     to: str | None,
     hard: bool,
@@ -77,7 +55,7 @@ def aggregate(
     work: str | None,
     resume: bool,
     threads: int | None,
-    answers_file: str,
+    answers: str,
     metadata: str | None,
     path_remove: str | None,
     as_json: bool,
@@ -86,105 +64,124 @@ def aggregate(
 ) -> None:
     """Estimate the true label of every item.
 
-    PATH is a table of who said what (csv, tsv, parquet, arrow, jsonl, json; `-` for standard
-    input) or a data set folder; several Parquet files, a folder of them, a pattern or an address
-    in an object store are one table. The labels are written as a table with a column for every
-    class; for a data set folder they also go to labels/labels_<name>_<strategy>.npy.
+    PATH is a table of annotations (csv, tsv, parquet, arrow, jsonl, json; `-` for standard input),
+    an export of a labelling tool, or a data set folder. Several Parquet files, a folder of them, a
+    pattern or an address in an object store are one table. The output is a table with a column for
+    every class; for a data set folder it is labels/labels_<name>_<strategy>.npy.
 
     \b
     Example:
       dissensus aggregate answers.csv -o labels.csv
       dissensus aggregate answers/*.parquet -o labels/ -s dawid-skene --memory 4GiB
     """
-    from ..errors import OptionError
-    from ..readers import Reading, read_truth
-    from ..readers.folders import is_folder, read_folder
-    from ..readers.side_tables import read_removed
-    from ..readers.sources import format_for
-    from ..sharded.chunks import is_many
-
-    path = paths[0] if paths else "."
-    large = Large(paths or (".",), engine, address, memory, work, resume, threads, reading)
-    answered = (Path(path) / answers_file).exists()
-    folder = len(paths) < 2 and is_folder(path) and (answered or not is_many(large.paths))
-    if not folder and large.wanted():
-        _refuse({"--to": to, "--hard": hard, "--path-remove": path_remove}, kind)
-        done = large.aggregate(strategy, output, read_truth(gold) if gold else None, seed)
-        if save:
-            done.save(save)
-        tell_labelled(done, as_json)
+    paths, known = paths or (".",), read_known(gold) if gold else None
+    files = _file_set(paths, answers, memory, reading)
+    if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
+        _check_in_parts(to, hard, path_remove, scale)
+        settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
+        with _cluster(engine, address, threads) as cluster:
+            files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
         return
     if resume:
-        raise OptionError("--resume is for sets of Parquet files: nothing else is left unfinished")
+        raise OptionError("--resume is for Parquet files; nothing else is left unfinished")
     if output and output != "-" and to is None:
+        from ..readers.sources import format_for
+
         format_for(output)  # before anything is computed
+    folder = files is None and Path(paths[0]).is_dir()
     if folder:
-        found = Reading(read_folder(path, answers=answers_file, metadata=metadata), "folder")
-    elif is_many(large.paths):
-        found = large.read()
+        found = _read_folder(paths[0], answers, metadata)
+        scale = "nominal" if scale == "auto" else scale  # its labels are class numbers
     else:
-        found = examine_annotations(path, **reading)
+        found = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = found.annotations
     if path_remove:
-        removed = read_removed(path_remove)
-        annotations = annotations.subset(
-            items=[name for name in annotations.items if name not in removed]
-        )
-    if not folder and _are_numbers(annotations, kind):
-        _estimate(annotations, strategy or "mean", output, gold, save, as_json, seed)
+        annotations = without_removed(annotations, path_remove)
+    scale = scale_of(annotations, scale, "a data set folder" if folder else "")
+    if scale in ("interval", "ratio"):
+        _aggregate_numbers(annotations, strategy, output, known, save, as_json, seed)
         return
-    strategy = strategy or ("ordinal-distance" if kind == "ordinal" else "auto")
-    known = read_truth(gold) if gold else dict(found.gold) or None
-    with engine_at(engine, address, threads) as cluster:
-        result = _fit(annotations, strategy, known, seed, threads, cluster)
+    strategy = strategy or ("ordinal-distance" if scale == "ordinal" else "auto")
+    with _cluster(engine, address, threads) as cluster:
+        known = known or dict(found.gold) or None
+        result = _aggregate_classes(annotations, strategy, known, seed, threads, cluster)
     if save:
         result.save(save)
     if folder:
-        _write_labels(path, result, strategy, hard, metadata)
-    _tell(found, result, output, to, as_json)
+        _write_folder_labels(paths[0], result, strategy, hard, metadata)
+    if output or (not as_json and (to or not folder)):
+        from ..writers import write
+
+        write(result, output or "-", format=to, reading=found)
+    if as_json:
+        from ..reporting.summary import summarise
+
+        show_json(summarise(annotations, result).as_dict())
 
 
-def _are_numbers(annotations: Annotations, kind: str) -> bool:
-    """Return whether labels are to be taken for numbers, and say so where nobody told."""
-    from ..readers.numeric import kind_of_labels
+def _file_set(
+    paths: tuple[str, ...], answers: str, memory: int | None, reading: dict[str, Any]
+) -> FileSet | None:
+    """Return what may be Parquet files; nothing for a text file or a data set folder."""
+    path = Path(paths[0])
+    if len(paths) == 1 and (path.suffix.lower() in _TEXT or (path / answers).exists()):
+        return None
+    from ..sharded.parquet_files import is_many
+    from ._file_sets import FileSet
 
-    if kind != "auto":
-        return kind == "numeric"
-    found = kind_of_labels(annotations.classes.tolist())
-    if found.kind == "numeric":
-        note(f"labels are taken for numbers: {found.reason}; --labels nominal makes them classes")
-    return found.kind == "numeric"
-
-
-def _refuse(options: dict[str, Any], kind: str) -> None:
-    """Say which options have no meaning beyond memory."""
-    from ..errors import OptionError
-
-    told = [name for name, value in options.items() if value]
-    if kind not in ("auto", "nominal", "ordinal"):
-        told.append(f"--labels {kind}")
-    if told:
-        raise OptionError(f"{told[0]} needs all annotations in memory; more with --memory")
+    if path.is_dir() and not is_many(paths):
+        return None
+    return FileSet(paths, memory, reading)
 
 
-def _fit(
+def _check_in_parts(to: str | None, hard: bool, path_remove: str | None, scale: str) -> None:
+    """Refuse options that need all annotations in memory."""
+    given = {"--to": to, "--hard": hard, "--path-remove": path_remove}
+    given[f"--scale {scale}"] = scale in ("interval", "ratio")
+    for name, value in given.items():
+        if value:
+            raise OptionError(f"{name} needs all annotations in memory; more with --memory")
+
+
+def _cluster(
+    engine: str, address: str | None, threads: int | None
+) -> AbstractContextManager[Engine | None]:
+    """Return the context of a Dask cluster; nothing for this machine."""
+    if engine == "dask":
+        from ..engine.cluster import joined
+
+        return joined(address, threads)
+    if address is not None:
+        raise OptionError("--address needs --engine dask")
+    return nullcontext()
+
+
+def _read_folder(path: str, answers: str, metadata: str | None) -> Reading:
+    from ..readers import Reading
+    from ..readers.folders import read_folder
+
+    return Reading(read_folder(path, answers=answers, metadata=metadata), "folder")
+
+
+def _aggregate_classes(
     annotations: Annotations,
     strategy: str,
-    gold: Any,
+    gold: dict[str, str] | None,
     seed: int,
     threads: int | None,
-    cluster: Engine | None = None,
+    cluster: Engine | None,
 ) -> Aggregation:
     from ..engine import Local
     from ..registry import aggregators
 
+    method, engine = aggregators.create(strategy), cluster or Local(threads)
     with progress_bar("aggregating") as progress:
-        result = aggregators.create(strategy).fit(
-            annotations, gold=gold, seed=seed, engine=cluster or Local(threads), progress=progress
+        result = method.fit(
+            annotations, gold=gold, seed=seed, engine=engine, progress=iterations(progress)
         )
     if not result.converged and result.trace:
         note(
-            f"not converged after {len(result.trace)} rounds; "
+            f"not converged after {len(result.trace)} iterations; "
             f"more with -s '{strategy.partition('[')[0]}[max_iter={4 * len(result.trace)}]'"
         )
     for sentence in result.notes:
@@ -192,48 +189,21 @@ def _fit(
     return result
 
 
-def _write_labels(
-    path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
-) -> None:
-    from ..readers.folders import read_metadata, write_labels
-    from ..registry import aggregators
-
-    name = read_metadata(path, metadata).get("name")
-    as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
-    position = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
-    note(f"labels of {result.annotations.n_items} items written to {position}")
-
-
-def _tell(
-    found: Reading, result: Aggregation, output: str | None, to: str | None, as_json: bool
-) -> None:
-    from ..writers import write
-
-    if output or (to and not as_json):
-        write(result, output or "-", format=to, beside=found)
-    if as_json:
-        from ..reporting.summary import summarise
-
-        show_json(summarise(result.annotations, result).as_dict())
-    elif not output and not to and found.format != "folder":
-        write(result, "-")
-
-
-def _estimate(
+def _aggregate_numbers(
     annotations: Annotations,
-    strategy: str,
+    strategy: str | None,
     output: str | None,
-    gold: str | None,
+    gold: dict[str, str] | None,
     save: str | None,
     as_json: bool,
     seed: int,
 ) -> None:
-    from ..readers import as_numbers, read_truth
+    from ..readers import as_numbers
     from ..registry import estimators
     from ..writers import write
 
-    method = estimators.create(strategy)
-    known = {item: float(value) for item, value in read_truth(gold).items()} if gold else None
+    known = {item: float(value) for item, value in gold.items()} if gold else None
+    method = estimators.create(strategy or "mean")
     result = method.fit(as_numbers(annotations), gold=known, seed=seed)
     if save:
         result.save(save)
@@ -250,3 +220,17 @@ def _estimate(
                 "rounds": len(result.trace),
             }
         )
+
+
+def _write_folder_labels(
+    path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
+) -> None:
+    """Write the labels of a data set folder as peerannot does."""
+    from ..readers.folders import read_metadata
+    from ..registry import aggregators
+    from ..writers.folders import write_labels
+
+    name = read_metadata(path, metadata).get("name")
+    as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
+    file = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
+    note(f"labels of {result.annotations.n_items} items written to {file}")

@@ -6,71 +6,54 @@ from typing import Any
 
 import click
 
-from ._deep import Network, network_options
-from ._learned import (
-    data_options,
-    examined,
-    learn,
-    places_of,
-    read_data,
-    show,
-    without_removed,
-)
-from ._shared import json_option, reading_options, seed_option
+from ._network import Network, network_options
+from ._reading import examine_folder, without_removed
+from ._training import data_options, fit_classifier, output_files, read_data, show_outcome
+from .options import READING, Computed, options
 
 __all__ = ["aggregate_deep"]
 
 
 @click.command("aggregate-deep")
 @click.argument("path", default=".")
-@click.option(
-    "--strategy",
-    "-s",
-    default="conal",
-    show_default=True,
-    help="name[setting=value,…]; see `dissensus methods`.",
-)
-@click.option("--answers", help="Answers of a folder.  [default: answers.json]")
+@options(strategy="conal", answers=Computed("answers.json"))
 @data_options
 @network_options()
-@reading_options
-@json_option
-@seed_option
+@options(*READING, "json", "seed")
 def aggregate_deep(
     path: str,
     strategy: str,
     answers: str | None,
     network: Network,
-    name: str | None,
+    output_name: str | None,
     n_classes: int | None,
     valid: str | None,
     test: str | None,
     path_remove: str | None,
     metadata: str | None,
-    held_out: float,
     as_json: bool,
     seed: int,
     **reading: Any,
 ) -> None:
-    """Learn a classifier from all labels at once, end to end.
+    """Learn a classifier from the labels of all annotators, end to end.
 
-    PATH is a table of who said what, an export of a labelling tool, or a data set folder with
-    train/ (and val/, test/). The classifier and the annotators are learned together: predictions
-    for every item, what is known of each annotator, and a model to use on new items.
+    PATH is a table of annotations, an export of a labelling tool, or a data set folder with train/
+    (and val/, test/). The classifier and the annotators are learned together. The results are
+    predictions for every item, scores of the annotators, and a model for new items.
 
     \b
     Examples:
       dissensus aggregate-deep answers.csv --inputs texts.csv -s crowd-layer
-      dissensus aggregate-deep FOLDER -s "conal[scale=1e-4]" --model resnet18 --n-epochs 100
+      dissensus aggregate-deep FOLDER -s "conal[scale=1e-4]" --encoder resnet18 --epochs 100
     """
     from ..registry import learners
 
     learners.create(strategy)  # before anything is read
-    found = examined(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
+    found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
     annotations = without_removed(found.annotations, path_remove)
-    positions = places_of(path, network, name or strategy.lower())
+    files = output_files(path, network, output_name or strategy.lower())
     data = read_data(
         path, annotations, network, found=found, valid=valid, test=test, metadata=metadata
     )
-    outcome = learn(strategy, data, network, positions, held_out=held_out, seed=seed)
-    show(outcome, positions, crowd=True, as_json=as_json)
+    outcome = fit_classifier(strategy, data, network, files, seed)
+    show_outcome(outcome, files, crowd=True, as_json=as_json)

@@ -2,82 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import (
-    json_option,
-    note,
-    progress_bar,
-    read_annotations,
-    reading_options,
-    seed_option,
-    show_json,
-)
+from .._progress import progress_bar
+from ._output import note, print_table, print_text, show_json
+from ._reading import read_annotations, read_known, scale_of
+from .options import READING, Computed, options
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
 
 __all__ = ["compare"]
 
-_WIDE = 100  # columns of a terminal that has room for everything
+_WIDE = 100  # columns of a terminal with room for everything
+_ORDINAL = ("ordinal-distance", "ordinal-latent")
 
 
 @click.command()
 @click.argument("path")
-@click.option(
-    "--strategy",
-    "-s",
-    "strategies",
-    multiple=True,
-    help="name[setting=value,…]; again for every method.  [default: a few of each kind]",
+@options(
+    *("truth", "gold", "repeats --seeds", "chart", "scale", *READING, "json", "seed"),
+    strategies=Computed("common methods of every kind"),
+    folds=5,
+    repeats=1,
 )
-@click.option("--truth", help="Known labels to score with; no method sees them.")
-@click.option("--gold", help="Known labels that methods may use.")
-@click.option("--folds", default=5, show_default=True, help="Parts in which labels are left out.")
-@click.option("--seeds", default=1, show_default=True, help="How often these are dealt anew.")
-@click.option("--chart", help="Also draw it: .svg, .png or .html.")
-@reading_options
-@json_option
-@seed_option
 def compare(
     path: str,
     strategies: tuple[str, ...],
     truth: str | None,
     gold: str | None,
     folds: int,
-    seeds: int,
+    repeats: int,
     chart: str | None,
+    scale: str,
     as_json: bool,
     seed: int,
     **reading: Any,
 ) -> None:
-    """Lay methods side by side, with or without truth.
+    """Compare methods, with or without known labels.
 
-    Without truth, methods are scored by how well they foresee labels that were left out. What
-    cannot be told apart is said, and so is what in the data speaks for caution.
+    Methods are scored by the likelihood of held-out labels. The verdict says which methods cannot
+    be distinguished, and what in the data calls for caution. Repeat -s for several methods.
 
     \b
     Example:
       dissensus compare answers.csv -s majority -s dawid-skene --truth truth.csv
     """
     from .. import comparison
-    from ..readers import read_truth
     from ..reporting.charts import check_chart
     from ..reporting.method_figures import methods_figure
 
     if chart:
         check_chart(chart)
     annotations = read_annotations(path, **reading)
-    chosen = strategies or comparison.USUAL
-    with progress_bar("comparing", len(chosen) * folds * seeds) as progress:
+    ordinal = scale_of(annotations, scale, "compare") == "ordinal"
+    with progress_bar("comparing") as progress:
         found = comparison.compare(
             annotations,
-            chosen,
-            truth=read_truth(truth) if truth else None,
-            gold=read_truth(gold) if gold else None,
+            strategies or (*comparison.DEFAULT_METHODS, *(_ORDINAL if ordinal else ())),
+            truth=read_known(truth),
+            gold=read_known(gold),
             folds=folds,
-            seeds=seeds,
+            seeds=repeats,
             seed=seed,
-            progress=lambda done, _total: progress(done),
+            progress=progress,
         )
     drawn = methods_figure(found) if chart else None
     if chart and drawn is not None:
@@ -90,41 +80,35 @@ def compare(
         note(f"drawn to {chart}")
 
 
-def _print(found: Any, *, with_truth: bool) -> None:
+def _print(found: Comparison, *, with_truth: bool) -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
-    console = Console(highlight=False)
-    with_memory = not with_truth or console.width >= _WIDE
-    table = Table(
-        title=f"{found.n_scored} left-out labels foreseen by {len(found.methods)} methods"
-    )
-    table.add_column("method", overflow="fold")
-    names = ["log\nchance", "behind\nbest", "with\nmost %", "ms"]
-    names += ["MB"] * with_memory + ["accuracy %"] * with_truth
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+    with_memory = not with_truth or Console().width >= _WIDE
+    columns = ["method", ">log\nlik.", ">behind\nbest", ">with\nmost %", ">ms"]
+    rows = []
     for one in found.methods:
-        row = [
-            f"[bold]{escape(one.method)}[/bold]" if one.alike else escape(one.method),
+        row: list[Any] = [
+            Text(one.method, "bold" if one.tied else ""),
             f"{one.held_out:.4f}",
-            f"{one.behind:.4f}±{one.error:.4f}",
+            f"{one.gap:.4f}±{one.error:.4f}",
             f"{100 * one.agreement:.1f}",
             f"{1000 * one.seconds:.0f}",
         ]
         if with_memory:
             row.append(f"{one.megabytes:.1f}")
-        if with_truth:
-            value, low, high = (100 * number for number in one.evaluation.scores["accuracy"])
+        if with_truth and one.evaluation is not None:
+            value, low, high = (100 * number for number in one.evaluation.scores["accuracy"] or ())
             row.append(f"{value:.1f} ({low:.1f}–{high:.1f})")
-        table.add_row(*row)
-    console.print(table)
-    console.print(escape(found.verdict))
-    for sign in found.signs:
-        console.print(f"Caution: {escape(sign)}")
+        rows.append(row)
+    columns += [">MB"] * with_memory + [">accuracy %"] * with_truth
+    title = f"{found.n_scored} held-out labels predicted by {len(found.methods)} methods"
+    print_table(columns, rows, title)
+    print_text(found.verdict)
+    for sign in found.warnings:
+        print_text(f"Caution: {sign}")
     if found.contested:
-        console.print("\nItems on which they disagree most:")
-        for one in found.contested[:5]:
-            told = "; ".join(f"{label}: {len(who)}" for label, who in one.labels.items())
-            console.print(f"  {escape(one.item)}  {escape(told)}")
+        print_text("\nItems on which they disagree most:")
+        for contested in found.contested[:5]:
+            votes = (f"{label}: {len(methods)}" for label, methods in contested.labels.items())
+            print_text(f"  {contested.item}  {'; '.join(votes)}")

@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
-from ._shared import examine_annotations, json_option, note, reading_options, show_json
+from ._output import note, show_json
+from ._reading import examine_annotations, read_known
+from .options import READING, options
 
 __all__ = ["convert"]
 
@@ -14,22 +16,15 @@ __all__ = ["convert"]
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@click.option(
-    "--to",
-    metavar="FORMAT",
-    help="long, nested, wide, crowd-kit, label-studio, argilla, huggingface or peerannot, or a "
-    "kind of file where the ending of OUT does not tell.",
-)
-@click.option("--gold", help="Known labels, for formats that have a place for them.")
-@reading_options
-@json_option
+@options("to", "gold", *READING, "json")
 def convert(
     source: str, target: str, to: str | None, gold: str | None, as_json: bool, **reading: Any
 ) -> None:
     """Write annotations in another format.
 
-    OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also .zst),
-    or is a folder, which gets the layout of peerannot. What OUT cannot hold is said.
+    OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also .zst), or
+    is a folder, which gets the layout of peerannot. --to is one of long, nested, wide, crowd-kit,
+    label-studio, argilla, huggingface and peerannot. What OUT cannot hold is reported.
 
     \b
     Example:
@@ -38,27 +33,26 @@ def convert(
     """
     from dataclasses import replace
 
-    from ..readers import read_truth
     from ..writers import losses, write
 
     found = examine_annotations(source, **reading)
     if gold:
-        found = replace(found, gold=read_truth(gold))
+        found = replace(found, gold=read_known(gold) or {})
     lost = losses(found, target, to)
     write(found, target, format=to)
     for sentence in lost:
         note(sentence)
     annotations = found.annotations
-    counts = {
-        "labels": len(annotations),
-        "annotators": annotations.n_annotators,
-        "items": annotations.n_items,
-        "classes": annotations.n_classes,
-    }
     if as_json:
+        counts = {
+            "labels": len(annotations),
+            "annotators": annotations.n_annotators,
+            "items": annotations.n_items,
+            "classes": annotations.n_classes,
+        }
         show_json({**counts, "lost": lost, "written": target})
     elif target != "-":
         note(
-            f"{len(annotations)} labels by {annotations.n_annotators} annotators on {annotations.n_items} items "
-            f"written to {target}"
+            f"{len(annotations)} labels by {annotations.n_annotators} annotators on "
+            f"{annotations.n_items} items written to {target}"
         )

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 import click
 
-from ._shared import json_option, note, show_json
+from ._output import note, print_table, print_text, show_json
+from .options import options
+
+if TYPE_CHECKING:
+    from ..reporting.summary import RankedAnnotator, Summary
 
 __all__ = ["demo"]
 
 
 @click.command()
-@click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
-@click.option(
-    "--folder", default="./demo", show_default=True, help="Where annotations and labels go."
-)
-@json_option
+@options("json", strategy="auto", folder="./demo")
 def demo(strategy: str, folder: str, as_json: bool) -> None:
-    """Show what dissensus does, on a data set that comes with it.
+    """Try dissensus on a data set that comes with it.
 
-    Photos from camera traps, labelled by forty people of very different care. Writes
-    answers.csv, truth.csv, labels.csv and report.html to the folder and prints what there is to
-    know.
+    Camera trap photos, labelled by forty people of very different accuracy. Writes answers.csv,
+    truth.csv, labels.csv and report.html to the folder and prints a summary.
 
     \b
     Example:
@@ -32,23 +34,105 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from ..reporting.report import report
     from ..reporting.summary import summarise
     from ..writers import write
-    from ..writers.writing import write_truth
-    from ._summary import print_summary
+    from ..writers.table_files import write_truth
 
     annotations, truth = _demo.demo()
-    told = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
-    result = told.result
-    position = Path(folder)
-    write(annotations, position / "answers.csv")
-    write_truth(truth, position / "truth.csv")
-    write(result, position / "labels.csv")
-    told.save(position / "report.html")
-    summary = summarise(annotations, result, truth=truth)
+    page = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
+    target = Path(folder)
+    write(annotations, target / "answers.csv")
+    write_truth(truth, target / "truth.csv")
+    write(page.result, target / "labels.csv")
+    page.save(target / "report.html")
+    summary = summarise(annotations, page.result, truth=truth)
     if as_json:
         show_json(summary.as_dict())
         return
-    print_summary(summary)
-    note(f"\nWritten to {position}: answers.csv, truth.csv, labels.csv. Try next:")
-    note(f"  dissensus aggregate {position}/answers.csv -s majority -o majority.csv")
-    note(f"  dissensus evaluate majority.csv --truth {position}/truth.csv")
-    note(f"The report is in {position}/report.html: open it in a browser.")
+    _print(summary)
+    note(f"\nWritten to {target}: answers.csv, truth.csv, labels.csv. Try next:")
+    note(f"  dissensus aggregate {target}/answers.csv -s majority -o majority.csv")
+    note(f"  dissensus evaluate majority.csv --truth {target}/truth.csv")
+    note(f"The report is in {target}/report.html: open it in a browser.")
+
+
+def _print(summary: Summary) -> None:
+    """Print a summary, the most important first."""
+    from ..reporting.summary import CONFIDENT
+
+    spread = summary.labels_per_item
+    print_text(
+        f"\n{summary.n_annotators} annotators gave {summary.n_labels} labels "
+        f"to {summary.n_items} items, {spread.least} to {spread.most} each "
+        f"({spread.mean:.1f} on average)."
+    )
+    if summary.items_without_labels:
+        print_text(f"{summary.items_without_labels} items have no label at all.")
+    print_text(_agreement(summary))
+    rounds = f" after {summary.rounds} iterations" if summary.rounds else ""
+    ended = "" if summary.converged else ", not converged"
+    print_text(
+        f"{summary.method}{rounds}{ended}: the mean confidence of labels is "
+        f"{summary.mean_confidence:.0%}; {summary.unsure:.0%} of the items are below "
+        f"{CONFIDENT:.0%}."
+    )
+    accuracy = summary.evaluation and summary.evaluation.scores["accuracy"]
+    if summary.evaluation and accuracy:
+        print_text(
+            f"The truth of {summary.evaluation.n_scored} items is known: {accuracy.value:.1%} of "
+            f"the labels are right ({accuracy.low:.1%} to {accuracy.high:.1%})."
+        )
+    _print_classes(summary)
+    _print_annotators("Annotators to trust most", summary.best)
+    _print_annotators("Annotators to talk to", summary.worst)
+    if summary.n_unranked:
+        print_text(f"{summary.n_unranked} annotators gave too few labels to be ranked.")
+    _print_disputed(summary)
+
+
+def _agreement(summary: Summary) -> str:
+    if math.isnan(summary.percent):
+        return "Agreement is unknown: no item has two labels."
+    if math.isnan(summary.alpha):
+        return "All labels are the same class."
+    return (
+        f"Agreement is {summary.alpha_word}: two labels on one item are the same in "
+        f"{summary.percent:.0%} of cases; Krippendorff's alpha is {summary.alpha:.2f}."
+    )
+
+
+def _print_classes(summary: Summary) -> None:
+    from rich.bar import Bar
+
+    most = max((row.inferred for row in summary.classes), default=1.0)
+    rows = [
+        (
+            row.name,
+            f"{row.given:.1%}",
+            f"{row.inferred:.1%}",
+            Bar(most, 0, row.inferred, width=24),
+        )
+        for row in summary.classes
+    ]
+    print_table(("class", "labels", "inferred", ""), rows, "Labels")
+
+
+def _print_annotators(title: str, ranked: tuple[RankedAnnotator, ...]) -> None:
+    if ranked:
+        rows = [
+            (one.name, str(one.n_labels), f"{one.quality:.0%}", f"{one.agreement:.0%}")
+            for one in ranked
+        ]
+        print_table(("annotator", ">labels", ">right", ">with consensus"), rows, title)
+
+
+def _print_disputed(summary: Summary) -> None:
+    if summary.disputed:
+        rows = [
+            (
+                item.name,
+                item.label or "undecided",
+                f"{item.confidence:.0%}",
+                ", ".join(f"{count} {name}" for name, count in item.votes.items()),
+            )
+            for item in summary.disputed
+        ]
+        print_table(("item", "label", ">confidence", "votes"), rows, "Items to look at again")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import json_option, seed_option, show_json
+from ..errors import DataError, OptionError
+from ._output import note, number, print_table, print_text, show_json
+from ._reading import read_known
+from .options import options
 
-__all__ = ["evaluate"]
+if TYPE_CHECKING:
+    from ..recovery.evaluation import SoftEvaluation
 
-_WORDS = {
+__all__ = ["evaluate", "print_soft"]
+
+_SCORES = {
     "accuracy": "accuracy (expected over ties)",
     "accuracy_as_labelled": "accuracy of the labels as given",
     "macro_f1": "macro F1",
@@ -22,121 +29,207 @@ _WORDS = {
     "pearson": "correlation (Pearson)",
     "spearman": "correlation of ranks (Spearman)",
 }
+_SOFT_SCORES = {
+    "manhattan": "Manhattan distance",
+    "jensen_shannon": "Jensen-Shannon divergence (bits)",
+    "unbiased_squared": "squared distance, unbiased",
+    "cross_entropy": "cross-entropy (nats)",
+    "kl": "Kullback-Leibler (nats)",
+    "wasserstein": "Wasserstein distance (steps)",
+    "entropy_gap": "distance of entropies (bits)",
+    "entropy_pearson": "correlation of entropies",
+    "entropy_spearman": "… of their ranks",
+    "calibration_error": "calibration error",
+    "perspectivist_error": "error against everybody",
+    "accuracy": "accuracy against the majority",
+    "macro_f1": "macro F1 against the majority",
+}
+_ANNOTATOR_SCORES = {
+    "log_loss": "log loss",
+    "accuracy": "accuracy, mean over annotators",
+    "accuracy_median": "accuracy, median annotator",
+    "accuracy_worst_decile": "accuracy, worst tenth of annotators",
+    "macro_f1": "macro F1, mean over annotators",
+    "ece": "calibration error (ECE)",
+    "dic": "DIC",
+    "dic_rms": "DIC rms",
+    "kappa_correlation": "correlation of kappas",
+    "dic_floor": "DIC by noise alone",
+    "dic_rms_floor": "DIC rms by noise alone",
+    "consensus_accuracy": "accuracy of their vote",
+}
+_NEED_PROBABILITIES = {"log_loss", "ece"}
 
 
 @click.command()
 @click.argument("pred")
-@click.option("--truth", help="Known labels: table, .npy, or a simulated folder.")
-@click.option("--soft", is_flag=True, help="Score p:<class> against the shares of people.")
-@click.option("--dic", is_flag=True, help="Score predictions of single annotators.")
-@click.option("--annotations", help="What everybody said, for --soft and --dic.")
-@click.option("--ordered", is_flag=True, help="Classes stand in order, for --soft.")
-@click.option(
-    "--min-overlap",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="For --dic: common items below which a pair of annotators is left out.",
+@options(
+    *("truth", "soft", "dic", "annotations", "scale --labels --ordered=ordinal"),
+    *("min_overlap", "weights", "repeats --resamples", "json", "seed"),
+    min_overlap=10,
+    weights="identity",
+    repeats=1000,
 )
-@click.option("--weights", default="identity", show_default=True, help="For --dic: of kappas.")
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=0),
-    default=1000,
-    show_default=True,
-    help="For intervals.",
-)
-@click.option(
-    "--labels",
-    "kind",
-    type=click.Choice(["auto", "nominal", "numeric"]),
-    default="auto",
-    show_default=True,
-    help="What labels are: classes or numbers.",
-)
-@json_option
-@seed_option
 def evaluate(
     pred: str,
     truth: str | None,
     soft: bool,
     dic: bool,
     annotations: str | None,
-    ordered: bool,
+    scale: str,
     min_overlap: int,
     weights: str,
-    resamples: int,
-    kind: Literal["auto", "nominal", "numeric"],
+    repeats: int,
     as_json: bool,
     seed: int,
 ) -> None:
-    """Score labels against known ones, or shares against people.
+    """Score labels against known labels, or distributions against the votes of annotators.
 
-    PRED is what `aggregate` wrote: a table, or a folder's label file (.npy). The known labels may
-    cover a part of the items. Classes are scored by accuracy, F1 and beliefs, numbers by errors
-    and correlations. With --soft, probabilities are scored against the shares of the annotators,
-    beside one distribution for all items and the same people asked again. With --dic, PRED is what
-    `tendency predict` wrote, scored against what every annotator said. Intervals are bootstrap
-    intervals over items, 95 %.
+    PRED is the output of `aggregate`: a table, or the label file of a folder (.npy). The known
+    labels may cover a part of the items. Classes are scored by accuracy, F1 and calibration,
+    numbers by errors and correlations. With --soft, probabilities are scored against the votes in
+    --annotations. With --dic, PRED is the output of `tendency predict`, scored against the labels
+    of every annotator. Intervals are 95 % bootstrap intervals over items.
 
     \b
     Example:
       dissensus evaluate labels.csv --truth truth.csv
       dissensus evaluate shares.csv --soft --annotations answers.csv
-      dissensus evaluate foreseen.csv --dic --annotations answers.csv
+      dissensus evaluate predictions.csv --dic --annotations answers.csv
     """
-    from rich.console import Console
-    from rich.table import Table
-
-    from .. import metrics
-    from ..errors import OptionError
-    from ..readers import read_predictions, read_truth
-
-    if (soft or dic) and annotations is None:
-        raise OptionError("to compare with what everybody said, give --annotations FILE")
-    if dic and annotations is not None:
-        from ._dic import evaluate_annotators
-
-        evaluate_annotators(pred, annotations, min_overlap, weights, resamples, as_json, seed)
-        return
     if annotations is not None:
-        _soft(pred, annotations, ordered, resamples, as_json, seed)
-        return
-    if truth is None:
+        if truth is not None:
+            raise OptionError("--truth and --annotations: give one of them")
+        if dic:
+            options = {"min_overlap": min_overlap, "weights": weights}
+            _evaluate_annotators(pred, annotations, repeats, as_json, seed, options)
+        else:
+            _evaluate_soft(pred, annotations, scale, repeats, as_json, seed)
+    elif soft or dic:
+        raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
+    elif truth is None:
         raise OptionError("score against what? --truth FILE, or --annotations FILE")
-    given = read_predictions(pred, labels=kind)
-    found = metrics.evaluate(given, read_truth(truth), resamples=resamples, seed=seed)
+    else:
+        _evaluate_labels(pred, truth, scale, repeats, as_json, seed)
+
+
+def _evaluate_labels(
+    pred: str, truth: str, scale: str, repeats: int, as_json: bool, seed: int
+) -> None:
+    from .. import metrics
+    from ..readers import read_predictions
+
+    labels: Any = {"auto": "auto", "interval": "numeric", "ratio": "numeric"}.get(scale, "nominal")
+    given, known = read_predictions(pred, labels=labels), read_known(truth) or {}
+    found = metrics.evaluate(given, known, resamples=repeats, seed=seed)
     if as_json:
         show_json(found.as_dict())
         return
-    table = Table("score", "value", "95 % interval", title=f"{found.n_scored} items scored")
-    for name, score in found.scores.items():
-        if score is not None:
-            low, high = (f"{bound:.4f}" for bound in score[1:])
-            table.add_row(_WORDS[name], f"{score.value:.4f}", f"{low} to {high}")
-    console = Console()
-    console.print(table)
-    for count, words in (
-        (found.n_without_truth, "labelled items have no known label"),
-        (found.n_without_prediction, "known labels have no prediction"),
-    ):
-        if count:
-            console.print(f"{count} {words}", highlight=False)
-
-
-def _soft(
-    pred: str, annotations: str, ordered: bool, resamples: int, as_json: bool, seed: int
-) -> None:
-    """Score shares against what everybody said."""
-    from ..readers import read, read_predictions
-    from ..recovery.evaluating import evaluate_named
-    from ._soft import print_soft
-
-    given = read_predictions(pred, labels="nominal")
-    found = evaluate_named(
-        given, read(annotations), ordered=ordered, resamples=resamples, seed=seed
+    rows = [
+        (_SCORES[name], f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
+        for name, score in found.scores.items()
+        if score is not None
+    ]
+    print_table(("score", "value", "95 % interval"), rows, f"{found.n_scored} items scored")
+    _print_counts(
+        {
+            "labelled items have no known label": found.n_without_truth,
+            "known labels have no prediction": found.n_without_prediction,
+        }
     )
+
+
+def _evaluate_soft(
+    pred: str, annotations: str, scale: str, repeats: int, as_json: bool, seed: int
+) -> None:
+    from ..readers import read, read_predictions
+    from ..recovery.evaluation import evaluate_named
+
+    if scale in ("interval", "ratio"):
+        raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
+    given, ordered = read_predictions(pred, labels="nominal"), scale == "ordinal"
+    found = evaluate_named(given, read(annotations), ordered=ordered, resamples=repeats, seed=seed)
     if as_json:
         show_json(found.as_dict())
     else:
         print_soft(found)
+
+
+def print_soft(found: SoftEvaluation) -> None:
+    """Print scores of distributions with floor and ceiling."""
+    rows = [
+        (
+            words,
+            number(score.value, 4),
+            "" if math.isnan(score.low) else f"{score.low:.4f} to {score.high:.4f}",
+            number(found.floor[name], 4),
+            number(found.ceiling[name], 4),
+        )
+        for name, words in _SOFT_SCORES.items()
+        if (score := found.scores.get(name))
+    ]
+    title = f"{found.n_items} items scored, {found.votes_per_item:.1f} votes each"
+    print_table(("score", "value", "95 % interval", "one for\nall", "people\nagain"), rows, title)
+    _print_counts(
+        {
+            "predicted items have no annotations": found.n_without_votes,
+            "annotated items have no prediction": found.n_without_prediction,
+        }
+    )
+
+
+def _print_counts(counts: dict[str, int]) -> None:
+    for words, count in counts.items():
+        if count:
+            print_text(f"{count} {words}")
+
+
+def _evaluate_annotators(
+    pred: str,
+    annotations: str,
+    repeats: int,
+    as_json: bool,
+    seed: int,
+    options: dict[str, Any],
+) -> None:
+    from ..readers import read
+    from ..readers.predictions import read_annotator_predictions
+    from ..tendency.dic import dic_interval, with_labels
+    from ..tendency.scores import score
+
+    given, crowd = read_annotator_predictions(pred), read(annotations)
+    known = given.rows(crowd) >= 0
+    if not known.any():
+        raise DataError(
+            f"none of the {len(crowd)} labels is among the {len(given.annotations)} predictions; "
+            "are items and annotators named alike?"
+        )
+    crowd = crowd.keep(known)
+    crowd = crowd.subset(items=crowd.labels_per_item > 0)
+    log_probability = given.log_probability(crowd)
+    scores = score(crowd, log_probability, seed=seed, **options)
+    unknown = _NEED_PROBABILITIES if given.probability is None else set()
+    summary = {name: value for name, value in scores.summary().items() if name not in unknown}
+    predicted = with_labels(crowd, log_probability.argmax(axis=1))
+    spans = dic_interval(crowd, predicted, resamples=repeats // 5, seed=seed, **options)
+    if as_json:
+        content = scores.as_dict()
+        content["summary"] = {k: v for k, v in content["summary"].items() if k in summary}
+        content["intervals"] = {
+            name: [None if math.isnan(bound) else bound for bound in span[1:]]
+            for name, span in spans.items()
+        }
+        show_json(content)
+        return
+    rows = []
+    for name, words in _ANNOTATOR_SCORES.items():
+        if name in summary:
+            span = spans.get(name)
+            known_span = span is not None and not math.isnan(span.low)
+            interval = f"{span.low:.4f} to {span.high:.4f}" if known_span and span else ""
+            rows.append((words, number(summary[name], 4), interval))
+    title = f"{len(crowd)} labels on {crowd.n_items} items"
+    print_table(("score", "value", "95 % interval"), rows, title)
+    print_text(f"{int(summary['n_pairs_used'])} pairs of annotators with enough common items")
+    if not known.all():
+        note(f"{int((~known).sum())} labels were not predicted, and are left out")

@@ -1,13 +1,16 @@
-"""`dissensus meta`: `fit` on source tasks, `adapt` to a small one."""
+"""`dissensus meta`: `fit` to source tasks, `adapt` to a small task."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import examine_annotations, json_option, note, reading_options, seed_option, show_json
+from .._progress import progress_bar
+from ..errors import OptionError
+from ._output import note, print_table, print_text, show_json, write_table
+from ._reading import examine_annotations
+from .options import READING, REQUIRED, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -19,145 +22,44 @@ __all__ = ["meta"]
 _SHOWN = 10  # annotators on the terminal
 
 
-class _Numbers(click.ParamType[Any]):
-    """Numbers with commas between."""
-
-    name = "numbers"
-
-    def __init__(self, kind: type[int] | type[float]) -> None:
-        self.kind = kind
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return a tuple of numbers."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(self.kind(each) for each in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers with commas, as 1,3,5", param, ctx)
-
-
 @click.group()
 def meta() -> None:
-    """Learn small tasks from few labels of shaky annotators.
+    """Learn small tasks from few labels (few-shot learning from noisy annotators).
 
-    `fit` learns once, from tasks with clean labels, how tasks of that sort are learned. `adapt`
-    then learns a new task from a few items and what annotators said of them.
+    `fit` learns once, from tasks with clean labels, how tasks of that kind are learned. `adapt`
+    then learns a new task from a few items and their annotations.
 
     \b
     Example:
       dissensus meta fit --source old_tasks.csv -o model
-      dissensus meta adapt --model model answers.csv --inputs texts.csv -o labels.csv
+      dissensus meta adapt --load model answers.csv --inputs texts.csv -o labels.csv
     """
 
 
 @meta.command()
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    required=True,
-    help="Folder of images by class, .npz of x and y, or table of texts and classes; may repeat.",
+@options(
+    *("column", "label", "task", "encoder", "strategy --adapter", "n_annotators --annotators"),
+    *("labels_per_item --per-item", "rotations --turns", "checkpoints", "json", "seed"),
+    *("objective --teach",),
+    sources=REQUIRED,
+    output=REQUIRED,
+    strategy="auto",
+    head="none",
+    objective="clean",
+    ways="5",
+    shots="1,3,5",
+    n_annotators="3,5,7",
+    spammers="0,0.8",
+    accuracy="0.8,1",
+    flippers=0.0,
+    class_spammers=0.0,
+    uneven=0.0,
+    epochs=40,
+    episodes=3200,
+    lr=2e-3,
+    precision="32",
+    tuning=300,
 )
-@click.option("--output", "-o", required=True, help="Folder for the model.")
-@click.option("--column", help="Of a table: the column of texts or image files.")
-@click.option("--label", help="Of a table: the column of classes.")
-@click.option("--task", help="Of a table: the column of tasks; episodes stay within one.")
-@click.option(
-    "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
-)
-@click.option(
-    "--adapter",
-    "-s",
-    default="auto",
-    show_default=True,
-    help="name[setting=value,…]; several with semicolons: the best on the source.",
-)
-@click.option(
-    "--head",
-    type=click.Choice(["none", "weights", "linear"]),
-    default="none",
-    show_default=True,
-    help="What is learned on top of a frozen encoder.",
-)
-@click.option(
-    "--teach",
-    default="clean",
-    show_default=True,
-    help="Train by clean supports, by all classes, or by an adapter on shaky supports.",
-)
-@click.option("--ways", type=_Numbers(int), default="5", show_default=True, help="Classes.")
-@click.option(
-    "--shots", type=_Numbers(int), default="1,3,5", show_default=True, help="Items per class."
-)
-@click.option(
-    "--annotators",
-    type=_Numbers(int),
-    default="3,5,7",
-    show_default=True,
-    help="Pseudo-annotators of an episode.",
-)
-@click.option(
-    "--spammers",
-    type=_Numbers(float),
-    default="0,0.8",
-    show_default=True,
-    help="Lowest and highest share of those who guess.",
-)
-@click.option(
-    "--accuracy",
-    type=_Numbers(float),
-    default="0.8,1",
-    show_default=True,
-    help="Lowest and highest accuracy of the others.",
-)
-@click.option("--per-item", type=float, help="Labels per item in the mean; all, if not told.")
-@click.option(
-    "--flippers",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    show_default=True,
-    help="Share of those who know whose errors are always the same.",
-)
-@click.option(
-    "--class-spammers",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    show_default=True,
-    help="Share of those who guess who prefer some labels.",
-)
-@click.option(
-    "--uneven",
-    type=click.FloatRange(0),
-    default=0.0,
-    show_default=True,
-    help="How far classes differ in their number of items.",
-)
-@click.option("--turns", is_flag=True, help="Images turned by right angles are classes too.")
-@click.option(
-    "--epochs", type=click.IntRange(min=1), default=40, show_default=True, help="At most."
-)
-@click.option(
-    "--episodes",
-    type=click.IntRange(min=1),
-    default=3200,
-    show_default=True,
-    help="Episodes in an epoch.",
-)
-@click.option("--lr", type=float, default=2e-3, show_default=True, help="Learning rate.")
-@click.option(
-    "--precision", type=click.Choice(["32", "bf16"]), default="32", show_default=True, help="Bits."
-)
-@click.option(
-    "--tuning",
-    type=click.IntRange(min=1),
-    default=300,
-    show_default=True,
-    help="Batches that the numbers of an adapter are fitted to.",
-)
-@click.option("--checkpoints", help="Folder for checkpoints; a broken run goes on from there.")
-@json_option
-@seed_option
 def fit(
     sources: tuple[str, ...],
     output: str,
@@ -165,19 +67,19 @@ def fit(
     label: str | None,
     task: str | None,
     encoder: str,
-    adapter: str,
+    strategy: str,
     head: Any,
-    teach: str,
+    objective: str,
     ways: Any,
     shots: Any,
-    annotators: Any,
+    n_annotators: Any,
     spammers: Any,
     accuracy: Any,
-    per_item: float | None,
+    labels_per_item: float | None,
     flippers: float,
     class_spammers: float,
     uneven: float,
-    turns: bool,
+    rotations: bool,
     epochs: int,
     episodes: int,
     lr: float,
@@ -187,50 +89,50 @@ def fit(
     as_json: bool,
     seed: int,
 ) -> None:
-    """Learn from source tasks how small tasks are learned.
+    """Learn from source tasks with clean labels how small tasks are learned.
 
-    Source tasks have clean labels. The numbers of every adapter are fitted to classes that the
-    embedding has not learned from (all, if it learns nothing), and the adapter is chosen that is
-    right most often there with the pseudo-annotators told.
+    Adapters (-s, several separated by semicolons) are tuned on classes that the embedding has not
+    learned from, with pseudo-annotators as the options describe them, and the most accurate one is
+    kept.
 
     \b
     Example:
-      dissensus meta fit --source characters/ --encoder 'conv4[size=28]' --turns -o model
+      dissensus meta fit --source characters/ --encoder 'conv4[size=28]' --rotations -o model
     """
     from dataclasses import replace
 
     from ..meta.episodes import Sizes
     from ..meta.few_shot import TRAINING, FewShotCrowd
-    from ..meta.pseudo import PseudoCrowd
-    from ..meta.sources import read_source, together
-    from ..nn.progress import training_bar
+    from ..meta.pseudo_annotators import PseudoAnnotators
+    from ..meta.sources import join_sources, read_source
 
-    given = together([read_source(path, column=column, label=label, task=task) for path in sources])
+    source = join_sources(
+        [read_source(path, column=column, label=label, task=task) for path in sources]
+    )
     model = FewShotCrowd(
-        adapter,
+        strategy,
         encoder=encoder,
         head=head,
-        teach=teach,
-        sizes=Sizes(ways=ways, shots=shots, annotators=annotators, uneven=uneven),
-        crowd=PseudoCrowd(
+        objective=objective,
+        sizes=Sizes(ways=ways, shots=shots, annotators=n_annotators, uneven=uneven),
+        annotators=PseudoAnnotators(
             spammers=spammers,
             accuracy=accuracy,
-            per_item=per_item,
+            per_item=labels_per_item,
             flippers=flippers,
             class_spammers=class_spammers,
         ),
         training=replace(TRAINING, epochs=epochs, lr=lr, precision=precision),
         episodes=episodes,
-        turns=4 if turns else 1,
+        rotations=4 if rotations else 1,
         tuning=tuning,
         seed=seed,
     )
-    many = len(set(given.task)) > 1
-    with training_bar() as progress:
+    with progress_bar("training") as progress:
         model.fit(
-            given.inputs,
-            given.label,
-            task=given.task if many else None,
+            source.inputs,
+            source.label,
+            task=source.task if len(set(source.task)) > 1 else None,
             folder=checkpoints,
             resume=True,
             progress=progress,
@@ -238,81 +140,68 @@ def fit(
     model.save(output)
     if as_json:
         scores = {name: {"accuracy": a, "half": h} for name, (a, h) in model.validation_.items()}
-        told = {"adapter": model.rule_, "held_out": model.split_, "validation": scores}
-        show_json({**told, "folder": output})
+        summary = {"adapter": model.adapter_, "held_out": model.split_, "validation": scores}
+        show_json({**summary, "folder": output})
         return
     for name, (mean, half) in model.validation_.items():
-        note(f"{'*' if name == model.rule_ else ' '} {name}: {mean:.3f} ± {half:.3f}")
+        note(f"{'*' if name == model.adapter_ else ' '} {name}: {mean:.3f} ± {half:.3f}")
     kept = "all classes" if model.split_ == "nothing" else f"{model.split_}, held out"
-    note(f"Fitted to {kept}; queries right there as told above. Written to {output}")
+    note(f"Tuned on {kept}, with the query accuracies above. Written to {output}")
 
 
 @meta.command()
 @click.argument("path")
-@click.option("--model", "folder", required=True, help="Folder that `meta fit` has written.")
-@click.option(
-    "--inputs",
-    help="Folder of images, table of texts, or .npz of features, for items labelled and new.",
+@options(
+    *("load --model", "inputs", "column", "output", "confusion", "budget --ask", "plan"),
+    *(*READING, "json", "seed"),
+    load=REQUIRED,
 )
-@click.option("--column", help="Of the inputs: the column of a table, or the array of a .npz.")
-@click.option("--output", "-o", help="Where labels go, of all items; the ending tells the format.")
-@click.option("--confusion", help="Where the annotators' confusion goes.")
-@click.option("--ask", type=click.IntRange(min=1), help="Also say which labels to ask for next.")
-@click.option("--plan", help="Where these go.")
-@reading_options
-@json_option
-@seed_option
 def adapt(
     path: str,
-    folder: str,
+    load: str,
     inputs: str | None,
     column: str | None,
     output: str | None,
     confusion: str | None,
-    ask: int | None,
+    budget: float | None,
     plan: str | None,
     as_json: bool,
     seed: int,
     **reading: Any,
 ) -> None:
-    """Learn a new task from a few items and what annotators said of them.
+    """Learn a new task from a few items and their annotations.
 
-    Items among the inputs that nobody labelled get labels, too.
+    Unlabelled items among the inputs get labels, too. With --budget, the most useful labels to
+    request next are listed.
 
     \b
     Example:
-      dissensus meta adapt --model model answers.csv --inputs texts.csv -o labels.csv
+      dissensus meta adapt --load model answers.csv --inputs texts.csv -o labels.csv
     """
     import numpy as np
 
-    from ..errors import OptionError
     from ..meta.few_shot import FewShotCrowd
-    from ..writers.score_tables import write_columns
 
-    if plan and not ask:
-        raise OptionError("--plan says where the labels to ask for go; --ask says how many")
+    if plan and not budget:
+        raise OptionError("--plan is the file of labels to request; --budget says how many")
     found = examine_annotations(path, **reading)
-    model = FewShotCrowd.load(folder)
+    model = FewShotCrowd.load(load)
     support, names, others = _inputs(found, inputs, column)
     task = model.adapt(support, found.annotations)
     new = task.predict_proba(others) if names else np.zeros((0, found.annotations.n_classes))
-    table = _labels(task, names, new)
-    asked = task.next(ask, seed=seed) if ask else None
-    if output:
-        write_columns(table, output)
-    if confusion:
-        write_columns(_matrices(task), confusion)
-    if plan and asked is not None:
-        write_columns(asked, plan)
+    requests = task.next(int(budget), seed=seed) if budget else None
+    write_table(_labels(task, names, new), output)
+    write_table(_matrices(task), confusion)
+    if requests is not None:
+        write_table(requests, plan)
     if as_json:
-        show_json(_told(task, names, asked))
+        show_json(_summary(task, names, requests))
     elif output != "-":
-        _print(task, names, new, asked, output)
+        _print(task, names, new, requests, output)
 
 
 def _inputs(found: Reading, path: str | None, column: str | None) -> tuple[Any, list[str], Any]:
     """Return the inputs of the items with labels, and names and inputs of the others."""
-    from ..errors import OptionError
     from ..nn.reading import read_inputs, read_others
 
     annotations: Annotations = found.annotations
@@ -335,12 +224,11 @@ def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
     from .._names import as_names
 
     posterior = np.concatenate([task.posterior, new])
-    n_labels = np.concatenate([task.annotations.labels_per_item, np.zeros(len(names), dtype=int)])
     columns = {
         "item": as_names([*task.annotations.items.tolist(), *names]),
         "label": task.classes_[posterior.argmax(axis=1)],
         "confidence": posterior.max(axis=1),
-        "n_labels": n_labels,
+        "n_labels": np.pad(task.annotations.labels_per_item, (0, len(names))),
     }
     posteriors = zip(task.classes_.tolist(), posterior.T, strict=True)
     return columns | {f"p:{name}": values for name, values in posteriors}
@@ -360,54 +248,45 @@ def _matrices(task: FewShotTask) -> dict[str, Any]:
     }
 
 
-def _told(task: FewShotTask, names: list[str], asked: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "adapter": task.model.rule_,
+def _rows(columns: Any) -> list[tuple[Any, ...]]:
+    return list(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+
+def _summary(task: FewShotTask, names: list[str], requests: Any) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "adapter": task.model.adapter_,
         "classes": task.classes_.tolist(),
         "items": task.annotations.n_items,
         "new_items": len(names),
         "labels": dict(zip(task.annotations.items.tolist(), task.labels.tolist(), strict=True)),
         "annotators": [
-            {"annotator": name, "n_labels": count, "accuracy": right}
-            for name, count, right in zip(
-                *(values.tolist() for values in task.annotators.values()), strict=True
-            )
+            dict(zip(("annotator", "n_labels", "accuracy"), row, strict=True))
+            for row in _rows(task.annotators)
         ],
         "confusion": dict(zip(task.annotators_.tolist(), task.confusion.tolist(), strict=True)),
     }
-    if asked is not None:
-        told["ask"] = [
-            {"item": item, "annotator": annotator, "gain": gain}
-            for item, annotator, gain in zip(*(v.tolist() for v in asked.values()), strict=True)
-        ]
-    return told
+    if requests is not None:
+        columns = ("item", "annotator", "gain")
+        summary["ask"] = [dict(zip(columns, row, strict=True)) for row in _rows(requests)]
+    return summary
 
 
-def _print(task: FewShotTask, names: list[str], new: Any, asked: Any, written: str | None) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    table = Table(title=f"Annotators, by {escape(task.model.rule_)}")
-    table.add_column("annotator")
-    table.add_column("labels", justify="right")
-    table.add_column("right", justify="right")
-    columns = [values.tolist() for values in task.annotators.values()]
-    rows = sorted(zip(*columns, strict=True), key=lambda row: -row[2])
-    for name, count, right in rows[:_SHOWN]:
-        table.add_row(escape(name), str(count), f"{right:.0%}")
-    if len(rows) > _SHOWN:
-        table.add_row("…", f"{len(rows) - _SHOWN} more", "")
-    console.print(table)
-    sure = task.posterior.max(axis=1).mean()
-    told = f"{task.annotations.n_items} items with {len(task.annotations)} labels: sure of {sure:.0%} in the mean"
+def _print(
+    task: FewShotTask, names: list[str], new: Any, requests: Any, output: str | None
+) -> None:
+    ranked = sorted(_rows(task.annotators), key=lambda row: -row[2])
+    rows = [(name, str(count), f"{right:.0%}") for name, count, right in ranked[:_SHOWN]]
+    if len(ranked) > _SHOWN:
+        rows.append(("…", f"{len(ranked) - _SHOWN} more", ""))
+    title = f"Annotators, by {task.model.adapter_}"
+    print_table(("annotator", ">labels", ">right"), rows, title)
+    labelled = f"{task.annotations.n_items} items with {len(task.annotations)} labels"
+    sentence = f"{labelled}: mean confidence {task.posterior.max(axis=1).mean():.0%}"
     if names:
-        told += f"; {len(names)} new items: sure of {new.max(axis=1).mean():.0%}"
-    console.print(f"{told}.")
-    if asked is not None:
-        pairs = zip(asked["item"].tolist(), asked["annotator"].tolist(), strict=True)
-        shown = [f"{annotator} about {item}" for item, annotator in list(pairs)[:_SHOWN]]
-        console.print(escape(f"Ask next: {'; '.join(shown)}."))
-    if written:
-        console.print(f"Labels written to {escape(str(Path(written)))}.")
+        sentence += f"; {len(names)} new items: {new.max(axis=1).mean():.0%}"
+    print_text(f"{sentence}.")
+    if requests is not None:
+        shown = [f"{annotator} about {item}" for item, annotator, *_ in _rows(requests)[:_SHOWN]]
+        print_text(f"Ask next: {'; '.join(shown)}.")
+    if output:
+        print_text(f"Labels written to {output}.")

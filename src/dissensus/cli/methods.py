@@ -1,73 +1,66 @@
-"""`dissensus methods`, and `agginfo` as peerannot calls it."""
+"""`dissensus methods`, and peerannot's `agginfo`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ._shared import json_option, show_json
+from ._output import print_table, print_text, show_json
+from .options import options
 
-__all__ = ["agginfo", "methods", "print_entries"]
+if TYPE_CHECKING:
+    from ..catalogue import Entry
+
+__all__ = ["agginfo", "methods", "show_entries"]
 
 
 @click.command()
 @click.argument("name", required=False)
-@json_option
+@options("json")
 def methods(name: str | None, as_json: bool) -> None:
-    """List the methods and their settings; with a NAME, all about one.
+    """List the methods and their settings; with a NAME, describe one.
 
     \b
     Example:
       dissensus methods dawid-skene
     """
-    from ..catalogue import catalogue, entries, glances
+    from ..catalogue import catalogue, entries, outlines
 
-    if as_json:
-        show_json([entry.as_dict() for entry in (entries(name) if name else catalogue())])
+    if name:
+        show_entries(entries(name), as_json, settings=True)
     else:
-        print_entries(entries(name) if name else glances(), settings=name is not None)
+        show_entries(catalogue() if as_json else outlines(), as_json)
 
 
 @click.command()
-@json_option
+@options("json")
 def agginfo(as_json: bool) -> None:
-    """List the ways to aggregate."""
+    """List the methods of aggregation."""
     from ..catalogue import entries_of
     from ..registry import aggregators
 
-    found = entries_of(aggregators)
+    show_entries(entries_of(aggregators), as_json)
+
+
+def show_entries(
+    found: list[Entry], as_json: bool, *, settings: bool = False, title: str | None = None
+) -> None:
+    """Print the methods of every family, and the settings of each on request."""
     if as_json:
         show_json([entry.as_dict() for entry in found])
-    else:
-        print_entries(found)
-
-
-def print_entries(found: list[Any], *, settings: bool = False, title: str | None = None) -> None:
-    """Print a table of methods for every family, and all about each if settings are wanted."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    for family in dict.fromkeys(entry.family for entry in found):
-        table = Table(
-            "method", "what it does", "also called", title=title or f"dissensus {family} -s …"
-        )
-        for entry in found:
-            if entry.family == family:
-                aliases = ", ".join(entry.aliases)
-                table.add_row(entry.name, escape(entry.summary), escape(aliases))
-        console.print(table)
-    if not settings:
         return
-    for entry in found:
+    for family in dict.fromkeys(entry.family for entry in found):
+        rows = [
+            (entry.name, entry.summary, ", ".join(entry.aliases))
+            for entry in found
+            if entry.family == family
+        ]
+        columns = ("method", "description", "aliases")
+        print_table(columns, rows, title or f"dissensus {family} -s …")
+    for entry in found if settings else ():
         if entry.settings:
-            table = Table("setting", "default", "may be", "meaning", title=entry.name)
-            for setting in entry.settings:
-                table.add_row(
-                    *map(escape, (setting.name, setting.default, setting.limits, setting.doc))
-                )
-            console.print(table)
+            rows_of = [(one.name, one.default, one.limits, one.doc) for one in entry.settings]
+            print_table(("setting", "default", "range", "meaning"), rows_of, entry.name)
         for paragraph in entry.paragraphs:
-            console.print(escape(paragraph), highlight=False)
+            print_text(paragraph)

@@ -7,27 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import json_option, note, progress_bar, read_annotations, seed_option, show_json
-from ._soft import print_soft, soft_row
+from .._progress import progress_bar
+from ..errors import DataError, OptionError
+from ._output import note, print_table, show_json, write_table
+from ._reading import read_annotations, read_known
+from .evaluate import print_soft
+from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
+    from .._names import Names
     from ..annotations import Annotations
     from ..recovery.crossval import CrossValidation
-    from ..recovery.estimator import DistributionRecovery
 
 __all__ = ["recover"]
 
-_COLUMN = click.option(
-    "--column", help="Of the inputs: the column of texts or files, or the array."
-)
-_ENCODER = click.option(
-    "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
-)
+_SHOWN = {
+    "Manh.\ndist.": "manhattan",
+    "JSD\nbits": "jensen_shannon",
+    "sq.\nunb.": "unbiased_squared",
+    "cross\nentr.": "cross_entropy",
+    "entr.\ncorr.": "entropy_pearson",
+    "accu-\nracy": "accuracy",
+    "macro\nF1": "macro_f1",
+}
 
 
 @click.group()
 def recover() -> None:
-    """Tell how people would have split, from one label per item.
+    """Recover the distribution of labels from one label per item (label-distribution learning).
 
     \b
     Example:
@@ -39,18 +46,13 @@ def recover() -> None:
 
 @recover.command()
 @click.argument("labels")
-@click.option("--output", "-o", required=True, help="Folder for what was learned.")
-@click.option("--inputs", help="Table of texts, folder of images, or array.  [default: LABELS]")
-@_COLUMN
-@click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
-@_ENCODER
-@click.option("--vote-count", type=click.IntRange(min=1), help="People behind every label.")
-@click.option("--members", type=click.IntRange(min=1), help="How many, for methods that have them.")
-@click.option("--annotations", help="For oracles: what everybody said.")
-@click.option("--classes", help="All classes in order, with commas.")
-@click.option("--checkpoints", help="Folder for checkpoints; an interrupted run goes on from it.")
-@json_option
-@seed_option
+@options(
+    *("column", "encoder", "vote_count", "members", "annotations", "classes", "checkpoints"),
+    *("json", "seed"),
+    output=REQUIRED,
+    inputs=Computed("LABELS"),
+    strategy="auto",
+)
 def fit(
     labels: str,
     output: str,
@@ -66,46 +68,37 @@ def fit(
     as_json: bool,
     seed: int,
 ) -> None:
-    """Learn from LABELS, a table with one label per item.
+    """Fit to LABELS, a table with one label per item. Oracles learn from --annotations.
 
     \b
     Example:
       dissensus recover fit labels.csv --vote-count 5 -o model
     """
     from .._names import as_names, code
-    from ..readers import read_truth
+    from ..nn.reading import read_inputs
     from ..recovery.estimator import DistributionRecovery
 
-    known = read_truth(labels)
-    items = as_names(list(known))
-    names = [name.strip() for name in classes.split(",")] if classes else None
-    made = DistributionRecovery(
-        strategy,
-        encoder=encoder,
-        n_members=members,
-        classes=names or code(list(known.values()))[1].tolist(),
-        seed=seed,
+    known = read_known(labels) or {}
+    items, given = as_names(list(known)), list(known.values())
+    names = [name.strip() for name in classes.split(",")] if classes else code(given)[1].tolist()
+    model = DistributionRecovery(
+        strategy, encoder=encoder, n_members=members, classes=names, seed=seed
     )
-    from ..nn.progress import training_bar
-    from ..nn.reading import read_inputs
-
     x = read_inputs(inputs or labels, items, column=column)
-    crowd = None
-    if annotations is not None:
-        crowd = _ordered_like(_plain(annotations), items.tolist(), annotations)
-    with training_bar("recovering") as progress:
-        made.fit(
+    crowd = None if annotations is None else _in_order(annotations, items)
+    with progress_bar("training") as progress:
+        model.fit(
             x,
-            list(known.values()),
+            given,
             vote_count=vote_count,
             annotations=crowd,
             folder=checkpoints,
             progress=progress,
         )
-    made.save(output)
-    told = {"items": len(items), "classes": made.classes_.tolist(), "folder": output}
+    model.save(output)
     if as_json:
-        show_json(told | {"marginal": made.marginal_.tolist(), "strategy": strategy})
+        summary = {"items": len(items), "classes": model.classes_.tolist(), "folder": output}
+        show_json(summary | {"marginal": model.marginal_.tolist(), "strategy": strategy})
     else:
         note(f"{strategy} learned from {len(items)} labels; it is in {output}")
 
@@ -113,11 +106,9 @@ def fit(
 @recover.command()
 @click.argument("model")
 @click.argument("inputs")
-@click.option("--output", "-o", default="-", show_default=True, help="Where the table goes.")
-@_COLUMN
-@click.option("--votes", is_flag=True, help="Also the share of members for every class: v:<class>.")
+@options("column", "votes", output="-")
 def predict(model: str, inputs: str, output: str, column: str | None, votes: bool) -> None:
-    """Tell how people would split on INPUTS, by a MODEL that `fit` has written.
+    """Predict the distribution of labels on INPUTS, by a MODEL of `fit`.
 
     \b
     Example:
@@ -125,200 +116,149 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
     """
     from .._names import as_names
     from ..nn.reading import items_of, read_inputs
-    from ..writers.score_tables import write_columns
+    from ..recovery.estimator import DistributionRecovery
 
-    made, items = _model(model), items_of(inputs, column=column)
-    x = read_inputs(inputs, items, column=column)
-    p, label = made.predict_proba(x), made.predict(x)
+    fitted, items = DistributionRecovery.load(model), items_of(inputs, column=column)
+    x = fitted.features(read_inputs(inputs, items, column=column))
+    p = fitted.predict_proba(x)
     columns: dict[str, Any] = {
         "item": items,
-        "label": as_names(label.tolist()),
+        "label": as_names(fitted.predict(x).tolist()),
         "confidence": p.max(axis=1),
     }
-    columns |= {f"p:{name}": p[:, k] for k, name in enumerate(made.classes_.tolist())}
+    classes = fitted.classes_.tolist()
+    columns |= {f"p:{name}": p[:, k] for k, name in enumerate(classes)}
     if votes:
-        share = made.predict_votes(x)
-        columns |= {f"v:{name}": share[:, k] for k, name in enumerate(made.classes_.tolist())}
-    write_columns(columns, output)
+        share = fitted.predict_votes(x)
+        columns |= {f"v:{name}": share[:, k] for k, name in enumerate(classes)}
+    write_table(columns, output)
 
 
 @recover.command()
 @click.argument("annotations")
-@click.option("--inputs", required=True, help="Table of texts, folder of images, or array.")
-@_COLUMN
-@click.option("--model", help="Score this; otherwise methods are cross-validated.")
-@click.option(
-    "--strategy",
-    "-s",
-    "strategies",
-    multiple=True,
-    help="name[setting=value,…]; again for every method.  [default: auto, single, ldl]",
+@options(
+    *("column", "load --model", "encoder", "checkpoints --keep", "scale --ordered=ordinal"),
+    *("chart", "reliability", "json", "seed"),
+    inputs=REQUIRED,
+    strategies=Computed("auto, single, ldl"),
+    folds=5,
+    repeats=1,
 )
-@_ENCODER
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Parts of the items, each of which is foreseen from the others.",
-)
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="How often they are dealt anew.",
-)
-@click.option("--keep", help="Folder for every fold; an interrupted run goes on from it.")
-@click.option("--ordered", is_flag=True, help="Classes stand in order.")
-@click.option("--chart", help="Draw splits of people and recovered ones: .svg, .png or .html.")
-@click.option("--reliability", help="Draw recovered shares against those of people: the same.")
-@json_option
-@seed_option
 def evaluate(
     annotations: str,
     inputs: str,
     column: str | None,
-    model: str | None,
+    load: str | None,
     strategies: tuple[str, ...],
     encoder: str,
     folds: int,
     repeats: int,
-    keep: str | None,
-    ordered: bool,
+    checkpoints: str | None,
+    scale: str,
     chart: str | None,
     reliability: str | None,
     as_json: bool,
     seed: int,
 ) -> None:
-    """Score recovered splits against ANNOTATIONS, in which several people label every item.
+    """Score recovered distributions against ANNOTATIONS, with several labels per item.
 
-    With --model, what it recovers is scored on these items. Otherwise methods are cross-validated:
-    they see the majority label of the items of other folds.
+    With --load, a fitted model is scored on these items. Otherwise methods are cross-validated:
+    they see the majority label of the items of other folds. Repeat -s for several methods.
 
     \b
     Example:
-      dissensus recover evaluate answers.csv --inputs texts.csv -s auto -s single --keep folds
+      dissensus recover evaluate answers.csv --inputs texts.csv -s auto -s single
     """
-    from ..errors import OptionError
     from ..nn.reading import read_inputs
-    from ..recovery.evaluating import evaluate_shares
+    from ..recovery.estimator import DistributionRecovery
+    from ..recovery.evaluation import evaluate_shares
     from ..reporting.charts import check_chart
 
     for path in filter(None, (chart, reliability)):
         check_chart(path)
-    if model and strategies:
-        raise OptionError("--model is scored as it is; leave out -s, or --model")
-    crowd = _plain(annotations)
+    if load and strategies:
+        raise OptionError("--load scores a fitted model; leave out -s, or --load")
+    if scale in ("interval", "ratio"):
+        raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
+    ordered = scale == "ordinal"
+    crowd = read_annotations(annotations)
     x = read_inputs(inputs, crowd.items, column=column)
-    if model:
-        made = _model(model)
-        crowd = crowd.recode(made.classes_.tolist())
-        p = made.predict_proba(x)
-        found = evaluate_shares(p, crowd.votes(), floor=made.marginal_, ordered=ordered, seed=seed)
-        drawn = {made.method: p}
+    if load:
+        model = DistributionRecovery.load(load)
+        crowd = crowd.recode(model.classes_.tolist())
+        p = model.predict_proba(x)
+        scores = evaluate_shares(
+            p, crowd.votes(), floor=model.marginal_, ordered=ordered, seed=seed
+        )
+        recovered = {model.method: p}
         if as_json:
-            show_json(found.as_dict())
+            show_json(scores.as_dict())
         else:
-            print_soft(found)
+            print_soft(scores)
     else:
-        crossed = _crossed(x, crowd, strategies, encoder, folds, repeats, ordered, keep, seed)
-        drawn = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
-        if as_json:
-            show_json(crossed.as_dict())
-        else:
-            _print_crossed(crossed)
-    _draw(drawn, crowd, chart, reliability)
-
-
-def _plain(path: str) -> Annotations:
-    """Read annotations whose format and columns tell for themselves."""
-    return read_annotations(
-        path, format_=None, question=None, columns=None, classes=None, missing="error"
-    )
-
-
-def _model(folder: str) -> DistributionRecovery:
-    from ..recovery.estimator import DistributionRecovery
-
-    return DistributionRecovery.load(folder)
-
-
-def _ordered_like(annotations: Annotations, items: list[str], path: str) -> Annotations:
-    """Return annotations on these items, in this order."""
-    import numpy as np
-
-    from ..errors import DataError
-
-    position = {name: code for code, name in enumerate(annotations.items.tolist())}
-    for name in items:
-        if name not in position:
-            raise DataError(f"{path}: nothing is said of item {name!r}, which has a label")
-    return annotations.take(np.array([position[name] for name in items]))
-
-
-def _crossed(
-    x: Any,
-    annotations: Annotations,
-    strategies: tuple[str, ...],
-    encoder: str,
-    folds: int,
-    repeats: int,
-    ordered: bool,
-    keep: str | None,
-    seed: int,
-) -> CrossValidation:
-    from ..nn.encoders import encoder_for
-    from ..recovery._nets.features import views_of
-    from ..recovery.crossval import cross_validate
-    from ..registry import recoverers
-
-    specs = strategies or ("auto", "single", "ldl")
-    methods = [recoverers.create(spec) for spec in specs]
-    wanted = {view for method in methods for view in (*method.needs, *method.likes)}
-    views = views_of(encoder_for(encoder, x, seed=seed), x, wanted)
-    with progress_bar("recovering", (len(specs) + 2) * folds * repeats) as progress:
-        return cross_validate(
-            views,
-            annotations,
-            specs,
+        crossed = _cross_validate(
+            *(x, crowd, strategies or ("auto", "single", "ldl"), encoder),
             folds=folds,
             repeats=repeats,
             ordered=ordered,
             seed=seed,
-            folder=None if keep is None else Path(keep),
-            progress=lambda done, _total: progress(done),
+            folder=None if checkpoints is None else Path(checkpoints),
         )
+        recovered = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
+        if as_json:
+            show_json(crossed.as_dict())
+        else:
+            _print(crossed)
+    _draw(recovered, crowd, chart, reliability)
 
 
-def _print_crossed(found: CrossValidation) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+def _in_order(path: str, items: Names) -> Annotations:
+    """Return the annotations of these items, in this order."""
+    from .._relation import indices_of
 
+    annotations = read_annotations(path)
+    codes = indices_of(items, annotations.items)
+    if (codes < 0).any():
+        raise DataError(
+            f"{path}: no annotations of item {items[codes < 0][0]!r}, which has a label"
+        )
+    return annotations.take(codes)
+
+
+def _cross_validate(
+    x: Any, annotations: Annotations, specs: tuple[str, ...], encoder: str, **settings: Any
+) -> CrossValidation:
+    from ..nn.features import features_of
+    from ..recovery.crossval import cross_validate
+    from ..registry import recoverers
+
+    methods = [recoverers.create(spec) for spec in specs]
+    used = {part for method in methods for part in (*method.needs, *method.uses)}
+    parts: Any = {name: name in used for name in ("vectors", "tokens", "raw")}
+    features = features_of(x, encoder, seed=settings["seed"], **parts)
+    with progress_bar("cross-validating") as progress:
+        return cross_validate(features, annotations, specs, progress=progress, **settings)
+
+
+def _print(found: CrossValidation) -> None:
+    rows = [
+        (method, *(f"{found.mean(method, score).value:.3f}" for score in _SHOWN.values()))
+        for method in found.scores
+    ]
     title = f"{found.n_items} items, {found.folds} folds, {found.repeats} repeats"
-    heads = [name.replace(" ", "\n") for name in soft_row()]
-    table = Table("method", *heads, title=title)
-    for method in found.scores:
-        cells = [f"{found.mean(method, score).value:.3f}" for score in soft_row().values()]
-        table.add_row(escape(method), *cells)
-    Console(highlight=False).print(table)
+    print_table(("method", *_SHOWN), rows, title)
 
 
 def _draw(
-    drawn: dict[str, Any], annotations: Annotations, chart: str | None, other: str | None
+    recovered: dict[str, Any], annotations: Annotations, chart: str | None, reliability: str | None
 ) -> None:
-    from ..recovery.figures import reliability_figure, splits_figure
+    from ..reporting.recovery_figures import reliability_figure, splits_figure
 
+    votes = annotations.votes()
     if chart:
-        first = next(iter(drawn.values()))
-        splits_figure(
-            first,
-            annotations.votes(),
-            items=annotations.items.tolist(),
-            classes=annotations.classes.tolist(),
-        ).save(chart)
+        names = {"items": annotations.items.tolist(), "classes": annotations.classes.tolist()}
+        splits_figure(next(iter(recovered.values())), votes, **names).save(chart)
         note(f"drawn to {chart}")
-    if other:
-        reliability_figure(drawn, annotations.votes()).save(other)
-        note(f"drawn to {other}")
+    if reliability:
+        reliability_figure(recovered, votes).save(reliability)
+        note(f"drawn to {reliability}")

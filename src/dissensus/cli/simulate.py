@@ -6,104 +6,95 @@ from typing import Any
 
 import click
 
-from ._shared import json_option, note, progress_bar, seed_option, show_json
+from .._progress import progress_bar
+from ..errors import OptionError
+from ._output import note, show_json
+from .options import options
 
 __all__ = ["simulate"]
 
+_FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
+
 
 @click.command()
-@click.option("--n-worker", "n_annotators", default=1, show_default=True, help="Annotators.")
-@click.option("--n-task", "n_items", default=20, show_default=True, help="Items.")
-@click.option("--n-classes", "-K", default=2, show_default=True, help="Classes.")
-@click.option("--folder", default="./simulation", show_default=True, help="Where it goes.")
-@click.option(
-    "--strategy",
-    "-s",
-    default="hammer-spammer",
-    show_default=True,
-    help="name[setting=value,…]; see `dissensus methods`.",
+@options(
+    *("n_annotators --n-worker", "n_items --n-task", "to --format", "matrix_file", "ratio"),
+    *("ratio_diff", "random", "copy_prob", "workerload", "feedback", "imbalance_votes", "fast"),
+    *("verbose", "json", "seed"),
+    n_annotators="1",
+    n_items=20,
+    n_classes=2,
+    folder="./simulation",
+    strategy="hammer-spammer",
+    to="peerannot",
 )
-@click.option("--matrix-file", help="Confusion matrices to use: .npy of (annotator, true, given).")
-@click.option("--ratio", "-r", type=float, help="Share of spammers, students or good annotators.")
-@click.option("--ratio-diff", type=float, help="discrete-difficulty: easy items for one hard item.")
-@click.option("--random", type=float, help="discrete-difficulty: share of items nobody can know.")
-@click.option("--copy-prob", type=float, help="student-teacher: chance to copy the very answer.")
-@click.option("--workerload", "-wl", type=int, help="Items per annotator, at most.")
-@click.option("--feedback", "-fb", type=int, help="Labels per item, at most.")
-@click.option("--imbalance-votes", "imbalance", is_flag=True, help="Unequal numbers of labels.")
-@click.option("--fast", is_flag=True, help="All at once: other draws, a thousand times faster.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["peerannot", "table", "csv", "tsv", "parquet", "arrow", "jsonl"]),
-    default="peerannot",
-    show_default=True,
-    help="`peerannot` writes answers.json and arrays; the others answers and truth as tables.",
-)
-@click.option("--verbose", is_flag=True, help="Say every option.")
-@json_option
-@seed_option
 def simulate(
-    n_annotators: int,
+    n_annotators: tuple[int, ...],
     n_items: int,
     n_classes: int,
     folder: str,
     strategy: str,
+    to: str,
     matrix_file: str | None,
     workerload: int | None,
     feedback: int | None,
     imbalance: bool,
     fast: bool,
-    format_: str,
     verbose: bool,
     as_json: bool,
     seed: int,
     **settings: float | None,
 ) -> None:
-    """Make annotations of a crowd whose truth is known.
+    """Simulate annotations with known truth.
 
-    The folder gets the annotations, the truth, the crowd's confusion matrices and every option.
-    With the same options and seed it is the same crowd, draw by draw as peerannot draws it.
+    The folder gets the annotations, the truth, the confusion matrices of the annotators and every
+    option. The same options and seed give the same annotations, draw by draw those of peerannot.
+    --to peerannot writes answers.json and arrays; csv, tsv, parquet, arrow and jsonl are tables.
 
     \b
     Example:
-      dissensus simulate --n-worker 30 --n-task 200 -K 5 -s independent-confusion --feedback 10
+      dissensus simulate --n-annotators 30 --n-items 200 -K 5 -s independent-confusion -fb 10
     """
     from ..registry import simulators
     from ..simulation import simulate as run
-    from ..writers.simulated import write_simulation
+    from ..writers.folders import write_simulation
 
+    if len(n_annotators) != 1:
+        raise OptionError("--n-annotators is one number here")
+    file_format = "csv" if to == "table" else to
+    if file_format not in _FORMATS:
+        raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS)}")
     spec = _with_settings(strategy, settings, matrix_file)
-    with progress_bar("simulating", n_items) as progress:
-        made = run(
+    with progress_bar("simulating") as progress:
+        simulation = run(
             simulators.create(spec),
             n_items=n_items,
-            n_annotators=n_annotators,
+            n_annotators=n_annotators[0],
             n_classes=n_classes,
             feedback=feedback,
             workerload=workerload,
             imbalance=imbalance,
             seed=seed,
             fast=fast,
-            progress=lambda done, _total: progress(done),
+            progress=progress,
         )
-    write_simulation(made, folder, "csv" if format_ == "table" else format_)
+    write_simulation(simulation, folder, file_format)
+    n_labels = len(simulation.annotations)
     if as_json:
-        show_json({**made.options, "n_labels": len(made.annotations), "folder": folder})
+        show_json({**simulation.options, "n_labels": n_labels, "folder": folder})
         return
     if verbose:
-        for name, value in made.options.items():
+        for name, value in simulation.options.items():
             note(f"{name}: {value}")
     note(
-        f"{len(made.annotations)} labels by {n_annotators} annotators on {n_items} items "
-        f"written to {folder}"
+        f"{n_labels} labels by {n_annotators[0]} annotators on {n_items} items written to {folder}"
     )
 
 
 def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | None) -> str:
-    """Return the strategy with what options say; those it does not know are left aside.
+    """Return the strategy with the settings that options give and it knows.
 
-    peerannot takes all options for all strategies and uses what fits. With a matrix file,
+    peerannot takes all options for all strategies and uses those that fit. With a matrix file,
     whatever strategy is named, the matrices are those of the file.
     """
     from ..params import describe_fields, format_value
@@ -111,8 +102,8 @@ def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | N
 
     if matrix_file:
         return f"given-matrices[file={format_value(matrix_file)}]"
-    name, told = simulators.resolve(strategy)
+    name, explicit = simulators.resolve(strategy)
     known = {field.name for field in describe_fields(simulators.find(name))}
     given = {key: value for key, value in settings.items() if value is not None and key in known}
-    inside = ",".join(f"{key}={format_value(value)}" for key, value in (given | told).items())
+    inside = ",".join(f"{key}={format_value(value)}" for key, value in (given | explicit).items())
     return f"{name}[{inside}]"

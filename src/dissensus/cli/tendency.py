@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import (
-    json_option,
-    note,
-    progress_bar,
-    read_annotations,
-    reading_options,
-    seed_option,
-    show_json,
-)
-from ._tendency_map import map_
+from .._progress import progress_bar
+from ..errors import DataError, OptionError
+from ._attention_maps import map_
+from ._output import note, number, print_table, print_text, show_json, write_table
+from ._reading import read_annotations, split_names
+from .options import READING, REQUIRED, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -23,43 +19,27 @@ if TYPE_CHECKING:
 
 __all__ = ["tendency"]
 
-_COLUMN = click.option(
-    "--column", help="Of the inputs: the column of texts or files, or the array."
-)
-_FRAMES = click.option(
-    "--frames",
-    type=click.IntRange(min=1),
-    default=16,
-    show_default=True,
-    help="Of videos: frames that are looked at.",
-)
-_ENCODER = click.option(
-    "--encoder", default="auto", show_default=True, help="What turns inputs into vectors."
-)
-_METADATA = click.option("--metadata", help="Table of annotators, a column for everything known.")
-_INPUTS = click.option("--inputs", required=True, help="Table of texts, folder of images, array.")
-
-# What a table shows: of the summary, and in words.
+# Scores of the summary, and their heads in a table.
 _SHOWN = {
-    "log_loss": "log loss",
+    "log_loss": "log\nloss",
     "accuracy": "accuracy",
-    "accuracy_worst_decile": "worst tenth",
-    "macro_f1": "macro F1",
+    "accuracy_worst_decile": "worst\ntenth",
+    "macro_f1": "macro\nF1",
     "dic": "DIC",
-    "dic_rms": "DIC rms",
-    "kappa_correlation": "r of_kappas",
+    "dic_rms": "DIC\nrms",
+    "kappa_correlation": "r\nof kappas",
 }
 
 
 @click.group()
 def tendency() -> None:
-    """Foresee what each annotator would say.
+    """Predict the label of each annotator (modelling individual annotators).
 
     \b
     Example:
       dissensus tendency evaluate answers.csv --inputs texts.csv
       dissensus tendency fit answers.csv --inputs texts.csv -o model
-      dissensus tendency predict model more.csv -o foreseen.csv
+      dissensus tendency predict model more.csv -o predictions.csv
     """
 
 
@@ -68,17 +48,13 @@ tendency.add_command(map_)
 
 @tendency.command()
 @click.argument("path")
-@click.option("--output", "-o", required=True, help="Folder for what was learned.")
-@_INPUTS
-@_COLUMN
-@_FRAMES
-@click.option("--strategy", "-s", default="auto", show_default=True, help="name[setting=value,…]")
-@_ENCODER
-@_METADATA
-@click.option("--checkpoints", help="Folder for checkpoints; an interrupted run goes on from it.")
-@reading_options
-@json_option
-@seed_option
+@options(
+    *("column", "frames", "encoder", "annotators --metadata", "checkpoints"),
+    *(*READING, "json", "seed"),
+    output=REQUIRED,
+    inputs=REQUIRED,
+    strategy="auto",
+)
 def fit(
     path: str,
     output: str,
@@ -87,147 +63,121 @@ def fit(
     frames: int,
     strategy: str,
     encoder: str,
-    metadata: str | None,
+    annotators: str | None,
     checkpoints: str | None,
     as_json: bool,
     seed: int,
     **reading: Any,
 ) -> None:
-    """Learn what each annotator says, from annotations in PATH and the inputs of their items.
+    """Fit a model of each annotator to annotations in PATH and the inputs of their items.
 
     \b
     Example:
       dissensus tendency fit answers.csv --inputs texts.csv -o model
     """
+    from ..nn.reading import read_inputs
     from ..registry import tendencies
 
     tendencies.create(strategy)  # before anything is read
     annotations = read_annotations(path, **reading)
-    known = _metadata(metadata)
-    x = _inputs(inputs, annotations.items, column, frames)
-    made = _fitted(annotations, x, strategy, encoder, known, seed, checkpoints)
-    made.save(output)
-    told = {
-        "strategy": strategy,
-        "n_items": annotations.n_items,
-        "n_annotators": annotations.n_annotators,
-        "n_labels": len(annotations),
-        "classes": annotations.classes.tolist(),
-        "parts": _parts(made),
-        "folder": output,
-    }
+    x = read_inputs(inputs, annotations.items, column=column, frames=frames)
+    known = _read_annotators(annotators)
+    estimator = _fit(annotations, x, strategy, encoder, known, seed, checkpoints)
+    estimator.save(output)
+    members = getattr(estimator.model_, "members", ())
+    weight = getattr(estimator.model_, "weight", ())
+    parts = {name: float(share) for name, share in zip(members, weight, strict=True)}
     if as_json:
-        show_json(told)
-    else:
-        words = ", ".join(f"{name} {share:.2f}" for name, share in _parts(made).items())
-        note(
-            f"{strategy} learned from {len(annotations)} labels by {annotations.n_annotators} annotators on "
-            f"{annotations.n_items} items{': ' + words if words else ''}; it is in {output}"
+        show_json(
+            {
+                "strategy": strategy,
+                "n_items": annotations.n_items,
+                "n_annotators": annotations.n_annotators,
+                "n_labels": len(annotations),
+                "classes": annotations.classes.tolist(),
+                "parts": parts,
+                "folder": output,
+            }
         )
+        return
+    words = ", ".join(f"{name} {share:.2f}" for name, share in parts.items())
+    note(
+        f"{strategy} learned from {len(annotations)} labels by {annotations.n_annotators} "
+        f"annotators on {annotations.n_items} items{': ' + words if words else ''}; "
+        f"it is in {output}"
+    )
 
 
 @tendency.command()
 @click.argument("model")
 @click.argument("inputs")
-@click.option("--output", "-o", default="-", show_default=True, help="Where the table goes.")
-@_COLUMN
-@_FRAMES
-@click.option("--annotators", help="Whom to ask, with commas.  [default: all]")
+@options("column", "frames", "among --annotators", output="-", among=Computed("all annotators"))
 def predict(
     model: str,
     inputs: str,
     output: str,
     column: str | None,
     frames: int,
-    annotators: str | None,
+    among: str | None,
 ) -> None:
-    """Foresee what annotators would say of INPUTS, by a MODEL that `fit` has written.
+    """Predict the labels of annotators on INPUTS, by a MODEL of `fit`.
 
     The table has a row for every item and annotator.
 
     \b
     Example:
-      dissensus tendency predict model more.csv -o foreseen.csv
+      dissensus tendency predict model more.csv -o predictions.csv
     """
     import numpy as np
 
-    from ..nn.reading import items_of
+    from .._names import as_names
+    from ..nn.reading import items_of, read_inputs
     from ..readers.sources import format_for
     from ..tendency.classifier import TendencyClassifier
-    from ..writers.score_tables import write_columns
 
     if output != "-":
         format_for(output)  # before anything is computed
-    made = TendencyClassifier.load(model)
-    names = None if annotators is None else [name.strip() for name in annotators.split(",")]
+    estimator = TendencyClassifier.load(model)
+    names = split_names(among)
     items = items_of(inputs, column=column)
-    with progress_bar("reading inputs", len(items)) as progress:
-        chance = made.predict_annotator_proba(
-            _inputs(inputs, items, column, frames),
-            names,
-            encoding=lambda done, _total: progress(done),
+    x = read_inputs(inputs, items, column=column, frames=frames)
+    with progress_bar("encoding") as progress:
+        probability = estimator.predict_annotator_proba(
+            x, names, progress=progress
         )  # (item, annotator, class)
-    who = made.annotators_ if names is None else np.array(names, dtype=made.annotators_.dtype)
+    annotators = estimator.annotators_ if names is None else as_names(names)
     columns: dict[str, Any] = {
-        "item": np.repeat(items, len(who)),
-        "annotator": np.tile(who, len(items)),
-        "label": made.classes_[chance.argmax(axis=2)].ravel(),
-        "confidence": chance.max(axis=2).ravel(),
+        "item": np.repeat(items, len(annotators)),
+        "annotator": np.tile(annotators, len(items)),
+        "label": estimator.classes_[probability.argmax(axis=2)].ravel(),
+        "confidence": probability.max(axis=2).ravel(),
     }
-    for position, name in enumerate(made.classes_.tolist()):
-        columns[f"p:{name}"] = chance[:, :, position].ravel()
-    write_columns(columns, output)
+    for code, name in enumerate(estimator.classes_.tolist()):
+        columns[f"p:{name}"] = probability[:, :, code].ravel()
+    write_table(columns, output)
 
 
 @tendency.command()
 @click.argument("path")
-@_INPUTS
-@_COLUMN
-@_FRAMES
-@click.option("--model", help="Score this on all of PATH; otherwise items are held out.")
-@click.option(
-    "--strategy",
-    "-s",
-    "strategies",
-    multiple=True,
-    help="name[setting=value,…]; again for every method.  [default: auto]",
+@options(
+    *("column", "frames", "load --model", "encoder", "annotators --metadata"),
+    *(*READING, "json", "seed"),
+    inputs=REQUIRED,
+    strategies=Computed("auto"),
+    held_out=0.2,
+    min_labels=10,
+    min_overlap=10,
+    weights="identity",
 )
-@_ENCODER
-@_METADATA
-@click.option(
-    "--held-out",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.2,
-    show_default=True,
-    help="Share of items that are foreseen from the others.",
-)
-@click.option(
-    "--min-labels",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="Foreseen labels below which an annotator is not in means over annotators.",
-)
-@click.option(
-    "--min-overlap",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="Common items below which a pair of annotators is not in DIC.",
-)
-@click.option("--weights", default="identity", show_default=True, help="Of kappas, for scales.")
-@reading_options
-@json_option
-@seed_option
 def evaluate(
     path: str,
     inputs: str,
     column: str | None,
     frames: int,
-    model: str | None,
+    load: str | None,
     strategies: tuple[str, ...],
     encoder: str,
-    metadata: str | None,
+    annotators: str | None,
     held_out: float,
     min_labels: int,
     min_overlap: int,
@@ -236,58 +186,54 @@ def evaluate(
     seed: int,
     **reading: Any,
 ) -> None:
-    """Score how well each annotator is foreseen, beside what needs no model of annotators.
+    """Score predictions of each annotator's labels on held-out items.
 
-    Methods learn from a part of the items in PATH and foresee the labels on the rest; two that
-    stand beside them always are everybody's own habits (own-majority) and one opinion for all
-    (consensus). With --model, PATH should hold items that it has not learned from; beside it stand
-    the habits it knows, and the mean of what its annotators say, taken for everybody.
+    Methods learn from a part of the items in PATH and predict the labels on the rest. Two baselines
+    are always included: each annotator's label marginals (own-majority) and one prediction for all
+    (consensus). With --load, PATH should hold items that the model has not learned from; its
+    baselines are its label marginals and the mean over its annotators. Repeat -s for several
+    methods.
 
     \b
     Example:
       dissensus tendency evaluate answers.csv --inputs texts.csv -s auto -s linear
     """
-    from ..errors import OptionError
+    from ..nn.reading import read_inputs
     from ..registry import tendencies
 
-    if model and strategies:
-        raise OptionError("--model is scored as it is; leave out -s, or --model")
+    if load and strategies:
+        raise OptionError("--load scores a fitted model; leave out -s, or --load")
     specs = list(dict.fromkeys(["own-majority", "consensus", *(strategies or ("auto",))]))
     for spec in specs:
         tendencies.create(spec)  # before anything is read
     annotations = read_annotations(path, **reading)
-    x = _inputs(inputs, annotations.items, column, frames)
+    x = read_inputs(inputs, annotations.items, column=column, frames=frames)
     options = {"min_labels": min_labels, "min_overlap": min_overlap, "weights": weights}
-    if model:
-        found = _scored_model(model, annotations, x, options)
-        title = f"{model} on {len(annotations)} labels, {annotations.n_items} items"
+    if load:
+        scores = _score_model(load, annotations, x, options)
+        title = f"{load} on {len(annotations)} labels, {annotations.n_items} items"
     else:
-        split = _split(annotations, held_out, seed)
-        known = _metadata(metadata)
-        found = {
-            spec: _scored(split, annotations, x, spec, encoder, known, seed, options)
-            for spec in specs
-        }
-        title = f"{len(annotations.take(split[1]))} labels on {len(split[1])} of {annotations.n_items} items"
+        train, test = _split(annotations, held_out, seed)
+        known = _read_annotators(annotators)
+        scores = {}
+        for spec in specs:
+            estimator = _fit(annotations.take(train), x.take(train), spec, encoder, known, seed)
+            scores[spec] = estimator.evaluate(x.take(test), annotations.take(test), **options)
+        n_labels = len(annotations.take(test))
+        title = f"{n_labels} labels on {len(test)} of {annotations.n_items} items"
     if as_json:
-        show_json({name: each.as_dict() for name, each in found.items()})
+        show_json({name: each.as_dict() for name, each in scores.items()})
     else:
-        _print(found, title)
+        _print(scores, title)
 
 
-def _inputs(path: str, items: Any, column: str | None, frames: int) -> Any:
-    from ..nn.reading import read_inputs
-
-    return read_inputs(path, items, column=column, frames=frames)
-
-
-def _metadata(path: str | None) -> dict[str, dict[str, Any]] | None:
-    from ..readers.annotator_tables import read_annotators
+def _read_annotators(path: str | None) -> dict[str, dict[str, Any]] | None:
+    from ..readers.side_tables import read_annotators
 
     return None if path is None else read_annotators(path)
 
 
-def _fitted(
+def _fit(
     annotations: Annotations,
     x: Any,
     strategy: str,
@@ -296,37 +242,23 @@ def _fitted(
     seed: int,
     checkpoints: str | None = None,
 ) -> TendencyClassifier:
-    from ..nn.progress import training_bar
     from ..tendency.classifier import TendencyClassifier
 
-    made = TendencyClassifier(strategy, encoder=encoder, seed=seed)
-    with (
-        training_bar(strategy.partition("[")[0]) as progress,
-        progress_bar("reading inputs", annotations.n_items) as read,
-    ):
-        return made.fit(
+    estimator = TendencyClassifier(strategy, encoder=encoder, seed=seed)
+    with progress_bar(strategy.partition("[")[0]) as progress:
+        return estimator.fit(
             x,
             annotations,
-            known,
+            metadata=known,
             folder=checkpoints,
             resume=checkpoints is not None,
             progress=progress,
-            encoding=lambda done, _total: read(done),
         )
 
 
-def _parts(made: TendencyClassifier) -> dict[str, float]:
-    """Return what the default is made of, with weights."""
-    members = getattr(made.tendency_, "members", ())
-    weight = getattr(made.tendency_, "weight", ())
-    return {name: float(share) for (name, _), share in zip(members, weight, strict=True)}
-
-
 def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, Any]:
-    """Return items to learn from and items to foresee, by code."""
+    """Return training items and held-out items, by code."""
     import numpy as np
-
-    from ..errors import DataError
 
     labelled = np.flatnonzero(annotations.labels_per_item)
     order = np.random.default_rng([seed, 0x7E57]).permutation(labelled)
@@ -336,22 +268,7 @@ def _split(annotations: Annotations, held_out: float, seed: int) -> tuple[Any, A
     return np.sort(order[count:]), np.sort(order[:count])
 
 
-def _scored(
-    split: tuple[Any, Any],
-    annotations: Annotations,
-    x: Any,
-    spec: str,
-    encoder: str,
-    known: Any,
-    seed: int,
-    options: dict[str, Any],
-) -> Any:
-    learned, held = split
-    made = _fitted(annotations.take(learned), x.take(learned), spec, encoder, known, seed)
-    return made.evaluate(x.take(held), annotations.take(held), **options)
-
-
-def _scored_model(
+def _score_model(
     folder: str, annotations: Annotations, x: Any, options: dict[str, Any]
 ) -> dict[str, Any]:
     import numpy as np
@@ -359,43 +276,36 @@ def _scored_model(
     from ..tendency.classifier import TendencyClassifier
     from ..tendency.scores import score
 
-    made = TendencyClassifier.load(folder)
-    there, log_probability = made.foreseen(x, annotations)
-    posterior = np.log(np.maximum(made.predict_consensus_proba(x, "sum"), 1e-15))
-    told = {
-        "own-majority": np.log(made.habits_)[there.annotator],
-        "consensus": posterior[there.item],
-        made.method: log_probability,
+    estimator = TendencyClassifier.load(folder)
+    test, log_probability = estimator.predict_annotations(x, annotations)
+    consensus = np.log(np.maximum(estimator.predict_proba(x, "soft"), 1e-15))
+    predictions = {
+        "own-majority": np.log(estimator.label_marginals_)[test.annotator],
+        "consensus": consensus[test.item],
+        estimator.method: log_probability,
     }
-    return {name: score(there, each, seed=made.seed, **options) for name, each in told.items()}
+    return {
+        name: score(test, each, seed=estimator.seed, **options)
+        for name, each in predictions.items()
+    }
 
 
-def _print(found: dict[str, Any], title: str) -> None:
+def _print(scores: dict[str, Any], title: str) -> None:
     from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(title=title, box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("method", no_wrap=True)
-    for words in _SHOWN.values():
-        table.add_column(words.replace(" ", "\n").replace("_", " "), justify="right")
-    summary: dict[str, float] = {}
-    for name, scores in found.items():
-        summary = scores.summary()
-        table.add_row(escape(name), *(_cell(summary[key]) for key in _SHOWN))
-    console = Console(highlight=False)
-    console.print(table)
-    floor = summary.get("dic_rms_floor", float("nan"))
+    summaries = {name: each.summary() for name, each in scores.items()}
+    rows = [
+        (name, *(number(summary[key]) for key in _SHOWN)) for name, summary in summaries.items()
+    ]
+    columns = ("method", *(f">{head}" for head in _SHOWN.values()))
+    print_table(columns, rows, title, box=SIMPLE)
+    summary = list(summaries.values())[-1]
     pairs, people = int(summary["n_pairs_used"]), int(summary["n_annotators"])
-    console.print(f"means over {people} annotators with enough labels, {pairs} pairs of them")
+    print_text(f"means over {people} annotators with enough labels, {pairs} pairs of them")
+    floor = summary.get("dic_rms_floor", float("nan"))
     if floor == floor:
-        console.print(
+        print_text(
             f"noise of the labels themselves: DIC {summary['dic_floor']:.2f}, rms {floor:.3f}"
         )
     elif pairs:
-        console.print("too few common items to tell the noise of DIC: judge nothing by it")
-
-
-def _cell(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}"
+        print_text("too few common items to estimate the noise of DIC: do not rely on it")

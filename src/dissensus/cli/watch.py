@@ -8,54 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._shared import json_option, note, seed_option, show_json
+from ._output import note, show_json
+from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
     from ..scale.stream import Stream
 
 __all__ = ["watch"]
 
-_PASSED_OVER = (".part", ".tmp", ".temp", ".crdownload", "~")
+_UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
 
 
 @click.command()
 @click.argument("path")
-@click.option("--output", "-o", required=True, help="Where the labels are kept up to date.")
-@click.option("--strategy", "-s", default="dawid-skene", show_default=True, help="name[setting=…]")
-@click.option("--state", help="Folder for what was read.  [default: beside the output]")
-@click.option("--once", is_flag=True, help="Take what is there, then end.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(min=0.05),
-    default=5.0,
-    show_default=True,
-    help="Seconds between two looks.",
+@options(
+    *("once", "every --interval", "columns", "classes", "missing", "json", "seed"),
+    output=REQUIRED,
+    strategy="dawid-skene",
+    state=Computed("beside the output"),
+    every=5.0,
+    refit=0.5,
 )
-@click.option(
-    "--refit",
-    type=click.FloatRange(min=0),
-    default=0.5,
-    show_default=True,
-    help="Fit anew when annotations have grown by this share.",
-)
-@click.option("--columns", help="Which column is which: item=…,annotator=…,label=…,id=…")
-@click.option("--classes", help="All classes in order, with commas.")
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "drop"]),
-    default="error",
-    show_default=True,
-    help="Rows without item, annotator or label.",
-)
-@json_option
-@seed_option
 def watch(
     path: str,
     output: str,
     strategy: str,
     state: str | None,
     once: bool,
-    interval: float,
+    every: float,
     refit: float,
     columns: str | None,
     classes: str | None,
@@ -65,10 +45,10 @@ def watch(
 ) -> None:
     """Keep labels up to date while annotations arrive.
 
-    PATH is a file that grows, or a folder into which files are put. New rows change the labels
-    and what is thought of annotators without a fit to everything; now and then there is one. Ended
-    and started again, it goes on where it was: no row is lost or counted twice. A column of ids
-    (id, annotation_id …) makes sure of that also where rows are sent twice.
+    PATH is a file that grows, or a folder that files are added to. New rows update the labels and
+    the annotator parameters without a full fit; now and then there is one. Restarted, it resumes
+    where it was: no row is lost or counted twice. A column of ids (id, annotation_id …) ensures
+    that even where rows are sent twice.
 
     \b
     Example:
@@ -87,19 +67,19 @@ def watch(
         first = True
         while True:
             taken = _take(stream, Path(path), parse_columns(columns), missing)
-            if (taken or first) and len(stream.running):
+            if (taken or first) and len(stream.online):
                 _write(stream, target, taken, as_json)
             if once:
                 return
             first = False
             try:
-                time.sleep(interval)
+                time.sleep(every)
             except KeyboardInterrupt:
                 return
 
 
 def _take(stream: Stream, path: Path, columns: dict[str, str], missing: str) -> int:
-    """Take what is new in a file or folder; return how many annotations were."""
+    """Add what is new in a file or folder; return the number of new annotations."""
     from ..sharded.batches import new_rows
 
     taken = 0
@@ -131,26 +111,26 @@ def _files(path: Path) -> list[Path]:
         if file.is_file()
         and file.stat().st_size
         and not file.name.startswith(".")
-        and not file.name.endswith(_PASSED_OVER)
+        and not file.name.endswith(_UNFINISHED)
     ]
 
 
 def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:
     from ..writers import write
 
-    result = stream.running.result()
+    result = stream.online.result()
     write(result, target)
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "new": taken,
-        "n_labels": len(stream.running),
+        "n_labels": len(stream.online),
         "n_items": result.annotations.n_items,
         "n_annotators": result.annotations.n_annotators,
-        "fitted": stream.running.fitted,
+        "fitted": stream.online.fitted,
     }
     if as_json:
-        show_json(told)
+        show_json(summary)
     else:
         note(
-            f"{taken} new annotations, {told['n_labels']} in all; labels of "
-            f"{told['n_items']} items are in {target}"
+            f"{taken} new annotations, {summary['n_labels']} in all; labels of "
+            f"{summary['n_items']} items are in {target}"
         )

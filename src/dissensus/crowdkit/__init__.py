@@ -3,7 +3,7 @@
     from dissensus.crowdkit import DawidSkene, MajorityVote
 
 Input is a pandas table with the columns task, worker and label; labels come back as a Series by
-task, beliefs as a table of tasks and labels, under the names that crowd-kit gives them. Values
+task, posteriors as a table of tasks and labels, under the names that crowd-kit gives them. Values
 keep their types. Settings have crowd-kit's names and defaults. Ties go to the first label in
 sorted order; in crowd-kit's majority vote, since pandas 3, to the one that comes first in the rows.
 

@@ -1,4 +1,4 @@
-"""What all of crowd-kit's classifiers have, and where it meets our methods."""
+"""The base of crowd-kit's classifiers on our methods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Classifier"]
 
 @dataclass
 class Classifier(ABC):
-    """What all of crowd-kit's classifiers have."""
+    """The base of all classifiers."""
 
     labels_: Any = field(init=False, repr=False, default=None)
     probas_: Any = field(init=False, repr=False, default=None)
@@ -41,16 +41,16 @@ class Classifier(ABC):
         return self.fit(data, *given, **named).labels_
 
     def fit_predict_proba(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.DataFrame:
-        """Return the belief in every label for every task."""
+        """Return the posterior of every task."""
         return self.fit(data, *given, **named).probas_
 
     def predict(self, data: pd.DataFrame) -> pd.Series:
         """Return the label of other tasks, by the same workers."""
-        return self._judge(data)[0]
+        return self._predict(data)[0]
 
     def predict_proba(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Return the belief in every label for other tasks."""
-        return self._judge(data)[1]
+        """Return the posterior of other tasks."""
+        return self._predict(data)[1]
 
     def _fit(self, data: pd.DataFrame, method: Aggregator | None = None, **given: Any) -> Self:
         annotations, names = coded(data)
@@ -59,12 +59,12 @@ class Classifier(ABC):
             given["gold"] = names.gold(true_labels)
         result = (method or self._method()).fit(annotations, **given)
         self.result_, self._names = result, names
-        self.labels_, self.probas_ = names.told(result)
+        self.labels_, self.probas_ = names.as_pandas(result)
         self._keep(result, names)
         return self
 
-    def _judge(self, data: pd.DataFrame) -> tuple[Any, Any]:
+    def _predict(self, data: pd.DataFrame) -> tuple[Any, Any]:
         if self.result_ is None:
             raise DataError(f"this {type(self).__name__} is not fitted yet; call fit first")
         annotations, names = coded(data, self._names.labels, self._names.workers)
-        return names.told(self.result_.predict(annotations))
+        return names.as_pandas(self.result_.predict(annotations))

@@ -25,7 +25,7 @@ class Names:
     workers: list[Any]
     labels: list[Any]
 
-    def told(self, result: Aggregation) -> tuple[pd.Series, pd.DataFrame]:
+    def as_pandas(self, result: Aggregation) -> tuple[pd.Series, pd.DataFrame]:
         import pandas as pd
 
         tasks = pd.Index(self.tasks, name="task")
@@ -61,19 +61,19 @@ def coded(
     tasks = _sorted(data["task"].unique().tolist())
     labels = labels or _sorted(data["label"].unique().tolist())
     known = workers or []
-    who = known + [one for one in _sorted(data["worker"].unique().tolist()) if one not in known]
+    worker = known + [one for one in _sorted(data["worker"].unique().tolist()) if one not in known]
     annotations = Annotations.from_codes(
-        _places(data["task"], tasks),
-        _places(data["worker"], who),
-        _places(data["label"], labels),
+        _codes(data["task"], tasks),
+        _codes(data["worker"], worker),
+        _codes(data["label"], labels),
         items=len(tasks),
-        annotators=len(who),
+        annotators=len(worker),
         classes=len(labels),
     )
-    return annotations, Names(tasks, who, labels)
+    return annotations, Names(tasks, worker, labels)
 
 
-def _places(column: pd.Series, values: list[Any]) -> Any:
+def _codes(column: pd.Series, values: list[Any]) -> Any:
     position = {value: code for code, value in enumerate(values)}
     found = column.map(position)
     if found.isna().any():

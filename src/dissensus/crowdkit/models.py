@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from .._probability import log_normalize, safe_log
 from ..aggregation import Aggregator, Glad, Kos, Mace, MMsr, OneCoin
 from ..aggregation import DawidSkene as OurDawidSkene
-from ..aggregation._em import logs, normalise
 from ..result import Aggregation
 from ._classifier import Classifier
 from ._table import Names, coded
@@ -47,7 +47,7 @@ class DawidSkene(Classifier):
 
         Error rates by worker and label that are known from before decide where the fit starts.
         """
-        start = None if initial_error is None else _believed(data, initial_error)
+        start = None if initial_error is None else _start_posterior(data, initial_error)
         return self._fit(data, true_labels=true_labels, start=start)
 
     def _keep(self, result: Aggregation, names: Names) -> None:
@@ -114,7 +114,7 @@ class GLAD(Classifier):
 
 @dataclass
 class MACE(Classifier):
-    """Workers who know, or answer out of habit."""
+    """Workers who know the truth or spam."""
 
     n_restarts: int = 10
     n_iter: int = 50
@@ -175,8 +175,8 @@ class MMSR(Classifier):
         self.scores_ = self.probas_
 
 
-def _believed(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
-    """Return the belief about tasks under error rates of workers: (task, label)."""
+def _start_posterior(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
+    """Return the posterior of tasks under error rates of workers: (task, label)."""
     annotations, names = coded(data)
     n_classes = annotations.n_classes
     given = np.full((annotations.n_annotators, n_classes, n_classes), 1 / n_classes)  # given, true
@@ -187,4 +187,4 @@ def _believed(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
         if who in worker and what in label:
             given[worker[who], label[what], columns] = row
     part = annotations.part(0, annotations.n_items)
-    return normalise(part.labels @ logs(given).reshape(-1, n_classes))[1]
+    return log_normalize(part.labels @ safe_log(given).reshape(-1, n_classes))[1]

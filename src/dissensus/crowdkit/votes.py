@@ -35,17 +35,17 @@ class MajorityVote(Classifier):
             return self._fit(data)
         unknown = ~data["worker"].isin(skills.index)
         if unknown.any() and self.on_missing_skill == "error":
-            who = data.loc[unknown, "worker"].iloc[0]
-            raise DataError(f"no skill for worker {who!r}; set on_missing_skill")
+            worker = data.loc[unknown, "worker"].iloc[0]
+            raise DataError(f"no skill for worker {worker!r}; set on_missing_skill")
         if self.on_missing_skill == "ignore":
             data = data[~unknown]
         _, names = coded(data)
         known = {
-            str(code): float(skills[who])
-            for code, who in enumerate(names.workers)
-            if who in skills.index
+            str(code): float(skills[worker])
+            for code, worker in enumerate(names.workers)
+            if worker in skills.index
         }
-        return self._fit(data, Weighted.of(known, default=self.default_skill))
+        return self._fit(data, Weighted(skills=known, default=self.default_skill))
 
     def _keep(self, result: Aggregation, names: Names) -> None:
         self.skills_ = names.by_worker(result.quality, "skill")
@@ -83,7 +83,7 @@ class Wawa(Classifier):
 
 @dataclass
 class ZeroBasedSkill(Wawa):
-    """Votes weighted by skills that begin at chance and move towards agreement."""
+    """Votes weighted by skills that start at chance level and move towards agreement."""
 
     n_iter: int = 100
     lr_init: float = 1.0

@@ -1,4 +1,4 @@
-"""A data set's own script, run as peerannot runs it; only `install --trust-code` comes here."""
+"""A data set's own script, run as peerannot runs it, only for `install --trust-code`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import DataError
 
 __all__ = ["set_folders"]
 
-_NAME = "dataset"  # what such scripts are imported as
+_NAME = "dataset"  # the name under which scripts are imported
 
 
 def set_folders(script: Path, folder: Path) -> None:
@@ -37,8 +37,8 @@ def set_folders(script: Path, folder: Path) -> None:
         except DataError:
             raise
         except Exception as problem:
-            told = f"{type(problem).__name__}: {problem}"
-            raise DataError(f"{script}: its code failed ({told})") from problem
+            reason = f"{type(problem).__name__}: {problem}"
+            raise DataError(f"{script}: its code failed ({reason})") from problem
         finally:
             sys.modules.pop(_NAME, None)
 

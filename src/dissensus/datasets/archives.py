@@ -1,7 +1,7 @@
 """Archives, zip and tar, unpacked into a folder and nowhere else.
 
-Names that lead outside, links and devices are refused, and so is an archive that would grow
-without measure. All of it is looked at before the first file is written.
+Names that lead outside, links and devices are refused, and so is an archive that would grow too
+much. All of it is checked before the first file is written.
 """
 
 from __future__ import annotations
@@ -38,19 +38,15 @@ def is_archive(path: Path) -> bool:
 
 
 def names_in(path: Path) -> list[PurePosixPath]:
-    """Return the files of an archive, once nothing in it is refused."""
+    """Return the files of an archive."""
     with _members(path) as members:
-        found = list(members)
-        _refuse(path, found)
-    return [_inside(path, member.name) for member in found]
+        return [_inside(path, member.name) for member in members]
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack an archive into a folder that is there."""
+    """Unpack an archive into an existing folder."""
     with _members(path) as members:
-        found = list(members)
-        _refuse(path, found)
-        for member in found:
+        for member in members:
             target = folder / _inside(path, member.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             source = member.open()
@@ -60,7 +56,7 @@ def unpack(path: Path, folder: Path) -> None:
                 shutil.copyfileobj(_Limited(source, member.size), file)
 
 
-def _refuse(path: Path, members: list[_Member]) -> None:
+def _checked(path: Path, members: list[_Member]) -> list[_Member]:
     for member in members:
         _inside(path, member.name)
         if not member.plain:
@@ -74,7 +70,8 @@ def _refuse(path: Path, members: list[_Member]) -> None:
         )
     names = [member.name for member in members]
     if len(set(names)) < len(names):
-        raise DataError(f"{path}: a name stands in it twice")
+        raise DataError(f"{path}: a name appears twice in it")
+    return members
 
 
 def _inside(path: Path, name: str) -> PurePosixPath:
@@ -87,15 +84,16 @@ def _inside(path: Path, name: str) -> PurePosixPath:
 
 
 @contextmanager
-def _members(path: Path) -> Iterator[Iterator[_Member]]:
-    """Yield the files of an archive; folders come by themselves."""
+def _members(path: Path) -> Iterator[list[_Member]]:
+    """Yield the files of an archive, checked; folders need no entry."""
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                yield (_of_zip(archive, one) for one in archive.infolist() if not one.is_dir())
+                files = [one for one in archive.infolist() if not one.is_dir()]
+                yield _checked(path, [_of_zip(archive, one) for one in files])
         else:
             with tarfile.open(path) as tar:
-                yield (_of_tar(tar, one) for one in tar if not one.isdir())
+                yield _checked(path, [_of_tar(tar, one) for one in tar if not one.isdir()])
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError, OSError) as problem:
         raise DataError(f"{path}: damaged archive ({problem})") from None
 
@@ -111,7 +109,7 @@ def _of_tar(archive: tarfile.TarFile, one: tarfile.TarInfo) -> _Member:
 
 
 class _Limited:
-    """A file that ends with an error where it is longer than it said."""
+    """A file that raises an error if it is longer than declared."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file, self.left = file, size

@@ -1,8 +1,7 @@
-"""One data set as a folder: annotations with their numbers kept, metadata, truth and pictures."""
+"""One data set as a folder: annotations, metadata, truth and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,33 +12,35 @@ from .._names import Names, numbered
 from .._relation import indices_of
 from ..annotations import Annotations
 from ..errors import DataError
-from ..readers.folders import read_metadata, write_folder, write_notes
+from ..readers.folders import read_metadata
 from ..readers.reading import examine
-from .image_links import Link, Pictures, link_all, plan_links, read_words
+from ..writers.folders import write_folder
+from ..writers.table_files import write_json
+from .image_links import ImageFolders, Link, link_all, plan_links, read_words
 
-__all__ = ["Installed", "Layout", "read_answers", "settle"]
+__all__ = ["Installed", "Layout", "read_answers", "write_data_set"]
 
 Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items
 
 
 @dataclass(frozen=True)
 class Installed:
-    """What was installed, and where."""
+    """An installed data set."""
 
     folder: Path
-    annotations: Annotations | None  # nothing where a script put them elsewhere
+    annotations: Annotations | None  # none if a script put them elsewhere
     n_links: int = 0
     notes: tuple[str, ...] = ()
 
 
-def settle(
+def write_data_set(
     folder: Path,
     annotations: Annotations,
     notes: tuple[str, ...],
     *,
     metadata: Any,
     label_names: Any,
-    pictures: Pictures | None,
+    pictures: ImageFolders | None,
     test_truth: Any,
     test_truth_format: Layout | None,
     seed: int,
@@ -52,48 +53,39 @@ def settle(
     n_classes = own.get("n_classes", len(names) if names else None)
     annotations = _numbered(annotations, n_classes if isinstance(n_classes, int) else None)
     if isinstance(n_classes, int) and n_classes < annotations.n_classes:
-        told = metadata if "n_classes" in own else label_names
-        raise DataError(f"{told}: {n_classes} classes, but labels have {annotations.n_classes}")
+        file = metadata if "n_classes" in own else label_names
+        raise DataError(f"{file}: {n_classes} classes, but labels have {annotations.n_classes}")
     truth = None
     if test_truth:
         truth = read_answers(Path(test_truth), test_truth_format)[0].to_dict()
     elif any(link.part == "test" for link in links):
         truth = _by_folder(links, names)
-    more: dict[str, Any] = {"nb_workers": int((annotations.labels_per_annotator > 0).sum())}
-    if names:
-        more["label_names"] = names
-    if name:
-        more["name"] = name
-    write_folder(folder, annotations, notes={**more, **_kept(own)})
+    counted = {"nb_workers": int((annotations.labels_per_annotator > 0).sum())}
+    more = {"label_names": names, "name": name}
+    own = {key: value for key, value in own.items() if key not in ("n_task", "names")}
+    given = {key: value for key, value in more.items() if value}
+    write_folder(folder, annotations, metadata={**counted, **given, **own})
     if truth is not None:
-        write_notes(folder / "test_groundTruth.json", truth)
+        write_json(folder / "test_groundTruth.json", truth)
     link_all(links, folder)
     return Installed(folder, annotations, len(links), notes)
 
 
-def _kept(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what metadata says, but for counts and names that are counted again."""
-    return {key: value for key, value in own.items() if key not in ("n_task", "names")}
-
-
 def _numbered(annotations: Annotations, n_classes: int | None) -> Annotations:
-    """Return annotations whose numbers are not closed up: item 7 stays the eighth."""
-    names = {
-        "items": annotations.items,
-        "annotators": annotations.annotators,
-        "classes": annotations.classes,
-    }
-    least = {"items": 0, "annotators": 0, "classes": n_classes or 0}
-    full = {kind: _up_to(given, least[kind]) for kind, given in names.items()}
-    item, annotator, label = (
-        indices_of(names[kind], full[kind]) for kind in ("items", "annotators", "classes")
-    )
+    """Return annotations in which numbers keep their positions: item 7 stays the eighth."""
+    items, annotators = _up_to(annotations.items), _up_to(annotations.annotators)
+    classes = _up_to(annotations.classes, n_classes or 0)
     return Annotations.from_codes(
-        item[annotations.item], annotator[annotations.annotator], label[annotations.label], **full
+        indices_of(annotations.items, items)[annotations.item],
+        indices_of(annotations.annotators, annotators)[annotations.annotator],
+        indices_of(annotations.classes, classes)[annotations.label],
+        items=items,
+        annotators=annotators,
+        classes=classes,
     )
 
 
-def _up_to(names: Names, least: int) -> Names:
+def _up_to(names: Names, least: int = 0) -> Names:
     """Return all numbers up to the largest, where names are numbers without large gaps."""
     texts = names.tolist()
     if not all(name.isascii() and name.isdigit() and str(int(name)) == name for name in texts):
@@ -114,14 +106,13 @@ def _by_folder(links: list[Link], names: list[str] | None) -> dict[str, dict[str
 
 
 def read_answers(path: Path, layout: Layout | None) -> tuple[Annotations, tuple[str, ...]]:
-    """Return annotations from a file, as told or as it looks."""
+    """Return annotations from a file, in a given or recognised format."""
     if not path.exists():
         raise DataError(f"{path}: no such file or directory")
     if layout == 0 or (layout is None and path.suffix == ".txt"):
         return Annotations.from_matrix(_matrix(path)), ()
-    told = {None: None, 1: "json", 2: "peerannot-inverted"}[layout]
-    found = examine(path, format=told)
-    return found.annotations, found.notes
+    reading = examine(path, format={None: None, 1: "json", 2: "peerannot-inverted"}[layout])
+    return reading.annotations, reading.notes
 
 
 def _matrix(path: Path) -> np.ndarray[Any, Any]:

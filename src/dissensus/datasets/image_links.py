@@ -1,7 +1,7 @@
-"""Pictures beside the annotations, linked as peerannot wants them: `train/<class>/<name>-<item>`.
+"""Pictures of the items, linked as peerannot expects them: `train/<class>/<name>-<item>`.
 
-The number after the last dash is the item. Training pictures get it from their place in a list
-of file names, those for validation and test get the numbers that follow.
+The number after the last dash is the item. Training pictures get it from their position in a
+list of file names, those for validation and test get the numbers that follow.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 from ..errors import DataError
 
-__all__ = ["Link", "Pictures", "link_all", "plan_links", "read_words"]
+__all__ = ["ImageFolders", "Link", "link_all", "plan_links", "read_words"]
 
 _VALIDATION = 0.2  # share of the training pictures, where no others are given
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """Where pictures are: folders with a folder for each class."""
+class ImageFolders:
+    """Folders of pictures, each with a folder for each class."""
 
     names: Path  # a text with the name of every training picture, in the order of items
     train: Path
@@ -43,11 +43,11 @@ class Link:
 
     @property
     def position(self) -> Path:
-        """Where it is linked, below the data set's folder."""
+        """The path of the link in the data set's folder."""
         return Path(self.part) / self.label / f"{self.file.stem}-{self.item}{self.file.suffix}"
 
 
-def plan_links(pictures: Pictures, seed: int) -> list[Link]:
+def plan_links(pictures: ImageFolders, seed: int) -> list[Link]:
     """Return every link to make; nothing is written."""
     position = {name: row for row, name in enumerate(read_words(pictures.names))}
     rng = np.random.default_rng(seed)
@@ -93,7 +93,7 @@ def _files(folder: Path) -> list[Path]:
     """Return the pictures in a folder with a folder for each class, in the order of names."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    found = sorted(file.resolve() for file in folder.glob("*/*") if file.is_file())
-    if not found:
+    files = sorted(file.resolve() for file in folder.glob("*/*") if file.is_file())
+    if not files:
         raise DataError(f"{folder}: no pictures in folders named after classes")
-    return found
+    return files

@@ -1,7 +1,7 @@
-"""Data sets made ready as a folder: by name, or from annotations, folders, archives and scripts.
+"""Data sets prepared as a folder: by name, or from annotations, folders, archives and scripts.
 
-The folder has `answers.json` and `metadata.json` as peerannot wants them, and links to pictures
-if there are any. A data set's own code runs only for those who ask for it.
+The folder has `answers.json` and `metadata.json` as peerannot expects them, and links to pictures
+if there are any. A data set's own code runs only on request.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import Any
 from .._files import atomic_folder
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..readers.folders import read_folder, write_folder
+from ..readers.folders import read_folder
 from ..readers.reading import examine
+from ..writers.folders import write_folder
 from .archives import is_archive, names_in, unpack
-from .data_set import Installed, Layout, read_answers, settle
-from .image_links import Pictures
+from .data_set import Installed, Layout, read_answers, write_data_set
+from .image_links import ImageFolders
 
-__all__ = ["MADE", "Installed", "install"]
+__all__ = ["SIMULATED", "Installed", "install"]
 
-# What a data set by name is made of, for those that are drawn.
-MADE: dict[str, Any] = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10}
-_SEED = 12345  # as peerannot has it, for the part of training pictures that validates
+# The size of a simulated data set.
+SIMULATED: dict[str, Any] = {"n_items": 200, "n_annotators": 30, "n_classes": 5, "feedback": 10}
+_SEED = 12345  # peerannot's, for the validation split of training pictures
 _PARTS = ("train", "val", "test")
 
 
@@ -36,13 +37,13 @@ def install(
     answers_format: Layout | None = None,
     metadata: str | Path | None = None,
     label_names: str | Path | None = None,
-    pictures: Pictures | None = None,
+    pictures: ImageFolders | None = None,
     test_truth: str | Path | None = None,
     test_truth_format: Layout | None = None,
     trust_code: bool = False,
     seed: int = _SEED,
 ) -> Installed:
-    """Make a data set ready as a folder.
+    """Prepare a data set as a folder.
 
     Parameters
     ----------
@@ -50,13 +51,13 @@ def install(
         `demo`, the name of a simulator, a file with annotations, a folder, an archive, or a
         Python script.
     folder
-        Where it goes; the current folder for annotations and scripts, otherwise one named after
+        The target; the current folder for annotations and scripts, otherwise one named after
         the source.
     answers
         The annotations, where `source` does not hold them.
     answers_format
         0 for a matrix of class numbers, 1 for `{item: {annotator: label}}`, 2 for
-        `{annotator: {item: label}}`; found out if not given.
+        `{annotator: {item: label}}`; recognised if not given.
     metadata
         JSON with name and n_classes; what is not in it is counted.
     label_names
@@ -66,9 +67,9 @@ def install(
     test_truth, test_truth_format
         Known labels of the test pictures; by default the folders they are in.
     trust_code
-        Run a script's code. It can do whatever you can do.
+        Run a script's code, which can do anything that you can do.
     seed
-        Which training pictures are used to validate.
+        Random seed of the validation split.
     """
     path = Path(source)
     script = path.suffix == ".py"
@@ -89,7 +90,7 @@ def install(
     if not script and answers is None and path.is_dir():
         return _from_folder(path, Path(folder or path.resolve().name), given)
     annotations, notes = read_answers(Path(answers or path), answers_format)
-    return settle(Path(folder or "."), annotations, notes, **given)
+    return write_data_set(Path(folder or "."), annotations, notes, **given)
 
 
 def _is_name(source: str | Path) -> bool:
@@ -106,43 +107,39 @@ def _is_name(source: str | Path) -> bool:
 
 
 def _by_name(name: str, folder: Path, seed: int) -> Installed:
-    """Make a data set that needs no file."""
+    """Prepare a data set that needs no file."""
     from .._demo import demo
     from ..errors import MethodError
     from ..registry import simulators
     from ..simulation import simulate
-    from ..writers.simulated import write_simulation
-    from ..writers.writing import write_truth
+    from ..writers.folders import write_simulation
+    from ..writers.table_files import write_truth
 
     _refuse_full(folder)
     if name == "demo":
         annotations, truth = demo()
-        write_folder(folder, annotations, notes={"name": "demo"})
+        write_folder(folder, annotations, metadata={"name": "demo"})
         write_truth(truth, folder / "truth.csv")  # an array would lose the names
         return Installed(folder, annotations)
     try:
         strategy = simulators.create(name)
     except MethodError as problem:
         raise DataError(f"{name}: no such file, and no data set of that name ({problem})") from None
-    made = simulate(strategy, **MADE, seed=0 if seed == _SEED else seed)
-    if not isinstance(made.annotations, Annotations):
+    simulation = simulate(strategy, **SIMULATED, seed=0 if seed == _SEED else seed)
+    if not isinstance(simulation.annotations, Annotations):
         raise OptionError(f"{name} draws numbers; use dissensus simulate --format table")
-    write_simulation(made, folder)
-    return Installed(folder, made.annotations)
+    write_simulation(simulation, folder)
+    return Installed(folder, simulation.annotations)
 
 
 def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
-    """Take over a folder: its annotations are read, what stands beside them is copied or linked."""
+    """Read the annotations of a folder; copy or link its other files."""
     if folder.resolve() == path.resolve():
         raise OptionError(f"{path}: it is there already; name another --folder, or --answers")
     _refuse_full(folder)
-    annotations, notes = (
-        read_answers(_answers_in(path), None) if not _is_ready(path) else (read_folder(path), ())
-    )
-    kept = given if given["metadata"] else {**given, "metadata": _beside(path, "metadata.json")}
-    done = settle(folder, annotations, notes, **kept)
+    done = _write_read(path, folder, given)
     for name in ("ground_truth.npy", "test_groundTruth.json"):
-        if _beside(path, name) and not (folder / name).exists():
+        if (path / name).is_file() and not (folder / name).exists():
             shutil.copyfile(path / name, folder / name)
     linked = 0
     for part in _PARTS if given["pictures"] is None else ():
@@ -155,8 +152,8 @@ def _from_folder(path: Path, folder: Path, given: Mapping[str, Any]) -> Installe
 def _from_archive(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
     """Unpack a data set, or read an export that comes as an archive."""
     if not any(_holds_answers(name.name) for name in names_in(path)):
-        found = examine(path)
-        return settle(folder, found.annotations, found.notes, **given)
+        reading = examine(path)
+        return write_data_set(folder, reading.annotations, reading.notes, **given)
     _refuse_full(folder)
     with atomic_folder(folder) as draft:
         unpack(path, draft)
@@ -167,21 +164,22 @@ def _from_archive(path: Path, folder: Path, given: Mapping[str, Any]) -> Install
                     raise DataError(f"{path}: a folder in a folder of the same name; unpack it")
                 one.rename(draft / one.name)
             inside[0].rmdir()
-        ready = _is_ready(draft)
-        annotations, notes = (
-            (read_folder(draft), ()) if ready else read_answers(_answers_in(draft), None)
-        )
-        own = given["metadata"] or _beside(draft, "metadata.json")
-        done = settle(draft, annotations, notes, **{**given, "metadata": own}, name=folder.name)
+        done = _write_read(draft, draft, {**given, "name": folder.name})
     return Installed(folder, done.annotations, done.n_links, done.notes)
+
+
+def _write_read(path: Path, folder: Path, given: Mapping[str, Any]) -> Installed:
+    """Write annotations and metadata of one folder to another, unless other metadata are given."""
+    annotations, notes = (
+        (read_folder(path), ()) if _is_ready(path) else read_answers(_answers_in(path), None)
+    )
+    own = path / "metadata.json"
+    metadata = given["metadata"] or (own if own.is_file() else None)
+    return write_data_set(folder, annotations, notes, **{**given, "metadata": metadata})
 
 
 def _is_ready(folder: Path) -> bool:
     return (folder / "answers.json").is_file()
-
-
-def _beside(folder: Path, name: str) -> Path | None:
-    return folder / name if (folder / name).is_file() else None
 
 
 def _holds_answers(name: str) -> bool:
@@ -205,7 +203,7 @@ def _refuse_full(folder: Path) -> None:
 
 
 def _run(path: Path, folder: Path, trusted: bool) -> Installed:
-    """Run a data set's script, which has a class with `setfolders`, for those who trust it."""
+    """Run a data set's script, which has a class with `setfolders`, if it is trusted."""
     if not path.is_file():
         raise DataError(f"{path}: no such file or directory")
     if not trusted:

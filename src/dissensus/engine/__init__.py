@@ -1,8 +1,8 @@
-"""Where parts of the data are worked on.
+"""Engines: where the parts of the data are processed.
 
 A method describes work on one part of the items; an engine runs it over all of them and adds up
-what comes back. Anything that keeps the `Engine` contract can carry every additive method. A part
-is a `Part`, or what the engine has in its place: a file, or something on another machine.
+the results. Anything that fulfils the `Engine` protocol can run every additive method. A part is a
+`Part`, or what the engine has instead: a file, or something on another machine.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ._addition import add
-from .local import Local
+from .local import Local, add
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -22,16 +21,16 @@ Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """What a method needs of a place to run on."""
+    """Something that runs work over parts of the items."""
 
     def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
         """Return the ranges of items to work on, one after the other."""
         ...
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:
-        """Yield what the work makes of every part, in the order of the parts."""
+        """Yield the result of the work for every part, in the order of the parts."""
         ...
 
     def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
-        """Return what the work makes of every part, added up field by field."""
+        """Return the results of the work for all parts, added up field by field."""
         ...

@@ -1,4 +1,4 @@
-"""Dask clusters: one that is there already, or one of this machine's cores."""
+"""Dask clusters: a running one, or one of this machine's cores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["frame_chunks", "joined"]
 
-# Dask's own settings have memory given back after every array, to be asked for again in the next
-# round: a third of the time. Here the same arrays come back round after round.
+# By default Dask returns memory after every array and allocates it again in the next round, which
+# takes a third of the time. Here the same arrays recur every round.
 _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
     "distributed.scheduler.allowed-failures": 10,
@@ -28,7 +28,7 @@ _SETTINGS = {
 
 @contextmanager
 def joined(address: str | None = None, workers: int | None = None) -> Iterator[Dask]:
-    """Yield the cluster at an address, or one of this machine's cores that ends afterwards."""
+    """Yield the cluster at an address, or a temporary one of this machine's cores."""
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -47,18 +47,18 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
                 yield Dask(client)
             return
         count = workers or len(os.sched_getaffinity(0))
-        made = LocalCluster(count, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
-        with made as cluster, Client(cluster) as client:
+        local = LocalCluster(count, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+        with local as cluster, Client(cluster) as client:
             yield Dask(client, direct=True)
 
 
 def frame_chunks(
     engine: Dask, table: Any, columns: Mapping[str, str] | None = None, missing: str = "error"
 ) -> Chunks:
-    """Return the rows of a Dask dataframe, in the chunks that it has."""
-    from ..sharded.chunks import Chunks, Table, columns_of
+    """Return the rows of a Dask dataframe, in its partitions."""
+    from ..sharded.chunks import Chunks, TableChunk, columns_of
 
-    told = columns_of({name: str(kind) for name, kind in table.dtypes.items()}, columns)
+    roles = columns_of({name: str(kind) for name, kind in table.dtypes.items()}, columns)
     parts = engine.client.compute(table.to_delayed())
-    made = [engine.submit(Table, one, told, missing) for one in parts]
-    return Chunks(tuple(made), 0, ("dataframe",), {role: whole for role, _, whole in told})
+    chunks = [engine.submit(TableChunk, part, roles, missing) for part in parts]
+    return Chunks(tuple(chunks), 0, ("dataframe",), {role: whole for role, _, whole in roles})

@@ -1,7 +1,7 @@
 """A Dask cluster: shards stay with the workers, parameters go out and counts come in once a round.
 
-Counts are added in a tree, the last few here. The scheduler has shards and counts made again that
-were lost with a worker; where the parameters are lost as well, the round is begun anew.
+Counts are added in a tree, the last few here. The scheduler recomputes shards and counts that were
+lost with a worker; if the parameters are lost as well, the round is repeated.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ._addition import add
-from .local import Local
+from .local import Local, add
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -27,7 +26,7 @@ __all__ = ["Dask"]
 
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up
-_TRIES, _PAUSE = 5, 0.5  # of a round that lost its parameters; seconds between
+_TRIES, _PAUSE = 5, 0.5  # attempts at a round that lost its parameters; seconds between
 
 
 class Dask:
@@ -38,11 +37,11 @@ class Dask:
     client
         A `distributed.Client`.
     direct
-        Whether workers can be reached from here without the scheduler between, which is faster.
+        Whether this process can reach the workers directly, which is faster.
     """
 
     def __init__(self, client: Client, *, direct: bool = False) -> None:
-        self.client, self.how = client, {"direct": direct, "hash": False}
+        self.client, self.options = client, {"direct": direct, "hash": False}
         self._held: WeakKeyDictionary[Any, Future] = WeakKeyDictionary()
 
     @property
@@ -55,35 +54,37 @@ class Dask:
         return Local(threads=self.cores).cut(annotations)
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
-        """Yield what the work makes of every part, in the order of the parts."""
+        """Yield the result of the work for every part, in the order of the parts."""
         yield from (future.result() for future in self._results(work, parts))
 
     def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
-        """Return what the work makes of every part, added up in a tree."""
+        """Return the results of the work for all parts, added up in a tree."""
         for _ in range(_TRIES):
             try:
-                level = self._round(work, [self._at(part) for part in parts])
+                level = self._round(work, [self._held_part(part) for part in parts])
                 while len(level) > _FEW:
-                    groups = [level[at : at + _FEW] for at in range(0, len(level), _FEW)]
+                    groups = [level[start : start + _FEW] for start in range(0, len(level), _FEW)]
                     level = [self.submit(_sum, group) for group in groups]
-                return _sum(self.client.gather(level, direct=self.how["direct"]))
+                return _sum(self.client.gather(level, direct=self.options["direct"]))
             except (CancelledError, OSError) as problem:
                 lost = problem
                 sleep(_PAUSE)
         raise lost
 
     def _round(self, work: Callable[[Any], Any], held: Sequence[Any]) -> list[Future]:
-        """Return what will be made of parts, with a copy of the work for some that hold them."""
+        """Return futures of the results, with copies of the work at some workers."""
         if not all(hasattr(one, "key") for one in held):
             return self._results(work, held)
-        where: Any = self.client.who_has(held)
-        homes = sorted({at[0] for at in where.values() if at})[:_FEW] or None
-        sent = self.client.scatter([work] * len(homes or "1"), workers=homes, **self.how)
-        copies = {at: one for one in sent for at in self.client.who_has(one)[one.key]}
-        there = [(one, where.get(one.key, ())) for one in held]
-        near = [next((copies[at] for at in ats if at in copies), sent[0]) for _, ats in there]
-        pairs = zip(near, there, strict=True)
-        return [self.submit(_apply, copy, one, workers=ats) for copy, (one, ats) in pairs]
+        holders: Any = self.client.who_has(held)
+        homes = sorted({workers[0] for workers in holders.values() if workers})[:_FEW] or None
+        sent = self.client.scatter([work] * len(homes or "1"), workers=homes, **self.options)
+        copies = {worker: one for one in sent for worker in self.client.who_has(one)[one.key]}
+        futures = []
+        for part in held:
+            workers = holders.get(part.key, ())
+            near = next((copies[one] for one in workers if one in copies), sent[0])
+            futures.append(self.submit(_apply, near, part, workers=workers))
+        return futures
 
     def exchange(
         self,
@@ -93,30 +94,30 @@ class Dask:
         join: Callable[[Sequence[Any]], Any],
         progress: Callable[[int], None],
     ) -> list[Future]:
-        """Return the shards that pieces of all chunks make; they stay where they are made."""
+        """Return futures of the shards joined from pieces of all chunks."""
         from distributed import wait
 
         pieces = self._results(split, chunks)
-        how = self.submit(_same, join)
+        joining = self.submit(_same, join)
         shards = []
         for position in range(n_shards):
             mine = [self.submit(itemgetter(position), one) for one in pieces]
-            shards.append(self.submit(_apply, how, mine, turn=position))
+            shards.append(self.submit(_apply, joining, mine, turn=position))
         for done, one in enumerate(pieces, 1):
             wait(one)
             progress(done)
         return shards
 
-    def position(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
+    def number(self, shards: Sequence[Future], starts: Sequence[int]) -> list[Future]:
         """Return the shards, each with the number of items before it."""
-        return [self.submit(_moved, *both) for both in zip(shards, starts, strict=True)]
+        return [self.submit(_numbered, *both) for both in zip(shards, starts, strict=True)]
 
     def _results(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Future]:
         sent = self.submit(_same, work)
-        return [self.submit(_apply, sent, self._at(part)) for part in parts]
+        return [self.submit(_apply, sent, self._held_part(part)) for part in parts]
 
-    def _at(self, part: Any) -> Any:
-        """Return a part that is held by a worker; what is not a part is sent as it is."""
+    def _held_part(self, part: Any) -> Any:
+        """Return the future of a part that a worker holds; anything else is sent as it is."""
         from ..annotations import Part
 
         if not isinstance(part, Part):
@@ -126,11 +127,11 @@ class Dask:
         return self._held[part]
 
     def submit(self, work: Any, *given: Any, turn: int | None = None, workers: Any = ()) -> Future:
-        """Return what will be; at workers by name, or in turn, if they are there."""
+        """Return the future of some work, at workers by name or in turn if they are available."""
         if turn is not None and (there := sorted(self.client.nthreads())):
             workers = [there[turn % len(there)]]
-        told = {"workers": list(workers), "allow_other_workers": True} if workers else {}
-        return self.client.submit(work, *given, pure=False, retries=2, **told)
+        options = {"workers": list(workers), "allow_other_workers": True} if workers else {}
+        return self.client.submit(work, *given, pure=False, retries=2, **options)
 
 
 def _same(value: Any) -> Any:
@@ -141,7 +142,7 @@ def _apply(work: Callable[[Any], Any], part: Any) -> Any:
     return work(part)
 
 
-def _moved(shard: Any, start: int) -> Any:
+def _numbered(shard: Any, start: int) -> Any:
     return replace(shard, start=start, stop=start + shard.stop - shard.start)
 
 

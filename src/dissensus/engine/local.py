@@ -1,10 +1,10 @@
-"""Threads of one machine: SciPy's sparse products release the interpreter's lock."""
+"""Threads of one machine: SciPy's sparse products release the global interpreter lock."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ._addition import add
-
 if TYPE_CHECKING:
     from ..annotations import Annotations
 
-__all__ = ["Local"]
+__all__ = ["Local", "add"]
 
 Result = TypeVar("Result")
 
-# Below this many annotations a second thread costs as much as it saves.
+# With fewer annotations a second thread costs as much as it saves.
 _SMALL = 150_000
-# More annotations than this in one part cost memory and win no time.
+# More annotations in one part cost memory and save no time.
 _LARGE = 8_000_000
 
 
@@ -45,55 +43,72 @@ class Local:
 
     def cut(self, annotations: Annotations) -> list[tuple[int, int]]:
         """Return ranges of items with about equally many annotations."""
-        wanted = self.parts or self._parts(len(annotations))
-        shares = np.linspace(0, len(annotations), wanted + 1)[1:-1]
-        bounds = [0, *np.searchsorted(annotations.index, shares).tolist(), annotations.n_items]
+        n_parts = self.parts or 1
+        if self.parts is None and len(annotations) >= _SMALL:
+            n_parts = self.cores * -(-len(annotations) // (_LARGE * self.cores))
+        cuts = np.linspace(0, len(annotations), n_parts + 1)[1:-1]
+        bounds = [0, *np.searchsorted(annotations.index, cuts).tolist(), annotations.n_items]
         return [(a, b) for a, b in pairwise(bounds) if a < b]
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterator[Result]:
-        """Yield what the work makes of every part, in the order of the parts.
+        """Yield the result of the work for every part, in the order of the parts.
 
-        No more parts are begun ahead than there are threads, so results do not pile up.
+        No more parts are started ahead than there are threads, so results do not pile up.
         """
         threads = min(self.cores, len(parts))
         if threads <= 1:
             yield from map(work, parts)
             return
-        pool, begun = _pool(threads), deque[Future[Result]]()
+        pool, started = _pool(threads), deque[Future[Result]]()
         try:
             for part in parts:
-                begun.append(pool.submit(work, part))
-                if len(begun) > threads:
-                    yield begun.popleft().result()
-            while begun:
-                yield begun.popleft().result()
+                started.append(pool.submit(work, part))
+                if len(started) > threads:
+                    yield started.popleft().result()
+            while started:
+                yield started.popleft().result()
         finally:
-            for future in begun:
+            for future in started:
                 future.cancel()
 
     def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
-        """Return what the work makes of every part, added up field by field."""
+        """Return the results of the work for all parts, added up field by field."""
         return add(self.each(work, parts))
 
     @property
     def cores(self) -> int:
         """How many threads there are to work with."""
-        return self.threads or _cores()
-
-    def _parts(self, annotations: int) -> int:
-        if annotations < _SMALL:
-            return 1
-        rounds = -(-annotations // (_LARGE * self.cores))
-        return self.cores * rounds
+        if self.threads:
+            return self.threads
+        if hasattr(os, "sched_getaffinity"):  # the process may be limited to some of them
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
 
 
 @lru_cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return threads that are kept: starting them anew would cost more than a small round."""
+    """Return a pool that is kept: starting threads would cost more than a small iteration."""
     return ThreadPoolExecutor(threads, thread_name_prefix="dissensus")
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # where a process may be held to fewer than there are
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def add(results: Iterable[Result]) -> Result:
+    """Add up tuples of numbers and arrays, field by field.
+
+    >>> add([(1, np.ones(2)), (2, np.ones(2))])
+    (3, array([2., 2.]))
+    """
+    each = iter(results)
+    total: Any = next(each)
+    for result in each:
+        total = _plus(total, result)
+    return total
+
+
+def _plus(total: Any, more: Any) -> Any:
+    if isinstance(total, tuple):
+        fields = [_plus(one, other) for one, other in zip(total, more, strict=True)]
+        return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
+    if isinstance(total, np.ndarray):
+        total += more  # in place: the counts are not used elsewhere
+        return total
+    return total + more

@@ -1,20 +1,20 @@
-"""Three stories of how an item came by its labels, and how probable each is.
+"""Three causes of disagreement on an item, and their posterior probabilities.
 
-Annotator a names the class they see with probability `right[a]`, else any other. What they see:
+Annotator a names the class they perceive with probability `accuracy[a]`, else any other class.
 
-    clear      all see one class t, drawn from `prior`;
-    ambiguous  a share θ of the annotators sees class s, the others t; θ is 1/3, 1/2 or 2/3;
-    hard       all see one class t, but with probability δ somebody sees nothing and guesses;
+    clear      all perceive one class t, drawn from `prior`;
+    ambiguous  a share θ of the annotators perceives class s, the others t; θ is 1/3, 1/2 or 2/3;
+    hard       all perceive one class t, but with probability δ an annotator guesses uniformly;
                δ is 1/6, 1/2 or 5/6.
 
-The labels of an item have a likelihood under each story, and the label of somebody who guesses
-anyway speaks for none. EM finds how common it is that an item is not clear, and `right`, in which
-guesses on hard items do not count as errors. Hard and ambiguous items are taken to be as common as
-each other: with few labels they are easily mistaken. So are all pairs of classes; the pair of an
-item is the two classes that its better annotators named most.
+The labels of an item have a likelihood under each cause; those of annotators who guess anyway are
+uninformative. EM estimates the share of items that are not clear, and `accuracy`, for which guesses
+on hard items do not count as errors. Hard and ambiguous items are equally common a priori: few
+labels hardly distinguish them. So are all pairs of classes; the pair of an item is the two classes
+that its better annotators named most.
 
-One probability per annotator is deliberate. Whole confusion matrices, learned from the same labels,
-have room for the errors on hard and ambiguous items, and then nothing is left to explain.
+One parameter per annotator is deliberate: confusion matrices learned from the same labels would
+absorb the errors on hard and ambiguous items.
 """
 
 from __future__ import annotations
@@ -25,167 +25,164 @@ import numpy as np
 
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
-from ._tally import by_annotator, by_cell
+from .label_sums import by_annotator, by_cell
 
-__all__ = ["AMBIGUOUS", "CLEAR", "HARD", "Stories", "stories"]
+__all__ = ["AMBIGUOUS", "CLEAR", "HARD", "CauseProbabilities", "cause_probabilities"]
 
 CLEAR, AMBIGUOUS, HARD = range(3)
 
 _SHARES = (1 / 3, 1 / 2, 2 / 3)  # θ
-_BLIND = (0.0, 1 / 6, 1 / 2, 5 / 6)  # δ; nobody is blind to a clear item
-_STRENGTH, _ACCURACY = 4.0, 0.8  # labels that everybody is taken to have given before, and right
-_START = 0.2  # share of items that are not clear, to begin with
-_ROUNDS, _STILL = 50, 1e-4
+_GUESSING = (0.0, 1 / 6, 1 / 2, 5 / 6)  # δ; 0 for a clear item
+_STRENGTH, _ACCURACY = 4.0, 0.8  # Beta prior of accuracies
+_START = 0.2  # initial share of items that are not clear
+_MAX_ITER, _TOLERANCE = 50, 1e-4
 
 
-class Stories(NamedTuple):
-    """What EM found out."""
+class CauseProbabilities(NamedTuple):
+    """Posterior of the causes, and the fitted accuracies."""
 
-    chance: Floats  # (item, story): clear, ambiguous, hard; below two labels, clear
-    right: Floats  # (annotator)
-    trace: tuple[float, ...]  # the log posterior after every round
+    probability: Floats  # (item, cause): clear, ambiguous, hard; below two labels, clear
+    accuracy: Floats  # (annotator)
+    trace: tuple[float, ...]  # the log posterior after every iteration
 
 
-class _Facts(NamedTuple):
-    """What does not change from round to round; items with two labels or more."""
+class _FitContext(NamedTuple):
+    """Constants of the fit; items with two labels or more."""
 
     annotations: Annotations
     item: Array  # (annotation)
-    cell: Integers  # (annotation): the place of its item and label in (item, class)
+    cell: Integers  # (annotation): its position in (item, class)
     position: Array  # (annotation): 0 and 1 for the pair's two classes, 2 for any other
-
-    def by_cell(self, values: Floats) -> Floats:
-        """Return sums over the labels of one class on one item: (item, class)."""
-        n_items, n_classes = self.annotations.n_items, self.annotations.n_classes
-        cells = np.bincount(self.cell, values, minlength=n_items * n_classes)
-        return cells.astype(np.float64, copy=False).reshape(n_items, n_classes)
 
     def by_item(self, values: Floats) -> Floats:
         """Return sums over the labels of an item: (item)."""
         return np.add.reduceat(values, self.annotations.index[:-1])  # none is empty
 
-
-class _Told(NamedTuple):
-    """How probable everything is that may have been seen."""
-
-    one: Floats  # (δ, item, class): one class is seen; δ = 0 is the clear story
-    two: Floats  # (θ, item): two are
-    evidence: float
+    def of_label(self, first: Floats, second: Floats, neither: Floats) -> Floats:
+        """Return the annotator's value for the class of every label: (annotation)."""
+        return np.stack([first, second, neither])[self.position, self.annotations.annotator]
 
 
-def stories(annotations: Annotations, right: Floats, prior: Floats) -> Stories:
-    """Return how probable every story of every item is, and how often annotators are right.
+class _Posterior(NamedTuple):
+    """Posterior of what was perceived."""
+
+    one: Floats  # (δ, item, class): one class; δ = 0 if clear
+    two: Floats  # (θ, item): two classes
+    log_evidence: float
+
+
+def cause_probabilities(
+    annotations: Annotations, accuracy: Floats, prior: Floats
+) -> CauseProbabilities:
+    """Return the posterior of the causes of every item, and the accuracies of annotators.
 
     Parameters
     ----------
     annotations
         The annotations.
-    right
-        How often annotators are right, to begin with.
+    accuracy
+        Initial accuracies of the annotators.
     prior
-        How common every class is.
+        Class prior.
     """
-    chance = np.tile([1.0, 0.0, 0.0], (annotations.n_items, 1))
-    rows = np.flatnonzero(annotations.labels_per_item > 1)  # others tell nothing
+    probability = np.tile([1.0, 0.0, 0.0], (annotations.n_items, 1))
+    rows = np.flatnonzero(annotations.labels_per_item > 1)
     if annotations.n_classes < 2 or len(rows) == 0:
-        return Stories(chance, right, ())
-    facts = _facts(annotations.take(rows), right)
-    odd, trace = _START, list[float]()
+        return CauseProbabilities(probability, accuracy, ())
+    context = _fit_context(annotations.take(rows), accuracy)
+    not_clear, trace = _START, list[float]()
     while True:
-        told = _expect(facts, right, prior, odd)
-        trace.append(told.evidence + _log_prior(right, odd))
-        clear = told.one[0].sum(axis=1)  # (item)
-        better = _right(facts, right, told)
-        other = float((1 - clear).sum() + 1) / (len(rows) + 2)
-        still = max(abs(other - odd), float(np.abs(better - right).max())) < _STILL
-        if still or len(trace) == _ROUNDS:
+        posterior = _e_step(context, accuracy, prior, not_clear)
+        trace.append(posterior.log_evidence + _log_prior(accuracy, not_clear))
+        clear = posterior.one[0].sum(axis=1)  # (item)
+        updated = _update_accuracy(context, accuracy, posterior)
+        share = float((1 - clear).sum() + 1) / (len(rows) + 2)
+        change = max(abs(share - not_clear), float(np.abs(updated - accuracy).max()))
+        if change < _TOLERANCE or len(trace) == _MAX_ITER:
             break
-        right, odd = better, other
-    hard = sum(posterior.sum(axis=1) for posterior in told.one[1:])
-    chance[rows] = np.stack([clear, told.two.sum(axis=0), hard], axis=1)
-    return Stories(chance, right, tuple(trace))
+        accuracy, not_clear = updated, share
+    hard = posterior.one[1:].sum(axis=(0, 2))
+    probability[rows] = np.stack([clear, posterior.two.sum(axis=0), hard], axis=1)
+    return CauseProbabilities(probability, accuracy, tuple(trace))
 
 
-def _facts(annotations: Annotations, right: Floats) -> _Facts:
-    """Return what does not change; the pair is the two classes that better annotators named."""
-    chance = 1 / annotations.n_classes
-    better = np.maximum((right - chance) / (1 - chance), 0.01)
+def _fit_context(annotations: Annotations, accuracy: Floats) -> _FitContext:
+    """Return the constants of the fit, with the two classes that better annotators named."""
+    uniform = 1 / annotations.n_classes
+    better = np.maximum((accuracy - uniform) / (1 - uniform), 0.01)
     support = by_cell(annotations, better[annotations.annotator])
     first = support.argmax(axis=1)
     support[np.arange(annotations.n_items), first] = -1.0
     item, second = annotations.item, support.argmax(axis=1)
     cell = item * np.int64(annotations.n_classes) + annotations.label
     other = np.where(second[item] == annotations.label, 1, 2)
-    return _Facts(annotations, item, cell, np.where(first[item] == annotations.label, 0, other))
+    position = np.where(first[item] == annotations.label, 0, other)
+    return _FitContext(annotations, item, cell, position)
 
 
-def _expect(facts: _Facts, right: Floats, prior: Floats, odd: float) -> _Told:
-    """Return how probable everything is that may have been seen."""
-    annotations, n_classes = facts.annotations, facts.annotations.n_classes
-    one = np.empty((len(_BLIND), annotations.n_items, n_classes))
-    for position, blind in enumerate(_BLIND):
-        share = 1 - odd if blind == 0 else odd / 2 / (len(_BLIND) - 1)
-        hit, miss = (np.log(chance) for chance in _chances(right, blind, n_classes))
-        one[position] = facts.by_cell((hit - miss)[annotations.annotator])
-        one[position] += facts.by_item(miss[annotations.annotator])[:, None]
+def _e_step(context: _FitContext, accuracy: Floats, prior: Floats, not_clear: float) -> _Posterior:
+    annotations, n_classes = context.annotations, context.annotations.n_classes
+    one = np.empty((len(_GUESSING), annotations.n_items, n_classes))
+    for position, guessing in enumerate(_GUESSING):
+        share = 1 - not_clear if guessing == 0 else not_clear / 2 / (len(_GUESSING) - 1)
+        hit, miss = np.log(_given_one(accuracy, guessing, n_classes))
+        one[position] = by_cell(annotations, (hit - miss)[annotations.annotator])
+        one[position] += context.by_item(miss[annotations.annotator])[:, None]
         one[position] += np.log(prior * share)
     n_pairs = n_classes * (n_classes - 1) / 2
     two = np.empty((len(_SHARES), annotations.n_items))
     for position, share in enumerate(_SHARES):
-        first, second, neither = (np.log(table) for table in _split(right, share, n_classes))
-        two[position] = facts.by_item(_of(facts, first, second, neither))
-    two += np.log(odd / 2 / len(_SHARES) / n_pairs)
+        log_given = np.log(_given_two(accuracy, share, n_classes))
+        two[position] = context.by_item(context.of_label(*log_given))
+    two += np.log(not_clear / 2 / len(_SHARES) / n_pairs)
     top = np.maximum(one.max(axis=(0, 2)), two.max(axis=0))
     np.exp(one - top[:, None], out=one)
     np.exp(two - top, out=two)
     total = two.sum(axis=0) + np.einsum("dik->i", one)
     one /= total[:, None]
     two /= total
-    return _Told(one, two, float((np.log(total) + top).sum()))
+    return _Posterior(one, two, float((np.log(total) + top).sum()))
 
 
-def _right(facts: _Facts, right: Floats, told: _Told) -> Floats:
-    """Return how often annotators named what they saw: (annotator)."""
-    annotations, n_classes = facts.annotations, facts.annotations.n_classes
-    wrong = (1 - right) / (n_classes - 1)
-    named = np.zeros(len(annotations))  # how probably a label is the class that was seen
-    looked = np.zeros(len(annotations))  # how probably anything was seen
-    for blind, posterior in zip(_BLIND, told.one, strict=True):
-        hit, miss = _chances(right, blind, n_classes)
-        same = posterior.ravel()[facts.cell]
-        saw = same * ((1 - blind) * right / hit)[annotations.annotator]
-        other = posterior.sum(axis=1)[facts.item] - same
-        named += saw
-        looked += saw + other * ((1 - blind) * wrong / miss)[annotations.annotator]
-    for share, posterior in zip(_SHARES, told.two, strict=True):
-        first, second, neither = _split(right, share, n_classes)
-        hit = _of(facts, share * right / first, (1 - share) * right / second, 0 * neither)
-        weight = posterior[facts.item]
+def _update_accuracy(context: _FitContext, accuracy: Floats, posterior: _Posterior) -> Floats:
+    """Return how often annotators named the class they perceived: (annotator)."""
+    annotations, n_classes = context.annotations, context.annotations.n_classes
+    annotator, wrong = annotations.annotator, (1 - accuracy) / (n_classes - 1)
+    named = np.zeros(len(annotations))  # probability that the label is the perceived class
+    perceived = np.zeros(len(annotations))  # probability that the annotator did not guess
+    for guessing, of_class in zip(_GUESSING, posterior.one, strict=True):
+        hit, miss = _given_one(accuracy, guessing, n_classes)
+        same = of_class.ravel()[context.cell]
+        correct = same * ((1 - guessing) * accuracy / hit)[annotator]
+        other = of_class.sum(axis=1)[context.item] - same
+        named += correct
+        perceived += correct + other * ((1 - guessing) * wrong / miss)[annotator]
+    for share, of_pair in zip(_SHARES, posterior.two, strict=True):
+        first, second, neither = _given_two(accuracy, share, n_classes)
+        hit = context.of_label(
+            share * accuracy / first, (1 - share) * accuracy / second, 0 * neither
+        )
+        weight = of_pair[context.item]
         named += weight * hit
-        looked += weight
-    total = by_annotator(annotations, looked) + _STRENGTH
+        perceived += weight
+    total = by_annotator(annotations, perceived) + _STRENGTH
     return (by_annotator(annotations, named) + _STRENGTH * _ACCURACY) / total
 
 
-def _chances(right: Floats, blind: float, n_classes: int) -> tuple[Floats, Floats]:
-    """Return how probable it is to name the class, and another, when some see nothing."""
-    wrong = (1 - right) / (n_classes - 1)
-    return (1 - blind) * right + blind / n_classes, (1 - blind) * wrong + blind / n_classes
+def _given_one(accuracy: Floats, guessing: float, n_classes: int) -> Floats:
+    """Return the probability of the perceived class, and of any other: (2, annotator)."""
+    wrong = (1 - accuracy) / (n_classes - 1)
+    return (1 - guessing) * np.stack([accuracy, wrong]) + guessing / n_classes
 
 
-def _split(right: Floats, share: float, n_classes: int) -> tuple[Floats, Floats, Floats]:
-    """Return how probable it is to name the first class, the second, and one of the others."""
-    wrong = (1 - right) / (n_classes - 1)
-    first = share * right + (1 - share) * wrong
-    return first, (1 - share) * right + share * wrong, wrong
+def _given_two(accuracy: Floats, share: float, n_classes: int) -> Floats:
+    """Return the probability of the first class, the second, and any other: (3, annotator)."""
+    wrong = (1 - accuracy) / (n_classes - 1)
+    first = share * accuracy + (1 - share) * wrong
+    return np.stack([first, (1 - share) * accuracy + share * wrong, wrong])
 
 
-def _of(facts: _Facts, first: Floats, second: Floats, neither: Floats) -> Floats:
-    """Return for every label what its annotator has for the class that it is: (annotation)."""
-    return np.stack([first, second, neither])[facts.position, facts.annotations.annotator]
-
-
-def _log_prior(right: Floats, odd: float) -> float:
+def _log_prior(accuracy: Floats, not_clear: float) -> float:
     """Return the log density of the parameters, up to a constant."""
-    hits = _ACCURACY * np.log(right) + (1 - _ACCURACY) * np.log1p(-right)
-    return float(_STRENGTH * hits.sum() + np.log(odd) + np.log1p(-odd))
+    log_beta = _ACCURACY * np.log(accuracy) + (1 - _ACCURACY) * np.log1p(-accuracy)
+    return float(_STRENGTH * log_beta.sum() + np.log(not_clear) + np.log1p(-not_clear))

@@ -1,15 +1,15 @@
-"""ActiveLab (Goh & Mueller 2023): which items are worth another label.
+"""ActiveLab (Goh & Mueller 2023): which items need another label most.
 
-An item's score is the quality of its consensus, as CROWDLAB has it, drawn towards chance by one
-more annotator of mean weight who would know nothing:
+The score of an item is CROWDLAB's quality of its consensus, shrunk towards uniform by one more
+annotator of mean weight who guesses:
 
     score[i] = (total[i] * consensus_quality[i] + mean / n_classes) / (total[i] + mean)
 
 where `mean` is the mean weight of annotators, and `total` the weight of the models and of the
-annotators who labelled the item. The lowest are worth a label most. An item without labels has
-only its models. Beforehand the probabilities are heated or cooled, p ** (1 / temperature), until
-they fit the labels best. cleanlab 2.9 miscounts labels when it looks for the temperature: the
-counts of an item's classes move to the first columns. `as_cleanlab` does so, too.
+annotators who labelled the item. The lowest scores come first. An item without labels has only its
+models. Probabilities are first calibrated by temperature scaling, p ** (1 / temperature).
+cleanlab 2.9 miscounts labels in the search for the temperature: the counts of an item's classes
+move to the first columns. `as_cleanlab` does so, too.
 
     H. W. Goh, J. Mueller. ActiveLab: active learning with re-labeling by multiple annotators. 2023.
     arXiv:2301.11856
@@ -18,24 +18,27 @@ counts of an item's classes move to the first columns. `as_cleanlab` does so, to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._probabilities import as_models
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ._tally import by_item, majority
-from .crowdlab import as_models, crowdlab
+from ..readers import as_annotations
+from .crowdlab import crowdlab
+from .label_sums import by_item, majority
 
 __all__ = ["activelab", "calibrated"]
 
-_TINY = 1e-30  # what counts as impossible
+_TINY = 1e-30  # floor of probabilities
 _COARSE = (0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 8.0)  # temperatures to try first
-_STEPS = 4  # from one of them to the next, when looking closer
+_STEPS = 4  # between two of them in the fine search
 
 
 def activelab(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     probabilities: npt.ArrayLike | Sequence[Floats],
     *,
     as_cleanlab: bool = False,
@@ -45,11 +48,11 @@ def activelab(
     Parameters
     ----------
     annotations
-        The annotations; declare the items that have no label yet.
+        Annotations, a table, or a path that `read` takes; declare unlabelled items.
     probabilities
-        As `crowdlab` takes them, of all items.
+        As in `crowdlab`, of all items.
     as_cleanlab
-        Whether to look for the temperature as cleanlab 2.9 does, for its very scores.
+        Whether to search for the temperature as cleanlab 2.9 does, for identical scores.
 
     Examples
     --------
@@ -57,43 +60,41 @@ def activelab(
     >>> activelab(annotations, [[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]]).round(2).tolist()
     [0.91, 0.88, 0.5]
     """
+    annotations = as_annotations(annotations)
     models = as_models(annotations, probabilities)
-    heard = annotations.labels_per_item > 0
+    labelled = annotations.labels_per_item > 0
     temperature = np.ones(len(models))
     if (annotations.labels_per_item > 1).any():
         tempered, temperature = calibrated(annotations, models, as_cleanlab)
-        found = crowdlab(annotations, tempered)
-        weight = found.annotator_weight
+        scores = crowdlab(annotations, tempered)
+        weight = scores.annotator_weight
     else:
-        found = crowdlab(annotations, models)
-        weight = np.ones(annotations.n_annotators)  # nothing is known of them: as good as a model
-    typical = float(np.nanmean(weight)) if heard.any() else 1.0
-    total = found.model_weight.sum() + by_item(annotations, weight[annotations.annotator])
-    score = _drawn(found.consensus_quality, total, typical, annotations.n_classes)
-    if not heard.all():
-        pairs = zip(models[:, ~heard], temperature, strict=True)
-        silent = np.stack([_tempered(posterior, heat) for posterior, heat in pairs])
-        posterior = np.tensordot(found.model_weight, silent, 1) / found.model_weight.sum()
-        quality = posterior[np.arange(len(posterior)), _favoured(silent)]
-        score[~heard] = _drawn(quality, total[~heard], typical, annotations.n_classes)
-    return score
+        scores = crowdlab(annotations, models)
+        weight = np.ones(annotations.n_annotators)  # nothing is known: the weight of a model
+    typical = float(np.nanmean(weight)) if labelled.any() else 1.0
+    model_weight = scores.model_weight
+    total = model_weight.sum() + by_item(annotations, weight[annotations.annotator])
+    quality = scores.consensus_quality.copy()
+    if not labelled.all():
+        pairs = zip(models[:, ~labelled], temperature, strict=True)
+        unlabelled = np.stack([_tempered(one, at) for one, at in pairs])
+        posterior = np.tensordot(model_weight, unlabelled, 1) / model_weight.sum()
+        quality[~labelled] = posterior[np.arange(len(posterior)), _majority_class(unlabelled)]
+    # One more annotator of typical weight who guesses uniformly.
+    return (total * quality + typical / annotations.n_classes) / (total + typical)
 
 
 def calibrated(
     annotations: Annotations, models: Floats, as_cleanlab: bool = False
 ) -> tuple[Floats, Floats]:
-    """Return probabilities that fit the labels best, and the temperature of every model."""
-    heat = np.array([_temperature(annotations, posterior, as_cleanlab) for posterior in models])
-    return np.stack([_tempered(p, one) for p, one in zip(models, heat, strict=True)]), heat
+    """Return calibrated probabilities, and the temperature of every model."""
+    temperature = np.array([_temperature(annotations, one, as_cleanlab) for one in models])
+    pairs = zip(models, temperature, strict=True)
+    return np.stack([_tempered(one, at) for one, at in pairs]), temperature
 
 
-def _drawn(quality: Floats, total: Floats, typical: float, n_classes: int) -> Floats:
-    """Return qualities with one more voice that knows nothing."""
-    return (total * quality + typical / n_classes) / (total + typical)
-
-
-def _favoured(models: Floats) -> Integers:
-    """Return the class that most models favour, ties as among annotators: (item)."""
+def _majority_class(models: Floats) -> Integers:
+    """Return the majority class of the models, ties as among annotators: (item)."""
     n_models, n_items, n_classes = models.shape
     votes = Annotations.from_codes(
         np.tile(np.arange(n_items), n_models),
@@ -106,40 +107,40 @@ def _favoured(models: Floats) -> Integers:
     return majority(votes, models.mean(axis=0))
 
 
-def _temperature(annotations: Annotations, posterior: Floats, as_cleanlab: bool) -> float:
-    """Return the temperature at which the labels are most probable, by a coarse and a fine search.
+def _temperature(annotations: Annotations, probabilities: Floats, as_cleanlab: bool) -> float:
+    """Return the maximum-likelihood temperature, by a coarse and a fine search.
 
     Every item counts once, however many labels it has.
     """
-    heard = annotations.labels_per_item > 0
-    votes = annotations.votes()[heard]
+    labelled = annotations.labels_per_item > 0
+    votes = annotations.votes()[labelled]
     row, label = np.nonzero(votes)
     share = votes[row, label] / votes.sum(axis=1)[row]
     if as_cleanlab:
         label = np.cumsum(votes > 0, axis=1)[row, label] - 1
     with np.errstate(divide="ignore"):
-        log = np.log(posterior[heard])
+        log = np.log(probabilities[labelled])
 
-    def loss(heat: float) -> float:
-        evidence = np.log(np.exp(log / heat).sum(axis=1))
-        fit = np.maximum(log[row, label] / heat - evidence[row], np.log(_TINY))
+    def loss(temperature: float) -> float:
+        evidence = np.log(np.exp(log / temperature).sum(axis=1))
+        fit = np.maximum(log[row, label] / temperature - evidence[row], np.log(_TINY))
         return -float(share @ fit) / len(votes)
 
-    near = int(np.argmin([loss(heat) for heat in _COARSE]))
+    near = int(np.argmin([loss(temperature) for temperature in _COARSE]))
     low, high = max(near - 1, 0), min(near + 1, len(_COARSE) - 1)
     fine = [
         np.linspace(_COARSE[position], _COARSE[position + 1], _STEPS, endpoint=False)
         for position in range(low, high)
     ]
-    heats = np.concatenate(fine)
-    if near < high:  # as published: of all that are tried first, only the last cannot be the best
-        heats = np.append(heats, _COARSE[high])
-    return float(heats[np.argmin([loss(heat) for heat in heats])])
+    temperatures = np.concatenate(fine)
+    if near < high:  # as published: the last coarse temperature is never the best
+        temperatures = np.append(temperatures, _COARSE[high])
+    return float(temperatures[np.argmin([loss(temperature) for temperature in temperatures])])
 
 
-def _tempered(posterior: Floats, heat: float) -> Floats:
-    """Return probabilities made flatter (above 1) or sharper (below 1)."""
-    known = np.maximum(posterior, _TINY)
+def _tempered(probabilities: Floats, temperature: float) -> Floats:
+    """Return probabilities at a temperature: flatter above 1, sharper below."""
+    known = np.maximum(probabilities, _TINY)
     known /= known.sum(axis=1, keepdims=True)
-    flat = np.exp(np.log(known) / heat)
+    flat = np.exp(np.log(known) / temperature)
     return flat / flat.sum(axis=1, keepdims=True)

@@ -1,19 +1,19 @@
-"""All that is known of every annotator, as arrays, as a table, and in words."""
+"""Scores of annotators as arrays, as a table, and in words."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._names import Names, as_names, decode
-from .._relation import Floats, Integers, frozen
+from .._plain import as_plain, as_rows
+from .._relation import Floats, FrozenArrays, Integers
 from ..annotations import Annotations
 from ..result import Table
-from .behaviour import Habits
+from .behaviour import Behaviour
 from .copying import Copies
 from .proportions import Proportion
 from .verdicts import VERDICTS, evidence
@@ -22,57 +22,56 @@ __all__ = ["AnnotatorScores"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnnotatorScores:
-    """All scores of all annotators; NaN, and -1 among codes, where there is nothing to say.
+class AnnotatorScores(FrozenArrays):
+    """All scores of all annotators; NaN, and -1 for codes, where they are undefined.
 
     Attributes
     ----------
     annotations, method
-        The annotations, and how the consensus was found.
-    habits
-        What annotators do, before anybody asks whether it is right.
+        The annotations, and the method of the consensus.
+    behaviour
+        Behaviour without reference to the truth.
     accuracy
-        The share of labels that are the best class of the others; only where others were heard.
+        The share of labels that are the best class of the others, where others labelled the item.
     gold
-        The share of labels that are the known ones; `None` without gold.
+        The accuracy on gold items; `None` without gold.
     guess
-        How often habits alone would be right.
+        The accuracy of guessing with the annotator's label marginals.
     certainty
-        How sure the others are of their best class, in the mean.
+        The others' mean probability of their best class.
     typical
-        The accuracy of an ordinary annotator.
+        The accuracy of a typical annotator.
     confusion
-        What annotators make of every class, as the others see it.
+        The confusion matrices under the posterior of the others.
     worst_class, worst_recall
-        The class that an annotator recognises least, and how often they do.
+        The class with the lowest recall, and this recall.
     bias, over_class
-        The share of labels that would have to be another class to use all classes as often as the
-        others do, and the class that is used too often.
+        The share of labels that would have to change for the class frequencies of the others, and
+        the class that is overused.
     trace
         Of the confusion matrix, between 0 and the number of classes.
     spam_score, spam_low, spam_high
-        How far from a spammer, 0 to 1, with a 90 % interval.
+        Distance from a spammer, 0 to 1, with a 90 % interval.
     information
-        How many nats a label tells about the truth.
+        The mutual information of label and truth in nats.
     ability, competence
         Of GLAD and MACE.
     first_half, second_half, drift
-        The accuracy in both halves of an annotator's time, and how probable such a difference is
-        for somebody who does not change.
+        The accuracy in both halves of an annotator's time, and the p-value of the difference.
     community
-        The community that an annotator most probably belongs to.
+        The most probable community.
     copies
-        Who agrees too much with whom; `None` where it was not asked for.
+        Pairs who agree too much; `None` if not requested.
     code
-        The place of the verdict among `VERDICTS`.
+        The index of the verdict in `VERDICTS`.
     """
 
     annotations: Annotations
     method: str
-    habits: Habits
+    behaviour: Behaviour
     accuracy: Proportion
     gold: Proportion | None
-    guess: Floats  # (annotator), and so is what follows
+    guess: Floats  # (annotator), as all below unless noted
     certainty: Floats
     typical: float
     confusion: Floats  # (annotator, true class, given class)
@@ -94,30 +93,24 @@ class AnnotatorScores:
     copies: Copies | None
     code: Integers
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, frozen(value))
-
     def __repr__(self) -> str:
-        told = ", ".join(f"{count} {word}" for word, count in self.verdict_counts.items())
-        return f"<AnnotatorScores by {self.method}: {told}>"
+        verdicts = ", ".join(f"{count} {word}" for word, count in self.verdict_counts.items())
+        return f"<AnnotatorScores by {self.method}: {verdicts}>"
 
     @property
     def verdict(self) -> Names:
-        """A word for every annotator."""
+        """The verdict on every annotator."""
         return as_names(list(VERDICTS))[self.code]
 
     @property
     def verdict_counts(self) -> dict[str, int]:
-        """How many annotators have which verdict, the worst first."""
+        """The number of annotators with every verdict, the worst first."""
         count = np.bincount(self.code, minlength=len(VERDICTS)).tolist()
         return {word: n for word, n in zip(VERDICTS, count, strict=True) if n}
 
     @cached_property
     def evidence(self) -> list[str]:
-        """Why every annotator has the verdict, in a sentence each."""
+        """The reason for every verdict, a sentence each."""
         return [evidence(self, position) for position in range(len(self.code))]
 
     @property
@@ -128,7 +121,7 @@ class AnnotatorScores:
 
     @property
     def overused(self) -> Names:
-        """The class that an annotator uses too often."""
+        """The class that an annotator overuses."""
         return decode(self.annotations.classes, self.over_class)
 
     def table(self) -> Table:
@@ -138,7 +131,7 @@ class AnnotatorScores:
         columns: dict[str, Any] = {
             "annotator": self.annotations.annotators,
             "verdict": self.verdict,
-            "labels": self.habits.labels,
+            "labels": self.behaviour.labels,
             "scored": self.accuracy.among.astype(np.int64),
             "accuracy": self.accuracy.value,
             "accuracy_low": self.accuracy.low,
@@ -154,7 +147,7 @@ class AnnotatorScores:
                 "gold_high": self.gold.high,
             }
         return columns | {
-            "agreement": self.habits.agreement,
+            "agreement": self.behaviour.agreement,
             "spam_score": self.spam_score,
             "spam_low": self.spam_low,
             "spam_high": self.spam_high,
@@ -164,11 +157,11 @@ class AnnotatorScores:
             "worst_recall": self.worst_recall,
             "bias": self.bias,
             "overused": self.overused,
-            "classes_used": self.habits.classes_used,
-            "top_share": self.habits.top_share,
-            "label_entropy": self.habits.entropy,
-            "longest_run": self.habits.longest_run,
-            "seconds": self.habits.seconds,
+            "classes_used": self.behaviour.classes_used,
+            "top_share": self.behaviour.top_share,
+            "label_entropy": self.behaviour.entropy,
+            "longest_run": self.behaviour.longest_run,
+            "seconds": self.behaviour.seconds,
             "ability": self.ability,
             "competence": self.competence,
             "first_half": self.first_half,
@@ -182,16 +175,11 @@ class AnnotatorScores:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        table = {name: values.tolist() for name, values in self.table().items()}
-        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        for row in rows:
-            for name, value in row.items():
-                if isinstance(value, float) and math.isnan(value):
-                    row[name] = None
+        rows = as_rows(self.table())
         return {
             "method": self.method,
             "n_annotators": len(rows),
-            "typical_accuracy": None if math.isnan(self.typical) else self.typical,
+            "typical_accuracy": as_plain(self.typical),
             "verdicts": self.verdict_counts,
             "copies": None if self.copies is None else self.copies.as_dict(),
             "annotators": [rows[position] for position in self.worst.tolist()],

@@ -1,9 +1,8 @@
-"""Whom to trust: every annotator beside the consensus of the others.
+"""Annotator quality: every annotator compared with the consensus of the others.
 
-Nobody votes for themselves. An annotator's labels are compared with the belief about the items that
-is left when these labels are taken away; then come the matrix of what they make of every class, its
-spam score with an interval, changes over time, and pairs who agree too much. `verdicts.py` puts it
-into a word and a sentence.
+The labels of an annotator are compared with the leave-one-out posterior of the items, which gives
+accuracy and a confusion matrix, its spam score with an interval, drift over time, and pairs who
+agree too much. `verdicts.py` summarizes the scores in a word and a sentence.
 """
 
 from __future__ import annotations
@@ -13,231 +12,227 @@ from typing import Any
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share
-from ..aggregation.dawid_skene_map import trust
+from ..aggregation.dawid_skene_map import pseudo_counts
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
+from ..readers import as_annotations
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 from .annotator_scores import AnnotatorScores
-from .behaviour import habits, in_time
+from .behaviour import annotator_behaviour, time_order
 from .copying import copies
-from .leave_one_out import Record, others
-from .proportions import Proportion, chance_of_difference, proportion
+from .label_sums import by_annotator
+from .leave_one_out import PeerComparison, leave_one_out
+from .proportions import Proportion, difference_p_value, proportion
 from .spam import mutual_information, spam_interval, spam_score, trace
 from .verdicts import judge, typical_accuracy
 
-__all__ = ["AnnotatorScores", "identify"]
+__all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify"]
 
-METHOD = "dawid-skene-map"  # what is fitted where no result is given
-MODELS = 100_000  # with more labels than this, GLAD and MACE are fitted only when asked for
-STRENGTH, ACCURACY = 4.0, 0.7  # of the prior behind confusion matrices, as in dawid-skene-map
-SEEN = 3.0  # labels of a true class from which on it can be somebody's worst
+METHOD = "dawid-skene-map"  # fitted where no result is given
+_MODELS = 100_000  # with more labels than this, GLAD and MACE are fitted only on request
+_STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior on confusion matrices, as in dawid-skene-map
+_MIN_LABELS = 3.0  # labels of a true class from which on it can be the worst
+_STEPS = 6
 
 
 def identify(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     result: Aggregation | None = None,
     *,
     gold: Mapping[Any, Any] | None = None,
     models: bool | None = None,
     communities: int = 0,
     copying: bool = True,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> AnnotatorScores:
-    """Score every annotator against the others, and say whom to trust.
+    """Score every annotator against the others.
 
     Parameters
     ----------
     annotations
-        The annotations.
+        Annotations, a table, or a path that `read` takes.
     result
-        A fitted crowd to compare with; by default one is fitted with `dawid-skene-map`. Under a
-        model, an annotator's labels are taken out of the belief exactly; under votes, the votes.
+        A fitted consensus to compare with; by default that of `dawid-skene-map`. An annotator's
+        own labels are taken out of its posterior.
     gold
         Known labels, `{item: label}`.
     models
-        Whether to fit GLAD and MACE for their abilities and competences; by default up to a
-        hundred thousand labels.
+        Whether to fit GLAD and MACE for their abilities and competences; by default up to
+        100,000 labels.
     communities
-        How many communities to look for with `cbcc`; with 0, those of the result if it has any.
+        Number of communities to fit with `cbcc`; with 0, those of the result if it has any.
     copying
         Whether to look for pairs who agree too much.
-    level
-        What the intervals of accuracies cover. Those of spam scores cover 90 %.
+    confidence
+        The confidence level of intervals of accuracies. Those of spam scores cover 90 %.
     seed
-        Decides what is random.
+        Random seed.
     progress
-        Called with the steps that are done and how many there are.
+        Called with the steps done and their number.
 
     Examples
     --------
     >>> from dissensus import simulate
-    >>> made = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> found = identify(made.annotations)
-    >>> found.verdict.tolist()
+    >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
+    >>> scores = identify(crowd.annotations)
+    >>> scores.verdict.tolist()
     ['expert', 'expert', 'expert', 'spammer', 'spammer']
-    >>> found.evidence[4]
+    >>> scores.evidence[4]
     'Right on 36% of 100 labels (27% to 46%; guessing 34%, others 100%); spam score 0.01 ...'
     """
-    if not 0 < level < 1:
-        raise OptionError(f"level = {level}, but it must be above 0 and below 1")
-    if (
-        result is not None
-        and result.annotations is not annotations
-        and result.annotations != annotations
-    ):
-        raise DataError("the result speaks of other annotations; aggregate these ones")
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
+    annotations = as_annotations(annotations)
+    result = check_fitted(annotations, result, gold, seed)
     progress = progress or (lambda _done, _total: None)
     known = gold_codes(annotations, gold)
-    fitted = result or aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
     progress(1, _STEPS)
-    posteriors = others(fitted, known)
-    found = posteriors.record
+    fitted = leave_one_out(result, known)
+    peers = fitted.comparison
     progress(2, _STEPS)
     n_classes = annotations.n_classes
-    counts = found.counts + trust(STRENGTH, ACCURACY, n_classes).T
-    confusion = share(counts)
-    prior = share(found.counts.sum(axis=(0, 2)) + 1)
+    counts = peers.counts + pseudo_counts(_STRENGTH, _ACCURACY, n_classes).T
+    confusion = normalize(counts)
+    prior = normalize(peers.counts.sum(axis=(0, 2)) + 1)
     spam = spam_score(confusion)
     _, low, high = spam_interval(counts, prior=0.0)
-    usual = habits(annotations)
-    accuracy = proportion(_by_annotator(annotations, found.credit), found.scored, level)
-    given, true = found.counts.sum(axis=1), found.counts.sum(axis=2)  # (annotator, class)
-    guess = np.where(found.scored > 0, (share(given) * share(true)).sum(axis=1), np.nan)
+    credit = by_annotator(annotations, np.nan_to_num(peers.credit))
+    accuracy = proportion(credit, peers.scored, confidence)
+    given, true = peers.counts.sum(axis=1), peers.counts.sum(axis=2)  # (annotator, class)
+    guess = (normalize(given) * normalize(true)).sum(axis=1)
     progress(3, _STEPS)
-    pairs = copies(annotations, fitted, gold=gold, view=posteriors, seed=seed) if copying else None
+    pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
-    ability, competence = _models(annotations, fitted, models, gold, seed)
+    ability, competence = _model_scores(annotations, result, models, gold, seed)
     progress(5, _STEPS)
-    first, second, drift = _halves(annotations, found)
-    silent = found.scored == 0
+
+    def where_scored(values: Floats) -> Floats:
+        return np.where(peers.scored > 0, values, np.nan)
+
+    guess, high = where_scored(guess), where_scored(high)
     return AnnotatorScores(
         annotations,
-        fitted.method,
-        usual,
+        result.method,
+        annotator_behaviour(annotations),
         accuracy,
-        None if known is None else _against_gold(annotations, known, level),
+        None if known is None else _gold_accuracy(annotations, known, confidence),
         guess,
-        found.certainty,
+        peers.certainty,
         typical_accuracy(accuracy, guess),
         confusion,
-        *_worst(found.counts, confusion),
+        *_worst_class(peers.counts, confusion),
         *_bias(given, true),
-        np.where(silent, np.nan, trace(confusion)),
-        np.where(silent, np.nan, spam),
-        np.where(silent, np.nan, np.minimum(low, spam)),  # independent rows never look equal
-        np.where(silent, np.nan, high),
-        np.where(silent, np.nan, mutual_information(confusion, prior)),
+        where_scored(trace(confusion)),
+        where_scored(spam),
+        where_scored(np.minimum(low, spam)),  # independent rows are never exactly equal
+        high,
+        where_scored(mutual_information(confusion, prior)),
         ability,
         competence,
-        first,
-        second,
-        drift,
-        _communities(annotations, fitted, communities, gold, seed),
+        *_drift(annotations, peers),
+        _communities(annotations, result, communities, gold, seed),
         pairs,
-        judge(accuracy, np.where(silent, np.nan, high), guess, found.certainty, n_classes),
+        judge(accuracy, high, guess, peers.certainty, n_classes),
     )
 
 
-_STEPS = 6
+def check_fitted(
+    annotations: Annotations,
+    result: Aggregation | None,
+    gold: Mapping[Any, Any] | None = None,
+    seed: int = 0,
+) -> Aggregation:
+    """Return a result that belongs to the annotations, fitted if none is given."""
+    if result is None:
+        return aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
+    if result.annotations is not annotations and result.annotations != annotations:
+        raise DataError("the result belongs to other annotations; aggregate these")
+    return result
 
 
-def _by_annotator(annotations: Annotations, value: Floats) -> Floats:
-    """Return values of annotations, added up for every annotator; NaN counts nothing."""
-    heard = ~np.isnan(value)
-    return np.bincount(annotations.annotator[heard], value[heard], annotations.n_annotators).astype(
-        float
-    )
-
-
-def _against_gold(annotations: Annotations, gold: Integers, level: float) -> Proportion:
+def _gold_accuracy(annotations: Annotations, gold: Integers, confidence: float) -> Proportion:
     true = gold[annotations.item]
-    right = np.where(true >= 0, true == annotations.label, np.nan)
-    among = np.bincount(
-        annotations.annotator[true >= 0], minlength=annotations.n_annotators
-    ).astype(float)
-    return proportion(_by_annotator(annotations, right), among, level)
+    right = by_annotator(annotations, (true >= 0) & (true == annotations.label))
+    return proportion(right, by_annotator(annotations, true >= 0), confidence)
 
 
-def _worst(counts: Floats, confusion: Floats) -> tuple[Integers, Floats]:
-    """Return the class that every annotator recognises least, and how often they do."""
+def _worst_class(counts: Floats, confusion: Floats) -> tuple[Integers, Floats]:
+    """Return the class with the lowest recall of every annotator, and this recall."""
     recall = np.einsum("att->at", confusion)
-    recall = np.where(counts.sum(axis=2) >= SEEN, recall, np.inf)
-    position = recall.argmin(axis=1)
+    recall = np.where(counts.sum(axis=2) >= _MIN_LABELS, recall, np.inf)
     least = recall.min(axis=1, initial=np.inf)
-    return np.where(np.isinf(least), -1, position), np.where(np.isinf(least), np.nan, least)
+    known = np.isfinite(least)
+    return np.where(known, recall.argmin(axis=1), -1), np.where(known, least, np.nan)
 
 
 def _bias(given: Floats, true: Floats) -> tuple[Floats, Integers]:
-    """Return the share of labels in the wrong class in all, and the class that is overused."""
+    """Return the total variation distance of given and true classes, and the overused class."""
     total = true.sum(axis=1)
     with np.errstate(invalid="ignore"):
         over = (given - true) / total[:, None]
-    moved = np.abs(over).sum(axis=1) / 2
-    return moved, np.where(total > 0, np.nan_to_num(over, nan=-1.0).argmax(axis=1), -1)
+    distance = np.abs(over).sum(axis=1) / 2
+    return distance, np.where(total > 0, np.nan_to_num(over, nan=-1.0).argmax(axis=1), -1)
 
 
-def _halves(annotations: Annotations, found: Record) -> tuple[Floats, Floats, Floats]:
-    """Return the accuracy in both halves of every annotator's time, and the test of a change."""
-    nothing = np.full(annotations.n_annotators, np.nan)
-    order = in_time(annotations)
+def _drift(annotations: Annotations, peers: PeerComparison) -> tuple[Floats, Floats, Floats]:
+    """Return the accuracy in both halves of every annotator's time, and the p-value of a change."""
+    n, order = annotations.n_annotators, time_order(annotations)
     if order is None:
+        nothing = np.full(n, np.nan)
         return nothing, nothing, nothing
-    order = order[~np.isnan(found.credit[order])]
-    who = annotations.annotator[order]
-    labels = np.bincount(who, minlength=annotations.n_annotators)
+    order = order[~np.isnan(peers.credit[order])]
+    annotator = annotations.annotator[order]
+    labels = np.bincount(annotator, minlength=n)
     position = np.arange(len(order)) - np.repeat(np.cumsum(labels) - labels, labels)
     later = position >= np.repeat((labels + 1) // 2, labels)
+    cell = annotator.astype(np.int64) + n * later
     count, right = (
-        np.stack(
-            [
-                np.bincount(who[half], value[half], annotations.n_annotators).astype(float)
-                for half in (~later, later)
-            ]
-        )
-        for value in (np.ones(len(order)), found.credit[order])
+        np.bincount(cell, values, 2 * n).reshape(2, n).astype(float)
+        for values in (None, peers.credit[order])
     )
     with np.errstate(invalid="ignore"):
         first, second = right / count
-    return first, second, chance_of_difference(right, count)
+    return first, second, difference_p_value(right, count)
 
 
-def _models(
+def _model_scores(
     annotations: Annotations,
-    fitted: Aggregation,
-    wanted: bool | None,
+    result: Aggregation,
+    requested: bool | None,
     gold: Mapping[Any, Any] | None,
     seed: int,
 ) -> tuple[Floats, Floats]:
     """Return the abilities of GLAD and the competences of MACE."""
+    fit = len(annotations) <= _MODELS if requested is None else requested
     out = []
-    for name, what in (("glad", "ability"), ("mace", "competence")):
-        have = getattr(fitted.params, what, None)
-        if have is None and (len(annotations) <= MODELS if wanted is None else wanted):
-            fit = aggregators.create(name).fit(annotations, gold=gold, seed=seed)
-            have = getattr(fit.params, what)
-        if have is None:
-            have = np.full(annotations.n_annotators, np.nan)
-        out.append(np.where(annotations.labels_per_annotator > 0, have, np.nan))
+    for name, parameter in (("glad", "ability"), ("mace", "competence")):
+        values = getattr(result.params, parameter, None)
+        if values is None and fit:
+            fitted = aggregators.create(name).fit(annotations, gold=gold, seed=seed)
+            values = getattr(fitted.params, parameter)
+        if values is None:
+            values = np.nan
+        out.append(np.where(annotations.labels_per_annotator > 0, values, np.nan))
     return out[0], out[1]
 
 
 def _communities(
     annotations: Annotations,
-    fitted: Aggregation,
+    result: Aggregation,
     number: int,
     gold: Mapping[Any, Any] | None,
     seed: int,
 ) -> Integers:
-    """Return the community that every annotator most probably belongs to."""
-    member = getattr(fitted.params, "member", None)
+    """Return the most probable community of every annotator."""
+    member = getattr(result.params, "member", None)
     if number > 0:
-        fit = aggregators.create(f"cbcc[L={number}]").fit(annotations, gold=gold, seed=seed)
-        member = fit.params.member
+        fitted = aggregators.create(f"cbcc[L={number}]").fit(annotations, gold=gold, seed=seed)
+        member = fitted.params.member
     if member is None:
         return np.full(annotations.n_annotators, -1)
     return np.where(annotations.labels_per_annotator > 0, member.argmax(axis=1), -1)

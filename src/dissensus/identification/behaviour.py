@@ -1,4 +1,4 @@
-"""What annotators do, before anybody asks whether it is right: how much, how varied, how fast."""
+"""Annotator behaviour without reference to the truth: amount, variety, agreement and speed."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
-from .._relation import Array, Floats, Integers, frozen
-from ..aggregation._base import share
+from .._probability import normalize
+from .._relation import Array, Floats, FrozenArrays, Integers
 from ..annotations import Annotations
-from ._tally import agreement_with_others, by_annotator
-from .leave_one_out import heard_others
+from .label_sums import agreement_with_others, by_annotator, median_by
+from .leave_one_out import has_other_labels
 
-__all__ = ["Habits", "habits", "in_time", "longest_runs", "medians", "pair_agreement"]
+__all__ = ["Behaviour", "annotator_behaviour", "longest_runs", "pair_agreement", "time_order"]
 
 
 @dataclass(frozen=True, eq=False)
-class Habits:
-    """What every annotator does.
+class Behaviour(FrozenArrays):
+    """Behaviour of every annotator.
 
     Attributes
     ----------
     labels
-        How many labels.
+        Number of labels.
     classes_used
-        How many different classes.
+        Number of different classes.
     top_share
-        The share of the class they give most.
+        Share of the most frequent class.
     entropy
-        Of their labels, in nats: 0 for somebody who gives one class only.
+        Entropy of the labels in nats: 0 for one class only.
     longest_run
-        Most equal labels in a row, in the order of time; NaN where no time is known.
+        Longest run of equal labels in the order of time; NaN without times.
     seconds
-        Median time for a label; NaN where no duration is known.
+        Median seconds per label; NaN without durations.
     agreement
-        The share of meetings with labels of others in which both say the same; NaN without any.
+        Share of label pairs with other annotators that are equal; NaN without any.
     """
 
-    labels: Integers  # (annotator), and so is what follows
+    labels: Integers  # (annotator), as all others
     classes_used: Integers
     top_share: Floats
     entropy: Floats
@@ -46,34 +46,29 @@ class Habits:
     seconds: Floats
     agreement: Floats
 
-    def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            object.__setattr__(self, name, frozen(value))
 
-
-def habits(annotations: Annotations) -> Habits:
-    """Return what every annotator does."""
+def annotator_behaviour(annotations: Annotations) -> Behaviour:
+    """Return the behaviour of every annotator."""
     cell = annotations.annotator.astype(np.int64) * annotations.n_classes + annotations.label
     counts = np.bincount(cell, minlength=annotations.n_annotators * annotations.n_classes)
     counts = counts.reshape(annotations.n_annotators, annotations.n_classes)
     labels = annotations.labels_per_annotator
-    silent = labels == 0
-    used = share(counts.astype(float))
-    return Habits(
+    marginals = normalize(counts.astype(float))
+    return Behaviour(
         labels,
         (counts > 0).sum(axis=1),
-        np.where(silent, np.nan, used.max(axis=1, initial=0.0)),
-        np.where(silent, np.nan, entr(used).sum(axis=1)),
+        np.where(labels > 0, marginals.max(axis=1, initial=0.0), np.nan),
+        np.where(labels > 0, entr(marginals).sum(axis=1), np.nan),
         longest_runs(annotations),
-        medians(annotations),
+        _median_seconds(annotations),
         pair_agreement(annotations),
     )
 
 
-def in_time(annotations: Annotations) -> Integers | None:
-    """Return annotations by place, sorted by annotator, then time; `None` where no time is known.
+def time_order(annotations: Annotations) -> Integers | None:
+    """Return annotations by position, sorted by annotator, then time; `None` without times.
 
-    Annotations without a time are left out. Texts that do not read as times are not times.
+    Annotations without a time are left out, and so are texts that do not parse as times.
     """
     time = annotations.columns.get("time")
     if time is None or time.dtype.kind not in "iufM":
@@ -83,53 +78,44 @@ def in_time(annotations: Annotations) -> Integers | None:
 
 
 def longest_runs(annotations: Annotations) -> Floats:
-    """Return the most equal labels in a row that every annotator gave, in the order of time.
+    """Return the longest run of equal labels of every annotator in the order of time.
 
     >>> annotations = Annotations.from_columns("abcd", "xxxx", "0110", time=[1, 4, 3, 2])
     >>> longest_runs(annotations).tolist()
     [2.0]
     """
     longest = np.full(annotations.n_annotators, np.nan)
-    order = in_time(annotations)
+    order = time_order(annotations)
     if order is None or len(order) == 0:
         return longest
-    who, what = annotations.annotator[order], annotations.label[order]
+    annotator, label = annotations.annotator[order], annotations.label[order]
     begins = np.ones(len(order), dtype=bool)
-    begins[1:] = (who[1:] != who[:-1]) | (what[1:] != what[:-1])
+    begins[1:] = (annotator[1:] != annotator[:-1]) | (label[1:] != label[:-1])
     position = np.flatnonzero(begins)
-    np.fmax.at(longest, who[position], np.diff(np.append(position, len(order))).astype(float))
+    length = np.diff(np.append(position, len(order))).astype(float)
+    np.fmax.at(longest, annotator[position], length)
     return longest
 
 
-def medians(annotations: Annotations) -> Floats:
-    """Return the median seconds that every annotator took for a label."""
-    middle = np.full(annotations.n_annotators, np.nan)
-    given = annotations.columns.get("duration")
-    if given is None or given.dtype.kind not in "iufm":
-        return middle
-    known = np.flatnonzero(_known(given))
-    seconds = given[known]
-    if seconds.dtype.kind == "m":
-        seconds = seconds / np.timedelta64(1, "s")
-    seconds, who = seconds.astype(float), annotations.annotator[known]
-    order = np.lexsort((seconds, who))
-    count = np.bincount(who, minlength=annotations.n_annotators)
-    start = np.cumsum(count) - count
-    some = count > 0
-    low = order[start[some] + (count[some] - 1) // 2]
-    high = order[start[some] + count[some] // 2]
-    middle[some] = (seconds[low] + seconds[high]) / 2
-    return middle
-
-
 def pair_agreement(annotations: Annotations) -> Floats:
-    """Return how often every annotator says the same as somebody else about the same item.
+    """Return the share of other annotators' labels on common items that are equal: (annotator).
 
     >>> pair_agreement(Annotations.from_columns("aaabbc", "xyzxyw", "001011")).round(2).tolist()
     [nan, 0.33, 0.33, 0.0]
     """
-    met = by_annotator(annotations, heard_others(annotations)) > 0
-    return np.where(met, agreement_with_others(annotations), np.nan)
+    compared = by_annotator(annotations, has_other_labels(annotations)) > 0
+    return np.where(compared, agreement_with_others(annotations), np.nan)
+
+
+def _median_seconds(annotations: Annotations) -> Floats:
+    duration = annotations.columns.get("duration")
+    if duration is None or duration.dtype.kind not in "iufm":
+        return np.full(annotations.n_annotators, np.nan)
+    known = np.flatnonzero(_known(duration))
+    seconds = duration[known]
+    if seconds.dtype.kind == "m":
+        seconds = seconds / np.timedelta64(1, "s")
+    return median_by(annotations.annotator[known], seconds.astype(float), annotations.n_annotators)
 
 
 def _known(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Leave out labels by rules about who gave them and on what, and see what that changes.
+"""Drop labels by rules about annotators and items, and compare the consensus before and after.
 
 A rule compares columns of the table of annotators, or with the prefix `item.` of the table of
 items, with a value:
@@ -8,8 +8,8 @@ items, with a value:
     accuracy_high < 0.6 and labels >= 20
     item.cause == 'one label'
 
-`and` binds more tightly than `or`. A label is dropped if what is said holds for its annotator and
-its item; nothing holds of a score that is not known. Rules are read, never run.
+`and` binds more tightly than `or`. A label is dropped if the rule holds for its annotator and item;
+no comparison holds for an undefined score. Rules are parsed, never executed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ..registry import aggregators
 from ..result import Aggregation, Table
+from .annotators import AnnotatorScores, check_fitted, identify
+from .items import ItemScores, item_scores
 
 __all__ = ["Change", "Cleaned", "Condition", "clean", "read_rule"]
 
@@ -64,7 +66,7 @@ class Condition(NamedTuple):
         return self.column.startswith(ITEM)
 
     def holds(self, values: Array) -> Mask:
-        """Return of which values it holds; of none that is not known."""
+        """Return for which values it holds; for no undefined one."""
         compare = _COMPARE[self.sign]
         if values.dtype.kind in "iufb":
             try:
@@ -81,7 +83,7 @@ class Condition(NamedTuple):
 
 
 class Change(NamedTuple):
-    """An item whose label is another one now."""
+    """An item whose label changed."""
 
     item: str
     before: str | None
@@ -90,18 +92,18 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cleaned:
-    """What was left out, and what the rest says.
+    """Annotations without the dropped labels, and the consensus before and after.
 
     Attributes
     ----------
     annotations
-        The annotations that were kept; items, annotators and classes stay declared.
+        The remaining annotations; items, annotators and classes stay declared.
     dropped
-        Which annotations were left out.
+        Which annotations were dropped.
     annotators, items
-        Those of whom no label is left, by name.
+        Those without a remaining label, by name.
     before, after
-        The consensus with and without what was left out.
+        The consensus with and without the dropped labels.
     changes
         The items whose label changed.
     """
@@ -119,11 +121,11 @@ class Cleaned:
 
     @property
     def sentence(self) -> str:
-        """What happened, in a sentence."""
+        """A summary in a sentence."""
         return (
-            f"{int(self.dropped.sum())} of {len(self.dropped)} labels left out, "
+            f"{int(self.dropped.sum())} of {len(self.dropped)} labels dropped, "
             f"all of {len(self.annotators)} annotators and {len(self.items)} items; "
-            f"{len(self.changes)} of {self.annotations.n_items} items have another label now"
+            f"{len(self.changes)} of {self.annotations.n_items} items have another label"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -138,7 +140,7 @@ class Cleaned:
 
 
 def read_rule(rule: str) -> list[list[Condition]]:
-    """Return a rule as alternatives, of each of which all conditions must hold.
+    """Return a rule as alternatives, each a list of conditions that must all hold.
 
     >>> read_rule("spam_score<0.05 or verdict == 'too few' and labels > 3")[1][0]
     Condition(column='verdict', sign='==', value='too few')
@@ -153,62 +155,65 @@ def clean(
     annotations: Annotations,
     rules: str | Iterable[str],
     *,
-    annotators: Any = None,
-    items: Any = None,
+    annotators: AnnotatorScores | None = None,
+    items: ItemScores | None = None,
     result: Aggregation | None = None,
     gold: Mapping[Any, Any] | None = None,
     seed: int = 0,
 ) -> Cleaned:
-    """Leave out labels, and aggregate with and without them.
+    """Drop labels, and aggregate with and without them.
 
     Parameters
     ----------
     annotations
         The annotations.
     rules
-        What to leave out; of several rules, one is enough.
+        What to drop; of several rules, one has to hold.
     annotators, items
-        What `identify` and `item_scores` gave; computed where a rule needs it.
+        Results of `identify` and `item_scores`; computed where a rule needs them.
     result
         The consensus before; its method is fitted again. By default `dawid-skene-map`.
     gold
         Known labels, `{item: label}`.
     seed
-        Decides what is random.
+        Random seed.
 
     Examples
     --------
     >>> from dissensus import simulate
-    >>> made = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> clean(made.annotations, "verdict == spammer")
-    <Cleaned: 200 of 500 labels left out, all of 2 annotators and 0 items; ...>
+    >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
+    >>> clean(crowd.annotations, "verdict == spammer")
+    <Cleaned: 200 of 500 labels dropped, all of 2 annotators and 0 items; ...>
     """
     read = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
-    from .annotators import METHOD
-
-    wanted = [one for rule in read for alternative in rule for one in alternative]
-    before = result or aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
+    columns = {one.column for rule in read for alternative in rule for one in alternative}
+    before = check_fitted(annotations, result, gold, seed)
     tables: dict[bool, Table] = {}
-    if any(one.of_item for one in wanted):
-        tables[True] = (items or _items(annotations, before, wanted, seed)).table()
-    if any(not one.of_item for one in wanted):
-        tables[False] = (annotators or _annotators(annotations, before, wanted, gold, seed)).table()
+    if any(column.startswith(ITEM) for column in columns):
+        difficulty = f"{ITEM}difficulty" in columns
+        items = items or item_scores(annotations, before, difficulty=difficulty, seed=seed)
+        tables[True] = items.table()
+    if any(not column.startswith(ITEM) for column in columns):
+        annotators = annotators or identify(
+            annotations,
+            before,
+            gold=gold,
+            models=bool(columns & {"ability", "competence"}),
+            copying=any(column.startswith("copy") for column in columns),
+            seed=seed,
+        )
+        tables[False] = annotators.table()
     dropped = np.zeros(len(annotations), dtype=bool)
-    for rule in read:
-        for alternative in rule:
-            mask = np.ones(len(annotations), dtype=bool)
-            for one in alternative:
-                mask &= _about_labels(annotations, one, tables[one.of_item])
-            dropped |= mask
+    for alternative in (one for rule in read for one in rule):
+        masks = [_holds(annotations, one, tables[one.of_item]) for one in alternative]
+        dropped |= np.all(masks, axis=0)
     if dropped.all() and len(annotations):
         raise OptionError("these rules leave no label; loosen them")
     kept = annotations.keep(~dropped)
     after = aggregators.create(before.method).fit(kept, gold=gold, seed=seed)
-    moved = np.flatnonzero(before.label != after.label)
-    names = zip(
-        *(values[moved].tolist() for values in (annotations.items, before.labels, after.labels)),
-        strict=True,
-    )
+    changed = np.flatnonzero(before.label != after.label)
+    names = (annotations.items, before.labels, after.labels)
+    rows = zip(*(values[changed].tolist() for values in names), strict=True)
     return Cleaned(
         kept,
         dropped,
@@ -218,43 +223,17 @@ def clean(
         annotations.items[(annotations.labels_per_item > 0) & (kept.labels_per_item == 0)],
         before,
         after,
-        tuple(Change(*row) for row in names),
+        tuple(Change(*row) for row in rows),
     )
 
 
-def _about_labels(annotations: Annotations, one: Condition, table: Table) -> Mask:
+def _holds(annotations: Annotations, one: Condition, table: Table) -> Mask:
     """Return for which annotations a condition holds."""
     name = one.column.removeprefix(ITEM)
     if name not in table:
         known = ", ".join(f"{ITEM}{column}" if one.of_item else column for column in table)
         raise OptionError(f"no column {one.column!r} to drop by; there are {known}")
-    holds = one.holds(table[name])
-    return holds[annotations.item if one.of_item else annotations.annotator]
-
-
-def _annotators(
-    annotations: Annotations, result: Aggregation, wanted: list[Condition], gold: Any, seed: int
-) -> Any:
-    from .annotators import identify
-
-    columns = {one.column for one in wanted}
-    return identify(
-        annotations,
-        result,
-        gold=gold,
-        models=bool(columns & {"ability", "competence"}),
-        copying=any(column.startswith("copy") for column in columns),
-        seed=seed,
-    )
-
-
-def _items(
-    annotations: Annotations, result: Aggregation, wanted: list[Condition], seed: int
-) -> Any:
-    from .items import item_scores
-
-    hard = any(one.column == f"{ITEM}difficulty" for one in wanted)
-    return item_scores(annotations, result, difficulty=hard, seed=seed)
+    return one.holds(table[name])[annotations.item if one.of_item else annotations.annotator]
 
 
 def _split(text: str, word: str) -> list[str]:

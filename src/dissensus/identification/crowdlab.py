@@ -1,20 +1,20 @@
 """CROWDLAB (Goh, Tkachenko & Mueller 2022): annotators and a classifier vote together.
 
-A classifier gives every item `probabilities`, out of sample, and counts as one more voice. A voice
-weighs as much as it errs less often than somebody who always names the most common class, whose
-error is `doubt`. Over the items with several labels,
+A classifier gives every item out-of-sample `probabilities` and votes with the annotators. The
+weight of each is how much less often it errs than always naming the most common class, whose error
+is `baseline`. Over the items with several labels,
 
     right           = mean share of labels that equal the consensus
     wrong           = (1 - right) / (n_classes - 1)
-    weight[a]       = 1 - (1 - share of other annotators' labels equal to those of a) / doubt
-    model_weight[m] = (1 - share of consensus labels that m misses / doubt) * sqrt(labels per item)
+    weight[a]       = 1 - (1 - share of other annotators' labels equal to those of a) / baseline
+    model_weight[m] = (1 - share of consensus labels m misses / baseline) * sqrt(labels per item)
 
     posterior[i, k] ∝   sum over models m       model_weight[m] * probabilities[m, i, k]
                       + sum over labels g by a  weight[a] * (right if g is k, else wrong)
 
-No weight, nor `doubt`, is below 1e-6. The consensus is first the most frequent label, then the
-class with the highest posterior, for which everything is computed once more. Where the paper is
-silent, conventions are those of cleanlab.
+No weight, nor `baseline`, is below 1e-6. The consensus is first the most frequent label, then the
+class with the highest posterior, for which everything is computed again. Conventions that the paper
+leaves open are those of cleanlab.
 
     H. W. Goh, U. Tkachenko, J. Mueller. CROWDLAB: supervised learning to infer consensus labels and
     quality scores for data with multiple annotators. 2022. arXiv:2210.06812
@@ -31,11 +31,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .._names import Names, decode
-from .._relation import Floats, Integers, frozen
+from .._probabilities import as_models
+from .._relation import Floats, FrozenArrays, Integers
 from ..annotations import Annotations
-from ..errors import DataError
+from ..readers import as_annotations
 from ..result import Table
-from ._tally import (
+from .label_sums import (
     agreement_with_others,
     best,
     by_annotator,
@@ -45,43 +46,45 @@ from ._tally import (
     worst_class,
 )
 
-__all__ = ["Crowdlab", "as_models", "crowdlab"]
+__all__ = ["Crowdlab", "crowdlab"]
 
-_FLOOR = 1e-6  # of weights and doubt
-_ALONE = "No item has two labels: all belief is the classifier's, and annotators have no weight."
+_FLOOR = 1e-6  # of weights and baseline
+_NO_OVERLAP = (
+    "No item has two labels: the posterior is the classifier's, annotators have no weight."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Crowdlab:
-    """What annotators and classifiers say together, and how good each of them is.
+class Crowdlab(FrozenArrays):
+    """The consensus of annotators and classifiers, and the quality of each of them.
 
     Attributes
     ----------
     annotations
-        The annotations it speaks of.
+        The annotations.
     probabilities
-        What the classifiers said.
+        The probabilities of the classifiers.
     label
-        Code of every item's consensus; -1 where nobody gave a label.
+        Code of every item's consensus; -1 without labels.
     posterior
-        Belief in every class, annotators and classifiers together.
+        Posterior of the classes, from annotators and classifiers together.
     consensus_quality
-        Belief in the consensus; NaN where nobody gave a label.
+        Posterior probability of the consensus; NaN without labels.
     consensus_agreement
-        Share of an item's labels that equal the consensus; NaN where there are none.
+        Share of an item's labels that equal the consensus; NaN without labels.
     label_quality
-        Belief in every label that was given, in the order of the annotations.
+        Posterior probability of every label, in the order of the annotations.
     annotator_quality
-        Belief in an annotator's labels, and how often they equal the consensus, mixed by weight;
-        NaN for those who share no item with anybody.
+        Mean posterior of an annotator's labels, mixed with their agreement with the consensus;
+        NaN for annotators who share no item with anybody.
     annotator_agreement
-        Share of an annotator's labels that equal the consensus; NaN for those who gave none.
+        Share of an annotator's labels that equal the consensus; NaN without labels.
     worst_class
-        The class that an annotator gives with the least right, by code; -1 for those who gave none.
+        The least precise class of an annotator, by code; -1 without labels.
     annotator_weight, model_weight
-        How much each counts.
+        The weights.
     notes
-        Sentences that a person should read beside the scores.
+        Remarks on the scores, a sentence each.
     """
 
     annotations: Annotations
@@ -98,30 +101,26 @@ class Crowdlab:
     model_weight: Floats  # (model)
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, frozen(value))
-
     def __repr__(self) -> str:
         models = f"{len(self.model_weight)} model{'s'[: len(self.model_weight) > 1]}"
-        return f"<Crowdlab: {self.annotations.n_items} items, {self.annotations.n_annotators} annotators, {models}>"
+        items, annotators = self.annotations.n_items, self.annotations.n_annotators
+        return f"<Crowdlab: {items} items, {annotators} annotators, {models}>"
 
     @cached_property
     def labels(self) -> Names:
-        """The consensus on every item by name; `None` where nobody gave a label."""
+        """The consensus on every item by name; `None` without labels."""
         return decode(self.annotations.classes, self.label)
 
     @cached_property
     def active(self) -> Floats:
-        """The ActiveLab score of every item; the lowest are worth a label most."""
+        """The ActiveLab score of every item; the lowest need a label most."""
         from .activelab import activelab
 
         return activelab(self.annotations, self.probabilities)
 
     @property
     def items(self) -> Table:
-        """Every item: its consensus, how good that is, how many agree."""
+        """Consensus, quality and agreement of every item."""
         return {
             "item": self.annotations.items,
             "label": self.labels,
@@ -132,7 +131,7 @@ class Crowdlab:
 
     @property
     def annotators(self) -> Table:
-        """Every annotator: how good, how often with the consensus, where worst, what weight."""
+        """Quality, agreement with the consensus, worst class and weight of every annotator."""
         return {
             "annotator": self.annotations.annotators,
             "n_labels": self.annotations.labels_per_annotator,
@@ -153,7 +152,7 @@ class Crowdlab:
 
 
 class _Weights(NamedTuple):
-    """How much every voice counts, and how probable a label is given the consensus."""
+    """Weights of annotators and models, and label probabilities given the consensus."""
 
     annotator: Floats  # (annotator)
     model: Floats  # (model)
@@ -162,7 +161,7 @@ class _Weights(NamedTuple):
 
 
 def crowdlab(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     probabilities: npt.ArrayLike | Sequence[Floats],
     *,
     calibrate: bool = False,
@@ -172,22 +171,23 @@ def crowdlab(
     Parameters
     ----------
     annotations
-        The annotations.
+        Annotations, a table, or a path that `read` takes.
     probabilities
-        What a classifier that has not seen an item's labels says of it: (item, class), in the order
-        of `annotations.items` and `annotations.classes`; of several classifiers, (model, item, class).
+        Out-of-sample probabilities of a classifier: (item, class), in the order of
+        `annotations.items` and `annotations.classes`; of several, (model, item, class).
     calibrate
-        Whether to heat or cool the probabilities until they fit the labels best.
+        Whether to calibrate the probabilities to the labels by temperature scaling.
 
     Examples
     --------
     >>> annotations = Annotations.from_columns("aaabbc", "xyzxyz", "001110")
-    >>> found = crowdlab(annotations, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
-    >>> found.labels.tolist()
+    >>> scores = crowdlab(annotations, [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> scores.labels.tolist()
     ['0', '1', '0']
-    >>> found.consensus_quality.round(2).tolist()
+    >>> scores.consensus_quality.round(2).tolist()
     [0.88, 0.81, 0.6]
     """
+    annotations = as_annotations(annotations)
     models = as_models(annotations, probabilities)
     if calibrate:
         from .activelab import calibrated
@@ -195,8 +195,8 @@ def crowdlab(
         models = calibrated(annotations, models)[0]
     first = majority(annotations, models.mean(axis=0))
     if not (annotations.labels_per_item > 1).any():
-        nobody = _Weights(np.zeros(annotations.n_annotators), np.ones(len(models)), np.nan, np.nan)
-        return _conclude(annotations, models, first, models.mean(axis=0), nobody, (_ALONE,))
+        weights = _Weights(np.zeros(annotations.n_annotators), np.ones(len(models)), np.nan, np.nan)
+        return _conclude(annotations, models, first, models.mean(axis=0), weights, (_NO_OVERLAP,))
     others = agreement_with_others(annotations)
     predicted = models.argmax(axis=2)  # (model, item)
     posterior = _posterior(annotations, models, _weights(annotations, first, others, predicted))
@@ -205,50 +205,23 @@ def crowdlab(
     return _conclude(annotations, models, label, _posterior(annotations, models, weights), weights)
 
 
-def as_models(annotations: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
-    """Return probabilities of one or several classifiers, checked: (model, item, class)."""
-    if annotations.n_classes == 0:
-        raise DataError("there is no class to choose from; give labels or declare classes")
-    models = np.asarray(probabilities, dtype=np.float64)
-    if models.ndim == 2:
-        models = models[None]
-    shape = (annotations.n_items, annotations.n_classes)
-    if models.ndim != 3 or models.shape[1:] != shape or len(models) == 0:
-        raise DataError(
-            f"probabilities are (item, class), here {shape}, or (model, item, class), "
-            f"but these are {np.shape(probabilities)}"
-        )
-    bad = ~(np.abs(models.sum(axis=2) - 1) < 1e-3) | (models.min(axis=2, initial=0) < 0)
-    if bad.any():
-        item = bad.any(axis=0).argmax()
-        raise DataError(
-            f"the probabilities of item {annotations.items[item]!r} are not from 0 to 1 with sum 1; "
-            f"{bad.any(axis=0).sum()} items are like this"
-        )
-    return models
-
-
 def _weights(
     annotations: Annotations, label: Integers, others: Floats, predicted: Integers
 ) -> _Weights:
-    """Return how much every voice counts when this is the consensus."""
+    """Return the weights under a consensus."""
     size, several = annotations.labels_per_item, annotations.labels_per_item > 1
-    right = float(
-        (
-            by_item(annotations, label[annotations.item] == annotations.label)[several]
-            / size[several]
-        ).mean()
-    )
+    same = by_item(annotations, label[annotations.item] == annotations.label)
+    right = float((same[several] / size[several]).mean())
     common = np.bincount(label[several], minlength=annotations.n_classes).max()
-    doubt = max(1 - common / several.sum(), _FLOOR)
+    baseline = max(1 - common / several.sum(), _FLOOR)
     error = (predicted != label)[:, several].mean(axis=1)  # (model)
-    model = np.maximum(1 - error / doubt, _FLOOR) * np.sqrt(size[size > 0].mean())
-    annotator = np.maximum(1 - (1 - others) / doubt, _FLOOR)
+    model = np.maximum(1 - error / baseline, _FLOOR) * np.sqrt(size[size > 0].mean())
+    annotator = np.maximum(1 - (1 - others) / baseline, _FLOOR)
     return _Weights(annotator, model, right, (1 - right) / max(annotations.n_classes - 1, 1))
 
 
 def _posterior(annotations: Annotations, models: Floats, weights: _Weights) -> Floats:
-    """Return the belief of all voices together: (item, class)."""
+    """Return the weighted posterior of annotators and models: (item, class)."""
     weight = weights.annotator[annotations.annotator]
     posterior = by_cell(annotations, weight * (weights.right - weights.wrong))
     posterior += np.tensordot(weights.model, models, 1)
@@ -267,11 +240,8 @@ def _conclude(
     notes: tuple[str, ...] = (),
 ) -> Crowdlab:
     """Return all scores under the final consensus."""
-    size, item, given = (
-        annotations.labels_per_item,
-        annotations.item,
-        annotations.labels_per_annotator,
-    )
+    size, given = annotations.labels_per_item, annotations.labels_per_annotator
+    item = annotations.item
     quality = np.where(size > 0, posterior[np.arange(len(label)), label], np.nan)
     label_quality = posterior[item, annotations.label]
     same = label[item] == annotations.label  # (annotation)
@@ -280,7 +250,7 @@ def _conclude(
         consensus_agreement = by_item(annotations, same) / size
         agreement = by_annotator(annotations, same) / given
         shared = by_annotator(annotations, same & several) / by_annotator(annotations, several)
-        believed = by_annotator(annotations, label_quality) / given
+        mean_quality = by_annotator(annotations, label_quality) / given
     per_item, model = len(annotations) / max((size > 0).sum(), 1), weights.model.mean()
     mean_weight = weights.annotator[given > 0].sum() / max((given > 0).sum(), 1)
     trust = model / (model + mean_weight * per_item)  # in the classifier
@@ -292,7 +262,7 @@ def _conclude(
         quality,
         consensus_agreement,
         label_quality,
-        trust * believed + (1 - trust) * shared,
+        trust * mean_quality + (1 - trust) * shared,
         agreement,
         worst_class(annotations, same, quality[item]),
         np.where(given > 0, weights.annotator, np.nan),

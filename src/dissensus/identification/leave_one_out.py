@@ -1,9 +1,8 @@
-"""What the others say: the belief about an item without one annotator's own labels, or without two.
+"""Leave-one-annotator-out posteriors: the consensus on an item without an annotator's own labels.
 
-Whoever is compared with a consensus should have no vote in it. Under a model with a hidden truth,
-labels add logarithms to an item's score, and to leave somebody out is to take theirs away again:
-exact for the crowd as it was fitted. Under votes, labels add their weight, and leaving out takes
-the vote away. Gold stays what it is.
+Annotators are compared with a consensus in which they have no vote. In a latent-truth model, labels
+add log-likelihoods to the score of an item, so leaving out means subtracting: exact for the fitted
+parameters. In voting, labels add their weight. Gold labels stay fixed.
 """
 
 from __future__ import annotations
@@ -17,123 +16,117 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._probability import TIE, log_normalize, normalize, safe_log
 from .._relation import Array, Floats, Integers
-from ..aggregation._base import TIE, share
-from ..aggregation._em import EMAggregator, logs, normalise
+from ..aggregation import EMAggregator
+from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from ..engine import Local
 from ..registry import aggregators
 from ..result import Aggregation
 
-__all__ = ["Others", "Record", "heard_others", "muted", "others"]
+__all__ = ["LeaveOneOut", "PeerComparison", "has_other_labels", "leave_one_out", "leave_subset_out"]
 
-_CELLS = 2**18  # numbers to hold at a time
+_CELLS = 2**18  # numbers in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Others:
-    """Beliefs about items from which labels can be taken away."""
+class LeaveOneOut:
+    """Scores of items from which labels can be subtracted."""
 
     annotations: Annotations
-    score: Floats  # (item, class): what all labels of an item add up to
-    adds: Callable[[Integers], Floats]  # places of annotations → (annotation, class)
+    score: Floats  # (item, class): the sum over all labels of an item
+    contribution: Callable[[Integers], Floats]  # positions of annotations → (annotation, class)
     is_log: bool  # whether scores are logarithms, or else weights
-    gold: Integers | None = None  # (item): the known class, or -1
-    heard: npt.NDArray[np.bool_] | None = None  # (annotation): whether others have a say
+    gold: Integers | None = None  # (item): the gold class, or -1
+    has_others: npt.NDArray[np.bool_] | None = None  # (annotation): whether others labelled it
 
     def pieces(self) -> Iterator[slice]:
-        """Yield ranges of annotations, small enough to work on at once, items never cut."""
-        annotations = self.annotations
-        step = max(_CELLS // max(annotations.n_classes, 1), annotations.n_annotators)
-        cuts = np.searchsorted(annotations.index, np.arange(0, len(annotations), step), side="left")
-        for first, last in pairwise(
-            np.unique([*annotations.index[cuts], len(annotations)]).tolist()
-        ):
+        """Yield ranges of annotations of limited size, which never cut an item."""
+        index, n_labels = self.annotations.index, len(self.annotations)
+        step = max(_CELLS // max(self.annotations.n_classes, 1), self.annotations.n_annotators)
+        cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
+        for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
             yield slice(first, last)
 
     def without(self, rows: slice) -> Floats:
-        """Return the belief about the item of every annotation without its annotator's labels.
+        """Return posteriors without the labels of the annotator: (annotation, class).
 
-        The rows have to hold all labels of their items: (annotation, class).
+        The rows have to hold all labels of their items.
         """
-        positions = np.arange(rows.start, rows.stop)
-        item, annotator = self.item[rows], self.annotations.annotator[rows]
-        own = self.adds(positions)
-        again = (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
-        if again.any():  # somebody labelled an item more than once: all of it is taken away
-            group = np.concatenate([[0], np.cumsum(~again)])
-            starts = np.flatnonzero(np.concatenate([[True], ~again]))
-            own = np.add.reduceat(own, starts, axis=0)[group]
-        return self._believed(item, self.score[item] - own)
+        item = self.item[rows]
+        own = self.contribution(np.arange(rows.start, rows.stop))
+        again = repeats_previous(self.annotations)[rows]
+        if again.any():  # repeated labels of an annotator are subtracted together
+            own = np.add.reduceat(own, np.flatnonzero(~again), axis=0)[np.cumsum(~again) - 1]
+        return self._posterior(item, self.score[item] - own)
 
     def without_pair(self, one: Integers, other: Integers) -> Floats:
-        """Return beliefs without two labels of the same item, given by place: (pair, class)."""
+        """Return posteriors without two labels of the same item, by position: (pair, class)."""
         item = self.item[one]
-        return self._believed(item, self.score[item] - self.adds(one) - self.adds(other))
+        own = self.contribution(one) + self.contribution(other)
+        return self._posterior(item, self.score[item] - own)
 
     @cached_property
-    def record(self) -> Record:
-        """How every annotator did against the consensus of the others."""
-        return _record(self)
+    def comparison(self) -> PeerComparison:
+        """Every annotator compared with the consensus of the others."""
+        return _compare(self)
 
     @cached_property
     def item(self) -> Array:
         """The item of every annotation."""
         return self.annotations.item
 
-    def _believed(self, item: Array, score: Floats) -> Floats:
+    def _posterior(self, item: Array, score: Floats) -> Floats:
         if self.is_log:
             score -= score.max(axis=1, keepdims=True)
-            posterior = normalise(score)[1]
+            posterior = log_normalize(score)[1]
         else:
-            # What is left of a vote that was taken away is a rounding error.
-            posterior = share(np.where(score > TIE, score, 0.0))
+            # A subtracted vote leaves a rounding error.
+            posterior = normalize(np.where(score > TIE, score, 0.0))
         if self.gold is not None:
             known = np.flatnonzero(self.gold[item] >= 0)
             posterior[known] = np.eye(posterior.shape[1])[self.gold[item[known]]]
         return posterior
 
 
-def others(result: Aggregation, gold: Integers | None = None) -> Others:
-    """Return the beliefs of a result, from which labels can be taken away."""
+def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOneOut:
+    """Return the item scores of a result, from which labels can be subtracted."""
     annotations, params = result.annotations, result.params
     method: Any = aggregators.create(result.method)
     n_classes = annotations.n_classes
     table = getattr(params, "log_given", None)
     parts = annotations.parts(Local().cut(annotations))
+
+    def log_joint() -> Floats:
+        return np.concatenate([method.log_joint(part, params) for part in parts])
+
     if isinstance(table, np.ndarray) and table.shape[1] == n_classes:
-        score = np.concatenate([method.log_joint(part, params) for part in parts])
 
-        def given(positions: Integers) -> Floats:
-            cell = (
-                annotations.annotator[positions].astype(np.int64) * n_classes
-                + annotations.label[positions]
-            )
-            return table[cell]
+        def log_given(positions: Integers) -> Floats:
+            annotator = annotations.annotator[positions].astype(np.int64)
+            return table[annotator * n_classes + annotations.label[positions]]
 
-        return Others(annotations, score, given, True, gold)
-    few = np.zeros(0, dtype=np.int64)
-    if params is not None and method.chances(params, few, few) is not None:
-        is_em = isinstance(method, EMAggregator)
+        return LeaveOneOut(annotations, log_joint(), log_given, True, gold)
+    none = np.zeros(0, dtype=np.int64)
+    if params is not None and method.label_probabilities(params, none, none) is not None:
         item = annotations.item
 
-        def likely(positions: Integers) -> Floats:
-            return logs(_chances(method, params, annotations, item, positions))
+        def log_likelihood(positions: Integers) -> Floats:
+            return safe_log(_likelihood(method, params, annotations, item, positions))
 
-        score = (
-            np.concatenate([method.log_joint(part, params) for part in parts])
-            if is_em
-            else logs(result.posterior)
-        )
+        score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)
         if score.shape[1] != n_classes:
-            score = logs(result.posterior)
-        return Others(annotations, score, likely, True, gold)
+            score = safe_log(result.posterior)
+        return LeaveOneOut(annotations, score, log_likelihood, True, gold)
     weight = getattr(params, "weight", np.ones(annotations.n_annotators))
 
     def votes(positions: Integers) -> Floats:
-        return _votes(
-            weight[annotations.annotator[positions]], annotations.label[positions], n_classes
-        )
+        """Return the weight of votes for their class; negative weights go to all others."""
+        own = weight[annotations.annotator[positions]]
+        out = np.repeat(-np.minimum(own, 0)[:, None], n_classes, axis=1)
+        out[np.arange(len(own)), annotations.label[positions]] += own
+        return out
 
     score = np.concatenate(
         [
@@ -142,80 +135,71 @@ def others(result: Aggregation, gold: Integers | None = None) -> Others:
             for part in parts
         ]
     )
-    return Others(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
+    return LeaveOneOut(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
 
 
-def muted(
+def leave_subset_out(
     result: Aggregation,
     annotations: Annotations,
-    loud: npt.NDArray[np.bool_],
+    included: npt.NDArray[np.bool_],
     gold: Integers | None = None,
-) -> Others:
-    """Return the beliefs of a result on the labels of some, by which everybody can be judged.
+) -> LeaveOneOut:
+    """Return the scores of a result on the labels of some annotators, to compare all with.
 
-    `loud` says of every annotator whether the result has heard them.
+    `included` marks the annotators whose labels the result was fitted to.
     """
-    view = others(result)
-    has_say = loud[annotations.annotator]
-    position = np.cumsum(has_say) - 1
+    fitted = leave_one_out(result)
+    counted = included[annotations.annotator]
+    position = np.cumsum(counted) - 1
 
-    def adds(positions: Integers) -> Floats:
+    def contribution(positions: Integers) -> Floats:
         out = np.zeros((len(positions), annotations.n_classes))
-        mine = has_say[positions]
-        out[mine] = view.adds(position[positions[mine]])
+        own = counted[positions]
+        out[own] = fitted.contribution(position[positions[own]])
         return out
 
-    heard = view.annotations.labels_per_item[annotations.item] > has_say
+    has_others = fitted.annotations.labels_per_item[annotations.item] > counted
     if gold is not None:
-        heard |= gold[annotations.item] >= 0
-    return Others(annotations, view.score, adds, view.is_log, gold, heard)
+        has_others |= gold[annotations.item] >= 0
+    return LeaveOneOut(annotations, fitted.score, contribution, fitted.is_log, gold, has_others)
 
 
-def _chances(
+def _likelihood(
     method: Any, params: Any, annotations: Annotations, item: Array, positions: Integers
 ) -> Floats:
-    """Return how probable labels are for every truth, a few at a time: (annotation, class)."""
+    """Return the likelihood of labels for every true class: (annotation, class)."""
     out = np.empty((len(positions), annotations.n_classes))
     step = max(1, _CELLS // annotations.n_classes**2)
     for first in range(0, len(positions), step):
         now = positions[first : first + step]
-        chances = method.chances(params, item[now], annotations.annotator[now])
-        out[first : first + step] = chances[np.arange(len(now)), :, annotations.label[now]]
+        given = method.label_probabilities(params, item[now], annotations.annotator[now])
+        out[first : first + step] = given[np.arange(len(now)), :, annotations.label[now]]
     return out
 
 
-def _votes(weight: Floats, label: Array, n_classes: int) -> Floats:
-    """Return what votes add: their weight to their class; below zero, to all others instead."""
-    out = np.zeros((len(weight), n_classes))
-    out += -np.minimum(weight, 0)[:, None]
-    out[np.arange(len(weight)), label] += weight
-    return out
-
-
-def heard_others(annotations: Annotations, gold: Integers | None = None) -> npt.NDArray[np.bool_]:
-    """Return whether the item of every annotation has a label by somebody else, or gold."""
+def has_other_labels(
+    annotations: Annotations, gold: Integers | None = None
+) -> npt.NDArray[np.bool_]:
+    """Return whether the item of every annotation has a label by another annotator, or gold."""
     item = annotations.item
-    heard = (annotations.labels_per_item > 1)[item]
-    own = (item[1:] == item[:-1]) & (annotations.annotator[1:] == annotations.annotator[:-1])
-    if own.any():
-        group = np.concatenate([[0], np.cumsum(~own)])
-        heard = annotations.labels_per_item[item] > np.bincount(group)[group]
-    return heard if gold is None else heard | (gold[item] >= 0)
+    group = np.cumsum(~repeats_previous(annotations)) - 1
+    has_others = annotations.labels_per_item[item] > np.bincount(group)[group]
+    return has_others if gold is None else has_others | (gold[item] >= 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
-    """How annotators did where somebody else was heard.
+class PeerComparison:
+    """Annotators compared with the consensus of others.
 
     Attributes
     ----------
     counts
-        Labels by truth as the others see it: (annotator, true class, given class).
+        Labels by true class under the posterior of the others: (annotator, true, given class).
     credit
-        For every annotation 1 where the others' best class was named; a tie between m counts 1/m;
-        NaN where nobody else was heard.
+        For every annotation 1 if it is the others' best class; a tie between m counts 1/m; NaN
+        where there is no other label.
     certainty
-        For every annotator, how sure the others were of their best class, in the mean.
+        For every annotator the others' mean probability of their best class.
     """
 
     counts: Floats  # (annotator, true class, given class)
@@ -228,29 +212,28 @@ class Record:
         return np.round(self.counts.sum(axis=(1, 2)))
 
 
-def _record(others: Others) -> Record:
-    annotations, n_classes = others.annotations, others.annotations.n_classes
+def _compare(fitted: LeaveOneOut) -> PeerComparison:
+    annotations, n_classes = fitted.annotations, fitted.annotations.n_classes
     n_cells = annotations.n_annotators * n_classes
-    heard = heard_others(annotations, others.gold) if others.heard is None else others.heard
+    has_others = fitted.has_others
+    if has_others is None:
+        has_others = has_other_labels(annotations, fitted.gold)
     counts = np.zeros((n_cells, n_classes))
     credit = np.full(len(annotations), np.nan)
-    sure = np.zeros(annotations.n_annotators)
-    for rows in others.pieces():
-        posterior = others.without(rows)[heard[rows]]
-        positions = np.arange(rows.start, rows.stop)[heard[rows]]
-        label, annotator = (
-            annotations.label[positions],
-            annotations.annotator[positions].astype(np.int64),
-        )
-        cell = annotator * n_classes + label
+    certainty = np.zeros(annotations.n_annotators)
+    for rows in fitted.pieces():
+        posterior = fitted.without(rows)[has_others[rows]]
+        positions = np.arange(rows.start, rows.stop)[has_others[rows]]
+        label = annotations.label[positions]
+        annotator = annotations.annotator[positions].astype(np.int64)
         for true in range(n_classes):
+            cell = annotator * n_classes + label
             counts[:, true] += np.bincount(cell, posterior[:, true], minlength=n_cells)
         best = posterior.max(axis=1)
         ties = (posterior >= best[:, None] - TIE).sum(axis=1)
-        mine = posterior[np.arange(len(label)), label] >= best - TIE
-        credit[positions] = mine / ties
-        sure += np.bincount(annotator, best, minlength=annotations.n_annotators)
-    given = counts.reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+        credit[positions] = (posterior[np.arange(len(label)), label] >= best - TIE) / ties
+        certainty += np.bincount(annotator, best, minlength=annotations.n_annotators)
+    by_truth = counts.reshape(-1, n_classes, n_classes).swapaxes(1, 2)
     with np.errstate(invalid="ignore"):
-        certainty = sure / np.round(given.sum(axis=(1, 2)))
-    return Record(given, credit, certainty)
+        certainty /= np.round(by_truth.sum(axis=(1, 2)))
+    return PeerComparison(by_truth, credit, certainty)

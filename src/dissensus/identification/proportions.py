@@ -1,4 +1,4 @@
-"""Shares with their uncertainty: an interval for one, a test for the difference of two.
+"""Proportions: confidence intervals, and a test for the difference of two.
 
 E. B. Wilson. Probable inference, the law of succession, and statistical inference. Journal of
 the American Statistical Association 22(158), 1927. doi:10.1080/01621459.1927.10502953
@@ -15,11 +15,11 @@ from scipy.special import ndtr, ndtri
 
 from .._relation import Floats
 
-__all__ = ["Proportion", "chance_of_difference", "proportion"]
+__all__ = ["Proportion", "difference_p_value", "proportion"]
 
 
 class Proportion(NamedTuple):
-    """Shares of what was counted, with Wilson's interval; NaN where nothing was."""
+    """Proportions with Wilson's interval; NaN where nothing was counted."""
 
     among: Floats  # how many were counted
     value: Floats
@@ -27,35 +27,34 @@ class Proportion(NamedTuple):
     high: Floats
 
 
-def proportion(right: Floats, count: Floats, level: float = 0.95) -> Proportion:
-    """Return the share of those that are right, with an interval.
+def proportion(right: Floats, count: Floats, confidence: float = 0.95) -> Proportion:
+    """Return proportions with a confidence interval.
 
     >>> [round(float(value[0]), 3) for value in proportion(np.array([9.0]), np.array([10.0]))]
     [10.0, 0.9, 0.596, 0.982]
     """
-    z = float(ndtri((1 + level) / 2))
+    z = float(ndtri((1 + confidence) / 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         value = right / count
-        middle = (value + z**2 / (2 * count)) / (1 + z**2 / count)
+        center = (value + z**2 / (2 * count)) / (1 + z**2 / count)
         reach = z * np.sqrt(value * (1 - value) / count + z**2 / (4 * count**2))
         reach /= 1 + z**2 / count
-    # The ends of a share of 0 or 1 are these, but for the last digit.
-    low = np.where(value == 0, 0.0, np.maximum(middle - reach, 0.0))
-    high = np.where(value == 1, 1.0, np.minimum(middle + reach, 1.0))
+    # The bounds of 0 and 1 are exact but for rounding.
+    low = np.where(value == 0, 0.0, np.maximum(center - reach, 0.0))
+    high = np.where(value == 1, 1.0, np.minimum(center + reach, 1.0))
     return Proportion(count, value, low, high)
 
 
-def chance_of_difference(right: Floats, count: Floats) -> Floats:
-    """Return how probable it is that two equal shares differ so much: (…), from (2, …).
+def difference_p_value(right: Floats, count: Floats) -> Floats:
+    """Return p-values for the difference of two proportions: (…), from (2, …).
 
-    One right and one wrong are added to each side, so that small counts do not pretend to know.
-    NaN where a side is empty.
+    One success and one failure are added to each (Agresti & Caffo). NaN where a count is zero.
 
     >>> right, count = np.array([[45.0, 9.0], [20.0, 8.0]]), np.array([[50.0, 10.0]] * 2)
-    >>> chance_of_difference(right, count).round(3)
+    >>> difference_p_value(right, count).round(3)
     array([0.   , 0.613])
     """
     share = (right + 1) / (count + 2)
     error = np.sqrt((share * (1 - share) / (count + 2)).sum(axis=0))
-    chance = 2 * ndtr(-np.abs(share[0] - share[1]) / error)
-    return np.where((count > 0).all(axis=0), chance, np.nan)
+    p_value = 2 * ndtr(-np.abs(share[0] - share[1]) / error)
+    return np.where((count > 0).all(axis=0), p_value, np.nan)

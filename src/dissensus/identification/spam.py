@@ -1,17 +1,17 @@
-"""How far an annotator is from a spammer, who does not look at the items at all.
+"""Spam score: how far an annotator is from a spammer, whose labels do not depend on the truth.
 
-A spammer says the same whatever the truth is: all rows of the confusion matrix are equal, 1·vᵀ. The
-nearest such matrix has the mean row as v, so the squared distance to it, over its largest value, is
+All rows of a spammer's confusion matrix are equal, 1·vᵀ. The nearest such matrix has the mean row
+as v, so the squared distance to it, relative to its maximum, is
 
     score = Σ_t Σ_g (confusion[t, g] - mean_t confusion[t, g])² / (n_classes - 1)
 
-0 for a spammer, 1 for a hammer. It is 1 as well for somebody who mixes up classes consistently: his
-labels tell just as much. Trace and accuracy tell the two apart, and mutual information says in nats
-how much a label tells, for classes as common as they are.
+0 for a spammer, 1 for a hammer. It is also 1 for an annotator who permutes the classes, and whose
+labels are as informative; trace and accuracy separate the two. Mutual information measures in nats
+how informative a label is, given the class prior.
 
-With few labels the score of the counted matrix is too high. So there is an interval: rows are
-Dirichlet with the counts and a prior. Mean and variance of the score are then known exactly, and a
-Beta with these moments is close to its distribution; draws can be had instead.
+With few labels the score of the estimated matrix is too high, hence an interval: rows have
+Dirichlet posteriors, the mean and variance of the score are exact, and a Beta distribution with
+these moments approximates it closely.
 
     V. C. Raykar, S. Yu. Ranking annotators for crowdsourced labeling tasks. Advances in Neural
     Information Processing Systems 24, 2011.
@@ -29,11 +29,11 @@ from .._relation import Floats
 __all__ = ["PRIOR", "Interval", "mutual_information", "spam_interval", "spam_score", "trace"]
 
 PRIOR = 1.0  # pseudo-counts of a row, spread evenly over the given classes
-_CELLS = 2**22  # numbers to hold at a time
+_CELLS = 2**22  # numbers in memory at a time
 
 
 class Interval(NamedTuple):
-    """Where a score lies: its mean, and the ends of an interval."""
+    """The mean of a score and its credible interval."""
 
     mean: Floats  # (annotator)
     low: Floats  # (annotator)
@@ -43,8 +43,7 @@ class Interval(NamedTuple):
 def spam_score(confusion: Floats, *, squared: bool = True) -> Floats:
     """Return how far every annotator is from a spammer: (annotator), between 0 and 1.
 
-    Some texts print the distance instead of its square; `squared=False` gives that. With a single
-    class there is nothing to tell apart, and the score is NaN.
+    `squared=False` gives the distance instead of its square. With a single class the score is NaN.
 
     >>> spam_score(np.array([[[1.0, 0], [0, 1]], [[0.9, 0.1], [0.9, 0.1]], [[0, 1], [1, 0]]]))
     array([1., 0., 1.])
@@ -57,11 +56,11 @@ def spam_score(confusion: Floats, *, squared: bool = True) -> Floats:
     return score if squared else np.sqrt(score)
 
 
-def trace(confusion: Floats, prior: Floats | None = None, *, normalised: bool = False) -> Floats:
+def trace(confusion: Floats, prior: Floats | None = None, *, normalized: bool = False) -> Floats:
     """Return the trace of every confusion matrix: (annotator), between 0 and the number of classes.
 
-    Normalised it is the mean share of right labels over the classes. With a `prior` (true class),
-    classes count as common as they are: the probability of being right.
+    Normalized it is the mean recall over the classes. With a `prior` (true class), it is the
+    probability of a correct label.
 
     >>> trace(np.array([[[0.9, 0.1], [0.3, 0.7]]]), np.array([0.75, 0.25])).round(3)
     array([0.85])
@@ -69,72 +68,43 @@ def trace(confusion: Floats, prior: Floats | None = None, *, normalised: bool = 
     right = np.einsum("att->at", confusion)
     if prior is not None:
         return right @ prior
-    return right.mean(axis=1) if normalised else right.sum(axis=1)
+    return right.mean(axis=1) if normalized else right.sum(axis=1)
 
 
 def mutual_information(confusion: Floats, prior: Floats) -> Floats:
-    """Return how many nats a label of every annotator tells about the truth: (annotator).
+    """Return the mutual information of label and truth in nats: (annotator).
 
     >>> mutual_information(np.array([[[0.0, 1.0], [1.0, 0.0]]]), np.array([0.5, 0.5])).round(4)
     array([0.6931])
     """
-    annotations = np.einsum("t,atg->ag", prior, confusion)  # how common every label is
-    # A sum of entropies: 0 log 0 is 0.
+    marginal = np.einsum("t,atg->ag", prior, confusion)
     lost = np.einsum("t,atg->a", prior, entr(confusion))
-    return np.maximum(entr(annotations).sum(axis=1) - lost, 0.0)
+    return np.maximum(entr(marginal).sum(axis=1) - lost, 0.0)
 
 
-def spam_interval(
-    counts: Floats,
-    *,
-    prior: float = PRIOR,
-    level: float = 0.9,
-    draws: int = 0,
-    seed: int = 0,
-) -> Interval:
-    """Return where the spam score of every annotator lies with a probability.
+def spam_interval(counts: Floats, *, prior: float = PRIOR, confidence: float = 0.9) -> Interval:
+    """Return credible intervals of the spam scores.
 
     Parameters
     ----------
     counts
-        How often every annotator gave which label to which true class, expected under a belief:
-        (annotator, true class, given class).
+        Expected counts under the posterior: (annotator, true class, given class).
     prior
         Pseudo-counts of every row, spread evenly over the given classes.
-    level
-        The probability.
-    draws
-        How many matrices to draw of every annotator; with 0, a Beta with the exact moments.
-    seed
-        Decides the draws.
+    confidence
+        The probability that an interval covers.
     """
     n_annotators, n_classes, _ = counts.shape
     out = np.full((3, n_annotators), np.nan)
-    if n_classes > 1:
-        rng = np.random.default_rng(seed)
-        step = max(1, _CELLS // (n_classes**2 * max(draws, n_classes)))
-        for first in range(0, n_annotators, step):
-            now = slice(first, first + step)
-            rows = counts[now] + prior / n_classes
-            out[:, now] = _drawn(rows, draws, level, rng) if draws else _fitted(rows, level)
+    tail = np.array([[(1 - confidence) / 2], [(1 + confidence) / 2]])
+    step = max(1, _CELLS // max(n_classes, 1) ** 3)
+    for first in range(0, n_annotators if n_classes > 1 else 0, step):
+        now = slice(first, first + step)
+        mean, variance = spam_moments(counts[now] + prior / n_classes)
+        mean = np.clip(mean, 1e-12, 1 - 1e-12)
+        size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-6)
+        out[:, now] = np.stack([mean, *betaincinv(mean * size, (1 - mean) * size, tail)])
     return Interval(*out)
-
-
-def _drawn(rows: Floats, draws: int, level: float, rng: np.random.Generator) -> Floats:
-    matrices = rng.standard_gamma(rows, size=(draws, *rows.shape))
-    matrices /= np.maximum(matrices.sum(axis=-1, keepdims=True), 1e-300)
-    n_classes = rows.shape[-1]
-    score = spam_score(matrices.reshape(-1, n_classes, n_classes)).reshape(draws, -1)
-    ends = np.quantile(score, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return np.stack([score.mean(axis=0), *ends])
-
-
-def _fitted(rows: Floats, level: float) -> Floats:
-    mean, variance = spam_moments(rows)
-    mean = np.clip(mean, 1e-12, 1 - 1e-12)
-    size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-18) - 1, 1e-6)
-    tail = np.array([[(1 - level) / 2], [(1 + level) / 2]])
-    return np.stack([mean, *betaincinv(mean * size, (1 - mean) * size, tail)])
 
 
 def spam_moments(rows: Floats) -> tuple[Floats, Floats]:

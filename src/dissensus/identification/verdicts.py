@@ -1,19 +1,19 @@
-"""A word for every annotator, and the sentence that gives the reason.
+"""A verdict on every annotator, and a sentence with the reason.
 
-Everything is compared with the others (`others.py`), and all rules look at the ends of intervals,
-so that chance alone seldom decides. In this order:
+Annotators are compared with the others (`leave_one_out.py`), and all rules use the bounds of
+intervals, so that random variation seldom decides. In this order:
 
-    too few labels to say   others were heard on fewer than `FEW` labels, or they are unsure
-    adversarial             right less often than `BELOW` of what guessing by habit would be
-    spammer                 the spam score is below `SPAM`, or the accuracy below a coin's and
-                            `ABOVE`; or careless, and guessing by habit cannot be ruled out
+    too few labels to say   fewer than `FEW` labels on items of others, or these are uncertain
+    adversarial             right less often than `BELOW` of the accuracy of guessing
+    spammer                 the spam score is below `SPAM`, or the accuracy below uniform guessing
+                            and `ABOVE`; or careless, and guessing cannot be ruled out
     careless                right less often than the others are, by `BEHIND`
-    too few labels to say   guessing by habit cannot be ruled out
+    too few labels to say   guessing cannot be ruled out
     expert                  right more often than the others are, or more often than `EXPERT`
-    fine                    everybody else
+    fine                    all others
 
-Guessing by habit is to give every class as often as one does, whatever the item. The accuracy of
-the others is the median of those for whom that is ruled out, weighted by their labels.
+Guessing draws labels from the annotator's own label marginals, whatever the item. The accuracy of
+the others is the median of those for whom guessing is ruled out, weighted by their labels.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 __all__ = ["VERDICTS", "evidence", "judge", "typical_accuracy"]
 
-FEW = 5  # labels on which somebody else must be heard
-SPAM = 0.05  # the upper end of the spam score below which an annotator does not look
-ABOVE = 0.05  # what accuracy must have above one in so many classes
-BELOW = 0.8  # an adversary is right less often than this share of what guessing would give
-BEHIND = 0.1  # how far behind the others a careless annotator is
-EXPERT = 0.9  # the lower end of the accuracy from which on an annotator is an expert
-UNSURE = 0.25  # the certainty that the others need beyond guessing, where 1 is full certainty
-DRIFTED = 0.01  # how improbable a change over time must be to be told, over all annotators
-ONE_CLASS = 0.95  # share of one class that is worth telling, if the others give it less often
+FEW = 5  # labels on items that others labelled too
+SPAM = 0.05  # upper bound of the spam score of a spammer
+ABOVE = 0.05  # accuracy above uniform guessing
+BELOW = 0.8  # accuracy of an adversary, relative to guessing
+BEHIND = 0.1  # how far a careless annotator is behind the others
+EXPERT = 0.9  # lower bound of the accuracy of an expert
+UNSURE = 0.25  # certainty of the others above uniform, relative to full certainty
+DRIFTED = 0.01  # p-value of a change over time that is reported, over all annotators
+ONE_CLASS = 0.95  # share of one class that is reported, if the others give it less often
 
 UNKNOWN = "too few labels to say"
 # The worst first.
@@ -48,30 +48,30 @@ VERDICTS = ("adversarial", "spammer", "careless", UNKNOWN, "fine", "expert")
 def judge(
     accuracy: Any, spam_high: Floats, guess: Floats, certainty: Floats, n_classes: int
 ) -> npt.NDArray[np.int64]:
-    """Return the place of every annotator's verdict among `VERDICTS`.
+    """Return the index of every annotator's verdict in `VERDICTS`.
 
     Parameters
     ----------
     accuracy
-        A `Proportion` of right labels among those on which others were heard.
+        The `Proportion` of right labels among those on items of others.
     spam_high
-        The upper end of the spam score.
+        The upper bound of the spam score.
     guess
-        How often habits alone would be right.
+        The accuracy of guessing with the annotator's label marginals.
     certainty
-        How sure the others are of their best class.
+        The others' mean probability of their best class.
     n_classes
-        How many classes there are.
+        The number of classes.
     """
-    coin = 1 / max(n_classes, 1)
     typical = typical_accuracy(accuracy, guess)
-    # Comparisons with NaN are false, which is what is wanted.
+    # Comparisons with NaN are false, as intended.
     careless = accuracy.high < typical - BEHIND
     guessing = ~(accuracy.low > guess)
-    spammer = (spam_high < SPAM) | (accuracy.high < coin + ABOVE) | (careless & guessing)
-    unheard = ~(accuracy.among >= FEW) | ~(certainty >= coin + UNSURE * (1 - coin))
+    uniform = 1 / max(n_classes, 1)
+    spammer = (spam_high < SPAM) | (accuracy.high < uniform + ABOVE) | (careless & guessing)
+    unknown = ~(accuracy.among >= FEW) | ~_is_certain(certainty, n_classes)
     rules = (
-        (unheard, UNKNOWN),
+        (unknown, UNKNOWN),
         (accuracy.high < BELOW * guess, "adversarial"),
         (spammer, "spammer"),
         (careless, "careless"),
@@ -83,10 +83,10 @@ def judge(
 
 
 def typical_accuracy(accuracy: Any, guess: Floats) -> float:
-    """Return the accuracy of an ordinary annotator, guessers left aside; NaN without any."""
-    heard = accuracy.among > 0
-    looking = heard & (accuracy.low > guess)
-    chosen = looking if looking.any() else heard
+    """Return the accuracy of a typical annotator who does not guess; NaN without any."""
+    scored = accuracy.among > 0
+    better = scored & (accuracy.low > guess)
+    chosen = better if better.any() else scored
     if not chosen.any():
         return float("nan")
     value, weight = accuracy.value[chosen], accuracy.among[chosen]
@@ -95,40 +95,43 @@ def typical_accuracy(accuracy: Any, guess: Floats) -> float:
     return float(value[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
-def evidence(found: AnnotatorScores, position: int) -> str:
-    """Return why an annotator has the verdict, in a sentence."""
-    accuracy = found.accuracy
-    among = int(accuracy.among[position])
-    labels = int(found.habits.labels[position])
+def evidence(scores: AnnotatorScores, annotator: int) -> str:
+    """Return the reason for the verdict on an annotator, in a sentence."""
+    accuracy, gold, behaviour = scores.accuracy, scores.gold, scores.behaviour
+    among = int(accuracy.among[annotator])
     if among == 0:
-        return f"Nobody else was heard on the same items (labels: {labels})."
-    told = [
-        f"right on {accuracy.value[position]:.0%} of {among} labels "
-        f"({accuracy.low[position]:.0%} to {accuracy.high[position]:.0%}; "
-        f"guessing {found.guess[position]:.0%}, others {found.typical:.0%})"
+        labels = int(behaviour.labels[annotator])
+        return f"No other annotator labelled the same items (labels: {labels})."
+    reasons = [
+        f"right on {accuracy.value[annotator]:.0%} of {among} labels "
+        f"({accuracy.low[annotator]:.0%} to {accuracy.high[annotator]:.0%}; "
+        f"guessing {scores.guess[annotator]:.0%}, others {scores.typical:.0%})"
     ]
-    if np.isfinite(found.spam_score[position]):
-        told.append(
-            f"spam score {found.spam_score[position]:.2f} "
-            f"({found.spam_low[position]:.2f} to {found.spam_high[position]:.2f})"
+    if np.isfinite(scores.spam_score[annotator]):
+        reasons.append(
+            f"spam score {scores.spam_score[annotator]:.2f} "
+            f"({scores.spam_low[annotator]:.2f} to {scores.spam_high[annotator]:.2f})"
         )
-    if found.gold is not None and found.gold.among[position] > 0:
-        told.append(
-            f"right on {found.gold.value[position]:.0%} of {int(found.gold.among[position])} known labels"
+    if gold is not None and gold.among[annotator] > 0:
+        reasons.append(
+            f"right on {gold.value[annotator]:.0%} of {int(gold.among[annotator])} known labels"
         )
-    if found.habits.top_share[position] > ONE_CLASS and found.bias[position] > 1 - ONE_CLASS:
-        told.append(
-            f"says {found.overused[position]!r} {found.habits.top_share[position]:.0%} of the time"
-        )
-    coin = 1 / found.annotations.n_classes
-    if found.certainty[position] < coin + UNSURE * (1 - coin):
-        told.append(f"but the others are only {found.certainty[position]:.0%} sure")
-    if found.drift[position] * max(len(found.drift), 1) < DRIFTED:
-        told.append(
-            f"{found.first_half[position]:.0%} right at first, {found.second_half[position]:.0%} later"
-        )
-    partner = None if found.copies is None else int(found.copies.partner[position])
-    if partner is not None and partner >= 0:
-        told.append(f"agrees too much with {found.annotations.annotators[partner]!r}")
-    sentence = "; ".join(told)
+    top_share = behaviour.top_share[annotator]
+    if top_share > ONE_CLASS and scores.bias[annotator] > 1 - ONE_CLASS:
+        reasons.append(f"says {scores.overused[annotator]!r} {top_share:.0%} of the time")
+    if not _is_certain(scores.certainty[annotator], scores.annotations.n_classes):
+        reasons.append(f"but the others are only {scores.certainty[annotator]:.0%} sure")
+    if scores.drift[annotator] * max(len(scores.drift), 1) < DRIFTED:
+        first, second = scores.first_half[annotator], scores.second_half[annotator]
+        reasons.append(f"{first:.0%} right at first, {second:.0%} later")
+    partner = -1 if scores.copies is None else int(scores.copies.partner[annotator])
+    if partner >= 0:
+        reasons.append(f"agrees too much with {scores.annotations.annotators[partner]!r}")
+    sentence = "; ".join(reasons)
     return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _is_certain(certainty: Any, n_classes: int) -> Any:
+    """Return whether the others are certain enough to judge by."""
+    uniform = 1 / max(n_classes, 1)
+    return certainty >= uniform + UNSURE * (1 - uniform)

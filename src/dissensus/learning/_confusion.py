@@ -50,7 +50,7 @@ def squares(rows: Tensor) -> Tensor:
 
 
 def trusting(accuracy: float, n_classes: int) -> Tensor:
-    """Return logits under which every class is said rightly this often: (true, given).
+    """Return logits under which every class is labelled correctly this often: (true, given).
 
     >>> trusting(0.8, 3).softmax(dim=1).diagonal().tolist()
     [0.800..., 0.800..., 0.800...]
@@ -62,7 +62,7 @@ def trusting(accuracy: float, n_classes: int) -> Tensor:
 def count_confusion(
     annotations: Annotations, posterior: Floats, own: float = 0.01, common: float = 0.0
 ) -> Floats:
-    """Return confusion matrices by counting under a belief: (annotator, true, given).
+    """Return confusion matrices counted under a posterior: (annotator, true, given).
 
     Every cell gets `own`, and every row the weight `common`, shared out as all annotators
     together fill that row.

@@ -5,8 +5,8 @@
 
 Three kinds of errors: `full` has a logit for every pair of classes, `diagonal` one for every class
 and spreads the errors evenly, `scalar` a single one. At the start b makes every annotator right
-with chance `trust`. An annotator is known by a row of a table or, where features of annotators are
-given, by a linear map of them; then new annotators can be spoken of too.
+with probability `trust`. An annotator has a row of a table or, where features of annotators are
+given, a linear map of these, which also works for new annotators.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from ..nn.tables import Table
 from ..params import Count, Positive
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import squares
-from ._network import linear
-from .confusion_layer import Chance
+from .base import CrowdModel, FitContext, Method
+from .confusion_layer import Trust
+from .network import linear
 
 __all__ = ["PerformanceMethod", "PerformanceModel"]
 
@@ -33,15 +33,15 @@ class PerformanceModel(CrowdModel):
 
     features: Tensor | None
 
-    def __init__(self, crowd: Crowd, settings: PerformanceMethod) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: PerformanceMethod) -> None:
+        super().__init__(context, settings)
         self.settings = settings
         width, classes = settings.width, self.n_classes
-        self.register_buffer("features", crowd.features)
-        if crowd.features is None:
+        self.register_buffer("features", context.features)
+        if context.features is None:
             self.table = Table(torch.randn(self.n_annotators, width) / math.sqrt(width))
         else:
-            self.told = nn.Linear(crowd.features.shape[1], width)
+            self.embed = nn.Linear(context.features.shape[1], width)
         self.sight = nn.Linear(self.classifier.width, width) if settings.instance else None
         self.hidden = nn.Linear(2 * width if settings.instance else width, width)
         cells = {"full": classes**2, "diagonal": classes, "scalar": 1}[settings.errors]
@@ -61,14 +61,14 @@ class PerformanceModel(CrowdModel):
         """Return what is known of annotators: (annotation, width)."""
         if self.features is None:
             return self.table(annotator)
-        return self.told(self.features[annotator])
+        return self.embed(self.features[annotator])
 
     def log_errors(self, embedding: Tensor, vector: Tensor) -> Tensor:
         """Return log-confusion from embeddings: (annotation, true, given)."""
-        seen = embedding
+        joint = embedding
         if self.sight is not None:
-            seen = torch.cat([embedding, torch.tanh(self.sight(vector))], dim=1)
-        cells = self.output(torch.relu(embedding + torch.relu(self.hidden(seen))))
+            joint = torch.cat([embedding, torch.tanh(self.sight(vector))], dim=1)
+        cells = self.output(torch.relu(embedding + torch.relu(self.hidden(joint))))
         classes = self.n_classes
         if self.settings.errors == "full":
             return cells.reshape(-1, classes, classes).log_softmax(dim=-1)
@@ -114,5 +114,5 @@ class PerformanceMethod(Method):
     errors: Literal["full", "diagonal", "scalar"] = "full"
     instance: bool = False
     width: Count = 16
-    trust: Chance = 0.6
+    trust: Trust = 0.6
     spread: Positive | None = 2.0

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from ..nn.batches import Batch
 from ..params import Positive
-from ._base import Crowd
 from ._performance import PerformanceMethod, PerformanceModel
-from .confusion_layer import Chance
+from .base import FitContext
+from .confusion_layer import Trust
 
 __all__ = ["AnnotMix", "AnnotMixModel"]
 
@@ -33,8 +33,8 @@ __all__ = ["AnnotMix", "AnnotMixModel"]
 class AnnotMixModel(PerformanceModel):
     """An annotator network that learns from mixed annotations."""
 
-    def __init__(self, crowd: Crowd, settings: AnnotMix) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: AnnotMix) -> None:
+        super().__init__(context, settings)
         self.alpha = settings.alpha
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
@@ -69,7 +69,7 @@ class AnnotMix(PerformanceMethod):
     """
 
     alpha: Positive = 1.0
-    trust: Chance = 0.9
+    trust: Trust = 0.9
 
-    def build(self, crowd: Crowd) -> AnnotMixModel:
-        return AnnotMixModel(crowd, self)
+    def build(self, context: FitContext) -> AnnotMixModel:
+        return AnnotMixModel(context, self)

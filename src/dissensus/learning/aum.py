@@ -5,18 +5,17 @@ its label's score less that of another class (`_margins`), and
 
     AUM_i = (1/T) Σ_t M_i(t).
 
-Items that look like others with the same label have large margins from the first epochs on. Where
-the network has to learn an item by heart against what it learns from the rest, the label is wrong
-or the item cannot be told: its margin is low for long. Training ends before everything is known by
-heart: after as many epochs as foresee labels on items held out best.
+Items similar to others of their label have large margins from the first epochs on. Where the
+network has to memorize an item, the label is wrong or the item is ambiguous, and its margin stays
+low for long. Training ends before everything is memorized: after the number of epochs that predicts
+held-out labels best.
 
-`cut="alpha"` leaves out the share `alpha` with the lowest AUM. `cut="fake"` finds out where
-learning by heart begins: a random share 1/(K + 1) of the items is put into a class that does not
-exist, the network is trained with K + 1 classes, and what is not above the 99th percentile of
-their AUM is left out. Items that were in that class are judged by a second training in which
-others are.
+`cut="alpha"` prunes the share `alpha` with the lowest AUM. `cut="fake"` measures memorization: a
+random share 1/(K + 1) of the items is put into a fake class, the network is trained with K + 1
+classes, and items at or below the 99th percentile of the AUM of the fake class are pruned. The
+items that were in the fake class are scored by a second training with others in it.
 
-AUMC is AUM with the labels that most of a crowd gave (ties at random, by the seed).
+AUMC is AUM with the majority label of a crowd (ties at random, by the seed).
 
     G. Pleiss, T. Zhang, E. Elenberg, K. Q. Weinberger. Identifying mislabeled data using the area
     under the margin ranking. NeurIPS 2020. arXiv:2001.10528
@@ -24,7 +23,7 @@ AUMC is AUM with the labels that most of a crowd gave (ties at random, by the se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -39,9 +38,9 @@ from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.settings import Training
 from ..params import Probability
-from ._hardness import Hardness, Margins, below, settings_of, share_learned
 from ._margins import Kind, Scale
-from ._watching import ALONE, Network, Run, Trainee
+from ._trainer import Network, Run, Trainer
+from .hardness import Hardness, Margins, at_most_quantile, share_learned, split_settings
 
 __all__ = ["Aum", "AumScores", "aum", "aumc"]
 
@@ -53,10 +52,9 @@ class Aum(Margins):
     Parameters
     ----------
     cut
-        Where items are too hard: below the quantile `alpha`, or below what a class that does not
-        exist reaches.
+        Items are too hard below the quantile `alpha`, or below what a fake class reaches.
     percentile
-        Of the AUM in that class.
+        Percentile of the AUM in the fake class.
     """
 
     margin: Kind = "pleiss"
@@ -66,28 +64,29 @@ class Aum(Margins):
 
     def score(
         self,
-        trainee: Trainee,
+        trainer: Trainer,
         annotations: Annotations,
         label: Integers,
-        run: Run = ALONE,
+        run: Run,
         *,
         keep: bool = False,
     ) -> AumScores:
         """Return the scores of items with one label each, -1 for none."""
         self.check(annotations)
-        one = _labelled(label, annotations.classes)
-        epochs = trainee.length(one, run)
+        one = _one_annotator(label, annotations.classes)
+        epochs = trainer.n_epochs(one, run)
         if self.cut == "fake":
             values, cut, learned = self._against_fakes(
-                trainee, label, annotations.n_classes, epochs, run
+                trainer, label, annotations.n_classes, epochs, run
             )
             scores = None
         else:
-            seen = trainee.watch(one, epochs, run, top=self.top, scale=self.scale, keep=keep)
-            values = {kind: _spread(found, label) for kind, found in seen.aum.items()}
-            cut = np.full(len(label), below(values[self.margin], self.alpha)[0])
-            scores = seen.scores
-            learned = share_learned(seen.probability[label >= 0], label[label >= 0])
+            options: dict[str, Any] = {"top": self.top, "scale": self.scale, "keep": keep}
+            record = trainer.record_margins(one, epochs, run, **options)
+            values = {kind: _by_item(value, label) for kind, value in record.aum.items()}
+            cut = np.full(len(label), at_most_quantile(values[self.margin], self.alpha)[0])
+            scores = record.scores
+            learned = share_learned(record.probability[label >= 0], label[label >= 0])
         chosen = values[self.margin]
         return AumScores(
             annotations,
@@ -104,40 +103,37 @@ class Aum(Margins):
 
     def _against_fakes(
         self,
-        trainee: Trainee,
+        trainer: Trainer,
         label: Integers,
         n_classes: int,
         epochs: int,
         run: Run,
     ) -> tuple[dict[str, Floats], Floats, tuple[float, float]]:
-        """Return AUM by kind and cut, of every item from a training where it is real; and more.
-
-        The last is how much the first network has learned.
-        """
-        heard = np.flatnonzero(label >= 0)
-        size = max(round(len(heard) / (n_classes + 1)), 1)
-        drawn = np.random.default_rng([trainee.training.seed, 0xFA4E]).permutation(heard)
+        """Return AUM by kind and cut of every item, and how much the first network has learned."""
+        labelled = np.flatnonzero(label >= 0)
+        size = max(round(len(labelled) / (n_classes + 1)), 1)
+        drawn = np.random.default_rng([trainer.training.seed, 0xFA4E]).permutation(labelled)
         values = {kind: np.full(len(label), np.nan) for kind in ("top2", "pleiss")}
         cut = np.full(len(label), np.nan)
         learned = np.nan, np.nan
         for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
             moved = label.copy()
             moved[fakes] = n_classes
-            seen = trainee.watch(
-                _labelled(moved, n_classes + 1),
+            record = trainer.record_margins(
+                _one_annotator(moved, n_classes + 1),
                 epochs,
-                run.below(f"fake-{number}", run.progress),
+                run.inside(f"fake-{number}", run.progress),
                 top=self.top,
                 scale=self.scale,
             )
-            found = {kind: _spread(each, moved) for kind, each in seen.aum.items()}
+            areas = {kind: _by_item(each, moved) for kind, each in record.aum.items()}
             if number == 0:
-                learned = share_learned(seen.probability[heard], moved[heard])
-            level = np.quantile(found[self.margin][fakes], self.percentile)
-            mine = np.setdiff1d(heard, fakes) if number == 0 else drawn[:size]
-            cut[mine] = level
-            for kind, each in found.items():
-                values[kind][mine] = each[mine]
+                learned = share_learned(record.probability[labelled], moved[labelled])
+            level = np.quantile(areas[self.margin][fakes], self.percentile)
+            own = np.setdiff1d(labelled, fakes) if number == 0 else drawn[:size]
+            cut[own] = level
+            for kind, each in areas.items():
+                values[kind][own] = each[own]
         return values, cut, learned
 
 
@@ -148,13 +144,13 @@ class AumScores(Hardness):
     Attributes
     ----------
     aum
-        Mean margin over the epochs, as the settings have it; NaN without a label.
+        Mean margin over the epochs, by the kind in the settings; NaN without a label.
     top2, pleiss
         The same with either margin.
     cut
-        At or below this an item is too hard.
+        Threshold: at or below it an item is too hard.
     scores
-        Logits after every epoch, if they were to be kept.
+        Logits after every epoch, if requested.
     """
 
     measure: ClassVar[str] = "aum"
@@ -190,18 +186,17 @@ def aum(
     x
         Inputs: an array, texts or image files, one per item.
     labels
-        One label per item; -1, NaN or nothing where there is none.
+        One label per item; -1 or NaN for unlabelled.
     encoder, frozen, augment
-        What turns inputs into vectors, whether it learns nothing, and whether images are changed
-        at random while training; as `CrowdClassifier` takes them.
+        As for `CrowdClassifier`.
     keep
-        Whether to keep the logits of every epoch.
+        Whether to return the logits of every epoch.
     folder, resume, progress
-        Where to keep checkpoints, whether to go on from them, whom to tell.
+        Folder of checkpoints, whether to resume from them, and a progress callback.
     **settings
         Of `Aum` (margin, top, scale, alpha, cut, …), of the network (hidden, dropout,
         input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of items
-        that decides after how many of the epochs to end; 0 goes to the last.
+        that decides the number of epochs; 0 takes all of them.
 
     Examples
     --------
@@ -215,49 +210,37 @@ def aum(
     if (annotations.labels_per_item > 1).any():
         crowded = annotations.items[annotations.labels_per_item > 1]
         raise DataError(
-            f"item {crowded[0]!r} has several labels, but AUM learns one; take aumc or waum"
+            f"item {crowded[0]!r} has several labels, but AUM learns one; use aumc or waum"
         )
     label = np.full(annotations.n_items, -1)
     label[annotations.item] = annotations.label
-    how, network, training = settings_of((Aum, Network, Training), settings)
-    trainee = Trainee.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
-    return how.score(trainee, annotations, label, Run(folder, resume, progress), keep=keep)
+    method, network, training = split_settings((Aum, Network, Training), settings)
+    trainer = Trainer.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
+    return method.score(trainer, annotations, label, Run(folder, resume, progress), keep=keep)
 
 
-def aumc(
-    x: Any,
-    annotations: Annotations,
-    *,
-    encoder: str | nn.Module = "auto",
-    frozen: bool | None = None,
-    augment: bool = False,
-    keep: bool = False,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    progress: Any = None,
-    **settings: Any,
-) -> AumScores:
-    """Return the area under the margin of the label that most of a crowd gave to every item.
+def aumc(x: Any, annotations: Annotations, **options: Any) -> AumScores:
+    """Return the area under the margin of the majority label of every item.
 
     Parameters
     ----------
     x
         Inputs: an array, texts or image files, one per item.
     annotations
-        Who said what, items in the order of the inputs.
-    encoder, frozen, augment, keep, folder, resume, progress, **settings
-        As `aum` takes them.
+        Annotations, items in the order of the inputs.
+    **options
+        As for `aum`.
     """
-    how, network, training = settings_of((Aum, Network, Training), settings)
-    trainee = Trainee.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
-    label = majority(annotations, training.seed)
-    return how.score(trainee, annotations, label, Run(folder, resume, progress), keep=keep)
+    voted = majority(annotations, options.get("seed", 0))
+    return replace(
+        aum(x, _one_annotator(voted, annotations.classes), **options), annotations=annotations
+    )
 
 
 def majority(annotations: Annotations, seed: int) -> Integers:
-    """Return the label that most gave to every item, -1 where nobody did: (item)."""
-    found = Majority().fit(annotations, seed=seed).label
-    return np.where(annotations.labels_per_item > 0, found, -1)
+    """Return the majority label of every item, -1 for unlabelled: (item)."""
+    label = Majority().fit(annotations, seed=seed).label
+    return np.where(annotations.labels_per_item > 0, label, -1)
 
 
 def _from_labels(labels: ArrayLike) -> Annotations:
@@ -267,16 +250,21 @@ def _from_labels(labels: ArrayLike) -> Annotations:
     return Annotations.from_matrix(column[:, None])
 
 
-def _labelled(label: Integers, classes: Names | int) -> Annotations:
+def _one_annotator(label: Integers, classes: Names | int) -> Annotations:
     """Return one label per item as annotations of one annotator."""
-    heard = np.flatnonzero(label >= 0)
+    labelled = np.flatnonzero(label >= 0)
     return Annotations.from_codes(
-        heard, np.zeros_like(heard), label[heard], items=len(label), annotators=1, classes=classes
+        labelled,
+        np.zeros_like(labelled),
+        label[labelled],
+        items=len(label),
+        annotators=1,
+        classes=classes,
     )
 
 
-def _spread(found: Array, label: Integers) -> Floats:
-    """Return what is known of labels for every item, NaN where there is none."""
+def _by_item(value: Array, label: Integers) -> Floats:
+    """Return values of labels by item, NaN for unlabelled."""
     values = np.full(len(label), np.nan)
-    values[label >= 0] = found
+    values[label >= 0] = value
     return values

@@ -1,15 +1,14 @@
-"""Which of several methods to take, by the annotations alone.
+"""Choice among several methods by the held-out likelihood of annotations.
 
-The items are cut into parts. Every method learns without each part, and is asked how likely the
-annotations on it are: the labels of an item together, for only together do they tell whether
-annotators disagree because the inputs leave the class open or because they err (see `_base.py`).
+Items are split into folds. Every method learns without each fold and is scored by the likelihood of
+the annotations on it: the labels of an item jointly, since only jointly do they show whether
+annotators disagree because the inputs leave the class open or because they err (see `base.py`).
 
     choose(["raykar", "raykar[volume=0.1]", "raykar[volume=0.3]"], features, annotations).spec
 
-The specifications go from the plainest to the one that is wanted most where nothing speaks against
-it: taken is the last that is no more than one standard error behind the best. That is how a volume
-is chosen. Predictions and confusion matrices explain the labels about as well under any of several
-volumes; of those, the largest is the one that makes the truth identifiable (Ibrahim et al. 2023).
+The specifications are in the order of preference, the most preferred last: the last one within one
+standard error of the best is chosen. That is how a volume is chosen: several volumes explain the
+labels about as well, and the largest of them makes the truth identifiable (Ibrahim et al. 2023).
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from .classifier import CrowdClassifier
 
 __all__ = ["Candidate", "Choice", "choose"]
 
-_PIECE = 1024  # items that are looked at together
+_BATCH = 1024  # items per batch
 
 
 class Candidate(NamedTuple):
-    """How well one method foresees annotations."""
+    """How well one method predicts annotations."""
 
     spec: str
     log_likelihood: float  # per annotation
@@ -42,7 +41,7 @@ class Candidate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What was chosen, and among what."""
+    """The chosen method and all candidates."""
 
     spec: str
     candidates: tuple[Candidate, ...]
@@ -57,60 +56,61 @@ def choose(
     seed: int = 0,
     **settings: Any,
 ) -> Choice:
-    """Return the last method that foresees annotations about as well as the best.
+    """Return the last method that predicts annotations within one standard error of the best.
 
     Parameters
     ----------
     specs
-        Methods as the registry writes them, the most wanted last.
+        Specifications of methods, the most preferred last.
     X
         Inputs: (item, …).
     annotations
-        Who said what, items in the order of the inputs.
+        Annotations, items in the order of the inputs.
     folds
-        Into how many parts the items are cut.
+        Number of folds.
     seed
-        Decides the parts, and what is random in training.
+        Random seed.
     settings
         Of `CrowdClassifier`.
     """
-    annotations = CrowdClassifier(**settings)._as_annotations(annotations)
+    if not isinstance(annotations, Annotations):
+        annotations = Annotations.from_matrix(annotations, classes=settings.get("classes"))
     labelled = annotations.labels_per_item > 0
     if not 2 <= folds <= labelled.sum():
         raise OptionError(f"folds = {folds}, but it must be 2 to {labelled.sum()}, the items")
     if not specs:
         raise DataError("no methods to choose from; name one at least")
-    part = np.random.default_rng([seed, 0xF01D]).permutation(annotations.n_items) % folds
-    found = []  # (item) of every method: log-likelihood of its labels
+    fold = np.random.default_rng([seed, 0xF01D]).permutation(annotations.n_items) % folds
+    scores = []  # (item) of every method: log-likelihood of its labels
     for spec in specs:
         score = np.zeros(annotations.n_items)
         for number in range(folds):
-            out = (part == number)[annotations.item]
-            made = CrowdClassifier(spec, seed=seed, **settings).fit(X, annotations.keep(~out))
-            score += _together(made, X, annotations.keep(out))
-        found.append(score[labelled])
-    return _chosen(specs, found, len(annotations))
+            out = (fold == number)[annotations.item]
+            model = CrowdClassifier(spec, seed=seed, **settings).fit(X, annotations.keep(~out))
+            score += _log_likelihood(model, X, annotations.keep(out))
+        scores.append(score[labelled])
+    return _chosen(specs, scores, len(annotations))
 
 
 @torch.no_grad()
-def _together(made: CrowdClassifier, x: ArrayLike, annotations: Annotations) -> Floats:
-    """Return how likely the labels of every item are, together: (item); 0 without labels."""
-    model, score = made.model_, np.zeros(annotations.n_items)
-    examples = Examples(made.encoding_.prepare(x), annotations)
-    for batch in examples.batches(_PIECE, 0, 0, shuffle=False):
+def _log_likelihood(estimator: CrowdClassifier, x: ArrayLike, annotations: Annotations) -> Floats:
+    """Return the joint log-likelihood of the labels of every item: (item); 0 without labels."""
+    model, score = estimator.model_, np.zeros(annotations.n_items)
+    examples = Examples(estimator.prepare(x), annotations)
+    for batch in examples.batches(_BATCH, 0, 0, shuffle=False):
         vector = model.classifier.encode(batch.x)
-        found = model.log_together(model.log_class(vector), vector, batch)
-        score[batch.item.numpy()] = found.double().numpy()
+        log = model.log_together(model.log_class(vector), vector, batch)
+        score[batch.item.numpy()] = log.double().numpy()
     return score
 
 
-def _chosen(specs: Sequence[str], found: Sequence[Floats], n_annotations: int) -> Choice:
-    best = max(found, key=np.sum)
-    told = []
-    for spec, score in zip(specs, found, strict=True):
+def _chosen(specs: Sequence[str], scores: Sequence[Floats], n_annotations: int) -> Choice:
+    best = max(scores, key=np.sum)
+    candidates = []
+    for spec, score in zip(specs, scores, strict=True):
         behind = best - score
         error = float(behind.std() * np.sqrt(len(behind)) / n_annotations)
         mean = float(score.sum() / n_annotations)
-        told.append(Candidate(spec, mean, float(behind.sum() / n_annotations), error))
-    last = [each for each in told if each.behind <= each.error][-1]
-    return Choice(last.spec, tuple(told))
+        candidates.append(Candidate(spec, mean, float(behind.sum() / n_annotations), error))
+    last = [each for each in candidates if each.behind <= each.error][-1]
+    return Choice(last.spec, tuple(candidates))

@@ -21,9 +21,9 @@ from torch.nn.functional import normalize
 
 from ..nn.tables import Table
 from ..params import Count, NonNegative, Positive
-from ._base import Crowd, CrowdModel, Method, Seen
 from ._confusion import squares, trusting
-from .confusion_layer import Chance
+from .base import CrowdModel, FitContext, Method, Pairs
+from .confusion_layer import Trust
 
 __all__ = ["Conal", "ConalModel"]
 
@@ -31,8 +31,8 @@ __all__ = ["Conal", "ConalModel"]
 class ConalModel(CrowdModel):
     """A classifier, a common matrix, and a matrix for every annotator."""
 
-    def __init__(self, crowd: Crowd, settings: Conal) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: Conal) -> None:
+        super().__init__(context, settings)
         self.scale, self.spread = settings.scale, settings.spread
         start = 2 * torch.eye(self.n_classes)
         if settings.trust is not None:
@@ -56,9 +56,9 @@ class ConalModel(CrowdModel):
         common = self.share(annotator, vector)[:, None, None]
         return common * self.common + (1 - common) * (self.start + self.own(annotator))
 
-    def log_given(self, seen: Seen) -> Tensor:
-        mixed = self.matrices(seen.annotator, seen.vector)
-        return torch.einsum("nk,nkl->nl", seen.log_truth.exp(), mixed).log_softmax(dim=-1)
+    def log_given(self, pairs: Pairs) -> Tensor:
+        mixed = self.matrices(pairs.annotator, pairs.vector)
+        return torch.einsum("nk,nkl->nl", pairs.log_truth.exp(), mixed).log_softmax(dim=-1)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.matrices(annotator, vector).log_softmax(dim=-1)
@@ -92,8 +92,8 @@ class Conal(Method):
 
     scale: NonNegative = 1e-5
     width: Count = 20
-    trust: Chance | None = 0.6
+    trust: Trust | None = 0.6
     spread: Positive | None = 2.0
 
-    def build(self, crowd: Crowd) -> ConalModel:
-        return ConalModel(crowd, self)
+    def build(self, context: FitContext) -> ConalModel:
+        return ConalModel(context, self)

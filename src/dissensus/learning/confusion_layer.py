@@ -21,19 +21,19 @@ from torch import Tensor
 
 from ..nn.batches import Batch
 from ..params import Positive
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import AnnotatorMatrices, trusting
+from .base import CrowdModel, FitContext, Method
 
-__all__ = ["Chance", "ConfusionLayer", "ConfusionMethod", "ConfusionModel", "JointConfusionModel"]
+__all__ = ["ConfusionLayer", "ConfusionMethod", "ConfusionModel", "JointConfusionModel", "Trust"]
 
-Chance = Annotated[float, Interval(gt=0, lt=1)]
+Trust = Annotated[float, Interval(gt=0, lt=1)]
 
 
 class ConfusionModel(CrowdModel):
     """A classifier and a confusion matrix for every annotator."""
 
-    def __init__(self, crowd: Crowd, settings: ConfusionMethod) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: ConfusionMethod) -> None:
+        super().__init__(context, settings)
         start = trusting(settings.trust, self.n_classes)
         self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
 
@@ -66,7 +66,7 @@ class ConfusionMethod(Method):
         `None` for as far as the labels take them.
     """
 
-    trust: Chance = 0.6
+    trust: Trust = 0.6
     spread: Positive | None = 2.0
 
 
@@ -83,5 +83,5 @@ class ConfusionLayer(ConfusionMethod):
     spread: Positive | None = 1.0
     joint: bool = True
 
-    def build(self, crowd: Crowd) -> ConfusionModel:
-        return (JointConfusionModel if self.joint else ConfusionModel)(crowd, self)
+    def build(self, context: FitContext) -> ConfusionModel:
+        return (JointConfusionModel if self.joint else ConfusionModel)(context, self)

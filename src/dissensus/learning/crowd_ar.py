@@ -25,7 +25,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from ..nn.batches import Batch
 from ..nn.tables import Table
 from ..params import Probability
-from ._base import Crowd, CrowdModel, Seen, picked
+from .base import CrowdModel, FitContext, Pairs, at_label
 from .crowd_layer import CrowdLayer, MatrixModel
 
 __all__ = ["CrowdAr", "CrowdArModel"]
@@ -34,8 +34,8 @@ __all__ = ["CrowdAr", "CrowdArModel"]
 class CrowdArModel(MatrixModel):
     """A crowd layer that trusts some annotations more than others."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdAr) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdAr) -> None:
+        super().__init__(context, settings)
         self.balance = settings.balance
         self.difficulty = nn.Sequential(
             nn.Linear(self.classifier.width, 128),
@@ -46,21 +46,21 @@ class CrowdArModel(MatrixModel):
         self.expertise = Table(torch.zeros(self.n_annotators, self.n_classes))
         self.slope = nn.Parameter(torch.ones(self.n_classes))
 
-    def reliability(self, seen: Seen) -> Tensor:
+    def reliability(self, pairs: Pairs) -> Tensor:
         """Return the logit of m: (annotation)."""
-        better = torch.sigmoid(self.expertise(seen.annotator)) - self.difficulty(seen.vector)
-        return (better * seen.log_truth.exp() * self.slope).sum(dim=1)
+        better = torch.sigmoid(self.expertise(pairs.annotator)) - self.difficulty(pairs.vector)
+        return (better * pairs.log_truth.exp() * self.slope).sum(dim=1)
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
-        seen = self.seen(log_truth, vector, batch)
-        log_given, logit = self.log_given(seen), self.reliability(seen)
+        pairs = self.pairs(log_truth, vector, batch)
+        log_given, logit = self.log_given(pairs), self.reliability(pairs)
         m = torch.sigmoid(logit)
-        fit = -(m * picked(log_given, batch.label) + (1 - m) * log_given.mean(dim=1)).mean()
-        agrees = (seen.log_truth.argmax(dim=1) == batch.label).to(m.dtype)
+        fit = -(m * at_label(log_given, batch.label) + (1 - m) * log_given.mean(dim=1)).mean()
+        agrees = (pairs.log_truth.argmax(dim=1) == batch.label).to(m.dtype)
         trust = binary_cross_entropy_with_logits(logit, agrees)
         return self.balance * fit + (1 - self.balance) * trust
 
-    def stepped(self) -> None:
+    def after_step(self) -> None:
         self.slope.clamp_(min=0)
 
 
@@ -76,5 +76,5 @@ class CrowdAr(CrowdLayer):
 
     balance: Probability = 0.9
 
-    def build(self, crowd: Crowd) -> CrowdModel:
-        return CrowdArModel(crowd, self)
+    def build(self, context: FitContext) -> CrowdModel:
+        return CrowdArModel(context, self)

@@ -1,6 +1,6 @@
 """Rodrigues and Pereira (2018): a layer of each annotator's own behind the classifier.
 
-The classifier's probabilities p become new logits, and these the chances of the labels:
+The classifier's probabilities p become new logits, and these the probabilities of the labels:
 
     mw    P(j says · of x) = softmax(p W_j)          a matrix
     vw    softmax(w_j * p)                           a weight for every class
@@ -8,11 +8,11 @@ The classifier's probabilities p become new logits, and these the chances of the
     vb    softmax(p + b_j)                           a bias for every class
     sw    softmax(s_j p)                             one weight
 
-Since p is at most one, an identity matrix leaves the annotator right with chance e / (e + K − 1)
-only, .28 for eight classes. So matrices and weights begin at the size that makes a sure classifier
-right with chance `trust`; the paper begins at one (`trust=None`). The paper has no prior on the
-layer, ours pulls each annotator towards what all share, or the layer learns the labels by heart.
-What all share of weights is learned too.
+Since p is at most one, an identity matrix makes the annotator right with probability
+e / (e + K − 1) only, .28 for eight classes. So matrices and weights start at the size that makes a
+certain classifier right with probability `trust`; the paper starts at one (`trust=None`). The paper
+has no prior on the layer; ours pulls each annotator towards what all share, which is learned too,
+or the layer would memorize the labels.
 
     F. Rodrigues, F. Pereira. Deep learning from crowds. AAAI 2018.
 """
@@ -27,9 +27,9 @@ from torch import Tensor, nn
 
 from ..nn.tables import Table
 from ..params import Positive
-from ._base import Crowd, CrowdModel, Method, Seen
 from ._confusion import AnnotatorMatrices, squares, trusting
-from .confusion_layer import Chance
+from .base import CrowdModel, FitContext, Method, Pairs
+from .confusion_layer import Trust
 
 __all__ = ["CrowdLayer", "CrowdLayerSw", "CrowdLayerVb", "CrowdLayerVw", "CrowdLayerVwB"]
 
@@ -37,8 +37,8 @@ __all__ = ["CrowdLayer", "CrowdLayerSw", "CrowdLayerVb", "CrowdLayerVw", "CrowdL
 class LayerModel(CrowdModel):
     """A classifier and a layer that turns its probabilities into logits of labels."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+        super().__init__(context, settings)
         self.spread = settings.spread
         self.size = 1.0
         if settings.trust is not None:
@@ -52,8 +52,8 @@ class LayerModel(CrowdModel):
     def own(self, annotator: Tensor) -> Tensor:
         """Return what is theirs alone, as the prior sees it: (annotation, …)."""
 
-    def log_given(self, seen: Seen) -> Tensor:
-        return self.logits(seen.log_truth.exp(), seen.annotator).log_softmax(dim=-1)
+    def log_given(self, pairs: Pairs) -> Tensor:
+        return self.logits(pairs.log_truth.exp(), pairs.annotator).log_softmax(dim=-1)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         sure = torch.eye(self.n_classes, dtype=self.count.dtype, device=self.count.device)
@@ -70,8 +70,8 @@ class LayerModel(CrowdModel):
 class MatrixModel(LayerModel):
     """A matrix for every annotator."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+        super().__init__(context, settings)
         start = self.size * torch.eye(self.n_classes)
         self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
 
@@ -85,8 +85,8 @@ class MatrixModel(LayerModel):
 class WeightModel(LayerModel):
     """A weight of every annotator for every class."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+        super().__init__(context, settings)
         self.weight_common = nn.Parameter(torch.full((self.n_classes,), self.size))
         self.weight_own = Table(torch.zeros(self.n_annotators, self.n_classes))
 
@@ -100,8 +100,8 @@ class WeightModel(LayerModel):
 class WeightBiasModel(WeightModel):
     """A weight and a bias of every annotator for every class."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+        super().__init__(context, settings)
         self.bias = Table(torch.zeros(self.n_annotators, self.n_classes))
 
     def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
@@ -114,8 +114,8 @@ class WeightBiasModel(WeightModel):
 class BiasModel(LayerModel):
     """A bias of every annotator for every class."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+        super().__init__(context, settings)
         self.bias = Table(torch.zeros(self.n_annotators, self.n_classes))
 
     def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
@@ -128,8 +128,8 @@ class BiasModel(LayerModel):
 class ScaleModel(LayerModel):
     """One weight for every annotator."""
 
-    def __init__(self, crowd: Crowd, settings: CrowdLayer) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+        super().__init__(context, settings)
         self.scale_common = nn.Parameter(torch.tensor(self.size))
         self.scale_own = Table(torch.zeros(self.n_annotators, 1))
 
@@ -154,40 +154,40 @@ class CrowdLayer(Method):
         far as the labels take them.
     """
 
-    trust: Chance | None = 0.6
+    trust: Trust | None = 0.6
     spread: Positive | None = 2.0
 
-    def build(self, crowd: Crowd) -> CrowdModel:
-        return MatrixModel(crowd, self)
+    def build(self, context: FitContext) -> CrowdModel:
+        return MatrixModel(context, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerVw(CrowdLayer):
     """A weight of each annotator's own for every class."""
 
-    def build(self, crowd: Crowd) -> CrowdModel:
-        return WeightModel(crowd, self)
+    def build(self, context: FitContext) -> CrowdModel:
+        return WeightModel(context, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerVwB(CrowdLayer):
     """A weight and a bias of each annotator's own for every class."""
 
-    def build(self, crowd: Crowd) -> CrowdModel:
-        return WeightBiasModel(crowd, self)
+    def build(self, context: FitContext) -> CrowdModel:
+        return WeightBiasModel(context, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerVb(CrowdLayer):
     """A bias of each annotator's own for every class."""
 
-    def build(self, crowd: Crowd) -> CrowdModel:
-        return BiasModel(crowd, self)
+    def build(self, context: FitContext) -> CrowdModel:
+        return BiasModel(context, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerSw(CrowdLayer):
     """One weight of each annotator's own."""
 
-    def build(self, crowd: Crowd) -> CrowdModel:
-        return ScaleModel(crowd, self)
+    def build(self, context: FitContext) -> CrowdModel:
+        return ScaleModel(context, self)

@@ -3,7 +3,7 @@
     P(j says · of x) = softmax(H_j h(x)),   the class = softmax(Σ_j w_j H_j h(x)),  Σ_j w_j = 1
 
 The body h is shared. A head is what all share plus a part of one's own, under a Gaussian prior.
-The weights w learn to foresee the labels of a batch by the heads of its annotators; heads and body
+The weights w learn to predict the labels of a batch by the heads of its annotators; heads and body
 do not learn from that. We mix logits where the paper mixes probabilities: the mixture is then a
 head itself, and predicts at the price of one.
 
@@ -23,8 +23,8 @@ from torch.nn.functional import linear as apply
 from ..nn.batches import Batch, Examples
 from ..nn.tables import Table
 from ..params import NonNegative, Positive
-from ._base import Crowd, CrowdModel, Method, Seen, picked
 from ._confusion import count_confusion, squares
+from .base import CrowdModel, FitContext, Method, Pairs, at_label
 
 __all__ = ["DoctorNet", "DoctorNetModel"]
 
@@ -34,15 +34,15 @@ class DoctorNetModel(CrowdModel):
 
     log_counted: Tensor  # (annotator, true, given)
 
-    def __init__(self, crowd: Crowd, settings: DoctorNet) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: DoctorNet) -> None:
+        super().__init__(context, settings)
         self.spread, self.pooled = settings.spread, settings.pooled
         width = self.classifier.hidden_width + 1  # the last for the bias
         self.own = Table(torch.zeros(self.n_annotators, self.n_classes, width))
         self.mixture = Table(torch.zeros(self.n_annotators, 1))  # logits of the weights
-        votes = crowd.annotations.votes()
+        votes = context.annotations.votes()
         posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(crowd.annotations, posterior, common=settings.pooled)
+        counted = count_confusion(context.annotations, posterior, common=settings.pooled)
         log_counted = torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
         self.register_buffer("log_counted", log_counted)
 
@@ -64,16 +64,16 @@ class DoctorNetModel(CrowdModel):
         hidden = self.classifier.body(self.classifier.encode(batch.x))
         if self.warming:
             log = self.classifier.head(hidden).log_softmax(dim=-1)
-            return -picked(log[batch.row], batch.label).mean()
-        told = picked(self.log_head(hidden[batch.row], batch.annotator), batch.label)
+            return -at_label(log[batch.row], batch.label).mean()
+        log = at_label(self.log_head(hidden[batch.row], batch.annotator), batch.label)
         here = torch.unique(batch.annotator)
         weight = self.mixture(here)[:, 0].softmax(dim=0)
         own = torch.einsum("j,jkd->kd", weight, self.own(here).detach())
         hidden = hidden.detach()
         common = self.classifier.head(hidden).detach()
         mixed = (common + apply(hidden, own[:, :-1], own[:, -1])).log_softmax(dim=-1)
-        mixing = picked(mixed[batch.row], batch.label)
-        return self.penalty(batch.annotator) - told.mean() - mixing.mean()
+        mixing = at_label(mixed[batch.row], batch.label)
+        return self.penalty(batch.annotator) - log.mean() - mixing.mean()
 
     def begin(self, examples: Examples, epoch: int) -> None:
         super().begin(examples, epoch)
@@ -82,8 +82,8 @@ class DoctorNetModel(CrowdModel):
             counted = count_confusion(examples.annotations, posterior, common=self.pooled)
             self.log_counted.copy_(torch.from_numpy(np.log(counted)))
 
-    def log_given(self, seen: Seen) -> Tensor:
-        return self.log_head(self.classifier.body(seen.vector), seen.annotator)
+    def log_given(self, pairs: Pairs) -> Tensor:
+        return self.log_head(self.classifier.body(pairs.vector), pairs.annotator)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.log_counted[annotator]
@@ -110,5 +110,5 @@ class DoctorNet(Method):
     spread: Positive | None = 0.1
     pooled: NonNegative = 5.0
 
-    def build(self, crowd: Crowd) -> DoctorNetModel:
-        return DoctorNetModel(crowd, self)
+    def build(self, context: FitContext) -> DoctorNetModel:
+        return DoctorNetModel(context, self)

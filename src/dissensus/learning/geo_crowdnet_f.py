@@ -17,8 +17,8 @@ from torch import Tensor
 
 from ..nn.batches import Batch
 from ..params import NonNegative
-from ._base import Crowd
 from ._volume import log_volume
+from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["GeoCrowdnetF", "GeoCrowdnetFModel"]
@@ -27,8 +27,8 @@ __all__ = ["GeoCrowdnetF", "GeoCrowdnetFModel"]
 class GeoCrowdnetFModel(ConfusionModel):
     """Confusion matrices under a classifier of large volume."""
 
-    def __init__(self, crowd: Crowd, settings: GeoCrowdnetF) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: GeoCrowdnetF) -> None:
+        super().__init__(context, settings)
         self.worth = settings.weight
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
@@ -48,5 +48,5 @@ class GeoCrowdnetF(ConfusionMethod):
 
     weight: NonNegative = 0.001
 
-    def build(self, crowd: Crowd) -> GeoCrowdnetFModel:
-        return GeoCrowdnetFModel(crowd, self)
+    def build(self, context: FitContext) -> GeoCrowdnetFModel:
+        return GeoCrowdnetFModel(context, self)

@@ -1,4 +1,4 @@
-"""GeoCrowdNet(W): the annotators together should tell all classes apart.
+"""GeoCrowdNet(W): the annotators together should distinguish all classes.
 
     loss = coupled cross-entropy − weight · log det(AᵀA),   A[(j, l), k] = confusion[j, k, l]
 
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from ..params import NonNegative
-from ._base import Crowd
 from ._volume import log_volume
+from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["GeoCrowdnetW", "GeoCrowdnetWModel"]
@@ -27,8 +27,8 @@ __all__ = ["GeoCrowdnetW", "GeoCrowdnetWModel"]
 class GeoCrowdnetWModel(ConfusionModel):
     """Confusion matrices of large volume."""
 
-    def __init__(self, crowd: Crowd, settings: GeoCrowdnetW) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: GeoCrowdnetW) -> None:
+        super().__init__(context, settings)
         self.worth = settings.weight
 
     def penalty(self, annotator: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ class GeoCrowdnetWModel(ConfusionModel):
 
 @dataclass(frozen=True, kw_only=True)
 class GeoCrowdnetW(ConfusionMethod):
-    """Confusion matrices that tell the classes apart.
+    """Confusion matrices that distinguish the classes.
 
     Parameters
     ----------
@@ -51,5 +51,5 @@ class GeoCrowdnetW(ConfusionMethod):
 
     weight: NonNegative = 0.001
 
-    def build(self, crowd: Crowd) -> GeoCrowdnetWModel:
-        return GeoCrowdnetWModel(crowd, self)
+    def build(self, context: FitContext) -> GeoCrowdnetWModel:
+        return GeoCrowdnetWModel(context, self)

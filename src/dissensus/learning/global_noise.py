@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import trusting
-from .confusion_layer import Chance
+from .base import CrowdModel, FitContext, Method
+from .confusion_layer import Trust
 
 __all__ = ["GlobalNoise", "GlobalNoiseModel"]
 
@@ -24,8 +24,8 @@ __all__ = ["GlobalNoise", "GlobalNoiseModel"]
 class GlobalNoiseModel(CrowdModel):
     """A classifier and one confusion matrix."""
 
-    def __init__(self, crowd: Crowd, settings: GlobalNoise) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: GlobalNoise) -> None:
+        super().__init__(context, settings)
         self.logits = nn.Parameter(trusting(settings.trust, self.n_classes))  # (true, given)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class GlobalNoise(Method):
         How often the annotators are right at the start.
     """
 
-    trust: Chance = 0.6
+    trust: Trust = 0.6
 
-    def build(self, crowd: Crowd) -> GlobalNoiseModel:
-        return GlobalNoiseModel(crowd, self)
+    def build(self, context: FitContext) -> GlobalNoiseModel:
+        return GlobalNoiseModel(context, self)

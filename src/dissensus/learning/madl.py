@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from ..nn.batches import Batch
-from ._base import Crowd, picked
 from ._performance import PerformanceMethod, PerformanceModel
+from .base import FitContext, at_label
 
 __all__ = ["Madl", "MadlModel"]
 
@@ -35,20 +35,20 @@ _LEAST = 1e-5
 class MadlModel(PerformanceModel):
     """An annotator network, and weights against copied labels."""
 
-    def __init__(self, crowd: Crowd, settings: Madl) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: Madl) -> None:
+        super().__init__(context, settings)
         self.gamma = nn.Parameter(torch.tensor(_MODE)) if settings.weights else None
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         if self.gamma is None:
             return super().crowd_loss(log_truth, vector, batch)
-        log = picked(self.log_given(self.seen(log_truth, vector, batch)), batch.label)
+        log = at_label(self.log_given(self.pairs(log_truth, vector, batch)), batch.label)
         here, position = torch.unique(batch.annotator, return_inverse=True)
         weight = weights(self.embedding(here).detach(), self.gamma)[position]
         prior = (_ALPHA - 1) * (self.gamma / _MODE).log() - _BETA * (self.gamma - _MODE)
         return -(weight * log).mean() - prior
 
-    def stepped(self) -> None:
+    def after_step(self) -> None:
         if self.gamma is not None:
             self.gamma.clamp_(min=_LEAST)
 
@@ -76,5 +76,5 @@ class Madl(PerformanceMethod):
 
     weights: bool = True
 
-    def build(self, crowd: Crowd) -> MadlModel:
-        return MadlModel(crowd, self)
+    def build(self, context: FitContext) -> MadlModel:
+        return MadlModel(context, self)

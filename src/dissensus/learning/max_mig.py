@@ -1,6 +1,6 @@
-"""Cao et al. (2019), Max-MIG: classifier and crowd should tell each other all they can.
+"""Cao et al. (2019), Max-MIG: maximal mutual information of classifier and crowd.
 
-Two views of the truth: h(x) = p(x) by the classifier, and by the crowd
+Two predictions of the truth: h(x) = p(x) by the classifier, and by the crowd
 
     g(labels of i) = softmax(log b + Σ_j C_j[label of j on i, ·]).
 
@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from ..nn.batches import Batch
 from ..nn.tables import Table
 from ..params import NonNegative, Positive
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import count_confusion, squares
+from .base import CrowdModel, FitContext, Method
 
 __all__ = ["DIVERGENCES", "MaxMig", "MaxMigModel"]
 
@@ -52,13 +52,13 @@ class MaxMigModel(CrowdModel):
 
     start: Tensor  # (annotator, true, given)
 
-    def __init__(self, crowd: Crowd, settings: MaxMig) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: MaxMig) -> None:
+        super().__init__(context, settings)
         self.settings = settings
         dtype = torch.get_default_dtype()
-        votes = crowd.annotations.votes()
+        votes = context.annotations.votes()
         posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(crowd.annotations, posterior, common=settings.pooled)
+        counted = count_confusion(context.annotations, posterior, common=settings.pooled)
         self.register_buffer("start", torch.tensor(np.log(counted), dtype=dtype))
         self.own = Table(torch.zeros(self.start.shape))
         share = np.log(posterior.sum(axis=0) + 1)
@@ -74,9 +74,9 @@ class MaxMigModel(CrowdModel):
     def log_crowd(self, batch: Batch) -> Tensor:
         """Return log g, the crowd's view of every item: (item, class)."""
         label = batch.label[:, None, None].expand(-1, self.n_classes, 1)
-        told = self.matrices(batch.annotator).gather(2, label)[:, :, 0]  # (annotation, true)
+        log_label = self.matrices(batch.annotator).gather(2, label)[:, :, 0]  # (annotation, true)
         log = self.prior.log_softmax(dim=0).repeat(len(batch.item), 1)
-        return log.index_add(0, batch.row, told).log_softmax(dim=-1)
+        return log.index_add(0, batch.row, log_label).log_softmax(dim=-1)
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         rare = self.log_crowd(batch) - self.prior.log_softmax(dim=0)
@@ -95,7 +95,7 @@ class MaxMigModel(CrowdModel):
 
 @dataclass(frozen=True, kw_only=True)
 class MaxMig(Method):
-    """The classifier and the crowd tell each other as much as can be.
+    """Maximal mutual information of classifier and crowd.
 
     Parameters
     ----------
@@ -113,5 +113,5 @@ class MaxMig(Method):
     pooled: NonNegative = 5.0
     spread: Positive | None = 2.0
 
-    def build(self, crowd: Crowd) -> MaxMigModel:
-        return MaxMigModel(crowd, self)
+    def build(self, context: FitContext) -> MaxMigModel:
+        return MaxMigModel(context, self)

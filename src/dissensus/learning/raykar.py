@@ -9,8 +9,8 @@ Beyond the papers: a network that has learned an item by heart confirms itself i
 fold it cannot: besides the classifier there are `folds` more, each trained without one part of the
 items, and the prior of an item comes from the one that has not seen it. Of new items all of them
 speak, with equal weight. And `volume` rewards predictions that spread over classes, as
-geo-crowdnet-f does. It helps where inputs tell the class and annotators err together, and harms
-where inputs tell it badly; `choose` finds out by the annotations.
+geo-crowdnet-f does. It helps where inputs determine the class and annotators share errors, and
+harms where they do not; `choose` decides by the annotations.
 
     V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.
     S. Albarqouni et al. AggNet: deep learning from crowds for mitosis detection in breast cancer
@@ -35,16 +35,16 @@ from .._relation import Floats
 from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
 from ..params import NonNegative, Positive
-from ._base import Crowd, CrowdModel, Method
 from ._confusion import count_confusion
-from ._network import Classifier
 from ._volume import log_volume
+from .base import CrowdModel, FitContext, Method
+from .network import Classifier
 
 __all__ = ["Raykar", "RaykarModel", "expect"]
 
 
 def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
-    """Return the E step: the belief in every class of every item, (item, class)."""
+    """Return the E step: the posterior of every item, (item, class)."""
     n_classes = annotations.n_classes
     column = annotations.annotator.astype(np.int64) * n_classes + annotations.label
     shape = (annotations.n_items, annotations.n_annotators * n_classes)
@@ -54,24 +54,24 @@ def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Fl
 
 
 class RaykarModel(CrowdModel):
-    """A classifier trained on beliefs that it helps to form."""
+    """A classifier trained on posteriors that depend on it."""
 
     per_item = ("target", "fold")
     joint = True
-    target: Tensor  # (item, class): the belief of the last E step
+    target: Tensor  # (item, class): the posterior of the last E step
     log_counted: Tensor  # (annotator, true, given)
     fold: Tensor  # (item)
 
-    def __init__(self, crowd: Crowd, settings: Raykar) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: Raykar) -> None:
+        super().__init__(context, settings)
         self.settings = settings
-        self.others = nn.ModuleList([crowd.classifier() for _ in range(settings.folds)])
-        votes = crowd.annotations.votes() + 1e-9
+        self.others = nn.ModuleList([context.classifier() for _ in range(settings.folds)])
+        votes = context.annotations.votes() + 1e-9
         posterior = votes / votes.sum(axis=1, keepdims=True)
         self.register_buffer("target", torch.zeros(posterior.shape))
         self.register_buffer("log_counted", torch.zeros(self.n_annotators, *[self.n_classes] * 2))
         self.register_buffer("fold", torch.arange(self.n_items) % max(settings.folds, 1))
-        self._keep(posterior, crowd.annotations)
+        self._keep(posterior, context.annotations)
 
     def networks(self) -> Iterator[nn.Parameter]:
         return chain(super().networks(), self.others.parameters())
@@ -129,13 +129,13 @@ class RaykarModel(CrowdModel):
         return self._learned(log_truth, batch, None)
 
     def _learned(self, log_truth: Tensor, batch: Batch, without: int | None) -> Tensor:
-        heard = torch.bincount(batch.row, minlength=len(batch.item)) > 0
+        labelled = torch.bincount(batch.row, minlength=len(batch.item)) > 0
         if without is not None:
-            heard = heard & (self.fold[batch.item] != without)
-        target = self.target[batch.item] * heard[:, None]
+            labelled = labelled & (self.fold[batch.item] != without)
+        target = self.target[batch.item] * labelled[:, None]
         loss = -(target * log_truth).sum() / target.sum().clamp(min=1)
         if self.settings.volume:
-            loss = loss - self.settings.volume * log_volume(log_truth[heard].exp())
+            loss = loss - self.settings.volume * log_volume(log_truth[labelled].exp())
         return loss
 
 
@@ -146,7 +146,7 @@ class Raykar(Method):
     Parameters
     ----------
     folds
-        How many more classifiers to train for beliefs out of fold; 0 takes the classifier itself.
+        Number of classifiers for out-of-fold posteriors; 0 uses the classifier itself.
     rounds
         E and M steps before every epoch.
     smoothing
@@ -171,5 +171,5 @@ class Raykar(Method):
     damping: NonNegative = 1.0
     volume: NonNegative = 0.0
 
-    def build(self, crowd: Crowd) -> RaykarModel:
-        return RaykarModel(crowd, self)
+    def build(self, context: FitContext) -> RaykarModel:
+        return RaykarModel(context, self)

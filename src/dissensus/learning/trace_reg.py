@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ..params import NonNegative
-from ._base import Crowd
+from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["TraceReg", "TraceRegModel"]
@@ -26,8 +26,8 @@ __all__ = ["TraceReg", "TraceRegModel"]
 class TraceRegModel(ConfusionModel):
     """Confusion matrices whose trace costs something."""
 
-    def __init__(self, crowd: Crowd, settings: TraceReg) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: TraceReg) -> None:
+        super().__init__(context, settings)
         self.worth = settings.weight
 
     def penalty(self, annotator: Tensor) -> Tensor:
@@ -48,5 +48,5 @@ class TraceReg(ConfusionMethod):
 
     weight: NonNegative = 0.01
 
-    def build(self, crowd: Crowd) -> TraceRegModel:
-        return TraceRegModel(crowd, self)
+    def build(self, context: FitContext) -> TraceRegModel:
+        return TraceRegModel(context, self)

@@ -1,13 +1,13 @@
 """Aggregate first, then train as if the labels were true.
 
-Any aggregator gives q[i, k], the belief that item i is of class k. Hard, its best class is learned
-as ordinary labels are; soft, the belief itself:
+Any aggregator gives q[i, k], the probability that item i is of class k. Hard, its most probable
+class is learned as an ordinary label; soft, the distribution itself:
 
     loss = −(1/n) Σ_i Σ_k q[i, k] log p_k(x_i),
 
 whose least value is the entropy of q, not zero. The annotators' confusion matrices are counted
-under q; they decide nothing about the classifier but the epoch at which it is best. Where beliefs
-are given, no aggregator is asked, and the epoch is chosen by the beliefs of items held out.
+under q; they decide nothing about the classifier but the epoch at which it is best. Where q is
+given, no aggregator is used, and the epoch is chosen by the likelihood of q on held-out items.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from torch import Tensor
 from ..nn.batches import Batch
 from ..params import NonNegative, Positive
 from ..registry import aggregators
-from ._base import Crowd, CrowdModel, Epochs, Method
 from ._confusion import count_confusion
+from .base import CrowdModel, Epochs, FitContext, Method
 
-__all__ = ["BeliefModel", "TwoStage", "TwoStageModel"]
+__all__ = ["PosteriorModel", "TwoStage", "TwoStageModel"]
 
 
 class TwoStageModel(CrowdModel):
-    """A classifier of labels that stand fast."""
+    """A classifier of fixed labels."""
 
     per_item = ("target",)
     joint = True
@@ -37,9 +37,9 @@ class TwoStageModel(CrowdModel):
     log_counted: Tensor  # (annotator, true, given)
 
     def __init__(
-        self, crowd: Crowd, settings: TwoStage, target: Tensor, log_counted: Tensor
+        self, context: FitContext, settings: TwoStage, target: Tensor, log_counted: Tensor
     ) -> None:
-        super().__init__(crowd, settings)
+        super().__init__(context, settings)
         self.register_buffer("target", target)
         self.register_buffer("log_counted", log_counted)
 
@@ -51,10 +51,10 @@ class TwoStageModel(CrowdModel):
         return -(target * log_truth).sum() / target.sum().clamp(min=1)
 
 
-class BeliefModel(TwoStageModel):
-    """A classifier of beliefs that were given: these are foreseen, not annotations."""
+class PosteriorModel(TwoStageModel):
+    """A classifier of posteriors that were given: these are predicted, not annotations."""
 
-    foresees: ClassVar[str] = "labels"
+    held_out_name: ClassVar[str] = "labels"
 
     def log_probability(self, batch: Batch) -> Tensor:
         log_truth = self.log_truth(batch.x)
@@ -70,9 +70,9 @@ class TwoStage(Method):
     labels
         The aggregator, as the registry writes it.
     soft
-        Learn the aggregator's belief instead of its best class.
+        Learn the aggregator's posterior instead of its most probable class.
     temperature
-        Above 1 flattens a soft belief, below 1 sharpens it.
+        Above 1 flattens a soft posterior, below 1 sharpens it.
     pooled
         Weight of what all annotators do in each row of an annotator's confusion matrix.
     """
@@ -83,26 +83,26 @@ class TwoStage(Method):
     temperature: Positive = 1.0
     pooled: NonNegative = 5.0
 
-    def build(self, crowd: Crowd) -> TwoStageModel:
-        aggregator, annotations = aggregators.create(self.labels), crowd.annotations
-        if crowd.posterior is not None:
+    def build(self, context: FitContext) -> TwoStageModel:
+        aggregator, annotations = aggregators.create(self.labels), context.annotations
+        if context.posterior is not None:
             counted = count_confusion(
-                annotations, crowd.posterior.double().numpy(), common=self.pooled
+                annotations, context.posterior.double().numpy(), common=self.pooled
             )
-            log_counted = torch.tensor(np.log(counted), dtype=crowd.posterior.dtype)
-            return BeliefModel(crowd, self, crowd.posterior, log_counted)
+            log_counted = torch.tensor(np.log(counted), dtype=context.posterior.dtype)
+            return PosteriorModel(context, self, context.posterior, log_counted)
         target = posterior = np.zeros((annotations.n_items, annotations.n_classes))
         if len(annotations):
-            found = aggregator.fit(annotations)
-            posterior = found.posterior
-            target = np.eye(annotations.n_classes)[found.label] * (found.label >= 0)[:, None]
+            result = aggregator.fit(annotations)
+            posterior = result.posterior
+            target = np.eye(annotations.n_classes)[result.label] * (result.label >= 0)[:, None]
         if self.soft:
             target = posterior ** (1 / self.temperature)
             target = target / target.sum(axis=1, keepdims=True)
         target = target * (annotations.labels_per_item > 0)[:, None]
         counted = count_confusion(annotations, posterior, common=self.pooled)
         return TwoStageModel(
-            crowd,
+            context,
             self,
             torch.tensor(target, dtype=torch.get_default_dtype()),
             torch.tensor(np.log(counted), dtype=torch.get_default_dtype()),

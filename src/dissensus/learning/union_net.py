@@ -2,8 +2,8 @@
 
     u(x)[(j, l)] = Σ_k V[(j, l), k] p_k(x),   every column of V a distribution over all (j, l)
 
-so who speaks is part of what is said. The law of annotator j is their block of u, divided by its
-sum. Blocks begin at an identity of size `trust`, times how much of all labels each annotator gave.
+so the annotator is part of the label. The distribution of annotator j is their block of u,
+normalized. Blocks start at an identity of size `trust`, times the annotator's share of labels.
 
     H. Wei, R. Xie, L. Feng, B. Han, B. An. Deep learning from multiple noisy annotators as a
     union. IEEE Transactions on Neural Networks and Learning Systems, 2022.
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..nn.batches import Batch
-from ._base import Crowd, Seen, picked
+from .base import FitContext, Pairs, at_label
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 __all__ = ["UnionNet", "UnionNetModel"]
@@ -29,8 +29,8 @@ class UnionNetModel(ConfusionModel):
 
     rate: Tensor  # (annotator): log share of all labels
 
-    def __init__(self, crowd: Crowd, settings: UnionNet) -> None:
-        super().__init__(crowd, settings)
+    def __init__(self, context: FitContext, settings: UnionNet) -> None:
+        super().__init__(context, settings)
         self.register_buffer("rate", (self.count / self.count.sum()).log())
 
     def log_union(self, annotator: Tensor) -> Tensor:
@@ -50,17 +50,17 @@ class UnionNetModel(ConfusionModel):
         """Return log u of these annotators' blocks: (annotation, given)."""
         return torch.logsumexp(log_truth[:, :, None] + self.log_union(annotator), dim=1)
 
-    def log_given(self, seen: Seen) -> Tensor:
-        return self.log_joint(seen.log_truth, seen.annotator).log_softmax(dim=-1)
+    def log_given(self, pairs: Pairs) -> Tensor:
+        return self.log_joint(pairs.log_truth, pairs.annotator).log_softmax(dim=-1)
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
         joint = self.log_joint(log_truth[batch.row], batch.annotator)
-        return -(picked(joint, batch.label) - self.rate[batch.annotator]).mean()
+        return -(at_label(joint, batch.label) - self.rate[batch.annotator]).mean()
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnionNet(ConfusionMethod):
     """All annotators as one who says who speaks and what; settings as of `trace-reg`."""
 
-    def build(self, crowd: Crowd) -> UnionNetModel:
-        return UnionNetModel(crowd, self)
+    def build(self, context: FitContext) -> UnionNetModel:
+        return UnionNetModel(context, self)

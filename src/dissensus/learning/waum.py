@@ -1,24 +1,24 @@
 """WAUM (Lefort et al. 2024): which items are too hard, whoever labels them.
 
-A crowd gives an item several labels, some of them by people who err. So the area under the margin
-(`aum`) of every single label is weighed by how far its annotator is to be trusted with that item:
+A crowd gives an item several labels, some of them wrong. So the area under the margin (`aum`) of
+every label is weighted by how far its annotator can be trusted with that item:
 
 1. Dawid and Skene's model gives a confusion matrix π_j of every annotator.
-2. One network is trained on all labels at once, every one a term of its loss, until labels on
-   items held out (in a training before) would be foreseen worse.
+2. One network is trained on all labels at once, each a term of its loss, for the number of epochs
+   that predicts held-out labels best (in a training before).
 3. AUM_ij is the mean margin over the epochs of the label that annotator j gave to item i.
 4. s_ij = Σ_k p_k(x_i) π_j[k, k], with the probabilities p of the network after its last epoch.
 5. WAUM_i = Σ_j s_ij AUM_ij / Σ_j s_ij, over the annotators of the item.
 6. Items whose WAUM is not above its quantile `alpha` are too hard.
 7. Dawid and Skene's model is fitted again without them, and the other items get their labels by
-   votes that weigh π'_j[y, y] (`wds`).
+   votes weighted by π'_j[y, y] (`wds`).
 
 `normalize="count"` divides by the number of labels in step 5, as one of the papers prints it. With
-`per_annotator` every annotator has a network of their own, trained on their labels alone: for
-crowds whose annotators gave many labels each.
+`per_annotator` every annotator has their own network, trained on their labels alone: for crowds
+whose annotators gave many labels each.
 
-An item has no score where nobody labelled it, or where nobody on it is trusted with any class
-that the network sees: it is NaN, and the item stays.
+The score is NaN, and the item stays, where it is unlabelled, or where none of its annotators is
+trusted with any class that the network considers.
 
     T. Lefort, B. Charlier, A. Joly, J. Salmon. Identify ambiguous tasks combining crowdsourced
     labels by weighting areas under the margin. Transactions on Machine Learning Research, 2024.
@@ -40,12 +40,11 @@ from ..aggregation.dawid_skene import DawidSkene
 from ..aggregation.wds import Wds
 from ..annotations import Annotations
 from ..errors import DataError
-from ..identification._tally import by_item
 from ..nn.settings import Training
 from ..params import Count, NonNegative
 from ..result import Table
-from ._hardness import Flags, Hardness, Margins, below, settings_of, share_learned
-from ._watching import ALONE, Network, Run, Trainee, longest
+from ._trainer import Network, Run, Trainer, best_epoch
+from .hardness import Flags, Hardness, Margins, at_most_quantile, share_learned, split_settings
 
 __all__ = ["Waum", "WaumScores", "trust", "waum", "weighted"]
 
@@ -54,7 +53,7 @@ Normalize = Literal["weights", "count"]
 
 @dataclass(frozen=True, kw_only=True)
 class Waum(Margins):
-    """Areas under the margin of an item's labels, weighed by how far annotators are trusted.
+    """Areas under the margin of an item's labels, weighted by trust in their annotators.
 
     Parameters
     ----------
@@ -63,7 +62,7 @@ class Waum(Margins):
     per_annotator
         Train a network for every annotator instead of one for all.
     rounds
-        Of Dawid and Skene's model, at most.
+        Most iterations of Dawid and Skene's model.
     smoothing
         Pseudo-count in its confusion matrices; at 0, maximum likelihood.
     """
@@ -75,12 +74,12 @@ class Waum(Margins):
 
     def score(
         self,
-        trainee: Trainee,
+        trainer: Trainer,
         annotations: Annotations,
         matrices: Floats | None = None,
-        run: Run = ALONE,
+        run: Run | None = None,
     ) -> WaumScores:
-        """Return the scores of all items; `matrices` stand for the first fit's, if given."""
+        """Return the scores of all items; `matrices` replace those of the first fit."""
         self.check(annotations)
         model: dict[str, Any] = {"max_iter": self.rounds, "smoothing": self.smoothing}
         if matrices is None:
@@ -92,10 +91,10 @@ class Waum(Margins):
                 f"but these are {matrices.shape}"
             )
         train = self._each if self.per_annotator else self._stacked
-        aum, probability, epochs = train(trainee, annotations, run)
+        aum, probability, epochs = train(trainer, annotations, run or Run())
         weight = trust(probability, matrices, annotations)
         score = weighted(annotations, aum, weight, self.normalize)
-        quantile, pruned = below(score, self.alpha)
+        quantile, pruned = at_most_quantile(score, self.alpha)
         posterior, label = _labels(annotations, pruned, Wds(**model))
         return WaumScores(
             annotations,
@@ -111,55 +110,47 @@ class Waum(Margins):
             posterior,
         )
 
-    def _stacked(self, trainee: Trainee, annotations: Annotations, run: Run) -> _Areas:
+    def _stacked(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""
-        epochs = trainee.length(annotations, run)
-        seen = trainee.watch(annotations, epochs, run, top=self.top, scale=self.scale)
-        return _Areas(seen.aum[self.margin], seen.probability[annotations.item], epochs)
+        epochs = trainer.n_epochs(annotations, run)
+        record = trainer.record_margins(annotations, epochs, run, top=self.top, scale=self.scale)
+        return _Areas(record.aum[self.margin], record.probability[annotations.item], epochs)
 
-    def _each(self, trainee: Trainee, annotations: Annotations, run: Run) -> _Areas:
-        """Return areas and probabilities of a network for every annotator, all trained as long."""
-        crowd = list(_by_annotator(annotations))
-        training, done = trainee.training, 0
-        each = ALONE if trainee.quick else run  # checkpoints would take longer than the networks
-
-        def progress(alone: _Alone) -> None:
-            nonlocal done
-            done += 1
-            if run.progress is not None:
-                rounds = 2 if training.held_out else 1
-                run.progress(done, rounds * len(crowd), f"annotator {alone.number}")
-
+    def _each(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
+        """Return areas and probabilities of one network per annotator, all trained as long."""
+        everyone = list(_by_annotator(annotations))
+        training = trainer.training
+        total = len(everyone) * (2 if training.held_out else 1)
+        # Checkpoints would take longer than small networks.
+        each = Run() if trainer.encoding.cached else run
+        progress = run.progress or (lambda *_: None)
         epochs = training.epochs
         if training.held_out:
-            foreseen = np.zeros(epochs)
-            for alone in crowd:
-                own = each.below(f"length-{alone.number}")
-                foreseen += trainee.some(alone.items).foreseen(alone.annotations, own)
-                progress(alone)
-            epochs = longest(foreseen)
+            score = np.zeros(epochs)
+            for done, one in enumerate(everyone, 1):
+                inside = each.inside(f"length-{one.number}")
+                score += trainer.select(one.items).held_out_likelihood(one.annotations, inside)
+                progress(done, total, f"annotator {one.number}")
+            epochs = best_epoch(score)
         aum = np.zeros(len(annotations))
         probability = np.zeros((len(annotations), annotations.n_classes))
-        for alone in crowd:
-            seen = trainee.some(alone.items).watch(
-                alone.annotations,
-                epochs,
-                each.below(f"annotator-{alone.number}"),
-                top=self.top,
-                scale=self.scale,
+        for left, one in enumerate(everyone, 1 - len(everyone)):
+            inside = each.inside(f"annotator-{one.number}")
+            record = trainer.select(one.items).record_margins(
+                one.annotations, epochs, inside, top=self.top, scale=self.scale
             )
-            aum[alone.rows] = seen.aum[self.margin]
-            probability[alone.rows] = seen.probability[alone.annotations.item]
-            progress(alone)
+            aum[one.rows] = record.aum[self.margin]
+            probability[one.rows] = record.probability[one.annotations.item]
+            progress(total + left, total, f"annotator {one.number}")
         return _Areas(aum, probability, epochs)
 
 
-class _Alone(NamedTuple):
-    """What one annotator said."""
+class _OwnLabels(NamedTuple):
+    """The labels of one annotator."""
 
     number: int
-    rows: Integers  # (annotation here): its place among all
-    items: Integers  # (item here): its code among all
+    rows: Integers  # (own annotation): its index among all annotations
+    items: Integers  # (own item): its code among all items
     annotations: Annotations
 
 
@@ -176,17 +167,17 @@ class WaumScores(Hardness):
     Attributes
     ----------
     waum
-        Weighted mean of the areas; NaN where nobody labelled the item or nobody is trusted.
+        Weighted mean of the areas; NaN for unlabelled items and without a trusted annotator.
     aum
         Area under the margin of every label.
     weight
-        How far every label's annotator is trusted with its item.
+        Trust in every label's annotator with its item.
     quantile
-        At or below this an item is too hard.
+        Threshold: at or below it an item is too hard.
     confusion
-        The annotators' matrices behind the weights.
+        The annotators' confusion matrices behind the weights.
     posterior
-        Belief in the classes of the items that remain; zeros for the others.
+        Class probabilities of the remaining items; zeros for the others.
     """
 
     measure: ClassVar[str] = "waum"
@@ -234,35 +225,33 @@ def waum(
     x
         Inputs: an array, texts or image files, one per item.
     annotations
-        Who said what, items in the order of the inputs.
+        Annotations, items in the order of the inputs.
     encoder, frozen, augment
-        What turns inputs into vectors, whether it learns nothing, and whether images are changed
-        at random while training; as `CrowdClassifier` takes them.
+        As for `CrowdClassifier`.
     matrices
         Confusion matrices (annotator, true, given) instead of Dawid and Skene's.
     folder, resume, progress
-        Where to keep checkpoints, whether to go on from them, whom to tell.
+        Folder of checkpoints, whether to resume from them, and a progress callback.
     **settings
         Of `Waum` (alpha, margin, normalize, per_annotator, …), of the network (hidden, dropout,
         input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of items
-        that decides after how many of the epochs to end; 0 goes to the last.
+        that decides the number of epochs; 0 takes all of them.
 
     Examples
     --------
     >>> x = np.repeat(np.eye(2), 20, axis=0)
     >>> labels = np.repeat([[0, 0, 0], [1, 1, 1]], 20, axis=0)  # (item, annotator)
-    >>> labels[3] = [1, 1, 0]  # nobody can progress
-    >>> found = waum(x, Annotations.from_matrix(labels), epochs=10)
-    >>> found.too_hard.tolist()
+    >>> labels[3] = [1, 1, 0]  # ambiguous
+    >>> waum(x, Annotations.from_matrix(labels), epochs=10).too_hard.tolist()
     ['3']
     """
-    how, network, training = settings_of((Waum, Network, Training), settings)
-    trainee = Trainee.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
-    return how.score(trainee, annotations, matrices, Run(folder, resume, progress))
+    method, network, training = split_settings((Waum, Network, Training), settings)
+    trainer = Trainer.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
+    return method.score(trainer, annotations, matrices, Run(folder, resume, progress))
 
 
 def trust(probability: Floats, confusion: Floats, annotations: Annotations) -> Floats:
-    """Return how probably every label's annotator recognises its item's class: (annotation)."""
+    """Return the probability that the annotator of a label recognizes its item: (annotation)."""
     right = np.einsum("akk->ak", confusion)  # (annotator, class)
     return np.einsum("nk,nk->n", probability, right[annotations.annotator])
 
@@ -271,30 +260,28 @@ def weighted(
     annotations: Annotations, aum: Floats, weight: Floats, normalize: Normalize = "weights"
 ) -> Floats:
     """Return the weighted mean of every item's areas, NaN without a weight: (item)."""
-    total, size = by_item(annotations, weight), annotations.labels_per_item
-    by = total if normalize == "weights" else size.astype(float)
-    area = by_item(annotations, weight * aum)
-    return np.divide(area, by, where=total > 0, out=np.full(len(area), np.nan))
+    n_items = annotations.n_items
+    total = np.bincount(annotations.item, weight, n_items)
+    by = total if normalize == "weights" else annotations.labels_per_item.astype(float)
+    area = np.bincount(annotations.item, weight * aum, n_items)
+    return np.divide(area, by, where=total > 0, out=np.full(n_items, np.nan))
 
 
 def _labels(annotations: Annotations, pruned: Flags, method: Wds) -> tuple[Floats, Integers]:
-    """Return belief and label of the items that remain; zeros and -1 of the others."""
-    kept = annotations.keep(~pruned[annotations.item])
-    heard = kept.labels_per_item > 0
-    if not heard.any():
-        return np.zeros((annotations.n_items, annotations.n_classes)), np.full(
-            annotations.n_items, -1
-        )
-    found = method.fit(kept)
-    return found.posterior * heard[:, None], np.where(heard, found.label, -1)
+    """Return posterior and label of the remaining items; zeros and -1 of the others."""
+    remaining = annotations.keep(~pruned[annotations.item])
+    labelled = remaining.labels_per_item > 0
+    if not labelled.any():
+        n_items = annotations.n_items
+        return np.zeros((n_items, annotations.n_classes)), np.full(n_items, -1)
+    result = method.fit(remaining)
+    return result.posterior * labelled[:, None], np.where(labelled, result.label, -1)
 
 
-def _by_annotator(annotations: Annotations) -> Iterator[_Alone]:
-    """Yield every annotator who said something."""
-    item, order = (
-        annotations.item.astype(np.int64),
-        np.argsort(annotations.annotator, kind="stable"),
-    )
+def _by_annotator(annotations: Annotations) -> Iterator[_OwnLabels]:
+    """Yield the labels of every annotator."""
+    item = annotations.item.astype(np.int64)
+    order = np.argsort(annotations.annotator, kind="stable")
     ends = np.cumsum(annotations.labels_per_annotator)
     for number, rows in enumerate(np.split(order, ends[:-1])):
         if len(rows):
@@ -307,4 +294,4 @@ def _by_annotator(annotations: Annotations) -> Iterator[_Alone]:
                 annotators=1,
                 classes=annotations.classes,
             )
-            yield _Alone(number, rows, items, own)
+            yield _OwnLabels(number, rows, items, own)

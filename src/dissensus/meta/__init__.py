@@ -1,4 +1,4 @@
-"""Few labelled items and shaky annotators: what other tasks teach about a new one; needs torch.
+"""Few-shot learning from noisy annotators: meta-learning on source tasks; needs torch.
 
-source ─Tasks─▶ episodes ─train─▶ embedding ─Adapter.adapt─▶ a classifier of the new task
+source ─Tasks─▶ episodes ─train─▶ embedding ─Adapter.adapt─▶ classifier of a new task
 """

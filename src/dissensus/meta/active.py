@@ -1,18 +1,18 @@
-"""What to ask next of a small task: which annotator about which item.
+"""Active learning in a small task: which annotator to ask about which item.
 
-With posterior[n, k] what is believed of item n, and confusion[r, k, l] of annotator r, an answer is
-worth what it tells about the truth, in nats (H is the entropy):
+With the posterior[n, k] of item n and the confusion[r, k, l] of annotator r, the expected
+information of a label about the truth is, in nats (H is the entropy):
 
     gain[n, r] = H(Σ_k posterior[n, k] confusion[r, k]) − Σ_k posterior[n, k] H(confusion[r, k])
 
     joint       the pair of the largest gain
-    item        the item in most doubt, and anybody
-    annotator   whoever tells most about an item on which nothing is known, and any item
+    item        the item of the largest entropy, and any annotator
+    annotator   the annotator of the largest gain on an item with a uniform posterior, and any item
     random      any pair
 
-An annotator of whom little is known is taken for one of the crowd, so `joint` soon settles on the
-first who seems good. A share of the questions, `explore`, goes to the pair of the largest gain
-among those whose annotator has labelled least.
+Annotators with few labels look average, so `joint` soon settles on the first who seems good. A
+share of the questions, `explore`, goes to the pair of the largest gain among the annotators with
+the fewest labels.
 """
 
 from __future__ import annotations
@@ -26,29 +26,27 @@ from torch import Tensor
 
 from .._relation import Array
 from ..errors import MethodError
-from .em import logs
+from .em import safe_log
 
 if TYPE_CHECKING:
     from .adapter import Adapter
     from .target import FewShotTask
 
-__all__ = ["POLICIES", "ask", "entropy", "information", "reveal"]
-
-_NEVER = -torch.inf
+__all__ = ["POLICIES", "entropy", "information", "plan", "reveal"]
 
 
-def entropy(chance: Tensor) -> Tensor:
+def entropy(p: Tensor) -> Tensor:
     """Return the entropy along the last axis, in nats."""
-    return -(chance * logs(chance)).sum(dim=-1)
+    return -(p * safe_log(p)).sum(dim=-1)
 
 
 def information(posterior: Tensor, confusion: Tensor) -> Tensor:
-    """Return what an answer tells about the truth: (episode, item, annotator), in nats.
+    """Return the expected information gain of a label: (episode, item, annotator), in nats.
 
     Parameters
     ----------
     posterior
-        What is believed of the items: (episode, item, class).
+        Of the items: (episode, item, class).
     confusion
         Of the annotators: (episode, annotator, true, given).
 
@@ -63,82 +61,76 @@ def information(posterior: Tensor, confusion: Tensor) -> Tensor:
     return entropy(given) - noise
 
 
-def _joint(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return information(posterior, confusion)
-
-
 def _item(posterior: Tensor, confusion: Tensor) -> Tensor:
     return entropy(posterior)[:, :, None].expand(-1, -1, confusion.shape[1])
 
 
 def _annotator(posterior: Tensor, confusion: Tensor) -> Tensor:
-    even = torch.full_like(posterior, 1 / posterior.shape[2])
-    return information(even, confusion)
+    return information(torch.full_like(posterior, 1 / posterior.shape[2]), confusion)
 
 
 def _random(posterior: Tensor, confusion: Tensor) -> Tensor:
     return posterior.new_zeros(*posterior.shape[:2], confusion.shape[1])
 
 
-# What every policy expects of a pair: (episode, item, annotator).
+# Utility of a pair: (episode, item, annotator).
 POLICIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "joint": _joint,
+    "joint": information,
     "item": _item,
     "annotator": _annotator,
     "random": _random,
 }
 
 
-def worth(posterior: Tensor, confusion: Tensor, policy: str) -> Tensor:
-    """Return what a policy expects of every pair: (episode, item, annotator)."""
+def _utility(posterior: Tensor, confusion: Tensor, policy: str) -> Tensor:
     if policy not in POLICIES:
         raise MethodError(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
     return POLICIES[policy](posterior, confusion)
 
 
-def ask(
+def plan(
     task: FewShotTask, budget: int, *, policy: str = "joint", explore: float = 0.1, seed: int = 0
 ) -> dict[str, Array]:
-    """Return whom to ask about which item next, the worthiest first; no pair that is known.
+    """Return which annotators to ask about which items, the most informative pairs first.
 
     Parameters
     ----------
     task
-        What is known so far.
+        The task so far; pairs with a label are left out.
     budget
-        How many labels to ask for.
+        Number of labels to ask for.
     policy
         How pairs are chosen.
     explore
-        Share of questions for those who have labelled least.
+        Share of questions for the annotators with the fewest labels.
     seed
-        Decides what is random.
+        Random seed.
     """
     annotations, rng = task.annotations, np.random.default_rng(seed)
     posterior = torch.from_numpy(task.posterior)[None]
     confusion = torch.from_numpy(task.confusion)[None]
     gain = information(posterior, confusion)[0].numpy()
-    value = worth(posterior, confusion, policy)[0].numpy() + 1e-9 * rng.random(gain.shape)
+    value = _utility(posterior, confusion, policy)[0].numpy() + 1e-9 * rng.random(gain.shape)
     value[annotations.item, annotations.annotator] = -np.inf
     load = annotations.labels_per_annotator.astype(float)
     item, annotator = [], []
     for _ in range(min(budget, int(np.isfinite(value).sum()))):
-        open_to = value
+        eligible = value
         if rng.random() < explore:
             free = np.isfinite(value).any(axis=0)
             least = load == load[free].min()
-            open_to = np.where(least & free, value, -np.inf)
-        n, r = np.unravel_index(open_to.argmax(), value.shape)
+            eligible = np.where(least & free, value, -np.inf)
+        n, r = np.unravel_index(eligible.argmax(), value.shape)
         item.append(n)
         annotator.append(r)
         load[r] += 1
         value[n, r] = -np.inf
         value[n] -= np.where(np.isfinite(value[n]), abs(gain).max() + 1, 0)  # other items first
-    chosen = np.array(item, dtype=int), np.array(annotator, dtype=int)
+    pairs = np.array(item, dtype=int), np.array(annotator, dtype=int)
     return {
-        "item": annotations.items[chosen[0]],
-        "annotator": annotations.annotators[chosen[1]],
-        "gain": gain[chosen],
+        "item": annotations.items[pairs[0]],
+        "annotator": annotations.annotators[pairs[1]],
+        "gain": gain[pairs],
     }
 
 
@@ -153,20 +145,20 @@ def reveal(
     explore: float = 0.1,
     seed: int = 0,
 ) -> list[Tensor]:
-    """Return which labels are known at every budget, asked for one by one in each episode.
+    """Simulate active learning: return the labels known at every budget.
 
     Parameters
     ----------
     adapter
-        What is learned from the labels so far, after every answer.
+        Adapted again after every label.
     u
         Embeddings: (episode, item, feature).
     label
-        What every annotator would say: (episode, item, annotator).
+        Labels of all annotators: (episode, item, annotator).
     n_classes
-        How many classes there are.
+        Number of classes.
     budgets
-        Labels in all, rising; every item begins with one, of anybody.
+        Total numbers of labels, rising; every item starts with one, of a random annotator.
     policy, explore, seed
         How pairs are chosen.
 
@@ -180,23 +172,23 @@ def reveal(
     n_episodes, n_items, n_annotators = label.shape
     first = torch.rand(n_episodes, n_items, n_annotators, generator=rng).argmax(dim=2, keepdim=True)
     known = torch.zeros_like(label, dtype=torch.bool).scatter(2, first, True)
-    found, episode = [], torch.arange(n_episodes)
+    revealed, episode = [], torch.arange(n_episodes)
     for total in range(n_items, max(budgets) + 1):
-        shown = torch.where(known, label, -1)
+        visible = torch.where(known, label, -1)
         if total in budgets:
-            found.append(shown)
+            revealed.append(visible)
         if total == max(budgets):
             break
         with torch.no_grad():
-            task = adapter.adapt(Items.of(u, shown, n_classes=n_classes))
-            value = worth(task.posterior, task.confusion, policy)
+            task = adapter.adapt(Items.of(u, visible, n_classes=n_classes))
+            value = _utility(task.posterior, task.confusion, policy)
         value = value + 1e-6 * torch.rand(value.shape, generator=rng)
         if policy != "random":
             load = known.sum(dim=1).double()  # (episode, annotator)
             load = load.masked_fill(known.all(dim=1), torch.inf)
             least = load == load.min(dim=1, keepdim=True).values
-            search = torch.rand(n_episodes, 1, generator=rng) < explore
-            value = value.masked_fill((search & ~least)[:, None], -1e9)
-        pick = value.masked_fill(known, _NEVER).flatten(1).argmax(dim=1)
+            explores = torch.rand(n_episodes, 1, generator=rng) < explore
+            value = value.masked_fill((explores & ~least)[:, None], -1e9)
+        pick = value.masked_fill(known, -torch.inf).flatten(1).argmax(dim=1)
         known[episode, pick // n_annotators, pick % n_annotators] = True
-    return found
+    return revealed

@@ -1,8 +1,8 @@
-"""What every way of adapting to a task promises.
+"""The contract of adapters, which learn a task from its support set.
 
-An `Adapter` learns a task from its support: some embedded items with what annotators said of them.
-It is part of the network that is trained, so its own settings (priors, scale, temperature) are
-learned with the embedding; at test time nothing is, and adapting takes no gradient steps of these.
+The support is some embedded items with annotations. An `Adapter` is part of the trained network, so
+its own parameters (priors, scale, temperature) are meta-learned with the embedding; at test time
+they are fixed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from .items import Items
 if TYPE_CHECKING:
     from .episodes import Episodes
 
-__all__ = ["Adapted", "Adapter", "Embed", "Rule", "logarithm", "whole"]
-
+__all__ = ["AdaptedTasks", "Adapter", "AdapterSettings", "Embed", "as_float32", "log_parameter"]
 
 Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
 
 
-class Adapted(ABC):
-    """Tasks that were learned, one per episode."""
+class AdaptedTasks(ABC):
+    """Adapted tasks, one per episode."""
 
     posterior: Tensor  # (episode, item, class): of the support
 
@@ -39,39 +38,43 @@ class Adapted(ABC):
 
     @property
     def confusion(self) -> Tensor:
-        """What annotators make of every class: (episode, annotator, true, given)."""
-        raise NotImplementedError(f"{type(self).__name__} learns nothing about annotators")
+        """Confusion matrices: (episode, annotator, true, given)."""
+        raise NotImplementedError(f"{type(self).__name__} has no model of annotators")
 
 
 class Adapter(nn.Module, ABC):
-    """A way to learn a task from its support."""
+    """Learns tasks from their supports."""
 
     @abstractmethod
-    def adapt(self, support: Items) -> Adapted:
-        """Return the tasks of all episodes, learned."""
+    def adapt(self, support: Items) -> AdaptedTasks:
+        """Return the adapted tasks of all episodes."""
 
-    def learn(self, embedding: Embed, x: Tensor, annotations: Items) -> tuple[Adapted, Embed]:
-        """Return a single task, learned, and the embedding to look at other items with.
+    def adapt_one(
+        self, embedding: Embed, x: Tensor, annotated: Items
+    ) -> tuple[AdaptedTasks, Embed]:
+        """Return one adapted task, and the embedding to use with it.
 
         Parameters
         ----------
         embedding
-            What makes embeddings.
+            The embedding network.
         x
             Inputs of the support: (item, …).
-        annotations
-            What was said of them; its own embeddings are not looked at.
+        annotated
+            Their annotations; the embeddings in it are ignored.
         """
-        return self.adapt(annotations._replace(u=whole(embedding(x))[None])), embedding
+        return self.adapt(annotated._replace(u=as_float32(embedding(x))[None])), embedding
 
-    def classify(self, embedding: nn.Module, episodes: Episodes) -> tuple[Tensor, Adapted | None]:
-        """Return log-probabilities of the queries' classes, and the tasks that were learned.
+    def classify(
+        self, embedding: nn.Module, episodes: Episodes
+    ) -> tuple[Tensor, AdaptedTasks | None]:
+        """Return log-probabilities of the queries' classes, and the adapted tasks.
 
-        Every input of the pool is embedded once, however many episodes it is in.
+        Every input of the pool is embedded once, whatever the number of its episodes.
         """
         u = embedding(episodes.x)
         with torch.autocast(u.device.type, enabled=False):
-            u = whole(u)
+            u = as_float32(u)
             n_classes = episodes.classes.shape[1]
             support = Items.of(u[episodes.support], episodes.label, n_classes=n_classes)
             task = self.adapt(support)
@@ -79,21 +82,21 @@ class Adapter(nn.Module, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Settings, ABC):
-    """The settings of a way to adapt, as the registry knows it."""
+class AdapterSettings(Settings, ABC):
+    """Settings of an adapter, as in the registry."""
 
     joint: ClassVar[bool] = False  # whether it has to be trained with the embedding
 
     @abstractmethod
     def build(self, width: int, n_classes: int) -> Adapter:
-        """Return the adapter of embeddings of some width, trained on tasks of so many classes."""
+        """Return an adapter for embeddings of a width, to be trained on tasks of n_classes."""
 
 
-def whole(values: Tensor) -> Tensor:
-    """Return floats of 32 bits or more, as EM needs them."""
+def as_float32(values: Tensor) -> Tensor:
+    """Return floats of at least 32 bits, as EM needs them."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-def logarithm(value: float) -> nn.Parameter:
-    """Return a positive number as a parameter to be learned: its logarithm."""
+def log_parameter(value: float) -> nn.Parameter:
+    """Return the logarithm of a positive number as a parameter."""
     return nn.Parameter(torch.tensor(log(value)))

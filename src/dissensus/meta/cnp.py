@@ -1,10 +1,9 @@
-"""A conditional neural process: a network reads the support and says what it makes of a query.
+"""A conditional neural process: one network summarizes the support, another answers queries.
 
-    r = mean over the support of encode(u[n], shares of votes[n])
-    P(t | u) = softmax decode(u, r)
+    context = mean over the support of encode(u[n], vote shares[n])
+    P(t | u) = softmax decode(u, context)
 
-It learns everything, also how to weigh votes, so it has to be trained with the embedding, and it
-knows tasks of one number of classes only.
+It is trained with the embedding, and for a fixed number of classes.
 
     M. Garnelo et al. Conditional neural processes. ICML 2018. arXiv:1807.01613
 """
@@ -19,33 +18,33 @@ from torch import Tensor, nn
 
 from ..errors import OptionError
 from ..params import Count
-from .adapter import Adapted, Adapter, Rule
+from .adapter import AdaptedTasks, Adapter, AdapterSettings
 from .items import Items
 
 __all__ = ["Cnp", "CnpAdapter"]
 
 
-class CnpTask(Adapted):
-    """What was read, one vector per episode."""
+class CnpTasks(AdaptedTasks):
+    """The context vector of every episode."""
 
-    def __init__(self, posterior: Tensor, read: Tensor, decode: nn.Module) -> None:
-        self.posterior, self.read, self.decode = posterior, read, decode
+    def __init__(self, posterior: Tensor, context: Tensor, decode: nn.Module) -> None:
+        self.posterior, self.context, self.decode = posterior, context, decode
 
     def log_truth(self, items: Items) -> Tensor:
-        read = self.read[:, None].expand(-1, items.u.shape[1], -1)
-        return self.decode(torch.cat([items.u, read], dim=2)).log_softmax(dim=2)
+        context = self.context[:, None].expand(-1, items.u.shape[1], -1)
+        return self.decode(torch.cat([items.u, context], dim=2)).log_softmax(dim=2)
 
 
 class CnpAdapter(Adapter):
-    """Two networks: one reads the support, one answers queries."""
+    """An encoder of the support and a decoder of queries."""
 
     def __init__(self, width: int, n_classes: int, hidden: int) -> None:
         super().__init__()
         self.n_classes = n_classes
-        self.encode = _layers(width + n_classes, hidden, hidden)
-        self.decode = _layers(width + hidden, hidden, n_classes)
+        self.encode = _mlp(width + n_classes, hidden, hidden)
+        self.decode = _mlp(width + hidden, hidden, n_classes)
 
-    def adapt(self, support: Items) -> CnpTask:
+    def adapt(self, support: Items) -> CnpTasks:
         if support.n_classes != self.n_classes:
             raise OptionError(
                 f"cnp was trained on tasks of {self.n_classes} classes, not of "
@@ -53,11 +52,11 @@ class CnpAdapter(Adapter):
             )
         shares = support.shares()
         weight = support.present[:, :, None]
-        read = self.encode(torch.cat([support.u, shares], dim=2)) * weight
-        return CnpTask(shares, read.sum(dim=1) / weight.sum(dim=1).clamp(min=1), self.decode)
+        context = self.encode(torch.cat([support.u, shares], dim=2)) * weight
+        return CnpTasks(shares, context.sum(dim=1) / weight.sum(dim=1).clamp(min=1), self.decode)
 
 
-def _layers(width: int, hidden: int, out: int) -> nn.Sequential:
+def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(width, hidden),
         nn.ReLU(),
@@ -68,13 +67,13 @@ def _layers(width: int, hidden: int, out: int) -> nn.Sequential:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cnp(Rule):
+class Cnp(AdapterSettings):
     """A conditional neural process.
 
     Parameters
     ----------
     hidden
-        Width of its layers.
+        Width of the layers.
     """
 
     joint: ClassVar[bool] = True

@@ -1,10 +1,10 @@
 """EM on embeddings with a confusion matrix for every annotator.
 
     given[r, ·, k] ~ Dirichlet(1 + C[·, k]),    C[l, k] = c + right · 1(l = k)
-    given[r, l, k] = (said[r, l, k] + C[l, k]) / Σ_l (said[r, l, k] + C[l, k])
+    given[r, l, k] = (labels[r, l, k] + C[l, k]) / Σ_l (labels[r, l, k] + C[l, k])
 
-With ten labels of a class an annotator's row is known to about a tenth, so with few labels the
-prior decides. It is learned with the embedding.
+Ten labels of a class determine an annotator's row to about a tenth, so with few labels the prior
+decides. It is meta-learned with the embedding.
 """
 
 from __future__ import annotations
@@ -15,54 +15,55 @@ import torch
 from torch import Tensor
 
 from ..params import Positive
-from .adapter import logarithm
-from .em import Annotators, Em, MapRule, logs
-from .items import Items, share
+from .adapter import log_parameter
+from .em import AnnotatorModel, Em, EmSettings, safe_log
+from .items import Items, normalize
 
-__all__ = ["Confusions", "EmFull", "counted"]
+__all__ = ["ConfusionMatrices", "EmFull", "expected_counts"]
 
 
-class Confusions(Annotators):
-    """One confusion matrix per annotator; what is learned is its logarithm."""
+class ConfusionMatrices(AnnotatorModel):
+    """One confusion matrix per annotator; the parameters are its logarithm."""
 
     def __init__(self, c: float, right: float) -> None:
         super().__init__()
-        self.log_c, self.log_right = logarithm(c), logarithm(right)
+        self.log_c, self.log_right = log_parameter(c), log_parameter(right)
 
-    def pseudo(self, n_classes: int) -> Tensor:
-        """Return the pseudo-counts of everybody: (given, true)."""
+    def pseudo_counts(self, n_classes: int) -> Tensor:
+        """Return the pseudo-counts of every annotator: (given, true)."""
         c = self.log_c.exp()
         return c + self.log_right.exp() * torch.eye(n_classes, dtype=c.dtype, device=c.device)
 
     def update(self, items: Items, posterior: Tensor, last: Tensor | None) -> Tensor:
-        return logs(share(counted(items, posterior) + self.pseudo(items.n_classes), dim=2))
+        counts = expected_counts(items, posterior) + self.pseudo_counts(items.n_classes)
+        return safe_log(normalize(counts, dim=2))
 
-    def log_given(self, crowd: Tensor) -> Tensor:
-        return crowd
+    def log_given(self, params: Tensor) -> Tensor:
+        return params
 
-    def log_prior(self, crowd: Tensor) -> Tensor:
-        return (self.pseudo(crowd.shape[-1]) * crowd).sum(dim=(1, 2, 3))
+    def log_prior(self, params: Tensor) -> Tensor:
+        return (self.pseudo_counts(params.shape[-1]) * params).sum(dim=(1, 2, 3))
 
 
-def counted(items: Items, posterior: Tensor) -> Tensor:
-    """Return how often who said what of which class: (episode, annotator, given, true)."""
-    return items.by_annotations(items.per_annotation(posterior))
+def expected_counts(items: Items, posterior: Tensor) -> Tensor:
+    """Return expected counts of labels: (episode, annotator, given, true)."""
+    return items.sum_by_label(items.per_annotation(posterior))
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmFull(MapRule):
+class EmFull(EmSettings):
     """EM on embeddings, one confusion matrix per annotator.
 
     Parameters
     ----------
     c
-        Pseudo-count of every label, whatever is true.
+        Pseudo-count of every label, for every true class.
     right
-        More pseudo-counts of the right label.
+        Additional pseudo-count of the right label.
     """
 
     c: Positive = 0.1
     right: Positive = 1.0
 
     def build(self, width: int, n_classes: int) -> Em:
-        return Em(self.classes(), Confusions(self.c, self.right), self)
+        return Em(ConfusionMatrices(self.c, self.right), self)

@@ -1,16 +1,16 @@
-"""EM on embeddings with confusion that depends on the item: some items fool everybody.
+"""EM on embeddings with item-dependent confusion: on some items every annotator guesses.
 
-The embedding of an item tells how likely it fools whoever looks at it; fooled, people guess:
+The embedding of an item predicts the probability that a label of it is a guess:
 
-    fooled[n] = sigmoid(w · u[n] + w0)
-    P(r says l of n | t = k) = (1 − fooled[n]) given[r, l, k] + fooled[n] / K
+    guess[n] = sigmoid(w · u[n] + w0)
+    P(r labels n as l | t = k) = (1 − guess[n]) given[r, l, k] + guess[n] / K
 
-w is learned with the embedding. Whether an annotator was fooled is hidden like the truth, which
-keeps the closed forms: with
+w is meta-learned with the embedding. Whether a label was a guess is a latent variable like the
+truth, which keeps the closed forms: with
 
-    sober[n, r, k] = (1 − fooled[n]) given[r, l, k] / P(r says l of n | t = k)
+    informed[n, r, k] = (1 − guess[n]) given[r, l, k] / P(r labels n as l | t = k)
 
-labels count for an annotator's matrix by posterior[n, k] · sober[n, r, k]. The objective never
+labels count for an annotator's matrix by posterior[n, k] · informed[n, r, k]. The objective never
 falls.
 """
 
@@ -18,78 +18,73 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from ..params import Positive, Probability
-from .em import Annotators, Em, MapRule, logs
-from .em_full import Confusions
-from .items import Items, share
+from .em import AnnotatorModel, Em, EmSettings, safe_log
+from .em_full import ConfusionMatrices
+from .items import Items, normalize
 
-__all__ = ["EmFooled", "Fooled"]
-
-
-class Seen(NamedTuple):
-    """What is learned of the annotators, for the items they were seen with."""
-
-    log_given: Tensor  # (episode, annotator, given, true): of those who are not fooled
+__all__ = ["EmItemConfusion", "ItemConfusion"]
 
 
-class Fooled(Annotators):
-    """Confusion matrices of annotators who are sometimes fooled."""
+class ItemConfusion(AnnotatorModel):
+    """Confusion matrices of annotators who guess on some items; the parameters are logarithms."""
 
-    def __init__(self, width: int, c: float, right: float, fooled: float) -> None:
+    def __init__(self, width: int, c: float, right: float, guess: float) -> None:
         super().__init__()
-        self.matrices = Confusions(c, right)
+        self.matrices = ConfusionMatrices(c, right)
         self.weight = nn.Parameter(torch.zeros(width))
-        self.bias = nn.Parameter(torch.tensor(log(fooled / (1 - fooled))))
+        self.bias = nn.Parameter(torch.tensor(log(guess / (1 - guess))))
 
-    def update(self, items: Items, posterior: Tensor, last: Seen | None) -> Seen:
-        log_sober = logsigmoid(-self._hardness(items))[:, None]  # (annotation, 1)
+    def update(self, items: Items, posterior: Tensor, last: Tensor | None) -> Tensor:
+        log_informed = logsigmoid(-self._logit(items))  # (annotation, 1)
         if last is not None:
-            log_sober = log_sober + self._sober(last, items) - self.log_given_labels(last, items)
-        annotations = items.by_annotations(items.per_annotation(posterior) * log_sober.exp())
-        return Seen(logs(share(annotations + self.matrices.pseudo(items.n_classes), dim=2)))
+            given = last.flatten(0, 2)[items.code]
+            log_informed = log_informed + given - self._log_label(last, items)
+        counts = items.sum_by_label(items.per_annotation(posterior) * log_informed.exp())
+        return safe_log(normalize(counts + self.matrices.pseudo_counts(items.n_classes), dim=2))
 
-    def log_given_labels(self, crowd: Seen, items: Items) -> Tensor:
-        hard = self._hardness(items)[:, None]
-        guess = logsigmoid(hard) - log(items.n_classes)
-        return torch.logaddexp(logsigmoid(-hard) + self._sober(crowd, items), guess)
+    def log_likelihood(self, params: Tensor, items: Items) -> Tensor:
+        return items.sum_by_item(self._log_label(params, items))
 
-    def log_given(self, crowd: Seen) -> Tensor:
-        return crowd.log_given
+    def log_given(self, params: Tensor) -> Tensor:
+        return params
 
-    def log_prior(self, crowd: Seen) -> Tensor:
-        return self.matrices.log_prior(crowd.log_given)
+    def log_prior(self, params: Tensor) -> Tensor:
+        return self.matrices.log_prior(params)
 
-    def _hardness(self, items: Items) -> Tensor:
-        """Return the log-odds that whoever labels is fooled: (annotation)."""
-        return items.per_annotation(items.u @ self.weight + self.bias)
+    def _logit(self, items: Items) -> Tensor:
+        """Return the log-odds that a label is a guess: (annotation, 1)."""
+        return items.per_annotation(items.u @ self.weight + self.bias)[:, None]
 
-    def _sober(self, crowd: Seen, items: Items) -> Tensor:
-        return crowd.log_given.flatten(0, 2)[items.annotations]
+    def _log_label(self, params: Tensor, items: Items) -> Tensor:
+        """Return the log-probability of every label by true class: (annotation, true)."""
+        logit = self._logit(items)
+        given = logsigmoid(-logit) + params.flatten(0, 2)[items.code]
+        return torch.logaddexp(given, logsigmoid(logit) - log(items.n_classes))
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmFooled(MapRule):
-    """EM on embeddings, where the embedding tells which items fool everybody.
+class EmItemConfusion(EmSettings):
+    """EM on embeddings that predict on which items every annotator guesses.
 
     Parameters
     ----------
     c
-        Pseudo-count of every label, whatever is true.
+        Pseudo-count of every label, for every true class.
     right
-        More pseudo-counts of the right label.
-    fooled
-        How often an average item fools its annotators, at the start of training.
+        Additional pseudo-count of the right label.
+    guess
+        Initial probability that a label of an average item is a guess.
     """
 
     c: Positive = 0.1
     right: Positive = 1.0
-    fooled: Probability = 0.1
+    guess: Probability = 0.1
 
     def build(self, width: int, n_classes: int) -> Em:
-        return Em(self.classes(), Fooled(width, self.c, self.right, self.fooled), self)
+        return Em(ItemConfusion(width, self.c, self.right, self.guess), self)

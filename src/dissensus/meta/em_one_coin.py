@@ -1,11 +1,11 @@
-"""EM on embeddings with one number for every annotator: how often they are right.
+"""EM on embeddings with one number for every annotator: their accuracy.
 
-Whatever is true, annotator r is right with probability right[r]; errors are spread evenly.
+Whatever the true class, annotator r is right with probability accuracy[r]; errors are uniform.
 
-    right[r] = (Σ_k said[r, k, k] + c + right) / (Σ said[r] + K c + right)
+    accuracy[r] = (Σ_k labels[r, k, k] + c + right) / (Σ labels[r] + K c + right)
 
-With few labels per annotator a whole confusion matrix costs more than this simplification does,
-even where errors are not even.
+With few labels per annotator a full confusion matrix costs more than this simplification does,
+even where errors are not uniform.
 """
 
 from __future__ import annotations
@@ -16,54 +16,56 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..params import Positive
-from .adapter import logarithm
-from .em import Annotators, Em, MapRule, logs
-from .em_full import counted
+from ..params import Count, Positive
+from .adapter import log_parameter
+from .em import AnnotatorModel, Em, EmSettings, safe_log
+from .em_full import expected_counts
 from .items import Items
 
-__all__ = ["Coins", "EmOneCoin", "OneCoins", "coin_matrix", "rights"]
+__all__ = ["Accuracies", "AccuracyParams", "EmOneCoin", "coin_matrix", "right_and_wrong"]
 
 
-class Coins(NamedTuple):
-    """What is learned of the annotators."""
+class AccuracyParams(NamedTuple):
+    """Log-probabilities of right labels and of each wrong one."""
 
     log_right: Tensor  # (episode, annotator)
-    log_wrong: Tensor  # (episode, annotator): of every single wrong label
+    log_wrong: Tensor  # (episode, annotator)
     n_classes: int
 
 
-class OneCoins(Annotators):
-    """One probability of being right per annotator."""
+class Accuracies(AnnotatorModel):
+    """One accuracy per annotator."""
 
     def __init__(self, c: float, right: float) -> None:
         super().__init__()
-        self.log_c, self.log_right = logarithm(c), logarithm(right)
+        self.log_c, self.log_right = log_parameter(c), log_parameter(right)
 
-    def update(self, items: Items, posterior: Tensor, last: Coins | None) -> Coins:
-        right, wrong = rights(counted(items, posterior))
-        more, less = self._pseudo(items.n_classes)
-        chance = (right + more) / (right + wrong + more + less)
+    def update(self, items: Items, posterior: Tensor, last: object) -> AccuracyParams:
+        right, wrong = right_and_wrong(expected_counts(items, posterior))
+        more, less = self._pseudo_counts(items.n_classes)
+        accuracy = (right + more) / (right + wrong + more + less)
         others = max(items.n_classes - 1, 1)
-        return Coins(logs(chance), logs((1 - chance) / others), items.n_classes)
+        return AccuracyParams(
+            safe_log(accuracy), safe_log((1 - accuracy) / others), items.n_classes
+        )
 
-    def log_given(self, crowd: Coins) -> Tensor:
-        return coin_matrix(crowd.log_right, crowd.log_wrong, crowd.n_classes)
+    def log_given(self, params: AccuracyParams) -> Tensor:
+        return coin_matrix(params.log_right, params.log_wrong, params.n_classes)
 
-    def log_prior(self, crowd: Coins) -> Tensor:
-        more, less = self._pseudo(crowd.n_classes)
-        return (more * crowd.log_right + less * crowd.log_wrong).sum(dim=1)
+    def log_prior(self, params: AccuracyParams) -> Tensor:
+        more, less = self._pseudo_counts(params.n_classes)
+        return (more * params.log_right + less * params.log_wrong).sum(dim=1)
 
-    def _pseudo(self, n_classes: int) -> tuple[Tensor, Tensor]:
+    def _pseudo_counts(self, n_classes: int) -> tuple[Tensor, Tensor]:
         """Return the pseudo-counts of right and of wrong labels."""
         c = self.log_c.exp()
         return c + self.log_right.exp(), (n_classes - 1) * c
 
 
-def rights(annotations: Tensor) -> tuple[Tensor, Tensor]:
+def right_and_wrong(counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return expected counts of right and of wrong labels: (episode, annotator) each."""
-    right = annotations.diagonal(dim1=2, dim2=3).sum(dim=2)
-    return right, (annotations.sum(dim=(2, 3)) - right).clamp(min=0)
+    right = counts.diagonal(dim1=2, dim2=3).sum(dim=2)
+    return right, (counts.sum(dim=(2, 3)) - right).clamp(min=0)
 
 
 def coin_matrix(right: Tensor, wrong: Tensor, n_classes: int) -> Tensor:
@@ -73,20 +75,20 @@ def coin_matrix(right: Tensor, wrong: Tensor, n_classes: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmOneCoin(MapRule):
-    """EM on embeddings, one probability of being right per annotator.
+class EmOneCoin(EmSettings):
+    """EM on embeddings, one accuracy per annotator.
 
     Parameters
     ----------
     c
-        Pseudo-count of every label, whatever is true.
+        Pseudo-count of every label, for every true class.
     right
-        More pseudo-counts of the right label.
+        Additional pseudo-count of the right label.
     """
 
-    steps: int = 5
+    steps: Count = 5
     c: Positive = 0.1
     right: Positive = 1.0
 
     def build(self, width: int, n_classes: int) -> Em:
-        return Em(self.classes(), OneCoins(self.c, self.right), self)
+        return Em(Accuracies(self.c, self.right), self)

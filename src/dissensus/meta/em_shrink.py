@@ -1,12 +1,12 @@
-"""EM on embeddings with confusion matrices that are drawn towards one coin each.
+"""EM on embeddings with confusion matrices shrunk towards one accuracy each.
 
-An annotator's matrix is what was counted and `pooled` pseudo-counts per class of the matrix that
-their rate of being right alone would give (see `em-one-coin`):
+An annotator's matrix combines the expected counts with `pooled` pseudo-counts per class of the
+matrix of their accuracy alone (see `em-one-coin`):
 
-    given[r, l, k] = (said[r, l, k] + pooled · coin[r, l, k]) / (Σ_l said[r, l, k] + pooled)
+    given[r, l, k] = (labels[r, l, k] + pooled · coin[r, l, k]) / (Σ_l labels[r, l, k] + pooled)
 
-The coin is found from the same counts, before the matrix. That is two levels of a hierarchy fitted
-one after the other, not a maximum of both, so the objective may fall a little.
+The accuracy is estimated from the same counts, before the matrix: two levels of a hierarchy fitted
+one after the other, not their joint maximum, so the objective may fall a little.
 """
 
 from __future__ import annotations
@@ -16,66 +16,67 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..params import Positive
-from .adapter import logarithm
-from .em import Annotators, Em, MapRule, logs
-from .em_full import counted
-from .em_one_coin import Coins, OneCoins
+from ..params import Count, Positive
+from .adapter import log_parameter
+from .em import AnnotatorModel, Em, EmSettings, safe_log
+from .em_full import expected_counts
+from .em_one_coin import Accuracies, AccuracyParams
 from .items import Items
 
-__all__ = ["EmShrink", "Shrunken"]
+__all__ = ["EmShrink", "ShrunkenMatrices"]
 
 
-class Leaning(NamedTuple):
-    """What is learned of the annotators: matrices, and the coins that they lean on."""
+class ShrunkenParams(NamedTuple):
+    """Confusion matrices, and the accuracies that they are shrunk towards."""
 
     log_given: Tensor  # (episode, annotator, given, true)
-    coins: Coins
+    accuracies: AccuracyParams
 
 
-class Shrunken(Annotators):
-    """Confusion matrices drawn towards one coin each."""
+class ShrunkenMatrices(AnnotatorModel):
+    """Confusion matrices shrunk towards one accuracy each."""
 
     def __init__(self, c: float, right: float, pooled: float) -> None:
         super().__init__()
-        self.coins = OneCoins(c, right)
-        self.log_pooled = logarithm(pooled)
+        self.coins = Accuracies(c, right)
+        self.log_pooled = log_parameter(pooled)
 
-    def update(self, items: Items, posterior: Tensor, last: Leaning | None) -> Leaning:
-        annotations, pooled = counted(items, posterior), self.log_pooled.exp()
-        coins = self.coins.update(items, posterior, None)
-        leaning = annotations + pooled * self.coins.log_given(coins).exp()
-        return Leaning(logs(leaning / (annotations.sum(dim=2, keepdim=True) + pooled)), coins)
+    def update(self, items: Items, posterior: Tensor, last: object) -> ShrunkenParams:
+        counts, pooled = expected_counts(items, posterior), self.log_pooled.exp()
+        accuracies = self.coins.update(items, posterior, None)
+        shrunken = counts + pooled * self.coins.log_given(accuracies).exp()
+        given = shrunken / (counts.sum(dim=2, keepdim=True) + pooled)
+        return ShrunkenParams(safe_log(given), accuracies)
 
-    def log_given(self, crowd: Leaning) -> Tensor:
-        return crowd.log_given
+    def log_given(self, params: ShrunkenParams) -> Tensor:
+        return params.log_given
 
-    def log_prior(self, crowd: Leaning) -> Tensor:
-        coin = self.log_pooled.exp() * self.coins.log_given(crowd.coins).exp()
+    def log_prior(self, params: ShrunkenParams) -> Tensor:
+        coin = self.log_pooled.exp() * self.coins.log_given(params.accuracies).exp()
         n_classes = coin.shape[-1]
         volume = (coin + 1).lgamma().sum(dim=2) - (coin.sum(dim=2) + n_classes).lgamma()
-        matrices = (coin * crowd.log_given).sum(dim=2) - volume  # (episode, annotator, true)
-        return matrices.sum(dim=(1, 2)) + self.coins.log_prior(crowd.coins)
+        matrices = (coin * params.log_given).sum(dim=2) - volume  # (episode, annotator, true)
+        return matrices.sum(dim=(1, 2)) + self.coins.log_prior(params.accuracies)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmShrink(MapRule):
-    """EM on embeddings, confusion matrices drawn towards one coin per annotator.
+class EmShrink(EmSettings):
+    """EM on embeddings, confusion matrices shrunk towards one accuracy per annotator.
 
     Parameters
     ----------
     c
-        Of the coin: pseudo-count of every label, whatever is true.
+        Of the accuracy: pseudo-count of every label, for every true class.
     right
-        Of the coin: more pseudo-counts of the right label.
+        Of the accuracy: additional pseudo-count of the right label.
     pooled
-        Pseudo-counts of every class by which a matrix is drawn towards its coin.
+        Pseudo-counts of every class by which a matrix is shrunk.
     """
 
-    steps: int = 5
+    steps: Count = 5
     c: Positive = 0.1
     right: Positive = 1.0
     pooled: Positive = 10.0
 
     def build(self, width: int, n_classes: int) -> Em:
-        return Em(self.classes(), Shrunken(self.c, self.right, self.pooled), self)
+        return Em(ShrunkenMatrices(self.c, self.right, self.pooled), self)

@@ -1,9 +1,8 @@
-"""The network that makes embeddings: an encoder, and what is put on top of frozen features.
+"""The embedding network: an encoder, and an optional head on frozen features.
 
-Vectors of an encoder that learns nothing are made before training, and moved and scaled so that
-the source has its mean at zero and a mean squared length of one. On top of them come weights of
-features that begin at one, or a linear map that begins as the identity: a map that begins at random
-forgets what the features know, if the source has few classes.
+Features of a frozen encoder are computed before training, and standardized to mean zero and mean
+squared length one on the source. The head is a weight per feature, initialized at one, or a linear
+map initialized as the identity: a random one would lose information if the source has few classes.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class Embedding(nn.Module):
     network
         x → vector.
     width
-        How many numbers a vector has.
+        Number of features.
     head
-        What is learned on top.
+        What is trained on top.
     """
 
     mean: Tensor  # (feature)
@@ -45,7 +44,7 @@ class Embedding(nn.Module):
             nn.init.eye_(self.linear.weight)
 
     def fit_scale(self, vectors: Tensor) -> None:
-        """Move and scale by these vectors: (item, feature)."""
+        """Set mean and scale by these vectors: (item, feature)."""
         self.mean.copy_(vectors.mean(dim=0))
         self.length.copy_((vectors - self.mean).square().sum(dim=1).mean().sqrt().clamp(min=1e-6))
 

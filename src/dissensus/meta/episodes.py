@@ -1,11 +1,10 @@
 """Episodes: small tasks cut from large ones, many at a time out of one pool of embedded inputs.
 
 An episode takes some classes of one source task, a few items of each as its support and some more
-as its queries; the labels of the support are those of a pseudo-crowd. A batch draws all its
-episodes from one pool of items, each of which is embedded once: eight times as many episodes in the
-same time.
+as its queries; the support is labelled by pseudo-annotators. A batch draws all its episodes from
+one pool of items, each of which is embedded once: eight times as many episodes in the same time.
 
-What a batch holds follows from seed, epoch and its number alone.
+A batch follows from seed, epoch and its number alone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from torch import Tensor
 from .._relation import Floats, Integers
 from ..errors import DataError, MethodError
 from ..params import Count, NonNegative, Settings
-from .pseudo import PseudoCrowd, annotate
+from .pseudo_annotators import PseudoAnnotators, annotate
 from .tasks import Tasks
 
 __all__ = ["EpisodeSource", "Episodes", "Sizes"]
@@ -32,38 +31,38 @@ __all__ = ["EpisodeSource", "Episodes", "Sizes"]
 class Episodes(NamedTuple):
     """A batch of episodes over one pool of inputs."""
 
-    x: Tensor  # (place, …): inputs of the pool
-    support: Tensor  # (episode, item): places of the items with labels, and of some without
-    label: Tensor  # (episode, item, annotator): what was said of them; -1 for nothing
+    x: Tensor  # (position, …): inputs of the pool
+    support: Tensor  # (episode, item): positions of labelled and unlabelled items
+    label: Tensor  # (episode, item, annotator): their labels; -1 for unlabelled
     clean: Tensor  # (episode, item): their true classes
-    query: Tensor  # (episode, query): places
+    query: Tensor  # (episode, query): positions
     truth: Tensor  # (episode, query): true classes
-    asked: Tensor  # (episode, query, annotator): what the same annotators say of the queries
-    classes: Tensor  # (episode, class): which classes of the source these are
-    confusion: Tensor  # (episode, annotator, true, given): of the annotators, known to nobody
+    query_label: Tensor  # (episode, query, annotator): labels of the same annotators
+    classes: Tensor  # (episode, class): codes in the source
+    confusion: Tensor  # (episode, annotator, true, given): of the pseudo-annotators
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Settings):
-    """How large episodes are. Of several sizes every batch draws one.
+    """Sizes of episodes. Of several sizes every batch draws one.
 
     Parameters
     ----------
     ways
-        Classes.
+        Number of classes.
     shots
         Labelled items per class.
     annotators
-        How many annotators there are.
+        Number of annotators.
     queries
-        Items per class to be classified.
+        Items per class to classify.
     unlabelled
-        More items per class in the support that nobody labelled.
+        Unlabelled items per class in the support.
     uneven
-        How far classes differ in their number of items, in support and queries alike: 0 for not at
-        all; at 1 all shares of classes are equally likely.
+        Class imbalance of support and queries: 0 for none; with 1 all class shares are equally
+        likely.
     pool_classes, pool_items
-        Classes in the pool of a batch, and items of each, at least as many as an episode needs.
+        Classes in the pool of a batch, and items of each; at least what an episode needs.
     """
 
     ways: tuple = (5,)  # type: ignore[type-arg] # of counts
@@ -86,13 +85,13 @@ class Sizes(Settings):
 
     @property
     def least(self) -> int:
-        """How many items a class needs, to have a query beside the largest support."""
+        """Number of items that a class needs for the largest support and a query."""
         return max(self.shots) + self.unlabelled + 1
 
     @property
-    def wanted(self) -> int:
-        """How many items of every class are in the pool, where there are as many."""
-        most = 2 if self.uneven else 1  # a class that is more frequent than others takes more
+    def pool_size(self) -> int:
+        """Number of items of every class in the pool, where there are as many."""
+        most = 2 if self.uneven else 1  # for classes above the mean
         return max(self.pool_items, most * (max(self.shots) + self.queries) + self.unlabelled)
 
 
@@ -103,24 +102,24 @@ class EpisodeSource:
     Parameters
     ----------
     tasks
-        Where items come from.
+        Source tasks.
     sizes
-        How large episodes are.
-    crowd
-        Who labels their supports; `None` for the annotators of the source itself.
+        Sizes of the episodes.
+    annotators
+        Pseudo-annotators; `None` for the source's own annotations.
     per_epoch
         Episodes in an epoch.
     """
 
     tasks: Tasks
     sizes: Sizes
-    crowd: PseudoCrowd | None
+    annotators: PseudoAnnotators | None
     per_epoch: int = 3200
     augment: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
-        if self.crowd is None and (self.tasks.annotations is None or self.tasks.turns > 1):
-            raise DataError("the source has no annotators of its own for items as they are")
+        if self.annotators is None and (self.tasks.annotations is None or self.tasks.rotations > 1):
+            raise DataError("the source has no annotations of its own, or rotated classes")
         if not self._choices:
             raise DataError(
                 f"no task has two classes of {self.sizes.least} items or more; give more items, or "
@@ -134,17 +133,17 @@ class EpisodeSource:
     def __len__(self) -> int:
         return self.per_epoch
 
-    def told(self, what: str) -> str:
-        """Return in words what it holds."""
+    def describe(self, what: str) -> str:
+        """Return a description for the log."""
         return f"queries in {self.per_epoch} episodes of classes held out"
 
     def digest(self) -> str:
-        """Return a short text that other episodes do not have."""
-        told = f"{self.tasks.digest()} {self.sizes} {self.crowd}"
-        return blake2b(told.encode(), digest_size=8).hexdigest()
+        """Return a digest of the contents."""
+        content = f"{self.tasks.digest()} {self.sizes} {self.annotators}"
+        return blake2b(content.encode(), digest_size=8).hexdigest()
 
     def n_batches(self, size: int) -> int:
-        """Return how many batches of `size` episodes an epoch has."""
+        """Return the number of batches in an epoch."""
         return -(-self.per_epoch // size)
 
     def batches(
@@ -160,98 +159,91 @@ class EpisodeSource:
     ) -> Iterator[Episodes]:
         """Yield batches of `size` episodes, from number `start` on."""
         for number in range(start, self.n_batches(size)):
-            wanted = min(size, self.per_epoch - number * size)
-            made = self.draw(np.random.default_rng([seed, epoch, number]), wanted)
-            mine = slice(rank, None, ranks) if rank < wanted else slice(1)
-            yield Episodes(made.x, *(part[mine] for part in made[1:]))
+            n_episodes = min(size, self.per_epoch - number * size)
+            episodes = self.draw(np.random.default_rng([seed, epoch, number]), n_episodes)
+            some = slice(rank, None, ranks) if rank < n_episodes else slice(1)
+            yield Episodes(episodes.x, *(part[some] for part in episodes[1:]))
 
     def draw(self, rng: np.random.Generator, n_episodes: int) -> Episodes:
-        """Return episodes out of one new pool."""
+        """Return episodes from a new pool."""
         sizes = self.sizes
         classes = self._choices[rng.integers(len(self._choices))]
         ways = min(int(rng.choice(sizes.ways)), len(classes))
         shots, n_annotators = int(rng.choice(sizes.shots)), int(rng.choice(sizes.annotators))
         pool = rng.permutation(classes)[: max(sizes.pool_classes, ways)]
-        positions, items, x = self._pool(rng, pool)  # (class of the pool, item): places, or -1
+        positions, items, x = self._pool(rng, pool)  # (class of the pool, item), or -1
         among = rng.random((n_episodes, len(pool))).argsort(axis=1)[:, :ways]
-        picked = _Picked(rng, positions[among], shots, sizes)
-        if self.crowd is None:
-            every = items[np.concatenate([picked.support, picked.query], axis=1)]
-            annotations = self.tasks.heard(every, pool[among])
-            label, asked = np.split(annotations, [picked.support.shape[1]], axis=1)
+        selection = _Selection(rng, positions[among], shots, sizes)
+        if self.annotators is None:
+            every = items[np.concatenate([selection.support, selection.query], axis=1)]
+            annotations = self.tasks.labels_in_episodes(every, pool[among])
+            label, query_label = np.split(annotations, [selection.support.shape[1]], axis=1)
             confusion = np.full((n_episodes, annotations.shape[2], ways, ways), np.nan)
         else:
-            confusion = self.crowd.draw(rng, n_episodes, n_annotators, ways)
-            label = annotate(rng, confusion, picked.clean, self.crowd.per_item)
-            asked = annotate(rng, confusion, picked.truth, self.crowd.per_item)
-        label = np.where(picked.silent[:, :, None], -1, label)
+            confusion = self.annotators.draw(rng, n_episodes, n_annotators, ways)
+            label = annotate(rng, confusion, selection.clean, self.annotators.per_item)
+            query_label = annotate(rng, confusion, selection.truth, self.annotators.per_item)
+        label = np.where(selection.unlabelled[:, :, None], -1, label)
         parts = (
-            picked.support,
-            label,
-            picked.clean,
-            picked.query,
-            picked.truth,
-            asked,
-            pool[among],
-            confusion.astype(np.float32),
+            *(selection.support, label, selection.clean),
+            *(selection.query, selection.truth, query_label),
+            *(pool[among], confusion.astype(np.float32)),
         )
         return Episodes(x, *(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
 
     def _pool(self, rng: np.random.Generator, pool: Integers) -> tuple[Integers, Integers, Tensor]:
-        """Return the places of the pool's items, which items these are, and their inputs."""
-        tasks, wanted = self.tasks, self.sizes.wanted
-        turn, plain = np.divmod(pool, tasks.n_classes)
-        positions = np.full((len(pool), wanted), -1)
+        """Return positions in the pool, the items at these, and their inputs."""
+        tasks, pool_size = self.tasks, self.sizes.pool_size
+        rotation, unrotated = np.divmod(pool, tasks.n_classes)
+        positions = np.full((len(pool), pool_size), -1)
         items: list[Integers] = []
-        turns: list[Integers] = []
-        for row, members in enumerate(tasks.members[each] for each in plain.tolist()):
-            some = rng.permutation(members)[:wanted]
+        rotations: list[Integers] = []
+        for row, members in enumerate(tasks.members[each] for each in unrotated.tolist()):
+            some = rng.permutation(members)[:pool_size]
             positions[row, : len(some)] = sum(len(each) for each in items) + np.arange(len(some))
             items.append(some)
-            turns.append(np.full(len(some), turn[row]))
+            rotations.append(np.full(len(some), rotation[row]))
         chosen = np.concatenate(items)
-        return positions, chosen, tasks.inputs(chosen, np.concatenate(turns))
+        return positions, chosen, tasks.inputs(chosen, np.concatenate(rotations))
 
 
-class _Picked:
-    """Which places of the pool are support and which are queries, in every episode."""
+class _Selection:
+    """Positions in the pool of support and queries of every episode."""
 
     def __init__(
         self, rng: np.random.Generator, positions: Integers, shots: int, sizes: Sizes
     ) -> None:
         n_episodes, ways, n_items = positions.shape  # (episode, class, item)
-        has = (positions >= 0).sum(axis=2)  # (episode, class)
-        mixed = np.where(positions >= 0, rng.random(positions.shape), 2.0).argsort(axis=2)
-        positions = np.take_along_axis(positions, mixed, axis=2)
-        room = int(has.min()) - sizes.unlabelled
+        available = (positions >= 0).sum(axis=2)  # (episode, class)
+        order = np.where(positions >= 0, rng.random(positions.shape), 2.0).argsort(axis=2)
+        positions = np.take_along_axis(positions, order, axis=2)
+        room = int(available.min()) - sizes.unlabelled
         queries = max(min(sizes.queries, room - 1), 1)
         shots = max(min(shots, room - queries), 1)
-        asked, labelled = np.full((2, n_episodes, ways), [[[queries]], [[shots]]])
+        n_queries, n_labelled = np.full((2, n_episodes, ways), [[[queries]], [[shots]]])
         if sizes.uneven:
             shares = rng.dirichlet(np.full(ways, 1 / sizes.uneven), size=n_episodes)
             most = room * shots // (shots + queries)
-            labelled = _counts(rng, shares, shots, 1, most)
-            asked = _counts(rng, shares, queries, 0, room - most)
-        first, last = asked[:, :, None], (asked + labelled)[:, :, None]
+            n_labelled = _counts(rng, shares, shots, 1, most)
+            n_queries = _counts(rng, shares, queries, 0, room - most)
+        first, last = n_queries[:, :, None], (n_queries + n_labelled)[:, :, None]
         number = np.arange(n_items)
-        query, format_value = number < first, (number >= first) & (number < last)
-        silent = (number >= last) & (number < last + sizes.unlabelled)
+        query, labelled = number < first, (number >= first) & (number < last)
+        unlabelled = (number >= last) & (number < last + sizes.unlabelled)
         code = np.broadcast_to(np.arange(ways)[:, None], positions.shape)
-        self.query, self.truth = _chosen(positions, query), _chosen(code, query)
-        self.support, self.clean = (
-            _chosen(positions, format_value | silent),
-            _chosen(code, format_value | silent),
-        )
-        self.silent = _chosen(silent, format_value | silent)
+        self.query, self.truth = _select(positions, query), _select(code, query)
+        support = labelled | unlabelled
+        self.support, self.clean = _select(positions, support), _select(code, support)
+        self.unlabelled = _select(unlabelled, support)
 
 
-def _chosen(values: Any, mask: Any) -> Any:
-    """Return the values under a mask that is equally full in every episode."""
+def _select(values: Any, mask: Any) -> Any:
+    """Return the values under a mask with equally many in every episode."""
     return values[mask].reshape(len(values), -1)
 
 
 def _counts(rng: np.random.Generator, shares: Floats, mean: int, least: int, most: int) -> Integers:
-    """Return how many items every class has, between least and most: (episode, class)."""
+    """Return the number of items of every class, between least and most: (episode, class)."""
     count = np.full(shares.shape, least)
     for _ in range(shares.shape[1] * (mean - least)):  # one more item for a class that has room
         weight = (shares + 1e-12) * (count < most)

@@ -1,4 +1,4 @@
-"""How good an adapter is on episodes: accuracy with its interval, log-loss and calibration."""
+"""Scores of an adapter on episodes: accuracy with its interval, log-loss and calibration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .._relation import Floats
-from ..nn.batches import inputs_of
+from ..nn.encoding import chunks
 from .adapter import Adapter
 from .episodes import Episodes
 from .tasks import Tasks
@@ -18,17 +18,17 @@ from .tasks import Tasks
 __all__ = ["Scores", "embedded", "score"]
 
 _BINS = 15
-_PIECE = 512  # inputs that are embedded at once
+_BATCH = 512  # inputs embedded at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What became of the queries of every episode."""
+    """Scores of the queries of every episode."""
 
-    accuracy: Floats  # (episode): share of queries that are right
+    accuracy: Floats  # (episode): accuracy on its queries
     log_loss: Floats  # (episode)
-    confidence: Floats  # (query of all episodes): of the class that was chosen
-    right: Floats  # (query of all episodes): 1, or 0 where it is wrong
+    confidence: Floats  # (query of all episodes): of the predicted class
+    right: Floats  # (query of all episodes): 1 if the prediction is right, else 0
 
     @property
     def mean(self) -> float:
@@ -42,7 +42,7 @@ class Scores:
 
     @property
     def gaps(self) -> Floats:
-        """How often queries are right beyond their confidence, added up by bins of that: (bin)."""
+        """Correctness less confidence, summed by bins of the confidence: (bin)."""
         bins = np.clip(np.ceil(self.confidence * _BINS).astype(int), 1, _BINS) - 1
         gaps = np.bincount(bins, self.right - self.confidence, minlength=_BINS)
         return gaps.astype(np.float64, copy=False)
@@ -61,23 +61,23 @@ class Scores:
 def score(
     adapter: Adapter, batches: Iterable[Episodes], embedding: nn.Module | None = None
 ) -> Scores:
-    """Return what becomes of the queries of episodes.
+    """Return the scores of the queries of episodes.
 
     Parameters
     ----------
     adapter
-        How tasks are learned.
+        The adapter.
     batches
-        Episodes; those of one pool at a time.
+        Episodes, one pool at a time.
     embedding
-        What makes embeddings; without it the pools hold them already.
+        The embedding network; without it the inputs are embeddings.
     """
     network = nn.Identity() if embedding is None else embedding
-    found = [_scored(adapter.classify(network, batch)[0], batch.truth) for batch in batches]
-    return sum(found[1:], start=found[0])
+    scores = [_scores_of(adapter.classify(network, batch)[0], batch.truth) for batch in batches]
+    return sum(scores[1:], start=scores[0])
 
 
-def _scored(log_truth: Tensor, truth: Tensor) -> Scores:
+def _scores_of(log_truth: Tensor, truth: Tensor) -> Scores:
     log_loss = -log_truth.gather(2, truth[:, :, None])[:, :, 0].double()
     best = log_truth.max(dim=2)
     right = (best.indices == truth).double()
@@ -91,10 +91,7 @@ def _scored(log_truth: Tensor, truth: Tensor) -> Scores:
 
 @torch.no_grad()
 def embedded(embedding: nn.Module, tasks: Tasks) -> Tasks:
-    """Return the same tasks with embeddings as inputs, made once."""
+    """Return the same tasks with their embeddings as inputs."""
     embedding.eval()
-    vectors = [
-        embedding(inputs_of(tasks.x, np.arange(at, min(at + _PIECE, len(tasks.x))))).float()
-        for at in range(0, len(tasks.x), _PIECE)
-    ]
+    vectors = [embedding(x).float() for x in chunks(tasks.x, _BATCH)]
     return Tasks(torch.cat(vectors), tasks.label, tasks.task, annotations=tasks.annotations)

@@ -1,34 +1,37 @@
-"""Few-shot learning from annotators who disagree, as an estimator.
+"""Few-shot learning from noisy annotators, as an estimator.
 
-    model = FewShotCrowd().fit(X, y)                    # source tasks, with clean labels
-    target = model.adapt(X_support, annotations)        # a new task: few items, shaky annotators
-    target.predict_proba(X_new)
+    model = FewShotCrowd().fit(X, y)                    # source tasks with clean labels
+    task = model.adapt(X_support, annotations)          # a new task: few items, noisy annotators
+    task.predict_proba(X_new)
 
-`fit` trains an embedding on the source classes, fits the numbers of adapters on classes that it
-held out (on all, if the embedding learns nothing), and keeps the adapter that is best there.
-`adapt` takes no gradient steps.
+`fit` trains an embedding on the source classes, tunes adapters on classes that it held out (on all,
+if the embedding is not trained), and keeps the adapter that is most accurate there. `adapt` takes
+no gradient steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
+from .._progress import Progress
+from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..learning._encoding import encoding_for, pieces
 from ..nn.batches import Source, inputs_of
-from ..nn.inputs import Arrays, as_inputs
+from ..nn.encoding import chunks, encoding_for
+from ..nn.estimator import Estimator, labels_of
+from ..nn.inputs import Arrays, Images, Inputs, Texts
 from ..nn.settings import Training
 from ..nn.training import History, train
+from ..params import Settings
 from ..registry import adapters
 from .adapter import Adapter
 from .embedding import Embedding, Head
@@ -36,10 +39,9 @@ from .episodes import EpisodeSource, Sizes
 from .evaluation import embedded
 from .items import Items
 from .learner import ClassLearner, EpisodeLearner
-from .pseudo import PseudoCrowd
+from .pseudo_annotators import PseudoAnnotators
 from .sources import as_tasks, in_memory, labelled
-from .splitting import Split, split, whole
-from .storing import restore, save_state
+from .splitting import Split, split, without_split
 from .target import FewShotTask
 from .tasks import Tasks
 from .tuning import choose
@@ -54,44 +56,44 @@ AUTO = (
     "em-kinds[starts=everyone]",
 )
 TRAINING = Training(epochs=40, batch=32, lr=2e-3, scheduler="cosine", held_out=0.0)
-_FAULTLESS = PseudoCrowd(spammers=(0.0, 0.0), accuracy=(1.0, 1.0))
-_LOOK = 4096  # items by which embeddings are moved and scaled
-_JUDGED = 640  # episodes that an epoch is judged by
+_PERFECT = PseudoAnnotators(spammers=(0.0, 0.0), accuracy=(1.0, 1.0))
+_CHUNK = 4096  # items by which embeddings are standardized, and that are prepared at a time
+_VALIDATION = 640  # episodes
 
 
-class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
-    """A classifier of new tasks from few items and shaky annotators.
+class FewShotCrowd(Estimator):
+    """A classifier of new tasks from few items and noisy annotators.
 
     Parameters
     ----------
     adapter
-        How a task is learned, as the registry writes it: `name[setting=value,…]`; several with
-        semicolons between, or `auto`: the best of them on the source.
+        Adapter as the registry writes it: `name[setting=value,…]`; several with semicolons between,
+        or `auto`: the most accurate of them on the source.
     encoder
-        What turns inputs into vectors, by name or as a network; `auto` takes features as they
-        are and finds one that fits texts and images.
+        Encoder by name or as a network; `auto` takes features as they are and chooses one for texts
+        and images.
     head
-        What is learned on top of a frozen encoder: nothing, weights of its features, or a linear
+        What is trained on top of a frozen encoder: nothing, weights of its features, or a linear
         map.
-    teach
-        What the embedding is trained by: `clean` supports, a classifier of all `classes`, or an
-        adapter's specification, on supports labelled by pseudo-annotators.
+    objective
+        How the embedding is trained: on `clean` supports, as a classifier of all `classes`, or by
+        an adapter, as the registry writes it, on supports labelled by pseudo-annotators.
     sizes
-        How large the episodes are.
-    crowd
-        What pseudo-annotators are like; best as those of the tasks to come are.
+        Sizes of the episodes.
+    annotators
+        Distribution of the pseudo-annotators; best like that of future annotators.
     training
-        How the embedding is trained; a batch is of episodes.
+        Training of the embedding; the batch size is in episodes.
     episodes
-        Episodes in an epoch.
-    turns
-        With 4, classes of images turned by right angles are classes too.
+        Number of episodes in an epoch.
+    rotations
+        With 4, images rotated by 90, 180 and 270 degrees form new classes.
     held_out
-        Share of tasks, classes or items that the embedding does not learn from.
+        Share of tasks, classes or items that the embedding is not trained on.
     tuning
-        Batches of episodes that the numbers of an adapter are fitted to.
+        Number of batches by which an adapter is tuned.
     seed
-        Decides what is random.
+        Random seed.
 
     Examples
     --------
@@ -102,8 +104,14 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
     >>> annotations = [[0, 0, 1], [0, 0, 2], [1, 1, 0], [1, 1, 1]]  # (item, annotator)
     >>> new = np.repeat(5 * np.eye(2, 8), 2, axis=0)
     >>> model.adapt(new, annotations).predict(new).tolist()
-    ['0', '0', '1', '1']
+    [0, 0, 1, 1]
     """
+
+    nested: ClassVar[dict[str, Settings]] = {
+        "sizes": Sizes(),
+        "annotators": PseudoAnnotators(),
+        "training": TRAINING,
+    }
 
     def __init__(
         self,
@@ -111,12 +119,12 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         *,
         encoder: str | nn.Module = "auto",
         head: Head = "none",
-        teach: str = "clean",
+        objective: str = "clean",
         sizes: Sizes | None = None,
-        crowd: PseudoCrowd | None = None,
+        annotators: PseudoAnnotators | None = None,
         training: Training | None = None,
         episodes: int = 3200,
-        turns: int = 1,
+        rotations: int = 1,
         held_out: float = 0.2,
         tuning: int = 300,
         seed: int = 0,
@@ -124,12 +132,12 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         self.adapter = adapter
         self.encoder = encoder
         self.head = head
-        self.teach = teach
+        self.objective = objective
         self.sizes = sizes
-        self.crowd = crowd
+        self.annotators = annotators
         self.training = training
         self.episodes = episodes
-        self.turns = turns
+        self.rotations = rotations
         self.held_out = held_out
         self.tuning = tuning
         self.seed = seed
@@ -143,9 +151,9 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         annotations: Annotations | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
-        progress: Any = None,
+        progress: Progress | None = None,
     ) -> Self:
-        """Learn from source tasks.
+        """Fit to source tasks.
 
         Parameters
         ----------
@@ -154,110 +162,102 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         y
             Their classes.
         task
-            Which task every item is of; episodes stay within one. By default all are of one.
+            Task of every item; episodes stay within one. By default all belong to one.
         annotations
-            What annotators of the source said of its items, in the same order and with the same
-            names of classes: they then label the episodes in the place of pseudo-annotators.
-        folder, resume, progress
-            Where to keep checkpoints of the training, whether to go on from them, whom to tell.
+            Annotations of the source, with the same order of items and names of classes: they
+            replace the pseudo-annotators.
+        folder, resume
+            For checkpoints of the training, and whether to resume from them.
+        progress
+            Called with steps done, steps in total and a message.
         """
-        inputs = as_inputs(X)
-        self.kind_ = inputs.kind
-        self.shape_ = tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else ()
+        inputs = self._inputs(X, fitting=True)
+        self.classes_ = np.unique(np.asarray(y))
         self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
-        x = in_memory(self.encoding_.prepare(inputs))
-        sizes = self.sizes or Sizes()
-        tasks = as_tasks(x, y, task, self.turns, annotations)
+        x = in_memory(self.encoding_.prepare(inputs, progress))
+        tasks = as_tasks(x, y, task, self.rotations, annotations)
+        names = [name.strip() for name in self.adapter.split(";")]
+        names = list(AUTO) if names == ["auto"] else names
+        joint = [name for name in names if adapters.create(name).joint]
+        if joint and len(names) > 1:
+            raise OptionError(f"{joint[0]} is trained with the embedding; name no other adapter")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self._build(x)
-            names = [each.strip() for each in self.adapter.split(";")]
-            names = list(AUTO) if names == ["auto"] else names
-            rules = {name: adapters.create(name) for name in names}
-            joint = [name for name, rule in rules.items() if rule.joint]
-            if joint and len(names) > 1:
-                raise OptionError(f"{joint[0]} is trained with the embedding; name no other beside")
-            made = {name: self.built(name) for name in names}
-            learns = bool(joint) or any(e.requires_grad for e in self.embedding_.parameters())
-            parts = split(tasks, self.held_out, sizes, self.seed) if learns else whole(tasks)
-            self.split_ = parts.told
+            self._build_embedding(x)
+            candidates = {name: self.build_adapter(name) for name in names}
+            trained = bool(joint) or any(p.requires_grad for p in self.embedding_.parameters())
+            parts = without_split(tasks)
+            if trained:
+                parts = split(tasks, self.held_out, self._nested("sizes"), self.seed)
+            self.split_ = parts.description
             self.history_: History | None = None
-            if learns:
-                self._teach(parts, made[joint[0]] if joint else None, folder, resume, progress)
-            self._choose(parts, made, joint)
+            if trained:
+                adapter = candidates[joint[0]] if joint else None
+                self._train(parts, adapter, folder=folder, resume=resume, progress=progress)
+            self.validation_: dict[str, tuple[float, float]] = {}
+            name, chosen = next(iter(candidates.items()))
+            if not joint:
+                name, chosen = self._choose(parts.held_out, candidates)
+            self.embedding_.eval()
+            self.adapter_, self.model_ = name, chosen.eval()
         return self
 
-    def _build(self, x: Tensor | Source) -> None:
+    def _build_embedding(self, x: Tensor | Source) -> None:
         network = self.encoding_.network()
         with torch.no_grad():
             width = network.eval()(inputs_of(x, np.arange(1))).shape[1]
         self.embedding_ = Embedding(network, width, self.head)
-        if self.encoding_.before:
+        if self.encoding_.cached:
             self.embedding_.fit_scale(inputs_of(x, np.arange(len(x))))
-        elif isinstance(network, nn.Module):
+        else:
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def built(self, name: str) -> Adapter:
-        """Return an adapter for these embeddings, not yet fitted."""
-        ways = max((self.sizes or Sizes()).ways)
+    def build_adapter(self, name: str) -> Adapter:
+        """Return an untrained adapter for these embeddings."""
+        ways = max(self._nested("sizes").ways)
         return adapters.create(name).build(self.embedding_.width, ways)
 
-    def _source(
-        self, tasks: Tasks, crowd: PseudoCrowd | None, per_epoch: int, **sizes: Any
-    ) -> EpisodeSource:
-        return EpisodeSource(tasks, replace(self.sizes or Sizes(), **sizes), crowd, per_epoch)
+    def _annotators(self, tasks: Tasks) -> PseudoAnnotators | None:
+        """Return the pseudo-annotators; None where the source has annotations of its own."""
+        return self._nested("annotators") if tasks.annotations is None else None
 
-    def _labellers(self, tasks: Tasks) -> PseudoCrowd | None:
-        """Return who labels the episodes: the source's own annotators, or pseudo-annotators."""
-        return (self.crowd or PseudoCrowd()) if tasks.annotations is None else None
-
-    def _teach(
-        self,
-        parts: Split,
-        joint: Adapter | None,
-        folder: str | Path | None,
-        resume: bool,
-        progress: Any,
-    ) -> None:
+    def _train(self, parts: Split, joint: Adapter | None, **more: Any) -> None:
         """Train the embedding."""
-        settings = replace(self.training or TRAINING, seed=self.seed)
+        settings = self._training()
         learner: Any
-        shared = {"folder": folder, "resume": resume, "progress": progress}
-        if joint is None and self.teach == "classes":
-            source = labelled(parts.learned)
+        if joint is None and self.objective == "classes":
+            source = labelled(parts.train)
             learner = ClassLearner(self.embedding_, source.annotations.n_classes)
-            self.history_ = train(learner, source, settings, **shared)
+            self.history_ = train(learner, source, settings, **more)
         else:
-            clean = joint is None and self.teach == "clean"
-            crowd = _FAULTLESS if clean else self._labellers(parts.learned)
-            one = {"annotators": (1,)} if clean else {}
-            taught = joint or self.built("em-full[steps=1,scale=0.3]" if clean else self.teach)
-            learner = EpisodeLearner(self.embedding_, taught, settings.lr)
+            clean = joint is None and self.objective == "clean"
+            annotators = _PERFECT if clean else self._annotators(parts.train)
+            sizes = self._nested("sizes")
+            sizes = replace(sizes, annotators=(1,)) if clean else sizes
+            name = "em-full[steps=1,scale=0.3]" if clean else self.objective
+            learner = EpisodeLearner(
+                self.embedding_, joint or self.build_adapter(name), settings.lr
+            )
             self.history_ = train(
                 learner,
-                self._source(parts.learned, crowd, self.episodes, **one),
+                EpisodeSource(parts.train, sizes, annotators, self.episodes),
                 settings,
-                valid=self._source(parts.held, crowd, _JUDGED, **one),
-                **shared,
+                valid=EpisodeSource(parts.held_out, sizes, annotators, _VALIDATION),
+                **more,
             )
-        self.embedding_.eval()
-        if joint is None and not self.encoding_.before:
-            some = np.random.default_rng(self.seed).permutation(len(parts.learned.x))[:_LOOK]
-            seen = embedded(self.embedding_, parts.learned.items(some)).x
-            self.embedding_.fit_scale(inputs_of(seen, np.arange(len(some))))
+        if joint is None and not self.encoding_.cached:
+            order = np.random.default_rng(self.seed).permutation(len(parts.train.x))
+            some = embedded(self.embedding_, parts.train.items(order[:_CHUNK])).x
+            self.embedding_.fit_scale(inputs_of(some, np.arange(len(some))))
 
-    def _choose(self, parts: Split, made: dict[str, Adapter], joint: list[str]) -> None:
-        """Fit the numbers of adapters on what was held out, and keep the best."""
-        self.embedding_.eval()
-        if joint:
-            self.rule_, self.adapter_ = joint[0], made[joint[0]].eval()
-            self.validation_: dict[str, tuple[float, float]] = {}
-            return
-        held = embedded(self.embedding_, parts.held)
-        source = self._source(held, self._labellers(held), _JUDGED)
-        found = choose(made, source, steps=self.tuning, seed=self.seed)
-        self.rule_, self.adapter_ = found.best, found.adapters[found.best]
-        self.validation_ = {name: (one.mean, one.half) for name, one in found.scores.items()}
+    def _choose(self, held_out: Tasks, candidates: dict[str, Adapter]) -> tuple[str, Adapter]:
+        """Tune adapters on the held-out tasks, and return the best."""
+        tasks = embedded(self.embedding_, held_out)
+        sizes = self._nested("sizes")
+        source = EpisodeSource(tasks, sizes, self._annotators(tasks), _VALIDATION)
+        choice = choose(candidates, source, steps=self.tuning, seed=self.seed)
+        self.validation_ = {name: (one.mean, one.half) for name, one in choice.scores.items()}
+        return choice.best, choice.adapters[choice.best]
 
     @torch.no_grad()
     def adapt(
@@ -268,51 +268,75 @@ class FewShotCrowd(BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         unlabelled: Any = None,
     ) -> FewShotTask:
-        """Learn a new task from few items and what annotators said of them.
+        """Adapt to a new task with few items.
 
         Parameters
         ----------
         X
             Inputs: (item, …).
         annotations
-            Who said what, items in the order of the inputs; or a matrix (item, annotator) with -1
-            or NaN where nobody spoke.
+            Annotations, items in the order of the inputs; or a matrix (item, annotator) with -1 or
+            NaN for unlabelled.
         classes
             All classes, in order; by default those of the annotations.
         unlabelled
-            More inputs of the task that nobody labelled; they sharpen what classes look like.
+            Further unlabelled inputs of the task; they sharpen the class means.
         """
-        check_is_fitted(self, "adapter_")
-        annotations = annotations
-        if not isinstance(annotations, Annotations):
-            annotations = Annotations.from_matrix(annotations, classes=classes)
-        elif classes is not None:
-            annotations = annotations.recode(classes)
+        check_is_fitted(self)
+        annotations, names = labels_of(annotations, classes)
         if annotations.n_classes < 2:
             raise DataError(
-                f"{annotations.n_classes} class in the annotations; a task has two or more, name them all"
+                f"{annotations.n_classes} class in the annotations; a task has two or more, "
+                "name them all"
             )
         x = self.prepare(X)
         if len(x) != annotations.n_items:
             raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
         if unlabelled is not None:
             x = torch.cat([x, self.prepare(unlabelled)])
-        task, embed = self.adapter_.learn(
-            self.embedding_, x, Items.of_annotations(annotations, len(x))
-        )
-        return FewShotTask(self, annotations, task, embed)
+        items = Items.of_annotations(annotations, len(x))
+        task, embed = self.model_.adapt_one(self.embedding_, x, items)
+        return FewShotTask(self, annotations, names, task, embed)
 
-    def prepare(self, given: Any) -> Tensor:
+    def predict_proba(self, X: Any) -> NoReturn:  # noqa: N803
+        """Refuse: classes are those of a task, which `adapt` returns."""
+        raise OptionError("adapt to a task first: model.adapt(X, annotations).predict_proba(X)")
+
+    def prepare(self, X: Any) -> Tensor:  # noqa: N803
         """Return what the embedding takes, in memory."""
-        x = self.encoding_.prepare(given)
-        return x if isinstance(x, Tensor) else torch.cat([*pieces(x, _LOOK)])
+        x = self.encoding_.prepare(self._inputs(X))
+        return x if isinstance(x, Tensor) else torch.cat([*chunks(x, _CHUNK)])
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder: weights as safetensors, the rest as JSON."""
-        check_is_fitted(self, "adapter_")
-        save_state(self, folder)
+    def _state(self) -> State:
+        parts = {"embedding": self.embedding_, "model": self.model_}
+        states = {
+            name: State({}, {key: value.numpy() for key, value in part.state_dict().items()})
+            for name, part in parts.items()
+        }
+        notes = {
+            "adapter": self.adapter_,
+            "width": self.embedding_.width,
+            "held_out": self.split_,
+            "validation": self.validation_,
+        }
+        return State(notes | State.join(**states).notes, State.join(**states).arrays)
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Return a model that `save` has written."""
-        return restore(cls, folder)
+    def _restore(self, state: State) -> None:
+        notes = state.notes
+        self.adapter_, self.split_, self.history_ = notes["adapter"], notes["held_out"], None
+        self.validation_ = {name: tuple(pair) for name, pair in notes["validation"].items()}
+        self.encoding_ = encoding_for(self.encoder, _sample(self.kind_, self.shape_), self.seed)
+        self.embedding_ = Embedding(self.encoding_.network(), notes["width"], self.head)
+        model = self.build_adapter(self.adapter_)
+        for name, part in {"embedding": self.embedding_, "model": model}.items():
+            arrays = state.part(name).arrays
+            part.load_state_dict({key: torch.tensor(value) for key, value in arrays.items()})
+            part.eval()
+        self.model_ = model
+
+
+def _sample(kind: str, shape: tuple[int, ...]) -> Inputs:
+    """Return inputs of a kind, to build an encoder for."""
+    if kind == "texts":
+        return Texts(("",))
+    return Images((Path("x"),)) if kind == "images" else Arrays(torch.zeros(1, *shape))

@@ -1,8 +1,8 @@
-"""What is trained: an embedding and a way to adapt, on episodes; or a classifier of all classes.
+"""What is trained: an embedding with an adapter, on episodes; or a classifier of all classes.
 
-The loss of an episode is that of its queries after adapting to its support, so the embedding learns
-to be adapted. Batch normalisation takes the statistics of the whole pool while training, and
-running ones in use: a query is classified alike whatever stands beside it.
+The loss of an episode is that of its queries after adapting to its support. Batch normalization
+uses the statistics of the whole pool in training, and running ones afterwards: the prediction of a
+query does not depend on other queries.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from torch import Tensor, nn
 
 from ..nn.batches import Batch
 from ..nn.learner import Learner
-from .adapter import Adapter
+from .adapter import AdaptedTasks, Adapter
 from .embedding import Embedding
 from .episodes import Episodes
-from .losses import Clean, QueryLoss
 
 __all__ = ["ClassLearner", "EpisodeLearner"]
 
-_FASTER = 5.0  # the few numbers of an adapter learn at so many times the rate
+_ADAPTER_LR = 5.0  # relative learning rate of the few parameters of an adapter
 
 
 class EpisodeLearner(Learner):
-    """An embedding that is trained to be adapted."""
+    """An embedding and an adapter, trained on the loss of the queries."""
 
-    def __init__(
-        self, embedding: Embedding, adapter: Adapter, lr: float, loss: QueryLoss | None = None
-    ) -> None:
+    def __init__(self, embedding: Embedding, adapter: Adapter, lr: float) -> None:
         super().__init__()
-        self.embedding, self.adapter = embedding, adapter
-        self.query_loss, self.lr = loss or Clean(), lr
+        self.embedding, self.adapter, self.lr = embedding, adapter, lr
 
     def loss(self, batch: Episodes) -> Tensor:
-        log_truth, task = self.adapter.classify(self.embedding, batch)
-        return self.query_loss(log_truth, batch, task)
+        log_truth, tasks = self.adapter.classify(self.embedding, batch)
+        return self.query_loss(log_truth, batch, tasks)
+
+    def query_loss(self, log_truth: Tensor, batch: Episodes, tasks: AdaptedTasks | None) -> Tensor:
+        """Return the mean loss of queries with these log-probabilities: (episode, query, class)."""
+        return -log_truth.gather(2, batch.truth[:, :, None]).mean()
 
     def weight(self, batch: Episodes) -> int:
         return batch.query.numel()
@@ -44,12 +44,12 @@ class EpisodeLearner(Learner):
     def groups(self) -> list[dict[str, Any]]:
         return [
             {"params": list(self.embedding.parameters())},
-            {"params": list(self.adapter.parameters()), "lr": _FASTER * self.lr},
+            {"params": list(self.adapter.parameters()), "lr": _ADAPTER_LR * self.lr},
         ]
 
 
 class ClassLearner(Learner):
-    """An embedding under a linear classifier of all source classes."""
+    """An embedding with a linear classifier of all source classes."""
 
     def __init__(self, embedding: Embedding, n_classes: int) -> None:
         super().__init__()

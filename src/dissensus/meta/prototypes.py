@@ -1,11 +1,11 @@
-"""Prototypical networks on aggregated labels: first decide the labels, then average embeddings.
+"""Prototypical networks on aggregated labels: first aggregate, then average embeddings.
 
-    label = majority | shares of votes | Dawid & Skene with priors, none of which sees embeddings
+    label = majority | vote shares | Dawid & Skene with priors, without the embeddings
     mean[k] = Σ_n label[n, k] u[n] / Σ_n label[n, k]
     P(t = k | u) ∝ exp(−scale² ‖u − mean[k]‖² / 2)
 
-What two steps lose against `em-full`: embeddings have no say in what the labels are. A majority
-that is tied shares its item among the tied classes; items without labels are left out.
+Unlike in `em-full`, embeddings do not inform the labels. A tied majority splits its item among the
+tied classes; unlabelled items are left out.
 
     J. Snell, K. Swersky, R. Zemel. Prototypical networks for few-shot learning. NeurIPS 2017.
     arXiv:1703.05175
@@ -20,25 +20,25 @@ import torch
 from torch import Tensor
 
 from ..params import Positive
-from .adapter import Adapted, Adapter, Rule, logarithm
+from .adapter import AdaptedTasks, Adapter, AdapterSettings, log_parameter
 from .em import squared_distance
 from .em_full import EmFull
-from .items import Items, share
+from .items import Items, normalize
 
 __all__ = ["PrototypeAdapter", "Prototypes"]
 
 _ROUNDS = 50
 
 
-class PrototypeTask(Adapted):
-    """Class means, and what was decided of the support."""
+class PrototypeTasks(AdaptedTasks):
+    """Class means, and the labels of the support."""
 
     def __init__(self, posterior: Tensor, mean: Tensor, scale: Tensor) -> None:
         self.posterior, self.mean, self.scale = posterior, mean, scale
 
     def log_truth(self, items: Items) -> Tensor:
-        far = squared_distance(items.u * self.scale, self.mean * self.scale)
-        return (-far / 2).log_softmax(dim=2)
+        distance = squared_distance(items.u * self.scale, self.mean * self.scale)
+        return (-distance / 2).log_softmax(dim=2)
 
 
 class PrototypeAdapter(Adapter):
@@ -47,48 +47,48 @@ class PrototypeAdapter(Adapter):
     def __init__(self, settings: Prototypes) -> None:
         super().__init__()
         self.labels = settings.labels
-        self.log_scale = logarithm(settings.scale)
+        self.log_scale = log_parameter(settings.scale)
         model = EmFull(steps=_ROUNDS, c=settings.c, right=settings.right).build(0, 2)
         self.aggregator = model.requires_grad_(False)
 
-    def adapt(self, support: Items) -> PrototypeTask:
-        posterior = self.decide(support)
-        heard = support.votes().sum(dim=2, keepdim=True) > 0  # others have no say
-        seen = posterior * heard * support.present[:, :, None]
-        total = torch.einsum("enk,enm->ekm", seen, support.u)
-        count = seen.sum(dim=1)[:, :, None]
-        # A class that no item was given to stands where all items are.
+    def adapt(self, support: Items) -> PrototypeTasks:
+        posterior = self.aggregate(support)
+        labelled = support.votes().sum(dim=2, keepdim=True) > 0
+        weight = posterior * labelled * support.present[:, :, None]
+        total = torch.einsum("enk,enm->ekm", weight, support.u)
+        count = weight.sum(dim=1)[:, :, None]
+        # A class without items has the mean of all items.
         middle = support.u.mean(dim=1, keepdim=True)
         mean = torch.where(count > 0, total / count.clamp(min=1e-12), middle)
-        return PrototypeTask(posterior, mean, self.log_scale.exp())
+        return PrototypeTasks(posterior, mean, self.log_scale.exp())
 
     @torch.no_grad()
-    def decide(self, support: Items) -> Tensor:
+    def aggregate(self, support: Items) -> Tensor:
         """Return the labels: (episode, item, class)."""
         if self.labels == "shares":
             return support.shares()
         if self.labels == "majority":
             votes = support.votes()
-            return share((votes == votes.max(dim=2, keepdim=True).values).to(votes))
+            return normalize((votes == votes.max(dim=2, keepdim=True).values).to(votes))
         posterior = self.aggregator.adapt(support._replace(u=support.u[:, :, :0])).posterior
         best = posterior >= posterior.max(dim=2, keepdim=True).values - 1e-9
-        return share(best.to(posterior))
+        return normalize(best.to(posterior))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prototypes(Rule):
+class Prototypes(AdapterSettings):
     """Prototypes of aggregated labels.
 
     Parameters
     ----------
     labels
-        How labels are aggregated.
+        Aggregation of the labels.
     scale
         Factor on embeddings.
     c
-        Of Dawid & Skene: pseudo-count of every label, whatever is true.
+        Of Dawid & Skene: pseudo-count of every label, for every true class.
     right
-        Of Dawid & Skene: more pseudo-counts of the right label.
+        Of Dawid & Skene: additional pseudo-count of the right label.
     """
 
     labels: Literal["majority", "shares", "dawid-skene"] = "majority"

@@ -1,7 +1,7 @@
-"""A ridge-regression head in closed form on shares of votes.
+"""A ridge-regression head in closed form on vote shares.
 
-With U the embeddings of the support and a column of ones, and Y the shares of votes, one column per
-class, both less 1/K:
+With U the embeddings of the support and a column of ones, and Y the vote shares less 1/K, one
+column per class:
 
     W = Uᵀ (U Uᵀ + gamma)⁻¹ Y,    P(t | u) = softmax(sharpness · u W)
 
@@ -19,20 +19,20 @@ import torch
 from torch import Tensor
 
 from ..params import Positive
-from .adapter import Adapted, Adapter, Rule, logarithm
+from .adapter import AdaptedTasks, Adapter, AdapterSettings, log_parameter
 from .items import Items
 
 __all__ = ["Ridge", "RidgeAdapter"]
 
 
-class RidgeTask(Adapted):
+class RidgeTasks(AdaptedTasks):
     """A linear map from embeddings to classes."""
 
     def __init__(self, posterior: Tensor, weight: Tensor, sharpness: Tensor) -> None:
         self.posterior, self.weight, self.sharpness = posterior, weight, sharpness
 
     def log_truth(self, items: Items) -> Tensor:
-        return (self.sharpness * _widened(items.u) @ self.weight).log_softmax(dim=2)
+        return (self.sharpness * _with_intercept(items.u) @ self.weight).log_softmax(dim=2)
 
 
 class RidgeAdapter(Adapter):
@@ -40,34 +40,34 @@ class RidgeAdapter(Adapter):
 
     def __init__(self, settings: Ridge) -> None:
         super().__init__()
-        self.log_gamma = logarithm(settings.gamma)
-        self.log_sharpness = logarithm(settings.sharpness)
+        self.log_gamma = log_parameter(settings.gamma)
+        self.log_sharpness = log_parameter(settings.sharpness)
 
-    def adapt(self, support: Items) -> RidgeTask:
+    def adapt(self, support: Items) -> RidgeTasks:
         shares = support.shares()
-        heard = (support.votes().sum(dim=2) > 0) & (support.present > 0)
-        u = _widened(support.u) * heard[:, :, None]
-        target = (shares - 1 / support.n_classes) * heard[:, :, None]
+        labelled = (support.votes().sum(dim=2) > 0) & (support.present > 0)
+        u = _with_intercept(support.u) * labelled[:, :, None]
+        target = (shares - 1 / support.n_classes) * labelled[:, :, None]
         eye = torch.eye(u.shape[1], dtype=u.dtype, device=u.device)
-        inner = u @ u.transpose(1, 2) + self.log_gamma.exp() * eye
-        weight = u.transpose(1, 2) @ torch.linalg.solve(inner, target)
-        return RidgeTask(shares, weight, self.log_sharpness.exp())
+        gram = u @ u.transpose(1, 2) + self.log_gamma.exp() * eye
+        weight = u.transpose(1, 2) @ torch.linalg.solve(gram, target)
+        return RidgeTasks(shares, weight, self.log_sharpness.exp())
 
 
-def _widened(u: Tensor) -> Tensor:
+def _with_intercept(u: Tensor) -> Tensor:
     return torch.cat([u, torch.ones_like(u[:, :, :1])], dim=2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ridge(Rule):
-    """Ridge regression on shares of votes.
+class Ridge(AdapterSettings):
+    """Ridge regression on vote shares.
 
     Parameters
     ----------
     gamma
-        Strength of the penalty.
+        Ridge penalty.
     sharpness
-        Factor on what it says, before the softmax.
+        Factor on the logits.
     """
 
     gamma: Positive = 1.0

@@ -1,9 +1,9 @@
 """Source tasks from files: folders of images by class, arrays of features, tables of texts.
 
-folder      every image is of the class that its folder is named by; with folders in folders, as
-Omniglot has them, the outermost is the task
+folder      images in a folder per class; with folders in folders, as in Omniglot, the outermost is
+            the task
 .npz        `x` and `y`, and `task` where there are several
-table       a column of texts or image files, one of classes, and one of tasks if there is one
+table       a column of texts or image files, one of classes, and optionally one of tasks
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from .._relation import indices_of
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.batches import Examples, Source, inputs_of
+from ..nn.encoding import chunks
 from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .tasks import Tasks
 
-__all__ = ["Labelled", "as_tasks", "in_memory", "labelled", "read_source", "together"]
+__all__ = ["SourceItems", "as_tasks", "in_memory", "join_sources", "labelled", "read_source"]
 
-_PIECE = 4096  # inputs that are loaded at once
-_IN_MEMORY = 2**28  # numbers of inputs that are held in memory rather than loaded by batch
+_CHUNK = 4096  # inputs loaded at a time
+_IN_MEMORY = 2**28  # largest number of values to hold in memory
 
 
-class Labelled(NamedTuple):
-    """Items of known class, as files give them."""
+class SourceItems(NamedTuple):
+    """Items of known class, as read from files."""
 
     inputs: Inputs
     label: list[str]  # (item)
@@ -45,7 +46,7 @@ def read_source(
     column: str | None = None,
     label: str | None = None,
     task: str | None = None,
-) -> Labelled:
+) -> SourceItems:
     """Return source tasks from a file or folder.
 
     Parameters
@@ -53,7 +54,7 @@ def read_source(
     path
         A folder of images, a `.npz`, or a table.
     column, label, task
-        Of a table, the columns of inputs, classes and tasks, where their names do not tell.
+        Of a table: the columns of inputs, classes and tasks, where their names are not known.
     """
     path = Path(path)
     if not path.exists():
@@ -65,8 +66,8 @@ def read_source(
     return _table(path, column, label, task)
 
 
-def together(sources: Sequence[Labelled]) -> Labelled:
-    """Return several sources as one, whose tasks are those of each."""
+def join_sources(sources: Sequence[SourceItems]) -> SourceItems:
+    """Return several sources as one, with the tasks of all."""
     if len(sources) == 1:
         return sources[0]
     kinds = {source.inputs.kind for source in sources}
@@ -86,21 +87,23 @@ def together(sources: Sequence[Labelled]) -> Labelled:
         if len(sizes) > 1:
             raise DataError(f"features of {len(sizes)} sizes; all sources have to have the same")
         inputs = Arrays(torch.cat(values))
-    return Labelled(inputs, label, task)
+    return SourceItems(inputs, label, task)
 
 
-def _folder(folder: Path) -> Labelled:
+def _folder(folder: Path) -> SourceItems:
     from ..nn.reading import input_files
 
     files = input_files(folder)
     parents = [file.relative_to(folder).parent for file in files]
     if any(not parent.parts for parent in parents):
-        raise DataError(f"{folder}: images beside the folders; each has to be in that of its class")
+        raise DataError(
+            f"{folder}: images outside of the folders; each has to be in that of its class"
+        )
     task = [parent.parts[0] if len(parent.parts) > 1 else "" for parent in parents]
-    return Labelled(Images(tuple(files)), [parent.as_posix() for parent in parents], task)
+    return SourceItems(Images(tuple(files)), [parent.as_posix() for parent in parents], task)
 
 
-def _arrays(path: Path) -> Labelled:
+def _arrays(path: Path) -> SourceItems:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in ("x", "y", "task") if name in stored}
@@ -111,14 +114,14 @@ def _arrays(path: Path) -> Labelled:
     task = arrays.get("task", np.zeros(len(arrays["y"]), dtype=int))
     if not len(arrays["x"]) == len(arrays["y"]) == len(task):
         raise DataError(f"{path}: x, y and task have different lengths")
-    return Labelled(as_inputs(arrays["x"]), _texts(arrays["y"]), _texts(task))
+    return SourceItems(as_inputs(arrays["x"]), _texts(arrays["y"]), _texts(task))
 
 
 def _texts(values: Any) -> list[str]:
     return as_names(values).tolist()
 
 
-def _table(path: Path, column: str | None, label: str | None, task: str | None) -> Labelled:
+def _table(path: Path, column: str | None, label: str | None, task: str | None) -> SourceItems:
     from ..nn.reading import INPUT_COLUMNS, as_texts_or_files
     from ..readers.columns import TRUTH, find_columns
     from ..readers.sources import open_source
@@ -126,9 +129,9 @@ def _table(path: Path, column: str | None, label: str | None, task: str | None) 
 
     source = open_source(path)
     present = column_names(source)
-    wanted = {"input": INPUT_COLUMNS, "label": TRUTH["label"]}
-    told = {k: v for k, v in {"input": column, "label": label}.items() if v is not None}
-    roles = find_columns(present, wanted, told, source.name)
+    synonyms = {"input": INPUT_COLUMNS, "label": TRUTH["label"]}
+    given = {k: v for k, v in {"input": column, "label": label}.items() if v is not None}
+    roles = find_columns(present, synonyms, given, source.name)
     if task is not None and task not in present:
         raise source.fail(f"no column {task!r}; there are {', '.join(present)}")
     group = task or next((name for name in present if name.casefold() == "task"), None)
@@ -137,73 +140,72 @@ def _table(path: Path, column: str | None, label: str | None, task: str | None) 
     frame = read_columns(source, columns).drop_nulls()
     inputs = as_texts_or_files(path.parent, frame[roles["input"]].cast(str).to_list())
     tasks = frame[group].cast(str).to_list() if group else [""] * len(frame)
-    return Labelled(inputs, frame[roles["label"]].cast(str).to_list(), tasks)
+    return SourceItems(inputs, frame[roles["label"]].cast(str).to_list(), tasks)
 
 
 def as_tasks(
     x: Tensor | Source,
     y: ArrayLike,
     task: ArrayLike | None = None,
-    turns: int = 1,
+    rotations: int = 1,
     annotations: Annotations | None = None,
 ) -> Tasks:
-    """Return source tasks by the names of classes and tasks."""
+    """Return source tasks from the names of classes and tasks."""
     label = as_names(np.asarray(y))
     if len(label) != len(x):
         raise DataError(f"{len(x)} inputs, but {len(label)} classes")
     if task is None:
         names = as_names(sorted(set(label.tolist())))
         annotations = None if annotations is None else annotations.recode(names)
-        return Tasks(x, indices_of(label, names), None, turns, annotations)
+        return Tasks(x, indices_of(label, names), None, rotations, annotations)
     if annotations is not None:
-        raise DataError("annotators of a source are for one task; leave out task, or annotations")
+        raise DataError("annotations of a source are of one task; leave out task, or annotations")
     group = as_names(np.asarray(task))
     if len(group) != len(x):
         raise DataError(f"{len(x)} inputs, but {len(group)} tasks")
     pairs = list(zip(group.tolist(), label.tolist(), strict=True))
-    known = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
-    groups = {name: code for code, name in enumerate(sorted({name for name, _ in known}))}
-    of_class = np.array([groups[name] for name, _ in known])
-    return Tasks(x, np.array([known[pair] for pair in pairs]), of_class, turns)
+    classes = {pair: code for code, pair in enumerate(sorted(set(pairs)))}
+    groups = {name: code for code, name in enumerate(sorted({name for name, _ in classes}))}
+    of_class = np.array([groups[name] for name, _ in classes])
+    return Tasks(x, np.array([classes[pair] for pair in pairs]), of_class, rotations)
 
 
 def labelled(tasks: Tasks) -> Examples:
-    """Return all items of the source, turned ones too, with their classes, for a classifier."""
-    n_items, turns = len(tasks.label), tasks.turns
-    label = np.concatenate([tasks.label + turn * tasks.n_classes for turn in range(turns)])
-    annotations = Annotations.from_codes(
-        np.arange(n_items * turns),
-        np.zeros(n_items * turns, dtype=int),
-        label,
-        items=n_items * turns,
-        annotators=1,
-        classes=tasks.n_classes * turns,
+    """Return all items of the source with their classes, rotations included."""
+    n_items, rotations = len(tasks.label), tasks.rotations
+    label = np.concatenate(
+        [tasks.label + rotation * tasks.n_classes for rotation in range(rotations)]
     )
-    return Examples(_Turned(tasks), annotations)
+    annotations = Annotations.from_codes(
+        np.arange(n_items * rotations),
+        np.zeros(n_items * rotations, dtype=int),
+        label,
+        items=n_items * rotations,
+        annotators=1,
+        classes=tasks.n_classes * rotations,
+    )
+    return Examples(_Rotated(tasks), annotations)
 
 
-class _Turned:
-    """The inputs of a source, once for every turn."""
+class _Rotated:
+    """The inputs of a source, once for every rotation."""
 
     def __init__(self, tasks: Tasks) -> None:
         self.tasks = tasks
 
     def __len__(self) -> int:
-        return len(self.tasks.label) * self.tasks.turns
+        return len(self.tasks.label) * self.tasks.rotations
 
     def __getitem__(self, items: Any, /) -> Tensor:
-        turn, item = np.divmod(np.asarray(items), len(self.tasks.label))
-        return self.tasks.inputs(item, turn)
+        rotation, item = np.divmod(np.asarray(items), len(self.tasks.label))
+        return self.tasks.inputs(item, rotation)
 
 
 def in_memory(x: Tensor | Source) -> Tensor | Source:
-    """Return inputs in memory, where there is room for them."""
+    """Return inputs in memory, unless they are too large."""
     if isinstance(x, Tensor) or not len(x):
         return x
     first = inputs_of(x, np.arange(1))
     if not first.is_floating_point() or first.numel() * len(x) > _IN_MEMORY:
         return x
-    found = [
-        inputs_of(x, np.arange(at, min(at + _PIECE, len(x)))) for at in range(0, len(x), _PIECE)
-    ]
-    return torch.cat(found)
+    return torch.cat([*chunks(x, _CHUNK)])

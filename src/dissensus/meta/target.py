@@ -1,4 +1,4 @@
-"""A new task that was learned: its classes, its annotators, and what to ask next."""
+"""An adapted task: its classes, its annotators, and what to label next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from .._relation import Array, Floats, indices_of
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
-from .adapter import Adapted, Embed, whole
+from .adapter import AdaptedTasks, Embed, as_float32
 from .items import Items
 
 if TYPE_CHECKING:
@@ -19,29 +19,36 @@ if TYPE_CHECKING:
 
 __all__ = ["FewShotTask"]
 
-_PIECE = 1024  # items that are classified at once
+_BATCH = 1024
 
 
 class FewShotTask:
-    """A task learned from few items and what annotators said of them.
+    """A task learned from few annotated items.
 
     Parameters
     ----------
     model
-        What it was learned with.
+        The fitted model.
     annotations
-        What it was learned from.
+        Annotations of the support.
+    classes
+        The classes, in the dtype of the labels.
     task
-        What was learned.
+        The adapted task.
     embed
-        What embeddings are made with.
+        The embedding network.
     """
 
     def __init__(
-        self, model: FewShotCrowd, annotations: Annotations, task: Adapted, embed: Embed
+        self,
+        model: FewShotCrowd,
+        annotations: Annotations,
+        classes: Array,
+        task: AdaptedTasks,
+        embed: Embed,
     ) -> None:
         self.model, self.annotations, self.task, self.embed = model, annotations, task, embed
-        self.classes_, self.annotators_ = annotations.classes, annotations.annotators
+        self.classes_, self.annotators_ = classes, annotations.annotators
 
     @torch.no_grad()
     def predict_proba(
@@ -51,31 +58,31 @@ class FewShotTask:
     ) -> Floats:
         """Return the probability of every class: (item, class).
 
-        Annotations on these items, by annotators of the support, count too if they are given.
+        Annotations of these items by annotators of the support are used too.
         """
         x = self.model.prepare(X)
-        found = []
-        for at in range(0, len(x), _PIECE):
-            u = whole(self.embed(x[at : at + _PIECE]))[None]
-            items = Items.of(u, n_classes=self.annotations.n_classes)
+        log_truth = []
+        for start in range(0, len(x), _BATCH):
+            u = as_float32(self.embed(x[start : start + _BATCH]))[None]
+            items = Items.of(u, n_classes=len(self.classes_))
             if annotations is not None:
-                items = self._heard(items, annotations, at)
-            found.append(self.task.log_truth(items)[0])
-        return torch.cat(found).double().softmax(dim=1).numpy()
+                items = self._with_labels(items, annotations, start)
+            log_truth.append(self.task.log_truth(items)[0])
+        return torch.cat(log_truth).double().softmax(dim=1).numpy()
 
-    def _heard(self, items: Items, more: Annotations, start: int) -> Items:
-        """Return items with what annotators of the support said of them."""
+    def _with_labels(self, items: Items, more: Annotations, start: int) -> Items:
+        """Return items with their labels by annotators of the support."""
         more = more.recode(self.classes_)
-        here = (more.item >= start) & (more.item < start + items.u.shape[1])
-        who = indices_of(more.annotators, self.annotators_)[more.annotator[here]]
-        if (who < 0).any():
-            name = more.annotators[more.annotator[here][who < 0][0]]
-            raise DataError(f"annotator {name!r} labelled nothing that this task was learned from")
-        n_classes = self.annotations.n_classes
-        annotations = torch.from_numpy(who.astype(np.int64) * n_classes + more.label[here])
-        item = torch.from_numpy(more.item[here].astype(np.int64) - start)
+        batch = (more.item >= start) & (more.item < start + items.u.shape[1])
+        annotator = indices_of(more.annotators, self.annotators_)[more.annotator[batch]]
+        if (annotator < 0).any():
+            name = more.annotators[more.annotator[batch][annotator < 0][0]]
+            raise DataError(f"annotator {name!r} has no labels in the support of this task")
+        code = annotator.astype(np.int64) * len(self.classes_) + more.label[batch]
         return items._replace(
-            item=item, annotations=annotations, n_annotators=self.annotations.n_annotators
+            item=torch.from_numpy(more.item[batch].astype(np.int64) - start),
+            code=torch.from_numpy(code),
+            n_annotators=self.annotations.n_annotators,
         )
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -84,42 +91,39 @@ class FewShotTask:
 
     @property
     def posterior(self) -> Floats:
-        """What is believed of the items it was learned from: (item, class)."""
-        return _numbers(self.task.posterior)[: self.annotations.n_items]
+        """Posterior probabilities of the support: (item, class)."""
+        return _numpy(self.task.posterior)[: self.annotations.n_items]
 
     @property
     def labels(self) -> Array:
-        """The most probable class of every item it was learned from."""
+        """The most probable class of every item of the support."""
         return self.classes_[self.posterior.argmax(axis=1)]
 
     @property
     def confusion(self) -> Floats:
-        """What annotators make of every class: (annotator, true, given)."""
+        """Confusion matrices: (annotator, true, given)."""
         try:
-            return _numbers(self.task.confusion)
+            return _numpy(self.task.confusion)
         except NotImplementedError:
             raise MethodError(
-                f"{self.model.rule_} learns nothing about annotators; adapters of the em and vb "
-                "families do"
+                f"{self.model.adapter_} has no model of annotators; adapters of the em family do"
             ) from None
 
     @property
     def annotators(self) -> dict[str, Array]:
-        """A table of the annotators: labels given, and how often they are taken to be right."""
-        share = self.posterior.mean(axis=0)
-        right = np.einsum("t,att->a", share, self.confusion)
+        """A table of the annotators: number of labels, and estimated accuracy."""
         return {
             "annotator": self.annotators_,
             "n_labels": self.annotations.labels_per_annotator,
-            "accuracy": right,
+            "accuracy": np.einsum("t,att->a", self.posterior.mean(axis=0), self.confusion),
         }
 
     def next(self, budget: int = 10, **settings: Any) -> dict[str, Array]:
-        """Return whom to ask about which item next; see `dissensus.meta.active.ask`."""
-        from .active import ask
+        """Return which annotators to ask about which items; see `dissensus.meta.active.plan`."""
+        from .active import plan
 
-        return ask(self, budget, **settings)
+        return plan(self, budget, **settings)
 
 
-def _numbers(values: Tensor) -> Floats:
+def _numpy(values: Tensor) -> Floats:
     return values[0].detach().double().numpy()

@@ -21,27 +21,27 @@ __all__ = ["Tasks"]
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """Source tasks: items of known class.
+    """Items of known class, grouped into tasks.
 
     Parameters
     ----------
     x
-        Inputs: a tensor, or anything that loads them when asked.
+        Inputs: a tensor, or a source that loads them batch by batch.
     label
-        Class of every item, as a code.
+        Class code of every item.
     task
-        Task of every class; episodes stay within one. `None`: all classes are of one task.
-    turns
-        With 4, every class of images also stands upside down and on both sides, as a new class.
+        Task of every class; episodes stay within one. `None`: all classes belong to one task.
+    rotations
+        With 4, images rotated by 90, 180 and 270 degrees form new classes.
     annotations
-        What annotators of the source said of its items, classes by the same codes, if there are
-        any: then these can label the episodes in the place of pseudo-annotators.
+        Annotations of the items with the same class codes, if there are any: they can replace
+        pseudo-annotators.
     """
 
     x: Tensor | Source
     label: Integers  # (item)
     task: Integers | None = None  # (class)
-    turns: int = 1
+    rotations: int = 1
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
@@ -62,45 +62,41 @@ class Tasks:
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are, before they are turned."""
+        """Number of classes, without rotations."""
         return len(self.members)
 
     def usable(self, least: int) -> list[Integers]:
-        """Return the classes of every task that have enough items, turned ones too."""
+        """Return the classes of every task that have enough items, with rotations."""
         enough = np.array([len(items) >= least for items in self.members])
         task = np.zeros(len(enough), dtype=int) if self.task is None else self.task
-        found = []
-        for each in np.unique(task):
-            plain = np.flatnonzero(enough & (task == each))
-            turned = [plain + turn * self.n_classes for turn in range(self.turns)]
-            if len(plain) > 1:
-                found.append(np.concatenate(turned))
-        return found
+        offsets = self.n_classes * np.arange(self.rotations)[:, None]
+        by_task = [np.flatnonzero(enough & (task == each)) for each in np.unique(task)]
+        return [(classes + offsets).ravel() for classes in by_task if len(classes) > 1]
 
-    def inputs(self, items: Integers, turn: Integers) -> Tensor:
-        """Return the inputs of items, turned by so many right angles."""
+    def inputs(self, items: Integers, rotation: Integers) -> Tensor:
+        """Return the inputs of items, rotated by multiples of 90 degrees."""
         x = inputs_of(self.x, items)
-        for angle in np.unique(turn[turn > 0]).tolist():
-            rows = torch.from_numpy(np.flatnonzero(turn == angle))
+        for angle in np.unique(rotation[rotation > 0]).tolist():
+            rows = torch.from_numpy(np.flatnonzero(rotation == angle))
             x = x.index_copy(0, rows, torch.rot90(x[rows], angle, (-2, -1)))
         return x
 
-    def heard(self, items: Integers, classes: Integers) -> Integers:
-        """Return what annotators of the source said of items of episodes.
+    def labels_in_episodes(self, items: Integers, classes: Integers) -> Integers:
+        """Return the source's own annotations of items in episodes.
 
-        Labels that are no class of the episode are left out. Annotators are numbered anew in every
-        episode, those alone who said something.
+        Labels that are no class of the episode are left out. The annotators of an episode are
+        those with labels in it, renumbered.
 
         Parameters
         ----------
         items
             Codes: (episode, item).
         classes
-            Which classes an episode has: (episode, class).
+            Classes of the episodes: (episode, class).
 
         Returns
         -------
-        (episode, item, annotator), -1 for nothing.
+        (episode, item, annotator), -1 for unlabelled.
         """
         assert self.annotations is not None
         n_episodes, n_items = items.shape
@@ -112,37 +108,38 @@ class Tasks:
         kept = label >= 0
         episode, item, label = episode[kept], item[kept], label[kept]
         pair = episode * annotations.n_annotators + annotations.annotator[kept]
-        known, position = np.unique(pair, return_inverse=True)
-        first = np.searchsorted(known, np.arange(n_episodes) * annotations.n_annotators)
-        position = position - first[episode]
-        found = np.full((n_episodes, n_items, int(position.max(initial=0)) + 1), -1)
-        found[episode, item, position] = label
-        return found
+        pairs, column = np.unique(pair, return_inverse=True)
+        first = np.searchsorted(pairs, np.arange(n_episodes) * annotations.n_annotators)
+        column = column - first[episode]
+        labels = np.full((n_episodes, n_items, int(column.max(initial=0)) + 1), -1)
+        labels[episode, item, column] = label
+        return labels
 
     def keep(self, classes: Integers) -> Tasks:
-        """Return the tasks of some classes alone."""
-        position = np.full(self.n_classes, -1)
-        position[classes] = np.arange(len(classes))
-        some = self.items(np.flatnonzero(position[self.label] >= 0))
+        """Return the tasks with some of the classes."""
+        code = np.full(self.n_classes, -1)
+        code[classes] = np.arange(len(classes))
+        some = self.items(np.flatnonzero(code[self.label] >= 0))
         task = None if self.task is None else self.task[classes]
-        annotations = (
-            None if some.annotations is None else _renamed(some.annotations, position, len(classes))
-        )
-        return Tasks(some.x, position[some.label], task, self.turns, annotations)
+        annotations = some.annotations
+        if annotations is not None:
+            annotations = _recoded(annotations, code, len(classes))
+        return Tasks(some.x, code[some.label], task, self.rotations, annotations)
 
     def items(self, items: Integers) -> Tasks:
-        """Return the tasks of some items alone; classes keep their codes."""
-        x = self.x[torch.from_numpy(items)] if isinstance(self.x, Tensor) else _Part(self.x, items)
+        """Return the tasks with some of the items; classes keep their codes."""
+        tensor = isinstance(self.x, Tensor)
+        x = self.x[torch.from_numpy(items)] if tensor else _Subset(self.x, items)
         annotations = None if self.annotations is None else self.annotations.take(items)
-        return Tasks(x, self.label[items], self.task, self.turns, annotations)
+        return Tasks(x, self.label[items], self.task, self.rotations, annotations)
 
-    def plain(self) -> Tasks:
-        """Return the same without turned classes."""
-        return replace(self, turns=1)
+    def unrotated(self) -> Tasks:
+        """Return the tasks without rotations."""
+        return replace(self, rotations=1)
 
     def digest(self) -> str:
-        """Return a short text that other sources do not have."""
-        digest = blake2b(f"{len(self.x)} {self.turns}".encode(), digest_size=8)
+        """Return a digest of the contents."""
+        digest = blake2b(f"{len(self.x)} {self.rotations}".encode(), digest_size=8)
         for part in (self.label, np.zeros(0) if self.task is None else self.task):
             digest.update(np.asarray(part).astype("<i8").tobytes())
         if isinstance(self.x, Tensor):
@@ -150,14 +147,14 @@ class Tasks:
         return digest.hexdigest()
 
 
-def _renamed(annotations: Annotations, position: Integers, n_classes: int) -> Annotations:
-    """Return annotations with other codes of classes; those of classes that are gone are left."""
-    code = position[annotations.label]
-    kept = code >= 0
+def _recoded(annotations: Annotations, code: Integers, n_classes: int) -> Annotations:
+    """Return annotations with other class codes, without those of missing classes."""
+    label = code[annotations.label]
+    kept = label >= 0
     return Annotations.from_codes(
         annotations.item[kept],
         annotations.annotator[kept],
-        code[kept],
+        label[kept],
         items=annotations.n_items,
         annotators=annotations.annotators,
         classes=n_classes,
@@ -165,8 +162,8 @@ def _renamed(annotations: Annotations, position: Integers, n_classes: int) -> An
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """Some of the inputs that are loaded when asked for."""
+class _Subset:
+    """Some of the inputs of a source."""
 
     x: Any
     items: Integers

@@ -1,7 +1,7 @@
-"""How right predictions are where the truth is known, with an interval for every score."""
+"""Scores of predictions against the truth, with bootstrap intervals."""
 
 from __future__ import annotations
 
-from .evaluation import Evaluation, Predictions, Score, Values, as_predictions, evaluate
+from .evaluation import Evaluation, Score, evaluate
 
-__all__ = ["Evaluation", "Predictions", "Score", "Values", "as_predictions", "evaluate"]
+__all__ = ["Evaluation", "Score", "evaluate"]

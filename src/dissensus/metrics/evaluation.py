@@ -1,20 +1,20 @@
-"""How right predictions are where the truth is known, with an interval for every score.
+"""Scores of predictions against the truth, with bootstrap intervals.
 
-Where labels are classes (`_class_scores`):
+Where labels are classes (`_classes`):
 
-    accuracy              the best class is the truth; a tie between m classes counts 1/m
+    accuracy              the most probable class is the truth; one of m tied classes counts 1/m
     accuracy_as_labelled  the label given is the truth; undecided is wrong
     macro_f1              mean F1 of the classes that occur in the truth or in the labels given
-    log_loss              mean of -log of the belief in the truth, with beliefs of at least 1e-15
-    brier                 mean squared error of the beliefs, summed over classes: 0 to 2
+    log_loss              mean of -log of the probability of the truth, clipped at 1e-15
+    brier                 mean squared error of the probabilities, summed over classes: 0 to 2
     ece                   expected calibration error, 15 bins of equal width over all items
 
-Where they are numbers (`_number_scores`):
+Where they are numbers (`_numbers`):
 
     mae                   mean absolute error
     rmse                  root of the mean squared error
     pearson               correlation with the truth
-    spearman              correlation of the ranks; values that are equal share the middle one
+    spearman              correlation of the ranks; equal values share the mean rank
 
 Intervals are percentiles of bootstrap samples of the items.
 """
@@ -25,51 +25,26 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._names import Names, text
-from .._relation import Floats, Integers, frozen
-from ..aggregation.numeric.result import Estimation
+from .._names import text
+from .._relation import Array, Floats, Integers
 from ..errors import DataError, OptionError
-from ..result import Aggregation
-from ._class_scores import CLASS_SCORES, class_scores, true_classes
-from ._number_scores import NUMBER_SCORES, number_scores
+from ..readers import as_truth, read_predictions
+from ..result import Aggregation, Estimation, Predictions, Values, as_number
+from ._classes import CLASS_SCORES, class_scores, true_classes
+from ._numbers import NUMBER_SCORES, number_scores
 
-__all__ = ["Evaluation", "Predictions", "Score", "Values", "as_predictions", "evaluate"]
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """A label for every item, and perhaps a belief in every class."""
-
-    items: Names
-    classes: Names
-    label: Integers  # (item): -1 where undecided
-    posterior: Floats | None = None  # (item, class)
-
-    def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, frozen(value))
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """A number for every item."""
-
-    items: Names
-    value: Floats  # (item): NaN where there is none
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", frozen(self.value))
+__all__ = ["Evaluation", "Score", "evaluate"]
 
 
 class Score(NamedTuple):
-    """A score and its bootstrap interval; NaN bounds where nothing was resampled.
+    """A score and its bootstrap interval; the bounds are NaN without resamples.
 
-    A correlation with what does not vary is NaN altogether.
+    A correlation with a constant is NaN.
     """
 
     value: float
@@ -79,21 +54,20 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores, and how many items they rest on.
+    """Scores, and the number of items behind them.
 
     Attributes
     ----------
     scores
-        Every score of classes or of numbers by name; `None` for those that need beliefs where
-        there are none.
+        Scores by name; `None` for those that need a posterior where there is none.
     n_scored
         Items with a prediction and a truth.
     n_without_truth
-        Predicted items whose truth is not known.
+        Predicted items without a truth.
     n_without_prediction
-        Items of the truth that were not predicted.
+        Items of the truth without a prediction.
     resamples, level
-        How many bootstrap samples stand behind the intervals, and what share they cover.
+        Number of bootstrap samples, and the level of the intervals.
     """
 
     scores: dict[str, Score | None]
@@ -112,16 +86,9 @@ class Evaluation:
         return {**vars(self), "scores": scores}
 
 
-def as_predictions(result: Aggregation | Estimation) -> Predictions | Values:
-    """Return the part of a result that can be right or wrong."""
-    if isinstance(result, Estimation):
-        return Values(result.annotations.items, result.value)
-    return Predictions(result.annotations.items, result.classes, result.label, result.posterior)
-
-
 def evaluate(
-    predicted: Aggregation | Estimation | Predictions | Values,
-    truth: Mapping[Any, Any],
+    predicted: Aggregation | Estimation | Predictions | Values | str | Path,
+    truth: Mapping[Any, Any] | str | Path,
     *,
     resamples: int = 1000,
     level: float = 0.95,
@@ -132,25 +99,25 @@ def evaluate(
     Parameters
     ----------
     predicted
-        A result, or labels or numbers from elsewhere.
+        A result, predictions, or a file with them.
     truth
-        `{item: class}`, or `{item: number}` for numbers. It may miss items, have more of them, and
-        have classes that are never predicted; only items that are in both are scored.
+        `{item: class}`, `{item: number}`, or a file. It may lack items, have more of them, and have
+        classes that are never predicted; only items that are in both are scored.
     resamples
-        How many bootstrap samples of the items to draw; with 0, there are no intervals.
+        Number of bootstrap samples of the items; with 0, there are no intervals.
     level
-        The share that an interval covers, between the percentiles left and right of it.
+        Confidence level of the intervals.
     seed
-        Decides the bootstrap samples.
+        Random seed of the bootstrap.
 
     Examples
     --------
     >>> from dissensus import Annotations, Numbers, aggregate, estimate
     >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
-    >>> found = evaluate(aggregate(annotations, "majority"), {"a": 0, "b": 0, "c": 1})
-    >>> found.scores["accuracy"]
+    >>> evaluation = evaluate(aggregate(annotations, "majority"), {"a": 0, "b": 0, "c": 1})
+    >>> evaluation.scores["accuracy"]
     Score(value=0.5, low=0.0, high=1.0)
-    >>> found.n_without_prediction
+    >>> evaluation.n_without_prediction
     1
     >>> annotations = Numbers.from_columns("aaabbb", "xyzxyz", [1, 2, 6, 4, 5, 6])
     >>> evaluate(estimate(annotations, "mean"), {"a": 2, "b": 5}).scores["mae"]
@@ -160,53 +127,36 @@ def evaluate(
         raise OptionError(f"resamples = {resamples}, but it must be at least 0")
     if not 0 < level < 1:
         raise OptionError(f"level = {level}, but it must be above 0 and below 1")
-    given = (
-        as_predictions(predicted) if isinstance(predicted, (Aggregation, Estimation)) else predicted
-    )
-    _check_names(given.items.tolist())
+    if isinstance(predicted, (str, Path)):
+        predicted = read_predictions(predicted)
+    elif isinstance(predicted, (Aggregation, Estimation)):
+        predicted = predicted.predictions
+    _check_names(predicted.items.tolist())
+    if isinstance(truth, (str, Path)):
+        truth = as_truth(truth)
     known = {text(item): label for item, label in truth.items()}
     random = np.random.default_rng(seed)
+    samples: dict[str, Floats]
     names: tuple[str, ...]
-    if isinstance(given, Values):
-        names, predicts = NUMBER_SCORES, int((~np.isnan(given.value)).sum())
-        found = _numbers_scored(given, known, resamples, random)
+    if isinstance(predicted, Values):
+        names, n_predicted = NUMBER_SCORES, int((~np.isnan(predicted.value)).sum())
+        values = _true_values(predicted.items.tolist(), known)
+        scored = _scored(~np.isnan(values) & ~np.isnan(predicted.value), known)
+        samples = number_scores(predicted.value[scored], values[scored], resamples, random)
     else:
-        names, predicts = CLASS_SCORES, len(given.items)
-        found = _classes_scored(given, known, resamples, random)
+        names, n_predicted = CLASS_SCORES, len(predicted.items)
+        true, n_classes = true_classes(predicted, known)
+        scored = _scored(true >= 0, known)
+        samples = class_scores(predicted, scored, true[scored], n_classes, resamples, random)
     scores: dict[str, Score | None] = dict.fromkeys(names)
-    scores |= {name: _score(told, level) for name, told in found.told.items()}
-    without = predicts - found.n_items, len(known) - found.n_items
-    return Evaluation(scores, found.n_items, *without, resamples, level)
+    scores |= {name: _score(values, level) for name, values in samples.items()}
+    missing = n_predicted - len(scored), len(known) - len(scored)
+    return Evaluation(scores, len(scored), *missing, resamples, level)
 
 
-class _Scored(NamedTuple):
-    told: dict[str, Floats]  # score → its value, and those of bootstrap samples
-    n_items: int
-
-
-def _classes_scored(
-    given: Predictions, truth: Mapping[str, Any], resamples: int, random: np.random.Generator
-) -> _Scored:
-    true, n_classes = true_classes(given, {item: text(label) for item, label in truth.items()})
-    position = np.flatnonzero(true >= 0)
-    _check_some(position, len(truth), len(true))
-    told = class_scores(given, position, true[position], n_classes, resamples, random)
-    return _Scored(told, len(position))
-
-
-def _numbers_scored(
-    given: Values, truth: Mapping[str, Any], resamples: int, random: np.random.Generator
-) -> _Scored:
-    true = _true_values(given.items.tolist(), truth)
-    position = np.flatnonzero(~np.isnan(true) & ~np.isnan(given.value))
-    _check_some(position, len(truth), len(true))
-    told = number_scores(given.value[position], true[position], resamples, random)
-    return _Scored(told, len(position))
-
-
-def _score(told: Floats, level: float) -> Score:
+def _score(samples: Floats, level: float) -> Score:
     """Return a score and its interval from its value and those of bootstrap samples."""
-    value, drawn = float(told[0]), told[1:][~np.isnan(told[1:])]
+    value, drawn = float(samples[0]), samples[1:][~np.isnan(samples[1:])]
     if math.isnan(value) or len(drawn) == 0:
         return Score(value, math.nan, math.nan)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
@@ -219,25 +169,24 @@ def _check_names(items: list[str]) -> None:
         raise DataError(f"item {twice!r} is predicted more than once; keep one prediction of it")
 
 
-def _check_some(position: Integers, n_known: int, n_predicted: int) -> None:
-    if len(position) == 0:
+def _scored(both: Array, known: Mapping[str, Any]) -> Integers:
+    """Return the indices of the items with a prediction and a truth; there must be some."""
+    if not both.any():
         raise DataError(
-            f"nothing to score: none of the {n_known} items with a known truth is among "
-            f"the {n_predicted} predicted; are they named alike?"
+            f"nothing to score: none of the {len(known)} items with a known truth is among "
+            f"the {len(both)} predicted; are they named alike?"
         )
+    return np.flatnonzero(both)
 
 
 def _true_values(items: list[str], truth: Mapping[str, Any]) -> Floats:
-    """Return the true value of every item, NaN where it is not known."""
+    """Return the true value of every item, NaN where it is unknown."""
     values = np.full(len(items), np.nan)
-    for position, item in enumerate(items):
+    for index, item in enumerate(items):
         if item not in truth:
             continue
-        try:
-            values[position] = float(truth[item])
-        except (TypeError, ValueError):
-            values[position] = math.nan
-        if not math.isfinite(values[position]):
+        values[index] = as_number(truth[item])
+        if not math.isfinite(values[index]):
             raise DataError(
                 f"the truth of item {item!r} is {truth[item]!r}, which is not a number, "
                 "but numbers were predicted"

@@ -15,12 +15,13 @@ except ImportError:
     raise OptionError("networks need torch: pip install 'dissensus[deep]'") from None
 
 from .augment import Augment
-from .batches import Batch, Batches, Examples, Known, Source
+from .batches import Batch, Batches, Examples, LabelledInputs, Source
 from .encoders import Encoder, Tokens, encoder_for, encoders
-from .features import Features, cached_features, features
+from .estimator import Estimator
+from .feature_cache import cached_features
+from .features import Features, TokenFeatures, features_of
 from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
-from .progress import training_bar
 from .reading import folder_truth, read_inputs, read_others
 from .settings import Training
 from .tables import Table
@@ -34,16 +35,18 @@ __all__ = [
     "Batch",
     "Batches",
     "Encoder",
+    "Estimator",
     "Examples",
     "Features",
     "History",
     "Images",
     "Inputs",
-    "Known",
+    "LabelledInputs",
     "Learner",
     "Source",
     "Table",
     "Texts",
+    "TokenFeatures",
     "Tokens",
     "Training",
     "Videos",
@@ -51,11 +54,10 @@ __all__ = [
     "cached_features",
     "encoder_for",
     "encoders",
-    "features",
+    "features_of",
     "folder_truth",
     "hold_out",
     "read_inputs",
     "read_others",
     "train",
-    "training_bar",
 ]

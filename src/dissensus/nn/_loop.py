@@ -1,8 +1,8 @@
-"""One training, step by step: what it does between two checkpoints, and what it keeps in one."""
+"""The steps of one training, and what a checkpoint holds of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
@@ -11,6 +11,8 @@ from time import monotonic
 import torch
 from torch import Tensor, nn
 
+from .._progress import Progress
+from .._serialization import with_prefix
 from ..errors import DataError, MethodError
 from .batches import Batch, Batches
 from .checkpoints import (
@@ -19,30 +21,27 @@ from .checkpoints import (
     optimizer_tensors,
     restore_optimizers,
     save_checkpoint,
-    with_prefix,
 )
 from .devices import Devices, seeded
-from .early_stopping import Choice
+from .early_stopping import Criterion
 from .learner import Learner
-from .optimizers import clip, optimizers_for
+from .optimizers import clip, lr_factor, optimizers_for
 from .runs import Row, Run
-from .schedules import lr_factor
 from .settings import Training
 from .tables import Table
 
-__all__ = ["History", "Loop", "Progress"]
+__all__ = ["History", "Loop"]
 
 _TINY = 1e-300
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
 
 
 @dataclass(frozen=True)
 class History:
-    """How a training went; the learner has the weights of the best epoch."""
+    """The log of a training; the learner has the weights of the best epoch."""
 
     rows: tuple[Row, ...]  # one per epoch
     best: int  # the epoch whose weights were kept, counted from 1
-    chosen_by: str  # what decided that, in words
+    chosen_by: str  # the criterion
 
     @property
     def loss(self) -> list[float]:
@@ -52,11 +51,11 @@ class History:
 
 @dataclass
 class _State:
-    """Where a training stands, beside weights and optimisers."""
+    """The state of a training, without weights and optimizers."""
 
     epoch: int = 0
     step: int = 0  # of this epoch
-    loss: float = 0.0  # of this epoch, added up by weight
+    loss: float = 0.0  # of this epoch, summed by weight
     weight: float = 0.0
     rows: list[Row] = field(default_factory=list)
     best: int = 0
@@ -65,20 +64,20 @@ class _State:
 
 
 class Loop:
-    """One training: the parts that every step needs."""
+    """One training."""
 
     def __init__(
         self,
         learner: Learner,
         examples: Batches,
         settings: Training,
-        choice: Choice,
+        criterion: Criterion,
         devices: Devices,
         run: Run,
         progress: Progress | None,
     ) -> None:
         self.learner, self.examples, self.settings = learner, examples, settings
-        self.choice, self.devices, self.run = choice, devices, run
+        self.criterion, self.devices, self.run = criterion, devices, run
         self.progress = progress or (lambda *_: None)
         self.optimizers = optimizers_for(learner, settings)
         self.wrapped = devices.setup(_Loss(learner, shared=devices.ranks > 1))
@@ -105,22 +104,22 @@ class Loop:
         if state.weights:
             self.learner.load_state_dict(state.weights)
         self.learner.eval()
-        self.run.end(state.rows, state.best, self.choice.words)
-        return History(tuple(state.rows), state.best, self.choice.words)
+        self.run.end(state.rows, state.best, self.criterion.description)
+        return History(tuple(state.rows), state.best, self.criterion.description)
 
     def ended(self) -> bool:
-        """Return whether all epochs are over, or none has been better for too long."""
+        """Return whether all epochs are over, or none has been better for `patience` epochs."""
         state, patience = self.state, self.settings.patience
-        tired = patience > 0 and state.epoch - state.best >= patience
-        tired = tired or self.learner.tired()
-        return state.epoch >= self.settings.epochs or (tired and state.step == 0)
+        stop = patience > 0 and state.epoch - state.best >= patience
+        stop = stop or self.learner.should_stop()
+        return state.epoch >= self.settings.epochs or (stop and state.step == 0)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield what is left of the epoch; what comes before an epoch is done at its start."""
+        """Yield the remaining batches of the epoch, after its preparation."""
         state, settings, devices = self.state, self.settings, self.devices
         if state.step == 0:
             self.learner.eval()
-            # Random numbers of its own: the same in every process.
+            # Its own random numbers, the same in every process.
             with torch.no_grad(), seeded(devices.device, settings.seed, state.epoch, 0xBE61):
                 self.learner.begin(self.examples, state.epoch)
         self.learner.train()
@@ -134,7 +133,7 @@ class Loop:
         )
 
     def step(self, batch: Batch) -> None:
-        """Take one step and count its loss."""
+        """Take one step and add up its loss."""
         state, settings, devices = self.state, self.settings, self.devices
         devices.check_launcher()
         batch = devices.move(batch)
@@ -155,29 +154,25 @@ class Loop:
         for optimizer in self.optimizers:
             optimizer.step()
         with torch.no_grad():
-            self.learner.stepped()
+            self.learner.after_step()
         state.loss += float(loss.detach()) * weight if weight else 0.0
         state.weight += weight
         state.step += 1
         done = state.epoch * self.per_epoch + state.step
-        self.progress(done, settings.epochs * self.per_epoch, self.words())
-
-    def words(self) -> str:
-        """Return how it goes, in a few words."""
-        state = self.state
-        told = f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, _TINY):.4f}"
+        message = f"epoch {state.epoch + 1}, loss {state.loss / max(state.weight, _TINY):.4f}"
         if state.rows and state.rows[-1].score is not None:
-            told += f", {self.choice.short} {state.rows[-1].score:.4f}"
-        return told
+            message += f", {self.criterion.name} {state.rows[-1].score:.4f}"
+        self.progress(done, settings.epochs * self.per_epoch, message)
 
     def end_epoch(self, seconds: float) -> None:
-        """Count the epoch, and keep its weights if it is the best so far."""
+        """Log the epoch, and keep its weights if it is the best so far."""
         state, devices = self.state, self.devices
         devices.share_statistics(self.learner)
         self.learner.eval()
         with torch.no_grad():
-            standing = self.choice.standing(self.learner, devices, self.settings.batch)
-        score = None if standing is None else standing.score
+            score, valid_loss = self.criterion.score(
+                self.learner, devices, self.settings.batch
+            ) or (None, None)
         loss = devices.add_up(state.loss) / max(devices.add_up(state.weight), _TINY)
         if not isfinite(loss):
             raise MethodError(
@@ -185,8 +180,7 @@ class Loop:
             )
         lr = max(group["lr"] for each in self.optimizers for group in each.param_groups)
         state.epoch, state.step, state.loss, state.weight = state.epoch + 1, 0, 0.0, 0.0
-        told = None if standing is None else standing.loss
-        state.rows.append(Row(state.epoch, loss, score, lr, seconds, told))
+        state.rows.append(Row(state.epoch, loss, score, lr, seconds, valid_loss))
         if score is None:
             state.best = state.epoch
         elif score > state.score or not state.weights:
@@ -194,10 +188,10 @@ class Loop:
             state.weights = {
                 name: value.detach().clone() for name, value in self.learner.state_dict().items()
             }
-        self.run.log(state.rows, state.best, self.choice.words)
+        self.run.log(state.rows, state.best, self.criterion.description)
 
     def save(self) -> None:
-        """Write a checkpoint, if there is a folder for it."""
+        """Write a checkpoint, if there is a folder."""
         if self.run.folder is None:
             return
         state, devices = self.state, self.devices
@@ -226,7 +220,7 @@ class Loop:
             save_checkpoint(draft, Checkpoint(notes, named | shared))
 
     def restore(self, path: Path) -> None:
-        """Go back to where a checkpoint was written."""
+        """Restore the state of a checkpoint."""
         notes, tensors = load_checkpoint(path)
         sums = tensors["sums"]  # (process, 2)
         if len(sums) != self.devices.ranks:  # other processes than before: the first has all
@@ -250,7 +244,7 @@ class Loop:
 
 
 class _Loss(nn.Module):
-    """The loss as a network's output, where several processes and short floats want it."""
+    """The loss as the output of a network, as lightning-fabric needs it."""
 
     def __init__(self, learner: Learner, *, shared: bool) -> None:
         super().__init__()
@@ -260,7 +254,7 @@ class _Loss(nn.Module):
         loss = self.learner.loss(batch)
         if not self.shared:
             return loss
-        # Processes can only add up gradients of rows that each of them has: those of no row at
-        # all stand in for a table that this loss does not use, as in a warm-up.
+        # Processes can only add up gradients that all of them have: an empty lookup stands in for
+        # a table that this loss does not use, as in a warm-up.
         tables = [module for module in self.learner.modules() if isinstance(module, Table)]
         return loss + sum(table(batch.annotator[:0]).sum() for table in tables)

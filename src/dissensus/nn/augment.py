@@ -1,8 +1,4 @@
-"""Images changed at random while training: mirrored, cut, and with other colours.
-
-Plain tensors, item by item different; the random numbers are torch's own, so a checkpoint
-remembers where they stood.
-"""
+"""Augmentation of images: random flips, crops and colours, with torch's random numbers."""
 
 from __future__ import annotations
 
@@ -21,16 +17,16 @@ __all__ = ["Augment", "augment_for"]
 
 @dataclass(frozen=True, kw_only=True)
 class Augment(Settings):
-    """Changes to images of a batch: (item, channel, height, width), from 0 to 1.
+    """Random changes to images: (item, channel, height, width), from 0 to 1.
 
     Parameters
     ----------
     flip
-        Share of images that are mirrored.
+        Share of images that are flipped.
     crop
-        The largest share of a side that is cut away; the rest is stretched.
+        Largest share of a side that is cropped; the rest is resized.
     colour
-        How far brightness, contrast and saturation may change, as a share of what they are.
+        Largest relative change of brightness, contrast and saturation.
 
     Examples
     --------
@@ -43,7 +39,7 @@ class Augment(Settings):
     colour: NonNegative = 0.2
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return changed images."""
+        """Return augmented images."""
         if self.flip:
             mirrored = torch.rand(len(x)) < self.flip
             x = torch.where(mirrored.to(x.device)[:, None, None, None], x.flip(-1), x)
@@ -55,15 +51,15 @@ class Augment(Settings):
 
 
 def augment_for(inputs: Inputs) -> Augment:
-    """Return the usual changes to these inputs, which have to be images."""
+    """Return the default augmentation of inputs, which have to be images."""
     pictures = inputs.values.ndim == 4 if isinstance(inputs, Arrays) else inputs.kind == "images"
     if not pictures:
-        raise OptionError(f"images are changed at random while training, but not {inputs.kind}")
+        raise OptionError(f"only images are augmented, not {inputs.kind}")
     return Augment()
 
 
 def _cropped(x: Tensor, most: float) -> Tensor:
-    """Return a window of every image, stretched to its size."""
+    """Return a random crop of every image, resized."""
     side = 1 - most * torch.rand(len(x), 2)  # (item, axis): share of the side that is kept
     shift = (1 - side) * (2 * torch.rand(len(x), 2) - 1)
     window = torch.zeros(len(x), 2, 3)
@@ -76,7 +72,7 @@ def _cropped(x: Tensor, most: float) -> Tensor:
 
 
 def _coloured(x: Tensor, most: float) -> Tensor:
-    """Return images whose brightness, contrast and saturation are changed, in this order."""
+    """Return images with random brightness, contrast and saturation."""
     factors = 1 + most * (2 * torch.rand(3, len(x), 1, 1, 1) - 1)
     brightness, contrast, saturation = factors.clamp(min=0).to(x)
     x = x * brightness

@@ -1,9 +1,8 @@
 """Ragged batches: some items, and every annotation on them.
 
-A batch holds the inputs of its items once, and beside them one entry per annotation that says
-which of these items it speaks of. So nobody pays for pairs that never met, however many
-annotators there are. The order of items is a function of seed and epoch alone: a run that is
-taken up again sees what it would have seen.
+A batch holds the inputs of its items once, and one entry per annotation with the row of its item,
+so the cost is that of the annotations, however many annotators there are. The order of items is a
+function of seed and epoch alone: a resumed run sees the same batches.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from torch import Tensor
 from ..annotations import Annotations, Integers
 from ..errors import DataError
 
-__all__ = ["Batch", "Batches", "Examples", "Known", "Source", "inputs_of", "order_of"]
+__all__ = ["Batch", "Batches", "Examples", "LabelledInputs", "Source", "inputs_of", "order_of"]
 
-_WINDOW = 16  # batches whose items are sorted by size among themselves
+_WINDOW = 16  # batches whose items are sorted by size together
 
 
 class Source(Protocol):
-    """Inputs that are loaded when asked for; a tensor is one too."""
+    """Inputs that are loaded when they are indexed; a tensor is one too."""
 
     def __len__(self) -> int: ...
 
@@ -36,20 +35,20 @@ class Source(Protocol):
 
 
 class Batches(Protocol):
-    """Whatever a training draws its batches from: `Examples`, or few-shot episodes.
+    """What a training takes its batches from: `Examples`, or few-shot episodes.
 
-    A batch is a named tuple of tensors that the learner understands; its inputs are called `x`.
+    A batch is a named tuple of tensors that the learner understands; its inputs are `x`.
     """
 
     @property
     def augment(self) -> Callable[[Tensor], Tensor] | None:
-        """What changes the inputs of a training batch."""
+        """Augmentation of the inputs of a training batch."""
 
-    def told(self, what: str) -> str:
-        """Return in words what it holds: something like `what`, if not something else."""
+    def describe(self, name: str) -> str:
+        """Return how many of `name` there are, for a sentence."""
 
     def __len__(self) -> int:
-        """Return how much an epoch has of what batches are made of."""
+        """Return how many items, or episodes, an epoch has."""
 
     def batches(
         self,
@@ -62,30 +61,27 @@ class Batches(Protocol):
         rank: int = 0,
         ranks: int = 1,
     ) -> Iterator[Any]:
-        """Yield batches of `size`, from number `start` on: the same for the same seed and epoch.
-
-        Several processes share every batch.
-        """
+        """Yield batches of `size` from number `start` on; several processes share every batch."""
 
     def n_batches(self, size: int) -> int:
         """Return how many batches an epoch has."""
 
     def digest(self) -> str:
-        """Return a short text that other content does not have."""
+        """Return a hash of the content."""
 
 
 class Batch(NamedTuple):
     """Some items, and every annotation on them."""
 
     x: Tensor  # (item, …): inputs of the items of this batch
-    row: Tensor  # (annotation): place of its item among x
+    row: Tensor  # (annotation): row of its item in x
     annotator: Tensor  # (annotation)
     label: Tensor  # (annotation)
-    item: Tensor  # (item): codes, for what is kept per item
+    item: Tensor  # (item): codes, for buffers with a row per item
 
 
-class Known(NamedTuple):
-    """Inputs whose truth is known, to choose an epoch by accuracy."""
+class LabelledInputs(NamedTuple):
+    """Inputs of known truth, to choose an epoch by accuracy."""
 
     x: Tensor | Source  # (item, …)
     truth: Tensor | Integers  # (item): class codes
@@ -98,14 +94,14 @@ class Examples:
     Parameters
     ----------
     x
-        Inputs of all items: a tensor, or anything that loads them when asked for codes.
+        Inputs of all items: a tensor, or a source that loads them.
     annotations
-        Who said what about them.
+        Annotations on them.
     augment
-        Changes the inputs of a training batch, for instance by mirroring them.
+        Augmentation of the inputs of a training batch.
     sizes
-        How long the inputs are, where a batch is filled up to its longest: a batch then holds
-        items of like size, so little of it is filling.
+        Lengths of the inputs, where a batch is padded to its longest: batches then hold items of
+        similar length.
     """
 
     x: Tensor | Source
@@ -114,21 +110,20 @@ class Examples:
     sizes: Integers | None = None
 
     def __post_init__(self) -> None:
-        for what, given in (("inputs", self.x), ("sizes", self.sizes)):
-            if given is not None and len(given) != self.annotations.n_items:
-                raise DataError(
-                    f"{len(given)} {what}, but annotations on {self.annotations.n_items} items"
-                )
+        n_items = self.annotations.n_items
+        for name, given in (("inputs", self.x), ("sizes", self.sizes)):
+            if given is not None and len(given) != n_items:
+                raise DataError(f"{len(given)} {name}, but annotations on {n_items} items")
 
     def __len__(self) -> int:
         return self.n_labelled
 
-    def told(self, what: str = "annotations") -> str:
-        """Return in words what it holds."""
-        return f"{len(self.annotations)} {what} held out, on {self.n_labelled} items"
+    def describe(self, name: str = "annotations") -> str:
+        """Return how many annotations there are, for a sentence."""
+        return f"{len(self.annotations)} {name} held out, on {self.n_labelled} items"
 
     def digest(self) -> str:
-        """Return a short text that other annotations do not have."""
+        """Return a hash of the annotations."""
         digest = blake2b(digest_size=8)
         for part in (self.annotations.index, self.annotations.annotator, self.annotations.label):
             digest.update(part.astype("<i8").tobytes())
@@ -147,14 +142,14 @@ class Examples:
     ) -> Iterator[Batch]:
         """Yield batches of `size` items, from batch number `start` on.
 
-        Items that nobody labelled are left out. Several processes share every batch: each gets
-        the items at `rank`, `rank + ranks`, … of it. Where a batch has fewer items than there
-        are processes, the rest get its first item, which must then not count.
+        Unlabelled items are left out. Several processes share every batch: each gets the items at
+        `rank`, `rank + ranks`, … of it. Where a batch has fewer items than there are processes,
+        the rest get its first item, which must then not count.
         """
         order = order_of(self.annotations, seed, epoch, shuffle)
         if shuffle and self.sizes is not None:
-            order = alike(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
-        groups = [order[at : at + size] for at in range(start * size, len(order), size)]
+            order = by_size(order, self.sizes, size, np.random.default_rng([seed, epoch, 1]))
+        groups = [order[first : first + size] for first in range(start * size, len(order), size)]
         mine = [group[rank::ranks] if rank < len(group) else group[:1] for group in groups]
         yield from map(self.batch, mine) if isinstance(self.x, Tensor) else _ahead(self.batch, mine)
 
@@ -164,7 +159,7 @@ class Examples:
 
     @property
     def n_labelled(self) -> int:
-        """How many items somebody labelled."""
+        """How many items have a label."""
         return int(np.count_nonzero(self.annotations.labels_per_item))
 
     def batch(self, items: Integers) -> Batch:
@@ -185,21 +180,21 @@ class Examples:
 
 
 def order_of(annotations: Annotations, seed: int, epoch: int, shuffle: bool = True) -> Integers:
-    """Return the items that somebody labelled, in the order of an epoch."""
+    """Return the labelled items, in the order of an epoch."""
     items = np.flatnonzero(annotations.labels_per_item)
     return np.random.default_rng([seed, epoch]).permutation(items) if shuffle else items
 
 
-def alike(order: Integers, sizes: Integers, batch: int, draw: np.random.Generator) -> Integers:
-    """Return items in an order whose batches are of like size.
+def by_size(order: Integers, sizes: Integers, batch: int, rng: np.random.Generator) -> Integers:
+    """Return items in an order whose batches are of similar size.
 
-    Some batches' worth of items are sorted among themselves, and whole batches then change places:
-    what is seen early says nothing of its size. The last batch, if short, stays as it is.
+    Windows of several batches are sorted by size, then whole batches are shuffled. The last batch,
+    if incomplete, stays as it is.
     """
     full = len(order) // batch * batch
     pieces = np.split(order[:full], np.arange(_WINDOW * batch, full, _WINDOW * batch))
-    by_size = np.concatenate([piece[np.argsort(sizes[piece], kind="stable")] for piece in pieces])
-    return np.concatenate([draw.permutation(by_size.reshape(-1, batch)).ravel(), order[full:]])
+    ordered = np.concatenate([piece[np.argsort(sizes[piece], kind="stable")] for piece in pieces])
+    return np.concatenate([rng.permutation(ordered.reshape(-1, batch)).ravel(), order[full:]])
 
 
 def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
@@ -208,7 +203,7 @@ def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
 
 
 def _ahead(load: Callable[[Integers], Batch], groups: list[Integers]) -> Iterator[Batch]:
-    """Yield loaded groups; the next one is loaded by a thread while one is worked on."""
+    """Yield loaded groups; a thread loads the next one meanwhile."""
     if not groups:
         return
     with ThreadPoolExecutor(1) as pool:

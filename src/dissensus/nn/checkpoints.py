@@ -1,7 +1,7 @@
-"""Checkpoints: one safetensors file with the notes as JSON in its head; nothing is unpickled.
+"""Checkpoints: one safetensors file with notes as JSON in its header; nothing is unpickled.
 
-One file cannot be half of another. It is written beside its place, pushed to the disk, and then
-takes the name of the last one, so a run that is killed in the middle leaves the last one whole.
+A checkpoint is written to a draft, synced to disk, and renamed, so a run that is killed meanwhile
+leaves the last one intact.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from .._serialization import with_prefix
 from ..errors import DataError
 
 __all__ = [
@@ -24,26 +25,26 @@ __all__ = [
     "optimizer_tensors",
     "restore_optimizers",
     "save_checkpoint",
-    "with_prefix",
 ]
 
 _FORMAT = "1"
 
 
 class Checkpoint(NamedTuple):
-    """What a file holds: tensors by name, and what JSON can say."""
+    """Notes that JSON can hold, and tensors by name."""
 
     notes: dict[str, Any]
     tensors: dict[str, Tensor]
 
 
-def save_checkpoint(path: Path, kept: Checkpoint) -> None:
-    """Write a checkpoint and wait until the disk has it."""
-    # Weights that two layers share are one memory, which the format does not allow: copies.
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint and sync it to disk."""
+    # Copies, since the format does not allow shared memory.
     tensors = {
-        name: value.detach().cpu().clone().contiguous() for name, value in kept.tensors.items()
+        name: value.detach().cpu().clone().contiguous()
+        for name, value in checkpoint.tensors.items()
     }
-    save_file(tensors, path, metadata={"format": _FORMAT, "notes": json.dumps(kept.notes)})
+    save_file(tensors, path, metadata={"format": _FORMAT, "notes": json.dumps(checkpoint.notes)})
     with path.open("r+b") as file:
         os.fsync(file.fileno())
 
@@ -54,38 +55,30 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         with safe_open(path, framework="pt") as file:
             notes = file.metadata() or {}
             if notes.get("format") != _FORMAT:
-                raise DataError(f"{path}: not a checkpoint of dissensus, or of another version")
+                raise DataError(f"{path}: not a checkpoint of this version of dissensus")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return Checkpoint(json.loads(notes["notes"]), tensors)
     except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as problem:
-        raise DataError(f"{path}: not a whole checkpoint ({problem}); start again") from None
-
-
-def with_prefix(kind: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with a kind and a point, without that."""
-    start = f"{kind}."
-    return {
-        name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)
-    }
+        raise DataError(f"{path}: a damaged checkpoint ({problem}); start again") from None
 
 
 def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """Return what optimisers remember, by names such as `0.3.exp_avg`."""
+    """Return the states of optimizers, by names such as `0.3.exp_avg`."""
     return {
         f"{position}.{parameter}.{name}": torch.as_tensor(value)
         for position, optimizer in enumerate(optimizers)
-        for parameter, kept in optimizer.state_dict()["state"].items()
-        for name, value in kept.items()
+        for parameter, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
         if value is not None
     }
 
 
 def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
-    """Give optimisers back what they remembered."""
+    """Restore the states of optimizers."""
     for position, optimizer in enumerate(optimizers):
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in with_prefix(str(position), tensors).items():
-            parameter, _, what = name.partition(".")
-            state.setdefault(int(parameter), {})[what] = value
+            parameter, _, key = name.partition(".")
+            state.setdefault(int(parameter), {})[key] = value
         groups = optimizer.state_dict()["param_groups"]
         optimizer.load_state_dict({"state": state, "param_groups": groups})

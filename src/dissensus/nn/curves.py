@@ -1,4 +1,4 @@
-"""The training curve as a picture: loss and score by epoch, the chosen epoch marked."""
+"""The training curve as a chart: loss and score by epoch, with the chosen epoch."""
 
 from __future__ import annotations
 

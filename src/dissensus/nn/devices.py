@@ -1,8 +1,7 @@
-"""Where a training runs: the device, the length of floats, and the other processes.
+"""Where a training runs: device, precision, and the other processes, through lightning-fabric.
 
-A thin face over lightning-fabric. Several processes are started by `torchrun`; without it there
-is one. A worker whose launcher was killed ends itself at its next step, so that it cannot go on
-writing beside the run that takes its place.
+Several processes are started by `torchrun`; without it there is one. A worker whose launcher was
+killed ends at its next step, so that it does not write into the folder of the next run.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _PRECISION: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed"}
 
 
 class Devices:
-    """One process among `ranks`, and how it speaks with the others."""
+    """One of `ranks` processes, and its communication with the others."""
 
     def __init__(self, fabric: Any) -> None:
         self._fabric = fabric
@@ -43,7 +42,7 @@ class Devices:
         self.device: torch.device = fabric.device
 
     def setup(self, network: nn.Module) -> Any:
-        """Return a network that adds up gradients over processes and computes in short floats."""
+        """Return a network that adds up gradients over processes, in the chosen precision."""
         with _quiet():
             return self._fabric.setup_module(network)
 
@@ -68,7 +67,7 @@ class Devices:
         return value.cpu()[None] if self.ranks == 1 else self._all(value).cpu()
 
     def share_statistics(self, network: nn.Module) -> None:
-        """Make the running means of batch normalisation the same everywhere."""
+        """Average the running statistics of batch normalisation over processes."""
         if self.ranks == 1:
             return
         for module in network.modules():
@@ -83,19 +82,19 @@ class Devices:
             self._fabric.barrier()
 
     def check_launcher(self) -> None:
-        """End this worker if what started it is gone."""
+        """Fail if the launcher of this worker has ended."""
         if self._launcher is not None and os.getppid() != self._launcher:
-            raise OptionError("the launcher of this worker was ended, and so the worker ends")
+            raise OptionError("the launcher of this worker has ended, and so does the worker")
 
     def random_states(self) -> Tensor:
-        """Return the state of the random numbers of every process: (process, byte)."""
+        """Return the random states of all processes: (process, byte)."""
         states = [torch.get_rng_state()]
         if self.device.type == "cuda":
             states.append(torch.cuda.get_rng_state(self.device))
         return self.gather(torch.cat(states))
 
     def restore_random(self, states: Tensor, *position: int) -> None:
-        """Go on with random numbers where a checkpoint stood; other processes draw new ones."""
+        """Restore the random states of a checkpoint; with another number of processes, reseed."""
         if len(states) != self.ranks:
             torch.manual_seed(mixed(*position, self.rank))
             return
@@ -107,13 +106,13 @@ class Devices:
 
     def _all(self, value: Tensor) -> Tensor:
         value = value.to(self.device).contiguous()
-        positions = [torch.empty_like(value) for _ in range(self.ranks)]
-        torch.distributed.all_gather(positions, value)
-        return torch.stack(positions)
+        values = [torch.empty_like(value) for _ in range(self.ranks)]
+        torch.distributed.all_gather(values, value)
+        return torch.stack(values)
 
 
 def devices_for(settings: Training) -> Devices:
-    """Return where this process trains; several processes find each other here."""
+    """Return the device of this process, connected to the other processes."""
     try:
         from lightning_fabric import Fabric
         from lightning_fabric.strategies.ddp import DDPStrategy
@@ -128,11 +127,11 @@ def devices_for(settings: Training) -> Devices:
             f"torchrun --nproc-per-node {settings.devices}"
         )
     if settings.precision == "bf16" and not torch.cuda.is_available():
-        _check_short_floats()
+        _check_bf16()
     strategy: Any = "auto"
     if ranks > 1:
         backend = "nccl" if torch.cuda.is_available() else "gloo"
-        # What a warm-up does not use has no gradient; every process keeps buffers of its own.
+        # Parameters may be unused in a warm-up; every process has its own buffers.
         strategy = DDPStrategy(
             process_group_backend=backend, find_unused_parameters=True, broadcast_buffers=False
         )
@@ -149,11 +148,10 @@ def devices_for(settings: Training) -> Devices:
 
 
 @lru_cache
-def _check_short_floats() -> None:
-    """Fail where a processor promises short floats and then ends the process that tries them.
+def _check_bf16() -> None:
+    """Fail where bf16 crashes, as on virtual machines with Intel's AMX flag but without AMX.
 
-    Seen on virtual machines that pass on the flag of Intel's matrix unit but not the unit: hence
-    the trial in a process of its own, where there is such a unit.
+    It is tried in a process of its own.
     """
     if not torch.cpu._is_amx_tile_supported() or "ONEDNN_MAX_CPU_ISA" in os.environ:
         return
@@ -171,7 +169,7 @@ def _check_short_floats() -> None:
 
 @contextmanager
 def seeded(device: torch.device, *parts: int) -> Iterator[None]:
-    """Draw random numbers that follow from some numbers, and leave the caller's as they were."""
+    """Seed random numbers by several numbers, and restore the caller's state afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(mixed(*parts))
         before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
@@ -183,13 +181,13 @@ def seeded(device: torch.device, *parts: int) -> Iterator[None]:
 
 
 def mixed(*parts: int) -> int:
-    """Return a seed made of several numbers, different for different ones."""
+    """Return one seed for several numbers."""
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep lightning's advice from our users."""
+    """Silence lightning's messages."""
     log = logging.getLogger("lightning_fabric")
     before = log.level
     log.setLevel(logging.ERROR)

@@ -1,179 +1,298 @@
-"""Vectors of a frozen encoder, computed once and kept on the disk.
+"""Inputs → features: one vector per item and, on request, features of its tokens.
 
-They are found again by the content of the inputs and the weights of the encoder, so neither a
-copied folder nor a renamed file computes them anew, and no changed one takes the old. Vectors of
-places can be larger than memory: they are written as they come and read back piece by piece.
+    texts, images, arrays ─encoder─▶ Features ─take─▶ Features of some items
+
+Features come from a frozen encoder and are cached on disk (`feature_cache`). Vectors are held in
+memory. Token features (of words, patches, or patches of frames) may be larger than that: they stay
+on disk until they are loaded. A network takes both as one row of numbers per item, which `Layout`
+splits again:
+
+    examples = Examples(features.rows, annotations)
+    batch = features.layout.split(batch.x)  # batch.vector, batch.values, batch.mask
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from hashlib import blake2b
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .._files import atomic_folder
-from ..errors import OptionError
-from .batches import Source, inputs_of
-from .encoders import Encoder
-from .inputs import Arrays, Inputs
-from .videos import Videos
+from .._progress import Progress
+from .._relation import Integers
+from ..errors import DataError, OptionError
+from .encoders import Encoder, encoder_for
+from .feature_cache import cached_features
+from .inputs import Arrays, Inputs, as_inputs
 
-__all__ = ["Features", "cached_features", "features"]
+__all__ = [
+    "FeatureBatch",
+    "Features",
+    "Layout",
+    "RawInputs",
+    "Rows",
+    "TokenFeatures",
+    "features_of",
+]
 
-Progress = Callable[[int, int], None]  # items done, items in all
+_BATCH = 256  # items whose token features are loaded together
+Vectors = npt.NDArray[np.float32]
+
+
+class FeatureBatch(NamedTuple):
+    """Features of a batch of items, as `Layout` splits them."""
+
+    vector: Tensor  # (item, feature)
+    values: Tensor  # (item, token, token feature) or (item, frame, token, token feature)
+    mask: Tensor  # (item, token) or (item, frame, token): whether there is a token
+
+
+class Layout(NamedTuple):
+    """The numbers of a row: the vector, then every token followed by its mask."""
+
+    features: int  # of the vector
+    tokens: tuple[int, ...] = ()  # (token) or (frame, token); empty without token features
+    token_features: int = 0
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return self.features + (prod(self.tokens) * (self.token_features + 1) if self.tokens else 0)
+
+    def split(self, x: Tensor) -> FeatureBatch:
+        """Return rows as features; without token features the vector is the only token.
+
+        Rows may have more or fewer words or frames than the layout: their width decides.
+        """
+        vector = x[:, : self.features]
+        if not self.tokens:
+            return FeatureBatch(vector, vector[:, None], vector.new_ones(len(x), 1).bool())
+        inner = *self.tokens[1:], self.token_features + 1
+        rest = x[:, self.features :]
+        rest = rest.reshape(len(x), rest.shape[1] // prod(inner), *inner)
+        return FeatureBatch(vector, rest[..., :-1], rest[..., -1] > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenFeatures:
+    """Features of the tokens of every item and their mask, on disk or in memory."""
+
+    values: Any  # (row, token, feature) or (row, frame, token, feature)
+    mask: Any  # the same axes, without the last
+    selected: Integers | None = None  # (item): rows of these items; all rows by default
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.values) not in (3, 4) or np.shape(self.values)[:-1] != np.shape(self.mask):
+            raise DataError(
+                f"token features with the axes {np.shape(self.values)} and a mask with "
+                f"{np.shape(self.mask)}; they are (item, token, feature) or "
+                "(item, frame, token, feature), and the mask is the same without the last"
+            )
+
+    def __len__(self) -> int:
+        return len(self.values) if self.selected is None else len(self.selected)
+
+    def take(self, items: Integers) -> TokenFeatures:
+        """Return the token features of items; nothing is loaded."""
+        items = np.asarray(items, dtype=np.int64)
+        return replace(self, selected=items if self.selected is None else self.selected[items])
+
+    def load(self, items: Any = None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """Return values and mask of items, all by default, in memory."""
+        rows = np.arange(len(self)) if items is None else np.asarray(items, dtype=np.int64)
+        rows = rows if self.selected is None else self.selected[rows]
+        return np.array(self.values[rows], np.float32), np.array(self.mask[rows], np.bool_)
+
+    def means(self) -> Vectors:
+        """Return the mean over the tokens of every item: (item, feature)."""
+        means = [np.zeros((0, np.shape(self.values)[-1]), np.float32)]
+        for start in range(0, len(self), _BATCH):
+            values, mask = self.load(np.arange(start, min(start + _BATCH, len(self))))
+            weight = mask.reshape(len(mask), -1, 1).astype(np.float32)
+            values = values.reshape(len(values), weight.shape[1], -1)
+            means.append((values * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1))
+        return np.concatenate(means)
+
+
+@dataclass(frozen=True, eq=False)
+class RawInputs:
+    """The inputs and an encoder, for methods that train the encoder."""
+
+    encoder: Encoder
+    inputs: Inputs
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def take(self, items: Integers) -> RawInputs:
+        """Return the inputs of items."""
+        return RawInputs(self.encoder, self.inputs.take(items))
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Vectors on the disk, read when asked for: (item, feature), or by place and frame."""
+    """Features of all items: what was requested of vectors, token features and raw inputs.
 
-    values: Any  # a NumPy array over the file: (item, [frame,] [place,] feature)
-    mask: Any | None  # (item, [frame,] place), for vectors of places
+    Examples
+    --------
+    >>> features = features_of(np.eye(3))
+    >>> len(features), features.take([0, 2]).vectors.tolist()
+    (3, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    """
+
+    vectors: Vectors  # (item, feature); without features where none were requested
+    tokens: TokenFeatures | None = None
+    raw: RawInputs | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {name: len(part) for name, part in vars(self).items() if part is not None}
+        if len(set(sizes.values())) > 1:
+            parts = ", ".join(f"{name} of {size}" for name, size in sizes.items())
+            raise DataError(f"features of different numbers of items: {parts}")
+        vectors = np.ascontiguousarray(self.vectors, dtype=np.float32)
+        if vectors.ndim != 2:
+            raise DataError(f"one vector per item is (item, feature), not {vectors.shape}")
+        if not np.isfinite(vectors).all():
+            item = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            raise DataError(
+                f"input {item}: a number is missing or infinite; fill it or leave it out"
+            )
+        object.__setattr__(self, "vectors", vectors)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.vectors)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Which parts there are, of `vectors`, `tokens` and `raw`."""
+        parts: dict[str, Any] = {"vectors": self.vectors if self.vectors.shape[1] else None}
+        parts |= {"tokens": self.tokens, "raw": self.raw}
+        return frozenset(name for name, part in parts.items() if part is not None)
+
+    def take(self, items: Any) -> Features:
+        """Return the features of items."""
+        items = np.asarray(items, dtype=np.int64)
+        return Features(
+            self.vectors[items],
+            None if self.tokens is None else self.tokens.take(items),
+            None if self.raw is None else self.raw.take(items),
+        )
+
+    def only(self, names: Collection[str]) -> Features:
+        """Return these parts and no others."""
+        return Features(
+            self.vectors if "vectors" in names else self.vectors[:, :0],
+            self.tokens if "tokens" in names else None,
+            self.raw if "raw" in names else None,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """The numbers of a row."""
+        if self.tokens is None:
+            return Layout(self.vectors.shape[1])
+        shape = np.shape(self.tokens.values)
+        return Layout(self.vectors.shape[1], tuple(shape[1:-1]), shape[-1])
+
+    @property
+    def rows(self) -> Rows:
+        """One row of numbers per item, for networks."""
+        return Rows(self)
+
+    @classmethod
+    def from_tokens(cls, values: Any, mask: Any = None) -> Features:
+        """Return token features, and their means as vectors.
+
+        Parameters
+        ----------
+        values
+            (item, token, feature), or (item, frame, token, feature) of videos.
+        mask
+            Whether there is a token: the same axes without the last; all by default.
+        """
+        values = values if hasattr(values, "shape") else np.asarray(values)
+        tokens = TokenFeatures(
+            values, np.ones(values.shape[:-1], np.bool_) if mask is None else mask
+        )
+        return cls(tokens.means(), tokens)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Vectors and token features as one row of numbers per item: a `Source` for `Examples`."""
+
+    features: Features
+
+    def __len__(self) -> int:
+        return len(self.features)
 
     def __getitem__(self, items: Any, /) -> Tensor:
-        return torch.from_numpy(np.array(self.values[np.asarray(items)]))
-
-    def masks(self, items: Any) -> Tensor:
-        """Return where places of items are: (item, place)."""
-        if self.mask is None:
-            raise OptionError("one vector per item has no places; ask for places=True")
-        return torch.from_numpy(np.array(self.mask[np.asarray(items)]))
-
-    def all(self) -> Tensor:
-        """Return all of them in memory."""
-        return self[np.arange(len(self))]
+        codes = np.asarray(items, dtype=np.int64)
+        vectors = torch.from_numpy(self.features.vectors[codes])
+        if self.features.tokens is None:
+            return vectors
+        values, mask = map(torch.from_numpy, self.features.tokens.load(codes))
+        values = torch.where(mask[..., None], values, 0)
+        rest = torch.cat([values, mask[..., None].to(values)], dim=-1)
+        return torch.cat([vectors, rest.flatten(1)], dim=1)
 
 
-def cached_features(
-    encoder: Encoder,
-    inputs: Inputs,
+def features_of(
+    X: Any,  # noqa: N803
+    encoder: str | Encoder = "auto",
     *,
-    positions: bool = False,
-    batch: int = 64,
-    folder: str | Path | None = None,
+    tokens: bool = False,
+    vectors: bool = True,
+    raw: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Features:
-    """Return the vectors of inputs, from the cache if they are there.
+    """Return features of inputs, from the cache where they are in it.
 
     Parameters
     ----------
+    X
+        Features, inputs, a list of texts or paths, or an array: (item, feature), or
+        (item, token, feature); four axes are images, five are videos.
     encoder
-        What makes them; taken as it is, as if frozen.
-    inputs
-        Of which.
-    positions
-        Vectors of words or patches rather than one per item.
-    batch
-        Items at a time.
-    folder
-        Where they are kept; the user's cache if not given.
+        An encoder or its name; `auto` takes numbers as they are and chooses one for texts and
+        images. By name it has to be pretrained, unless `raw` inputs are requested.
+    tokens, vectors, raw
+        What to return. Without an encoder, arrays of two axes have no token features.
+    seed
+        Random seed of an encoder without pretrained weights.
     progress
-        Called with items done and items in all.
+        Called with items done, items in all, and a message.
     """
-    batch = max(batch // _n_frames(inputs), 1)
-    told = f"1 {encoder.digest()} {inputs.digest()} {positions}"
-    kept = (cache() if folder is None else Path(folder)) / blake2b(
-        told.encode(), digest_size=12
-    ).hexdigest()
-    if not (kept / "notes.json").exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with atomic_folder(kept) as draft:
-                _compute(encoder, inputs, positions, batch, draft, progress)
-                notes = {"encoder": encoder.name, "inputs": inputs.kind, "items": len(inputs)}
-                (draft / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
-        except OSError:
-            if not (kept / "notes.json").exists():  # another process was faster: its are the same
-                raise
-    mask = np.load(kept / "mask.npy", mmap_mode="r") if positions else None
-    return Features(np.load(kept / "values.npy", mmap_mode="r"), mask)
-
-
-def features(encoder: Encoder, inputs: Inputs, **more: Any) -> Tensor:
-    """Return one vector per item in memory, from the cache if they are there: (item, feature)."""
-    return cached_features(encoder, inputs, **more).all()
-
-
-def cache() -> Path:
-    """Return the folder where vectors are kept."""
-    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(given) if given else Path.home() / ".cache") / "dissensus" / "features"
-
-
-@torch.inference_mode()
-def _compute(
-    encoder: Encoder,
-    inputs: Inputs,
-    positions: bool,
-    batch: int,
-    folder: Path,
-    progress: Progress | None,
-) -> None:
-    """Write vectors as they come; texts are filled up to the longest of all."""
-    source: Tensor | Source = encoder.prepare(inputs)
-    n_items, learning = len(inputs), encoder.training
-    encoder.eval()
-    longest = _longest(source, n_items, batch) if positions and inputs.kind == "texts" else None
-    values: Any = None
-    mask: Any = None
-    for at in range(0, n_items, batch):
-        items = np.arange(at, min(at + batch, n_items))
-        x = inputs_of(source, items)
-        if not positions:
-            found = _vectors(encoder, x).to(torch.float32).numpy()
-            if values is None:
-                values = _open(folder / "values.npy", (n_items, *found.shape[1:]), np.float32)
-            values[items] = found
-        else:
-            tokens = encoder.tokens(x)
-            n_places = longest or tokens.values.shape[1]
-            if values is None:
-                shape = (n_items, n_places, *tokens.values.shape[2:])
-                values = _open(folder / "values.npy", shape, np.float32)
-                mask = _open(folder / "mask.npy", shape[:-1], np.bool_)
-            here = slice(at, at + len(items)), slice(tokens.values.shape[1])
-            values[here], mask[here] = tokens.values.to(torch.float32).numpy(), tokens.mask.numpy()
-        if progress is not None:
-            progress(at + len(items), n_items)
-    if values is None:
-        _open(folder / "values.npy", (0, encoder.width), np.float32)
-        _open(folder / "mask.npy", (0, 0), np.bool_)
-    encoder.train(learning)
-
-
-def _n_frames(inputs: Inputs) -> int:
-    """Return how many images an item is."""
-    if isinstance(inputs, Videos):
-        return inputs.frames
-    return inputs.values.shape[1] if isinstance(inputs, Arrays) and inputs.values.ndim == 5 else 1
-
-
-def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
-    """Return one vector per item; of a video, the mean over its frames."""
-    if x.ndim < 5:
-        return encoder(x)
-    return encoder(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(dim=1)
-
-
-def _longest(source: Tensor | Source, n_items: int, batch: int) -> int:
-    """Return how many places the longest text has."""
-    sizes = [
-        inputs_of(source, np.arange(at, min(at + batch, n_items))).shape[1]
-        for at in range(0, n_items, batch)
-    ]
-    return max(sizes, default=1)
-
-
-def _open(path: Path, shape: tuple[int, ...], kind: Any) -> Any:
-    return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
+    if isinstance(X, Features):
+        return X
+    inputs = as_inputs(X)
+    if isinstance(encoder, str):
+        if isinstance(inputs, Arrays) and encoder in ("auto", "identity"):
+            if inputs.values.ndim == 3 and not raw:
+                return Features.from_tokens(inputs.values.numpy())
+            if inputs.values.ndim > 3 and encoder == "auto" and not raw:
+                encoder = "efficientnet-lite0"
+        encoder = encoder_for(encoder, inputs, frozen=None if raw else True, seed=seed)
+        if not (encoder.pretrained or raw or encoder.name == "identity"):
+            raise OptionError(
+                f"{encoder.name} has no pretrained weights, and nothing trains it here; "
+                "name an encoder that has (minilm, efficientnet-lite0, hf:…)"
+            )
+    inner = RawInputs(encoder, inputs) if raw else None
+    if encoder.name == "identity" and isinstance(inputs, Arrays):
+        return Features(inputs.values.numpy().reshape(len(inputs), -1), None, inner)
+    token = None
+    if tokens:
+        token = TokenFeatures(*cached_features(encoder, inputs, tokens=True, progress=progress))
+    if not vectors:
+        return Features(np.zeros((len(inputs), 0), np.float32), token, inner)
+    if token is not None and type(encoder).forward is Encoder.forward:
+        return Features(token.means(), token, inner)
+    values = cached_features(encoder, inputs, progress=progress).values
+    return Features(np.array(values), token, inner)

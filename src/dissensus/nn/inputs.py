@@ -1,7 +1,7 @@
-"""What the items are: arrays, texts, images or videos, one per item, in the order of the items.
+"""Inputs: arrays, texts, images or videos, one per item, in the order of the items.
 
-An `Inputs` is what a user has. An encoder prepares it into what its network takes: images of one
-size, the numbers of words. Images stay on the disk until a batch asks for them.
+An encoder prepares `Inputs` for its network: images of one size, token codes. Images are loaded
+batch by batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,17 @@ from torch import Tensor
 from ..annotations import Integers
 from ..errors import DataError, OptionError
 
-__all__ = ["Arrays", "Images", "Inputs", "Pictures", "Texts", "as_inputs", "content_of", "hashed"]
+__all__ = [
+    "Arrays",
+    "Images",
+    "Inputs",
+    "Pictures",
+    "Texts",
+    "as_inputs",
+    "content_of",
+    "empty_inputs",
+    "hashed",
+]
 
 _READERS = 4  # threads that decode images
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
@@ -42,7 +52,7 @@ class Inputs(ABC):
 
     @abstractmethod
     def digest(self) -> str:
-        """Return a short text that inputs of other content do not have."""
+        """Return a hash of the content."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +70,9 @@ class Arrays(Inputs):
         return Arrays(self.values[torch.from_numpy(np.asarray(items, dtype=np.int64))])
 
     def digest(self) -> str:
-        """Return a short text that inputs of other content do not have."""
-        told = f"{self.values.dtype} {tuple(self.values.shape)}"
-        return hashed([told.encode(), self.values.contiguous().view(torch.uint8).numpy().data])
+        """Return a hash of the content."""
+        shape = f"{self.values.dtype} {tuple(self.values.shape)}"
+        return hashed([shape.encode(), self.values.contiguous().view(torch.uint8).numpy().data])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +90,7 @@ class Texts(Inputs):
         return Texts(tuple(self.texts[item] for item in np.asarray(items).tolist()))
 
     def digest(self) -> str:
-        """Return a short text that inputs of other content do not have."""
+        """Return a hash of the content."""
         return hashed([text.encode("utf-8", "surrogatepass") for text in self.texts])
 
 
@@ -99,14 +109,14 @@ class Images(Inputs):
         return Images(tuple(self.paths[item] for item in np.asarray(items).tolist()))
 
     def digest(self) -> str:
-        """Return a short text that inputs of other content do not have."""
+        """Return a hash of the content."""
         with ThreadPoolExecutor(_READERS) as pool:
             return hashed(pool.map(content_of, self.paths))
 
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Images of one size, loaded when asked for: (item, 3, size, size), from 0 to 1."""
+    """Images of one size, loaded when they are indexed: (item, 3, size, size), from 0 to 1."""
 
     images: Images
     size: int
@@ -121,7 +131,7 @@ class Pictures:
 
 
 def as_inputs(given: Any) -> Inputs:
-    """Return anything as inputs: a NumPy array or tensor, a list of texts or of paths.
+    """Return inputs of any kind: a NumPy array or tensor, a list of texts or of paths.
 
     >>> as_inputs(["a text", "another"]).kind, len(as_inputs(np.zeros((3, 2))))
     ('texts', 3)
@@ -148,6 +158,15 @@ def as_inputs(given: Any) -> Inputs:
     return Arrays(_numbers(torch.from_numpy(np.array(values))))
 
 
+def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
+    """Return inputs of a kind without content, for encoders that depend on their shape alone."""
+    from .videos import Videos
+
+    if kind == "arrays":
+        return Arrays(torch.zeros(1, *shape))
+    return {"images": Images, "texts": Texts, "videos": Videos}[kind](())
+
+
 def picture(path: Path, size: int) -> Tensor:
     """Return an image, squeezed to a square: (3, size, size), from 0 to 1."""
     try:
@@ -168,13 +187,13 @@ def _numbers(values: Tensor) -> Tensor:
     values = values.detach().cpu()
     scaled = values.to(torch.float32) / (255 if values.dtype == torch.uint8 else 1)
     if not bool(torch.isfinite(scaled).all()):
-        at = int(torch.nonzero(~torch.isfinite(scaled.reshape(len(scaled), -1)).all(1))[0])
-        raise DataError(f"input {at}: a number is missing or infinite; fill it or leave it out")
+        item = int(torch.nonzero(~torch.isfinite(scaled.reshape(len(scaled), -1)).all(1))[0])
+        raise DataError(f"input {item}: a number is missing or infinite; fill it or leave it out")
     return scaled
 
 
 def content_of(path: Path) -> bytes:
-    """Return a few bytes that a file of other content does not have."""
+    """Return a hash of the content of a file."""
     try:
         return blake2b(path.read_bytes(), digest_size=16).digest()
     except OSError as problem:
@@ -182,7 +201,7 @@ def content_of(path: Path) -> bytes:
 
 
 def hashed(parts: Any) -> str:
-    """Return a short text that other parts do not have."""
+    """Return a hash of several parts."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))

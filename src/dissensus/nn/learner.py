@@ -1,4 +1,4 @@
-"""What the one training loop trains: a network that knows its loss on a batch."""
+"""What the training loop trains: a network with a loss on a batch."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ __all__ = ["Learner"]
 
 
 class Learner(nn.Module, ABC):
-    """A network with a loss on batches: of annotations (`Batch`), or of another kind that it knows.
+    """A network with a loss on batches of annotations (`Batch`), or of another kind it knows.
 
-    Whatever changes while it learns is a parameter or a (persistent) buffer, for instance
-    posteriors of an EM: then a checkpoint holds all of it. Parameters with a row per annotator
-    are a `Table`, so that a step costs the same however many annotators there are.
+    Whatever changes in training is a parameter or a persistent buffer, for instance posteriors of
+    an EM, so that a checkpoint holds all of it. Parameters with a row per annotator are a `Table`,
+    so that the cost of a step does not depend on the number of annotators.
     """
 
-    foresees: ClassVar[str] = "annotations"  # what is held out to choose the epoch, in words
-    by_accuracy: bool = False  # choose the epoch by `foreseen`, annotator by annotator
+    held_out_name: ClassVar[str] = "annotations"  # what is held out to choose the epoch
+    by_accuracy: bool = False  # choose the epoch by `predicted_labels`, averaged over annotators
 
     @abstractmethod
     def loss(self, batch: Any) -> Tensor:
-        """Return what to make small on a batch: (), a mean over what `weight` counts."""
+        """Return the loss on a batch: (), a mean over what `weight` counts."""
 
     def weight(self, batch: Any) -> int:
-        """Return how much a batch counts beside others: its annotations, if not overridden."""
+        """Return the weight of a batch, by default its number of annotations."""
         return len(batch.label)
 
     def begin(self, examples: Any, epoch: int) -> None:
-        """Do what comes before an epoch: an E-step, the end of a warm-up."""
+        """Prepare an epoch: an E-step, the end of a warm-up."""
 
-    def stepped(self) -> None:
-        """Do what comes after every step: keep a parameter within its limits."""
+    def after_step(self) -> None:
+        """Do what follows every step, for instance clamp a parameter."""
 
-    def tired(self) -> bool:
-        """Return whether to end before all epochs are over, by what the learner itself knows."""
+    def should_stop(self) -> bool:
+        """Return whether to stop before the last epoch, by the learner's own criterion."""
         return False
 
     def groups(self) -> list[dict[str, Any]]:
-        """Return groups of parameters, each with settings of its own (`lr`, `weight_decay`)."""
+        """Return groups of parameters, each with its own settings (`lr`, `weight_decay`)."""
         return [{"params": list(self.parameters())}]
 
     def log_truth(self, x: Tensor) -> Tensor:
-        """Return log probabilities of the true class: (item, class)."""
+        """Return log-probabilities of the true class: (item, class)."""
         raise NotImplementedError
 
     def log_probability(self, batch: Any) -> Tensor:
-        """Return the log probabilities of the labels that were given: (annotation)."""
+        """Return log-probabilities of the labels that were given: (annotation)."""
         raise NotImplementedError
 
-    def foreseen(self, batch: Any) -> Tensor:
-        """Return the labels that are most probable where some were given: (annotation)."""
+    def predicted_labels(self, batch: Any) -> Tensor:
+        """Return the most probable label for every annotation: (annotation)."""
         raise NotImplementedError

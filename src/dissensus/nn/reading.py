@@ -1,14 +1,15 @@
-"""Inputs from files, in the order of the items that were labelled.
+"""Inputs from files, in the order of the labelled items.
 
-A folder holds images or videos, however deep; an item is found by its path below the folder, its
-file name, either without its ending, or the number at its end (`cat-17.png` is item 17, as
-peerannot names files). A table has a column of texts or of such files. A `.npy` or `.npz` has rows
-of features.
+A folder holds images or videos at any depth; a file belongs to the item named like its path below
+the folder, its file name, either without extension, or the number at its end (`cat-17.png` is item
+17, as peerannot names files). A table has a column of texts or of such files. A `.npy` or `.npz`
+has rows of features.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -38,18 +39,18 @@ __all__ = [
     "read_others",
 ]
 
-_ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-_FRAMES = 16  # of a video, where nothing else is said
+_IMAGE_ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_FRAMES = 16  # of a video, by default
 
 
 @dataclass(frozen=True, eq=False)
 class InputIndex:
-    """All inputs of a place, by the names of their items."""
+    """All inputs of a file or folder, by the names of their items."""
 
-    name: str  # of the place
-    content: Mapping[str, Any]  # item → what its input is made of
-    made: Callable[[list[Any]], Inputs]
-    lost: str  # what is said of an item without an input
+    name: str  # of the file or folder
+    content: Mapping[str, Any]  # item → text, file or row
+    build: Callable[[list[Any]], Inputs]
+    missing: str  # start of the message about an item without input
 
     def knows(self, items: Names) -> Array:
         """Return which items have an input: (item)."""
@@ -60,8 +61,8 @@ class InputIndex:
         missing = [name for name in items.tolist() if name not in self.content]
         if missing:
             more = f"; {len(missing) - 1} more items like this" if len(missing) > 1 else ""
-            raise DataError(f"{self.name}: {self.lost} {missing[0]!r}{more}")
-        return self.made([self.content[name] for name in items.tolist()])
+            raise DataError(f"{self.name}: {self.missing} {missing[0]!r}{more}")
+        return self.build([self.content[name] for name in items.tolist()])
 
 
 def read_inputs(
@@ -78,7 +79,7 @@ def read_inputs(
     column
         Of a table, the column of texts or files; of a `.npz`, which array.
     frames
-        Of videos: how many frames of each are looked at.
+        Frames per video.
     """
     return read_input_index(path, items, column=column, frames=frames).take(items)
 
@@ -86,10 +87,10 @@ def read_inputs(
 def read_input_index(
     path: str | Path, items: Names, *, column: str | None = None, frames: int = _FRAMES
 ) -> InputIndex:
-    """Return all inputs of a folder, table or array by name; `items` tells how they are named."""
+    """Return all inputs of a folder, table or array by name; `items` decide how they are named."""
     path = Path(path)
     if path.is_dir():
-        return _named(path, items, frames)
+        return _file_index(path, items, frames)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix in (".npy", ".npz"):
@@ -105,9 +106,8 @@ def index_of_texts(name: str, pairs: Iterable[tuple[str, str]]) -> InputIndex:
 def items_of(path: str | Path, *, column: str | None = None) -> Names:
     """Return the names of all items whose inputs a folder, table or array has.
 
-    Files are named by their paths below the folder, without endings where that names no two alike,
-    and stand in the order of the numbers in their names; rows of an array without names are named
-    by their numbers.
+    Files are named by their paths below the folder, without extensions where these stay unique, in
+    natural order; rows of an array without names are numbered.
     """
     names = [*read_input_index(path, as_names([]), column=column).content]
     if not Path(path).is_dir():
@@ -128,23 +128,21 @@ def read_others(
 
 
 def as_texts_or_files(folder: Path, values: list[str], frames: int = _FRAMES) -> Inputs:
-    """Return the values of a column: images or videos beside it if all name one, else texts."""
-    if _are_files(values):
-        return _beside(folder, frames, values)
-    return Texts(tuple(values))
+    """Return the values of a column: as images or videos if all name one, else as texts."""
+    return _column_builder(folder, values, frames)(values)
 
 
 def folder_truth(path: str | Path, items: Names) -> dict[str, str]:
     """Return item → class from a folder whose subfolders are named by the classes."""
-    found = _named(Path(path), items, _FRAMES)
-    found.take(items)
-    return {name: file.parent.name for name, file in found.content.items()}
+    index = _file_index(Path(path), items, _FRAMES)
+    index.take(items)
+    return {name: file.parent.name for name, file in index.content.items()}
 
 
 def class_folders(path: str | Path) -> tuple[InputIndex, dict[str, str]]:
-    """Return the images of a folder with a folder for each class, and item → that folder.
+    """Return the images of a folder with a subfolder for each class, and item → that subfolder.
 
-    Items are named by the numbers at the ends of their names where that tells them apart, as
+    Items are named by the numbers at the ends of their file names where these are unique, as
     peerannot does, and otherwise by their paths.
     """
     folder = Path(path)
@@ -154,54 +152,45 @@ def class_folders(path: str | Path) -> tuple[InputIndex, dict[str, str]]:
         numbers = files
     for file in files.values():
         if file.parent == folder:
-            raise DataError(f"{file}: lies in no folder of a class")
-    input_index = InputIndex(
-        str(folder), numbers, partial(_seen, frames=_FRAMES), "no image for item"
-    )
-    return input_index, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
+            raise DataError(f"{file}: is in no subfolder of a class")
+    build = partial(_as_files, frames=_FRAMES)
+    index = InputIndex(str(folder), numbers, build, "no image for item")
+    return index, {name: file.relative_to(folder).parts[0] for name, file in numbers.items()}
 
 
 def input_files(folder: Path) -> list[Path]:
     """Return the images below a folder, or its videos if there are no images."""
     every = sorted(file for file in folder.rglob("*") if file.is_file())
-    found = [file for file in every if _ends(file, _ENDINGS)]
-    found = found or [file for file in every if _ends(file, VIDEO_ENDINGS)]
-    if not found:
-        endings = ", ".join(sorted(_ENDINGS | VIDEO_ENDINGS))
+    files = [file for file in every if file.suffix.lower() in _IMAGE_ENDINGS]
+    files = files or [file for file in every if file.suffix.lower() in VIDEO_ENDINGS]
+    if not files:
+        endings = ", ".join(sorted(_IMAGE_ENDINGS | VIDEO_ENDINGS))
         raise DataError(f"{folder}: no images or videos in it; they end in {endings}")
-    return found
+    return files
 
 
-def _named(folder: Path, items: Names, frames: int) -> InputIndex:
-    """Return item → image or video, by the first way of naming that knows most items."""
+def _file_index(folder: Path, items: Names, frames: int) -> InputIndex:
+    """Return item → image or video, by the first naming that has most items."""
     files = input_files(folder)
     best: dict[str, Path] = {}
     most = -1
-    for told in _WAYS:
-        known: dict[str, Path] = {}
-        twice: set[str] = set()
-        for file in files:
-            name = told(file.relative_to(folder).as_posix())
-            if name in known:
-                twice.add(name)
-            known[name] = file
-        known = {name: file for name, file in known.items() if name not in twice}
-        count = sum(name in known for name in items.tolist())
+    for naming in _NAMINGS:
+        names = [naming(file.relative_to(folder).as_posix()) for file in files]
+        counts = Counter(names)
+        unique = {name: f for name, f in zip(names, files, strict=True) if counts[name] == 1}
+        count = sum(name in unique for name in items.tolist())
         if count > most:
-            best, most = known, count
-    lost = f"not exactly one {'image' if _ends(files[0], _ENDINGS) else 'video'} for item"
-    return InputIndex(str(folder), best, partial(_seen, frames=frames), lost)
+            best, most = unique, count
+    kind = "video" if files[0].suffix.lower() in VIDEO_ENDINGS else "image"
+    build = partial(_as_files, frames=frames)
+    return InputIndex(str(folder), best, build, f"not exactly one {kind} for item")
 
 
-def _seen(files: list[Path], frames: int) -> Inputs:
-    """Return files as images, or as videos if that is what they are."""
-    if files and _ends(files[0], VIDEO_ENDINGS):
+def _as_files(files: list[Path], frames: int) -> Inputs:
+    """Return files as images or videos, by their extensions."""
+    if files and files[0].suffix.lower() in VIDEO_ENDINGS:
         return Videos(tuple(files), frames)
     return Images(tuple(files))
-
-
-def _ends(file: Path, endings: set[str]) -> bool:
-    return file.suffix.lower() in endings
 
 
 def _number(path: str) -> str:
@@ -211,7 +200,7 @@ def _number(path: str) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return what sorts names as people do: 2 before 10."""
+    """Return a key for natural order: 2 before 10."""
     parts = re.split(r"([0-9]+)", name)
     return [(int(part) if part.isdigit() else -1, part) for part in parts]
 
@@ -220,7 +209,7 @@ def _without_ending(path: str) -> str:
     return PurePosixPath(path).with_suffix("").as_posix()
 
 
-_WAYS: tuple[Callable[[str], str], ...] = (
+_NAMINGS: tuple[Callable[[str], str], ...] = (
     lambda path: path,
     _without_ending,
     lambda path: PurePosixPath(path).name,
@@ -238,20 +227,20 @@ def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
         raise DataError(f"{path}: not an array of numbers ({problem})") from None
     names = arrays.pop("items", None) if column != "items" else None
     if column is None and len(arrays) > 1:
-        raise DataError(f"{path}: holds {', '.join(arrays)}; say which one is meant")
+        raise DataError(f"{path}: holds {', '.join(arrays)}; name one of them as the column")
     if column is not None and column not in arrays:
         raise DataError(f"{path}: holds no {column!r}; there are {', '.join(arrays)}")
     values = arrays[column] if column is not None else next(iter(arrays.values()))
-    if names is not None:
-        told = [str(name) for name in names.tolist()]
+    if names is None:
+        rows = _row_names(path, len(values), items.tolist())
     else:
-        told = _told(path, len(values), items.tolist())
-    rows = {name: row for row, name in enumerate(told)}
-    return InputIndex(str(path), rows, lambda which: as_inputs(values[which]), "no row for item")
+        rows = [str(name) for name in names.tolist()]
+    content = {name: row for row, name in enumerate(rows)}
+    return InputIndex(str(path), content, lambda row: as_inputs(values[row]), "no row for item")
 
 
-def _told(path: Path, n_rows: int, items: list[str]) -> list[str]:
-    """Return what items the rows of an array without names are."""
+def _row_names(path: Path, n_rows: int, items: list[str]) -> list[str]:
+    """Return the items of the rows of an array without names."""
     numbers = [int(name) if name.isascii() and name.isdigit() else -1 for name in items]
     least, most = min(numbers, default=0), max(numbers, default=0)
     if least >= 0 and most < n_rows:
@@ -270,33 +259,17 @@ def _table(path: Path, column: str | None, frames: int) -> InputIndex:
 
     source = open_source(path)
     present = column_names(source)
-    fitting = [name for name in present if plain_name(name) in INPUT_COLUMNS]
-    if column is None and len(fitting) != 1:
-        told = "several columns" if fitting else "no column"
-        among = ", ".join(fitting or present)
-        raise source.fail(f"{told} of texts or files among {among}; name the column")
-    roles = find_columns(
-        present,
-        {"item": [*NEEDED["item"], "id"]},
-        {"input": column or fitting[0]},
-        source.name,
-    )
+    inputs = [name for name in present if plain_name(name) in INPUT_COLUMNS]
+    if column is None and len(inputs) != 1:
+        count = "several columns" if inputs else "no column"
+        among = ", ".join(inputs or present)
+        raise source.fail(f"{count} of texts or files among {among}; name the column")
+    needed = {"item": [*NEEDED["item"], "id"]}
+    roles = find_columns(present, needed, {"input": column or inputs[0]}, source.name)
     frame = read_columns(source, list(dict.fromkeys(roles.values()))).drop_nulls()
-    known = dict(
-        zip(
-            frame[roles["item"]].cast(str).to_list(),
-            frame[roles["input"]].cast(str).to_list(),
-            strict=True,
-        )
-    )
-    lost = "no row for item"
-    if _are_files(list(known.values())):
-        return InputIndex(str(path), known, partial(_beside, path.parent, frames), lost)
-    return InputIndex(str(path), known, lambda texts: Texts(tuple(texts)), lost)
-
-
-def _beside(folder: Path, frames: int, names: list[str]) -> Inputs:
-    return _seen([_inside(folder, name) for name in names], frames)
+    names, values = (frame[roles[role]].cast(str).to_list() for role in ("item", "input"))
+    build = _column_builder(path.parent, values, frames)
+    return InputIndex(str(path), dict(zip(names, values, strict=True)), build, "no row for item")
 
 
 INPUT_COLUMNS = [
@@ -305,16 +278,19 @@ INPUT_COLUMNS = [
 ]
 
 
-def _are_files(values: list[str]) -> bool:
-    """Return whether all values name images, or all of them videos."""
-    return bool(values) and any(
-        all(len(text) < 300 and _ends(Path(text), endings) for text in values)
-        for endings in (_ENDINGS, VIDEO_ENDINGS)
+def _column_builder(folder: Path, values: list[str], frames: int) -> Callable[[list[str]], Inputs]:
+    """Return what builds inputs of a column: of files if all values are images, or all videos."""
+    files = values and any(
+        all(len(text) < 300 and Path(text).suffix.lower() in endings for text in values)
+        for endings in (_IMAGE_ENDINGS, VIDEO_ENDINGS)
     )
+    if files:
+        return lambda names: _as_files([_inside(folder, name) for name in names], frames)
+    return lambda texts: Texts(tuple(texts))
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """Return a file that a table names, which has to lie beside or below the table."""
+    """Return a file named in a table, which has to be below the table's folder."""
     file = (folder / name).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise DataError(f"{name!r} lies outside {folder}; images are named from the table's folder")

@@ -1,4 +1,4 @@
-"""How a network is trained, with limits."""
+"""How a network is trained."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ class Training(Settings):
     Parameters
     ----------
     epochs
-        How often every item is seen, at most.
+        Most passes over the items.
     batch
         Items per step, over all processes.
     optimizer
-        Which rule turns gradients into steps.
+        Optimizer.
     lr
         Learning rate at its highest.
     momentum
-        Of sgd: what is left of the last step.
+        Momentum of sgd.
     decay
         Weight decay.
     scheduler
-        How the learning rate changes.
+        Schedule of the learning rate.
     milestones
         Of multistep: epochs after which the learning rate is multiplied by `lr_decay`.
     lr_decay
-        Of multistep.
+        Factor of multistep.
     warmup
-        Of warmup-cosine: the share of steps in which the learning rate rises.
+        Of warmup-cosine: share of steps in which the learning rate rises.
     clip
-        Longest gradient; 0 leaves all as they are.
+        Largest norm of the gradient; 0 for no clipping.
     patience
-        Epochs without a better one before training ends; 0 goes on to the last.
+        Epochs without improvement before training stops; 0 never stops early.
     held_out
-        Share of items held out to choose the epoch, where no truth is given for that.
+        Share of items held out to choose the epoch, without a validation split.
     precision
-        32 or bf16; weights have 32 bits in both.
+        32 or bf16 (mixed).
     devices
-        Processes; more than one have to be started by torchrun.
+        Processes; several are started by torchrun.
     seed
-        Decides what is random.
+        Random seed.
     save_every
         Steps between checkpoints, where a folder is given.
     """

@@ -1,9 +1,8 @@
 """One row of parameters per annotator, at a cost that does not grow with their number.
 
-A step sees few annotators. `table(annotator)` gathers their rows, and its gradient has these rows
-only; `RowAdam` and `RowSGD` then change these rows only, with the momenta and the bias correction
-of the steps in which a row was seen. At ten thousand annotators the dense step would cost more
-than everything else.
+A batch has few annotators. `table(annotator)` gathers their rows, and its gradient is sparse;
+`RowAdam` and `RowSGD` update these rows only, with moments and bias correction by the steps in
+which a row occurred. With ten thousand annotators a dense step would cost more than all else.
 """
 
 from __future__ import annotations
@@ -43,20 +42,17 @@ class Table(nn.Embedding):
         return self.weight.reshape(-1, *self.shape)
 
     def extra_repr(self) -> str:
-        """Return the sizes, as a print of the network shows them."""
+        """Return the sizes."""
         return f"{self.num_embeddings}, {tuple(self.shape)}"
 
 
-class _Rows(torch.optim.Optimizer):
-    """Optimisers that change only the rows in which a gradient is; a dense one is all rows."""
+class _RowOptimizer(torch.optim.Optimizer):
+    """Updates only the rows with a gradient; a dense gradient has all rows."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the rows that were seen since the gradients were cleared."""
-        told = None
-        if closure is not None:
-            with torch.enable_grad():
-                told = closure()
+        """Update the rows with a gradient."""
+        assert closure is None
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is None:
@@ -70,19 +66,15 @@ class _Rows(torch.optim.Optimizer):
                     table[rows] *= 1 - group["lr"] * group["weight_decay"]
                 elif group["weight_decay"]:
                     grad = grad + group["weight_decay"] * table[rows]
-                self.change(table, rows, grad, group)
-        return told
+                self.update(table, rows, grad, group)
 
-    def change(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        """Change some rows of a table by the gradient there."""
+    def update(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Update rows of a table by their gradient."""
         raise NotImplementedError
 
 
-class RowAdam(_Rows):
-    """Adam on the rows that are seen; how often each was seen corrects its own bias.
-
-    With `decoupled`, rows that are seen shrink by themselves, beside the gradient, as in AdamW.
-    """
+class RowAdam(_RowOptimizer):
+    """Adam by rows, with a bias correction by the steps of each row; `decoupled` is AdamW."""
 
     def __init__(
         self,
@@ -93,27 +85,27 @@ class RowAdam(_Rows):
         weight_decay: float = 0.0,
         decoupled: bool = False,
     ) -> None:
-        told = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**told, "decoupled": decoupled})
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "decoupled": decoupled})
 
-    def change(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        """Move rows against the running mean of their gradients, over its spread."""
-        kept = self.state[table]
-        if not kept:
-            kept["seen"] = torch.zeros(len(table), dtype=table.dtype, device=table.device)
-            kept["mean"], kept["square"] = torch.zeros_like(table), torch.zeros_like(table)
+    def update(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Update rows by Adam's rule."""
+        state = self.state[table]
+        if not state:
+            state["steps"] = torch.zeros(len(table), dtype=table.dtype, device=table.device)
+            state["mean"], state["square"] = torch.zeros_like(table), torch.zeros_like(table)
         first, second = group["betas"]
-        seen = kept["seen"][rows] + 1
-        mean = kept["mean"][rows].lerp_(grad, 1 - first)
-        square = kept["square"][rows].lerp_(grad * grad, 1 - second)
-        kept["seen"][rows], kept["mean"][rows], kept["square"][rows] = seen, mean, square
-        seen = seen[:, None]
-        spread = (square / (1 - second**seen)).sqrt_().add_(group["eps"])
-        table.index_add_(0, rows, mean / (1 - first**seen) / spread, alpha=-group["lr"])
+        steps = state["steps"][rows] + 1
+        mean = state["mean"][rows].lerp_(grad, 1 - first)
+        square = state["square"][rows].lerp_(grad * grad, 1 - second)
+        state["steps"][rows], state["mean"][rows], state["square"][rows] = steps, mean, square
+        steps = steps[:, None]
+        scale = (square / (1 - second**steps)).sqrt_().add_(group["eps"])
+        table.index_add_(0, rows, mean / (1 - first**steps) / scale, alpha=-group["lr"])
 
 
-class RowSGD(_Rows):
-    """Gradient descent with momentum on the rows that are seen."""
+class RowSGD(_RowOptimizer):
+    """Gradient descent with momentum by rows."""
 
     def __init__(
         self,
@@ -124,12 +116,12 @@ class RowSGD(_Rows):
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
-    def change(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        """Move rows against their gradient and what is left of the last moves."""
+    def update(self, table: Tensor, rows: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Update rows by gradient descent."""
         if group["momentum"]:
-            kept = self.state[table]
-            if not kept:
-                kept["move"] = torch.zeros_like(table)
-            grad = kept["move"][rows].mul_(group["momentum"]).add_(grad)
-            kept["move"][rows] = grad
+            state = self.state[table]
+            if not state:
+                state["velocity"] = torch.zeros_like(table)
+            grad = state["velocity"][rows].mul_(group["momentum"]).add_(grad)
+            state["velocity"][rows] = grad
         table.index_add_(0, rows, grad, alpha=-group["lr"])

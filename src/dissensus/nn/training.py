@@ -1,25 +1,25 @@
 """The one training loop: for classifiers, tendencies, recovery and few-shot learning alike.
 
 Every random choice follows from the seed, and everything that a step depends on is in the
-checkpoint, so a run that was killed goes on as if nothing had happened, bit for bit. Several
-processes share every batch and add up its gradients, weighted by what each has of it: they walk
-the way of a single process.
+checkpoint, so a run that was killed resumes bit for bit. Several processes share every batch and
+add up its gradients, weighted by their share of it, as a single process would.
 
 The epoch whose weights are kept is chosen by accuracy where `valid` knows the truth, otherwise
-by the likelihood of annotations held out; the log says which.
+by the likelihood of held-out annotations; the log says which.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from .._progress import Progress
 from ..errors import DataError
-from ._loop import History, Loop, Progress
-from .batches import Batches, Examples, Known
+from ._loop import History, Loop
+from .batches import Batches, Examples, LabelledInputs
 from .devices import devices_for, seeded
-from .early_stopping import choice_of
+from .early_stopping import criterion_for
 from .learner import Learner
-from .runs import opened
+from .runs import open_run
 from .settings import Training
 from .validation_split import hold_out
 
@@ -31,7 +31,7 @@ def train(
     examples: Batches,
     settings: Training,
     *,
-    valid: Batches | Known | None = None,
+    valid: Batches | LabelledInputs | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
@@ -44,35 +44,35 @@ def train(
     learner
         The network; changed in place.
     examples
-        What it learns from.
+        What to train on.
     settings
-        How.
+        How to train.
     valid
-        What the epoch is chosen by: items with known truth, or annotations to foresee. Otherwise
+        Validation split that chooses the epoch: items of known truth, or annotations. By default
         `settings.held_out` of the items of `Examples` are held out.
     folder
-        Where checkpoints, the log and the curve go.
+        Folder of checkpoints, log and curve.
     resume
-        Go on from the folder's checkpoint, if there is one.
+        Resume from the folder's checkpoint, if there is one.
     progress
-        Called after every step with steps done, steps in all, and how it goes.
+        Called after every step with steps done, steps in all, and a message.
     about
-        What is trained, in words; a training is only resumed as what it was.
+        What is trained; a run is only resumed by a training of the same description.
     """
     digest = examples.digest()
-    wanted = valid is None and settings.held_out > 0 and len(examples) > 1
-    if wanted and isinstance(examples, Examples):
+    splits = valid is None and settings.held_out > 0 and len(examples) > 1
+    if splits and isinstance(examples, Examples):
         examples, held = hold_out(examples, settings.held_out, settings.seed)
         valid = held if held.n_labelled else None
     if not len(examples):
         raise DataError("no annotations to learn from; give some, or hold out fewer")
     devices = devices_for(settings)
     with (
-        opened(folder, settings, digest, resume, devices, about) as run,
+        open_run(folder, settings, digest, resume, devices, about) as run,
         seeded(devices.device, settings.seed, devices.rank),
     ):
-        choice = choice_of(valid, learner)
-        loop = Loop(learner, examples, settings, choice, devices, run, progress)
+        criterion = criterion_for(valid, learner)
+        loop = Loop(learner, examples, settings, criterion, devices, run, progress)
         if resume and run.checkpoint is not None:
             loop.restore(run.checkpoint)
         return loop.to_end()

@@ -1,7 +1,7 @@
-"""Annotations held out while training, to choose the epoch where no truth is known.
+"""The validation split: annotations held out to choose the epoch where no truth is known.
 
-Whole items are held out. A network that has seen an item's input with one of its labels foresees
-the other labels on it by memory; only items it has never seen tell how well it has learned.
+Whole items are held out: a network that has seen an input with one label memorizes it, so only
+unseen items measure how well it predicts annotations.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ __all__ = ["hold_out"]
 
 
 def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
-    """Return examples to learn from and examples held out; items keep their codes in both."""
+    """Return examples to train on and held-out examples; items keep their codes in both."""
     annotations = examples.annotations
     labelled = np.flatnonzero(annotations.labels_per_item)
-    chosen = np.random.default_rng([seed, 0x5E1D]).permutation(labelled)
-    chosen = chosen[: round(share * len(labelled))]
-    held = np.zeros(annotations.n_items, dtype=bool)
-    held[chosen] = True
-    of = held[annotations.item]
-    return replace(examples, annotations=annotations.keep(~of)), replace(
-        examples, annotations=annotations.keep(of), augment=None
+    items = np.random.default_rng([seed, 0x5E1D]).permutation(labelled)
+    held = np.isin(annotations.item, items[: round(share * len(items))])
+    return replace(examples, annotations=annotations.keep(~held)), replace(
+        examples, annotations=annotations.keep(held), augment=None
     )

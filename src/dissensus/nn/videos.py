@@ -1,7 +1,4 @@
-"""Videos as inputs: a few frames of each, evenly spread over its length.
-
-A file is read from its beginning to the last frame that is wanted; nothing of it is kept but these.
-"""
+"""Videos as inputs: a few frames of each, evenly spaced."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _READERS = 2  # videos that are decoded at a time
 
 @dataclass(frozen=True, eq=False)
 class Videos(Inputs):
-    """Video files, of which `frames` frames are looked at."""
+    """Video files, of which `frames` frames are used."""
 
     paths: tuple[Path, ...]
     frames: int = 16
@@ -40,13 +37,13 @@ class Videos(Inputs):
         return Videos(chosen, self.frames)
 
     def digest(self) -> str:
-        """Return a short text that inputs of other content do not have."""
+        """Return a hash of the content."""
         return hashed([str(self.frames).encode(), *map(content_of, self.paths)])
 
 
 @dataclass(frozen=True, eq=False)
 class Clips:
-    """Frames of videos, loaded when asked for: (item, frame, 3, size, size), from 0 to 1."""
+    """Frames of videos, loaded when they are indexed: (item, frame, 3, size, size), from 0 to 1."""
 
     videos: Videos
     size: int
@@ -64,7 +61,7 @@ class Clips:
 def frames_of(path: Path, count: int, size: int) -> Tensor:
     """Return the middle frames of equal parts of a video: (frame, 3, size, size), from 0 to 1.
 
-    A video of fewer frames shows some of them more than once.
+    A video of fewer frames repeats some of them.
     """
     try:
         import av
@@ -75,24 +72,24 @@ def frames_of(path: Path, count: int, size: int) -> Tensor:
             if not file.streams.video:
                 raise DataError(f"{path}: no pictures in it, only sound")
             total = file.streams.video[0].frames or _count(path)
-            wanted = [int((position + 0.5) * total / count) for position in range(count)]
-            kept: dict[int, Any] = {}
+            numbers = [int((position + 0.5) * total / count) for position in range(count)]
+            frames: dict[int, Any] = {}
             last = None
             for number, frame in enumerate(file.decode(video=0)):
-                if number in wanted:
-                    last = kept[number] = _pixels(frame, size)
-                if number >= wanted[-1]:
+                if number in numbers:
+                    last = frames[number] = _pixels(frame, size)
+                if number >= numbers[-1]:
                     break
     except (av.FFmpegError, OSError, ValueError) as problem:
         raise DataError(f"{path}: not a readable video ({problem})") from None
     if last is None:
         raise DataError(f"{path}: no frames in it")
-    # What a file says of its length may be a frame or two too many.
-    return torch.stack([kept.get(number, last) for number in wanted])
+    # The length in the header may be a frame or two too long.
+    return torch.stack([frames.get(number, last) for number in numbers])
 
 
 def _count(path: Path) -> int:
-    """Return how many frames a file holds that does not say so."""
+    """Return the number of frames of a file without it in the header."""
     import av
 
     with av.open(str(path)) as file:

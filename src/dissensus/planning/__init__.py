@@ -1,4 +1,4 @@
-"""What to label next, by whom, and when to stop: policies, one file each, and the plan."""
+"""What to label next, by whom, and when to stop: a plan, and policies, one file each."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which pairs of an item and an annotator are worth a look, without looking at all of them.
+"""Candidate pairs of item and annotator, without scoring all pairs.
 
-Items are alike when their two best classes are the same and about equally probable. For every
-group of such items all annotators are judged once, and its items get the best of them, and a few
-at random, as candidates. So the cost is that of groups × annotators and of the candidates, never
-of items × annotators. Where only some pairs may be asked at all, they are the candidates.
+Items are grouped by their two most probable classes and these probabilities, rounded. For every
+group all annotators are scored once, and its items get the best of them, and a few at random, as
+candidates. So the cost is that of groups × annotators and of the candidates, never of items ×
+annotators. Where only listed pairs may be requested, these are the candidates.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ._base import Voices
 from ._information import information_table
-from ._lookahead import Hopes
 from ._posterior_state import pair_keys
+from .policy import NoiseModel
 
 __all__ = ["Pairs", "best_pairs", "listed_pairs", "random_pairs", "width_for"]
 
-_BEST, _WIDE, _DRAWN = 8, 32, 4  # candidates of an item: of the best, up to so many; at random
+_BEST, _WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
 _FEW = _BEST + _DRAWN  # annotators who are all candidates
-_MOST = 128  # of a group to look at, as some have seen the item already
-_LEVELS = 32  # steps in which probabilities are taken for equal
-_PANEL = 1024  # annotators to judge for every group; of more, those who are best somewhere
-_GROUPS = 32  # groups to choose the panel by
+_MAX_WIDTH = 128  # candidates of a group, as some have labelled the item already
+_STEPS = 32  # to which probabilities are rounded
+_MAX_JUDGED = 1024  # annotators scored for every group; of more, the best for some group
+_GROUPS = 32  # groups to choose these by
 
 
 class Pairs(NamedTuple):
@@ -35,7 +34,7 @@ class Pairs(NamedTuple):
     annotator: Integers
 
     def unknown(self, known: Integers, n_annotators: int) -> Pairs:
-        """Return those that are not among keys in ascending order, each once."""
+        """Return those that are not among ascending keys, each once."""
         keys = np.sort(pair_keys(self.item, self.annotator, n_annotators))
         keys = keys[np.diff(keys, prepend=-1) > 0]
         if len(known):
@@ -45,18 +44,14 @@ class Pairs(NamedTuple):
 
 
 def listed_pairs(keys: Integers, free: Integers, items: Integers, n_annotators: int) -> Pairs:
-    """Return the pairs of a list whose annotators are free and whose items are among these."""
+    """Return the listed pairs of free annotators and these items."""
     item, annotator = keys // n_annotators, keys % n_annotators
-    open_to = np.zeros(n_annotators, dtype=bool)
-    open_to[free] = True
-    wanted = np.zeros(int(item.max(initial=-1)) + 1, dtype=bool)
-    wanted[items[items < len(wanted)]] = True
-    kept = open_to[annotator] & wanted[item]
+    kept = np.isin(annotator, free) & np.isin(item, items)
     return Pairs(item[kept], annotator[kept])
 
 
 def width_for(labels: float, room: Integers) -> int:
-    """Return how many good annotators to look at, so that they have room for so many labels."""
+    """Return the number of good annotators to consider, with room for so many labels."""
     return int(np.clip(np.ceil(labels / max(float(np.median(room)), 1.0)), _BEST, _WIDE))
 
 
@@ -71,51 +66,50 @@ def random_pairs(items: Integers, free: Integers, rng: np.random.Generator) -> P
 def best_pairs(
     items: Integers,
     free: Integers,
-    hopes: Hopes,
-    voices: Voices,
+    posterior: Floats,
+    noise_model: NoiseModel,
     cost: Floats,
-    seen: Integers,  # (item): how many annotators have seen it
     width: int,
     rng: np.random.Generator,
 ) -> Pairs:
-    """Return for every item those whose answers tell most for their cost, and a few at random."""
+    """Return for every item the most informative annotators per cost, and a few at random."""
     if len(free) <= _FEW:
         return random_pairs(items, free, rng)
-    group, posterior, size = _alike(hopes.posterior[items])
-    panel = _panel(posterior, size, free, voices, cost)
-    told = information_table(posterior, voices.matrix[panel], voices.noise[panel])
-    told = told / cost[panel] * (1 + 1e-6 * rng.random(told.shape))
-    width = min(len(panel), _MOST, width + int(seen[items].max(initial=0)))
-    best = np.argpartition(-told, width - 1, axis=1)[:, :width]  # (group, candidate)
+    group, mean, size = _group_items(posterior[items])
+    judged = _most_informative(mean, size, free, noise_model, cost)
+    gain = information_table(mean, noise_model.matrix[judged], noise_model.noise[judged])
+    gain = gain / cost[judged] * (1 + 1e-6 * rng.random(gain.shape))
+    width = min(len(judged), _MAX_WIDTH, width)
+    best = np.argpartition(-gain, width - 1, axis=1)[:, :width]  # (group, candidate)
     few = random_pairs(items, free, rng)
     return Pairs(
         np.concatenate([np.repeat(items, width), few.item]),
-        np.concatenate([panel[best[group]].ravel(), few.annotator]),
+        np.concatenate([judged[best[group]].ravel(), few.annotator]),
     )
 
 
-def _alike(posterior: Floats) -> tuple[Integers, Floats, Integers]:
-    """Return the group of every item, the mean belief in it, and its size."""
+def _group_items(posterior: Floats) -> tuple[Integers, Floats, Integers]:
+    """Return the group of every item, its mean posterior, and its size."""
     n_items, n_classes = posterior.shape
     if n_classes < 2:
         return np.zeros(n_items, dtype=np.int64), posterior[:1], np.array([n_items])
     top = np.argsort(-posterior, axis=1, kind="stable")[:, :2]
-    level = np.rint(np.take_along_axis(posterior, top, axis=1) * _LEVELS).astype(np.int64)
-    (first, second), (much, less) = top.T, level.T
-    key = ((first * n_classes + second) * (_LEVELS + 1) + much) * (_LEVELS + 1) + less
+    step = np.rint(np.take_along_axis(posterior, top, axis=1) * _STEPS).astype(np.int64)
+    (first, second), (much, less) = top.T, step.T
+    key = ((first * n_classes + second) * (_STEPS + 1) + much) * (_STEPS + 1) + less
     _, group, size = np.unique(key, return_inverse=True, return_counts=True)
     columns = [np.bincount(group, column) for column in posterior.T]
     return group, np.stack(columns, axis=1) / size[:, None], size
 
 
-def _panel(
-    posterior: Floats, size: Integers, free: Integers, voices: Voices, cost: Floats
+def _most_informative(
+    posterior: Floats, size: Integers, free: Integers, noise_model: NoiseModel, cost: Floats
 ) -> Integers:
-    """Return the annotators to judge: all, or of very many those who are best in large groups."""
-    if len(free) <= _PANEL:
+    """Return the annotators to judge: all, or of very many the best for large groups."""
+    if len(free) <= _MAX_JUDGED:
         return free
     largest = np.argsort(-size, kind="stable")[:_GROUPS]
-    told = information_table(posterior[largest], voices.matrix[free], voices.noise[free])
-    told /= cost[free]
-    standing = (told / np.maximum(told.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
-    return free[np.argsort(-standing, kind="stable")[:_PANEL]]
+    gain = information_table(posterior[largest], noise_model.matrix[free], noise_model.noise[free])
+    gain /= cost[free]
+    relative = (gain / np.maximum(gain.max(axis=1, keepdims=True), 1e-300)).max(axis=0)
+    return free[np.argsort(-relative, kind="stable")[:_MAX_JUDGED]]

@@ -1,8 +1,9 @@
-"""Who may be asked for what: costs, limits and new annotators, as people give them."""
+"""Constraints on labels to request: costs, limits and new annotators, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,26 @@ from ..result import Aggregation
 from ._posterior_state import pair_keys
 
 __all__ = [
+    "Constraints",
     "amounts_of",
-    "beliefs_of",
     "check_options",
     "check_same",
     "keys_of",
     "with_new",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Budget and limits of labels to request."""
+
+    budget: float
+    cost: Floats  # (annotator)
+    room: Integers  # (annotator): labels that they may still give
+    per_item: int | None = None  # more labels of an item, at most
+    max_labels: int | None = None
+    allowed_pairs: Integers | None = None  # keys of the only pairs that can be requested
+    rounds: int = 8  # in which the budget is spent where an item may get several labels
 
 
 def check_options(
@@ -33,10 +47,10 @@ def check_options(
     target: float | None,
     draws: int,
 ) -> None:
-    """Refuse numbers that mean nothing."""
+    """Refuse impossible numbers."""
     if annotations.n_classes < 2:
         raise DataError(
-            f"{annotations.n_classes} classes leave nothing to ask; declare all there are"
+            f"{annotations.n_classes} classes leave nothing to decide; declare all classes"
         )
     if not (np.isfinite(budget) and budget > 0):
         raise OptionError(f"budget = {budget}, but it must be above 0")
@@ -50,27 +64,27 @@ def check_options(
 
 
 def check_same(annotations: Annotations, result: Aggregation) -> None:
-    """Refuse a result that speaks of others."""
+    """Refuse a result of other annotations."""
     for what in ("items", "annotators", "classes"):
         if not np.array_equal(getattr(annotations, what), getattr(result.annotations, what)):
-            raise DataError(f"the result has other {what} than the annotations; fit them anew")
+            raise DataError(f"the result has other {what} than the annotations; fit it to these")
 
 
 def with_new(
     annotations: Annotations, result: Aggregation | None, annotators: Iterable[Any]
 ) -> tuple[Annotations, Aggregation | None, npt.NDArray[np.bool_]]:
-    """Return annotations that declare these annotators, and who of all may be asked."""
+    """Return annotations that declare these annotators, and which of all may be asked."""
     names = as_names(annotators)
     if len(names) == 0:
-        raise OptionError("annotators are given, but none; name who may be asked")
+        raise OptionError("annotators is empty; name those who may be asked")
     if (indices_of(names, annotations.annotators) < 0).any():
-        everybody = union(annotations.annotators, names)
+        all_names = union(annotations.annotators, names)
         annotations = Annotations.from_codes(
             annotations.item,
-            indices_of(annotations.annotators, everybody)[annotations.annotator],
+            indices_of(annotations.annotators, all_names)[annotations.annotator],
             annotations.label,
             items=annotations.items,
-            annotators=everybody,
+            annotators=all_names,
             classes=annotations.classes,
         )
         result = result.predict(annotations) if result is not None else None
@@ -84,18 +98,18 @@ def amounts_of(
     if given is None:
         return np.full(annotations.n_annotators, float(default))
     if isinstance(given, Mapping):
-        told = {text(name): float(value) for name, value in given.items()}
-        unknown = [name for name in told if name not in set(annotations.annotators.tolist())]
+        amount_of = {text(name): float(value) for name, value in given.items()}
+        unknown = [name for name in amount_of if name not in set(annotations.annotators.tolist())]
         if unknown:
             raise DataError(
                 f"a {what} for {unknown[0]!r}, who is not among the annotators "
                 f"{abbreviate(annotations.annotators)}"
             )
-        missing = [name for name in annotations.annotators.tolist() if name not in told]
+        missing = [name for name in annotations.annotators.tolist() if name not in amount_of]
         if missing and what == "cost":
-            raise DataError(f"no cost for annotator {missing[0]!r}; {len(missing)} without in all")
+            raise DataError(f"no cost for annotator {missing[0]!r}; {len(missing)} have none")
         amounts = np.array(
-            [told.get(name, default) for name in annotations.annotators.tolist()], float
+            [amount_of.get(name, default) for name in annotations.annotators.tolist()], float
         )
     else:
         amounts = np.full(annotations.n_annotators, float(given))
@@ -107,19 +121,8 @@ def amounts_of(
     return amounts
 
 
-def beliefs_of(probabilities: npt.ArrayLike, annotations: Annotations) -> Floats:
-    """Return what a classifier says: (item, class)."""
-    posterior = np.asarray(probabilities, dtype=float)
-    if posterior.shape != (annotations.n_items, annotations.n_classes):
-        raise DataError(
-            f"probabilities are (item, class), here {(annotations.n_items, annotations.n_classes)}, "
-            f"but these are {posterior.shape}"
-        )
-    return posterior
-
-
 def keys_of(available: Relation, annotations: Annotations) -> Integers:
-    """Return the pairs that can be asked, as keys in ascending order."""
+    """Return the pairs that can be requested, as keys in ascending order."""
     item: Array = indices_of(available.items, annotations.items)[available.item]
     annotator: Array = indices_of(available.annotators, annotations.annotators)[available.annotator]
     known = (item >= 0) & (annotator >= 0)

@@ -1,8 +1,8 @@
-"""ActiveLab: the items whose label a classifier and the annotators are least sure of, anybody.
+"""ActiveLab: the items on which a classifier and the annotators are least certain.
 
 Needs the probabilities of a classifier. The score is that of `dissensus.identification.activelab`,
-and the lowest comes first. Labels that are planned already draw a score towards one, half of the
-way with every label; who is asked is drawn.
+and the lowest comes first. Every pending label moves a score half of the way towards one.
+Annotators are drawn at random.
 
     H. W. Goh, J. Mueller. ActiveLab: active learning with re-labeling by multiple annotators. 2023.
     arXiv:2301.11856
@@ -16,20 +16,22 @@ from typing import ClassVar
 import numpy as np
 
 from .._relation import Floats, Integers
-from ._base import ItemPolicy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import ItemPolicy
 
 __all__ = ["ActiveLab"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveLab(ItemPolicy):
-    """The items that a classifier and the annotators are least sure of, anybody."""
+    """The items on which a classifier and the annotators are least certain."""
 
     needs_probabilities: ClassVar[bool] = True
 
-    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         from ..identification.activelab import activelab
 
-        assert outlook.probabilities is not None  # `plan` sees to it
-        return (1 - activelab(outlook.annotations, outlook.probabilities)) * np.power(0.5, waiting)
+        assert state.probabilities is not None  # `plan` checks it
+        return (1 - activelab(state.annotations, state.probabilities)) * np.power(0.5, pending)

@@ -1,46 +1,45 @@
-"""How right the labels will be for what is spent, and when to stop.
+"""Expected accuracy against cost, by simulating the fitted model.
 
-Answers are drawn as the fitted crowd gives them: truths from the posterior, confusion matrices
-from their Dirichlets. The policy asks, the answers come, beliefs follow by Bayes' rule under the
-mean matrices, and the share of items whose best class is the drawn truth is noted. Several such
-futures give the mean and where nine in ten of them lie. Nothing is fitted anew on the way, so what
-is learned about annotators meanwhile is left out. More than a thousand items are stood for by a
-thousand; the interval is then wider than it had to be.
+Truths are drawn from the posterior and confusion matrices from their Dirichlets. The policy
+requests labels, answers are drawn, posteriors are updated by Bayes' rule under the mean matrices,
+and the share of items whose best class is the drawn truth is recorded. Several such runs give the
+mean and a 90 % prediction interval. Nothing is refitted on the way, so learning about annotators is
+left out. Above a thousand items, a sample is simulated, and the interval is too wide.
 
-It is the fitted model that speaks, and it is too sure of itself where annotators share errors: on
-23 public sets it expected 96 % of the labels to be right, in the mean, and 82 % were. Items with
-known truth tell how much too sure. That is taken off the whole curve, as more labels of the same
-crowd hardly mend errors that it shares.
+The fitted model is overconfident where annotators share errors: on 23 public sets it expected 96 %
+of the labels to be right on average, and 82 % were. Gold items measure the gap, which is subtracted
+from the whole curve, as more labels of the same annotators hardly correct errors that they share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation._base import share
 from ..errors import DataError
-from ..simulation._crowd import pick
-from ._base import Policy
-from ._choose import Terms, choose
-from ._posterior_state import Outlook, pair_keys
+from ..simulation.strategy import pick
+from ._choose import choose
+from ._constraints import Constraints
+from ._posterior_state import PosteriorState, pair_keys
+from .policy import Policy
 
-__all__ = ["Curve", "Gap", "Point", "foresee", "gap_on", "mean_cost"]
+__all__ = ["Curve", "Gap", "Point", "expected_curve", "gap_on", "mean_cost"]
 
-_SAMPLE = 1000  # items in a future
+_SAMPLE = 1000  # items in a run
 _STAGES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the budget
-_INSIDE = 0.9  # of the futures lie between low and high
-_NINE = 1.645  # standard errors to both sides
+_COVERAGE = 0.9  # of prediction intervals
+_STANDARD_ERRORS = 1.645  # of a 90 % interval
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Point:
-    """What is expected after so many more labels."""
+    """Expected accuracy after some more labels, with a 90 % prediction interval."""
 
     labels: int
     cost: float
@@ -51,35 +50,35 @@ class Point:
 
 @dataclass(frozen=True)
 class Gap:
-    """By how much labels were expected to be right too often, on items whose truth is known."""
+    """Overconfidence: expected less actual accuracy on gold items."""
 
     n_items: int
-    right: float  # share of these that are right
+    right: float  # actual accuracy
     mean: float
     error: float  # standard error of the mean
 
     @property
     def reach(self) -> float:
-        """How far the gap may be from its mean, nine times in ten."""
-        return _NINE * self.error
+        """Half the width of a 90 % interval."""
+        return _STANDARD_ERRORS * self.error
 
 
-def gap_on(outlook: Outlook, gold: Integers) -> Gap:
-    """Return the gap on known items, by their class or -1; nothing is learned from them."""
-    known = np.flatnonzero((gold >= 0) & (outlook.annotations.labels_per_item > 0))
+def gap_on(state: PosteriorState, gold: Integers) -> Gap:
+    """Return the gap on gold items, given by their class or -1; nothing is learned from them."""
+    known = np.flatnonzero((gold >= 0) & (state.annotations.labels_per_item > 0))
     if len(known) == 0:
         raise DataError("gold is given, but for no item that has labels")
-    posterior = outlook.posterior[known]
+    posterior = state.posterior[known]
     hit = _hits(posterior, gold[known])
     excess = posterior.max(axis=1) - hit
-    # Of very few, or of items that are all right, the spread says too little: one more miss.
+    # One more miss, for very few items or items that are all right.
     spread = np.append(excess, 1.0).std()
     return Gap(len(known), float(hit.mean()), float(excess.mean()), spread / np.sqrt(len(known)))
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Expected accuracy against what is spent."""
+    """Expected accuracy against cost."""
 
     points: tuple[Point, ...]
 
@@ -87,120 +86,110 @@ class Curve:
         return iter(self.points)
 
     def reaching(self, target: float) -> Point | None:
-        """Return where the expected accuracy reaches a target, between points on a line.
+        """Return where the expected accuracy reaches a target, by linear interpolation.
 
         `None` where the curve ends before.
         """
-        for before, after in zip((None, *self.points), self.points, strict=False):
-            if after.accuracy >= target:
-                if before is None:
-                    return after
-                way = (target - before.accuracy) / (after.accuracy - before.accuracy)
-                labels = int(np.ceil(_between(before.labels, after.labels, way) - 1e-9))
-                way = (labels - before.labels) / (after.labels - before.labels)
-                return Point(
-                    labels,
-                    _between(before.cost, after.cost, way),
-                    _between(before.accuracy, after.accuracy, way),
-                    _between(before.low, after.low, way),
-                    _between(before.high, after.high, way),
-                )
-        return None
+        columns = np.array([astuple(point) for point in self.points]).T  # labels, cost, …
+        labels, accuracy = columns[0], columns[2]
+        reached = np.flatnonzero(accuracy >= target)
+        if len(reached) == 0:
+            return None
+        last = reached[0]
+        if last == 0:
+            return self.points[0]
+        ends = slice(last - 1, last + 1)
+        n_labels = int(np.ceil(np.interp(target, accuracy[ends], labels[ends]) - 1e-9))
+        rest = [float(np.interp(n_labels, labels[ends], column[ends])) for column in columns[1:]]
+        return Point(n_labels, *rest)
 
     def lowered(self, gap: Gap) -> Curve:
-        """Return the same without what is expected in excess of what gold shows."""
+        """Return the curve without the overconfidence that gold shows."""
 
-        def end(one: Point, other: float, sign: int) -> float:
-            far = sign * np.hypot(other - one.accuracy, gap.reach)
-            return float(np.clip(one.accuracy - gap.mean + far, 0, 1))
+        def clipped(value: float) -> float:
+            return float(np.clip(value - gap.mean, 0, 1))
 
-        return Curve(
-            tuple(
-                replace(
-                    one,
-                    accuracy=float(np.clip(one.accuracy - gap.mean, 0, 1)),
-                    low=end(one, one.low, -1),
-                    high=end(one, one.high, 1),
-                )
-                for one in self.points
-            )
-        )
+        points = []
+        for one in self.points:
+            below, above = np.hypot([one.accuracy - one.low, one.high - one.accuracy], gap.reach)
+            low, high = clipped(one.accuracy - below), clipped(one.accuracy + above)
+            points.append(replace(one, accuracy=clipped(one.accuracy), low=low, high=high))
+        return Curve(tuple(points))
 
     def as_dict(self) -> list[dict[str, Any]]:
         """Return it for JSON."""
         return [asdict(point) for point in self.points]
 
 
-def foresee(
-    outlook: Outlook,
+def expected_curve(
+    state: PosteriorState,
     policy: Policy,
-    terms: Terms,
+    constraints: Constraints,
     *,
     draws: int = 10,
     stages: Sequence[float] = _STAGES,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Curve:
-    """Return the expected accuracy after shares of the budget, each bought by the policy."""
+    """Return the expected accuracy after shares of the budget, spent by the policy."""
     progress = progress or (lambda _done, _total: None)
-    seen = []
+    runs = []
     for draw in range(draws):
-        seen.append(_future(outlook, policy, terms, stages, np.random.default_rng([seed, draw])))
+        rng = np.random.default_rng([seed, draw])
+        runs.append(_simulated_run(state, policy, constraints, stages, rng))
         progress(draw + 1, draws)
-    labels, cost, right = np.array(seen).transpose(2, 1, 0)  # (stage, draw) each
-    right += outlook.accuracy() - right[0].mean()  # the mean at the start is known
+    labels, cost, right = np.array(runs).transpose(2, 1, 0)  # (stage, draw) each
+    right += state.accuracy() - right[0].mean()  # the mean at the start is known
     right = np.minimum(right, 1.0)
-    low, high = np.quantile(right, [(1 - _INSIDE) / 2, (1 + _INSIDE) / 2], axis=1)
-    mean = np.maximum.accumulate(right.mean(axis=1))  # a label never makes it worse in the mean
+    low, high = np.quantile(right, [(1 - _COVERAGE) / 2, (1 + _COVERAGE) / 2], axis=1)
+    mean = np.maximum.accumulate(right.mean(axis=1))  # labels never reduce it on average
     low, high = np.minimum(low, mean), np.maximum(high, mean)
-    points = [
-        Point(round(labels[k].mean()), float(cost[k].mean()), float(mean[k]), *map(float, ends))
-        for k, ends in enumerate(zip(low, high, strict=True))
-    ]
-    kept = [
-        after
-        for before, after in zip((None, *points), points, strict=False)
-        if before is None or after.labels > before.labels
-    ]
-    return Curve(tuple(kept))
+    count, price = labels.mean(axis=1).round().astype(int), cost.mean(axis=1)
+    new = np.diff(count, prepend=-1) > 0
+    rows = zip(*(values[new].tolist() for values in (count, price, mean, low, high)), strict=True)
+    return Curve(tuple(Point(*row) for row in rows))
 
 
-def _future(
-    outlook: Outlook,
+def _simulated_run(
+    state: PosteriorState,
     policy: Policy,
-    terms: Terms,
+    constraints: Constraints,
     stages: Sequence[float],
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
-    """Return labels, cost and accuracy at the start and after every stage, of one future."""
-    n_items = outlook.annotations.n_items
+    """Return labels, cost and accuracy at the start and after every stage of one run."""
+    n_items = state.annotations.n_items
     scale = 1.0
     if n_items > _SAMPLE:
         some = np.sort(rng.choice(n_items, _SAMPLE, replace=False))
         scale = n_items / _SAMPLE
-        outlook, terms = outlook.on(some), _scaled(terms, some, scale, outlook)
-    truth = pick(np.array(outlook.posterior), rng)
-    matrix = share(rng.standard_gamma(outlook.counts) + _TINY)
+        state, constraints = state.take(some), _scaled(constraints, some, scale, state)
+    truth = pick(np.array(state.posterior), rng)
+    matrix = normalize(rng.standard_gamma(state.counts) + _TINY)
     label, spent = 0, 0.0
-    out = [(0.0, 0.0, _right(outlook, truth))]
-    room, budget = terms.room.copy(), terms.budget
+    out = [(0.0, 0.0, _right(state, truth))]
+    room, budget = constraints.room.copy(), constraints.budget
     for stage in stages:
-        now = replace(terms, budget=stage * budget - spent, room=room, most=None, turns=2)
-        chosen = choose(outlook, policy, now, rng)
+        now = replace(
+            constraints, budget=stage * budget - spent, room=room, max_labels=None, rounds=2
+        )
+        chosen = choose(state, policy, now, rng)
         given = pick(matrix[chosen.annotator, truth[chosen.item]], rng)
-        outlook = _heard(outlook, chosen.item, chosen.annotator, given)
+        state = _updated(state, chosen.item, chosen.annotator, given)
         np.subtract.at(room, chosen.annotator, 1)
         label += len(given)
-        spent += float(terms.cost[chosen.annotator].sum())
-        out.append((scale * label, scale * spent, _right(outlook, truth)))
+        spent += float(constraints.cost[chosen.annotator].sum())
+        out.append((scale * label, scale * spent, _right(state, truth)))
     return out
 
 
-def _heard(outlook: Outlook, item: Integers, annotator: Integers, label: Integers) -> Outlook:
-    """Return what is believed once answers have come."""
-    annotations = outlook.annotations
-    log = np.log(np.maximum(outlook.posterior, _TINY))
-    np.add.at(log, item, np.log(outlook.confusion[annotator, :, label]))
+def _updated(
+    state: PosteriorState, item: Integers, annotator: Integers, label: Integers
+) -> PosteriorState:
+    """Return the state after answers."""
+    annotations = state.annotations
+    log = np.log(np.maximum(state.posterior, _TINY))
+    np.add.at(log, item, np.log(state.confusion[annotator, :, label]))
     log -= log.max(axis=1, keepdims=True)
     more = annotations.from_codes(
         np.concatenate([annotations.item, item]),
@@ -210,39 +199,36 @@ def _heard(outlook: Outlook, item: Integers, annotator: Integers, label: Integer
         annotators=annotations.annotators,
         classes=annotations.classes,
     )
-    return replace(outlook, annotations=more, posterior=share(np.exp(log)))
+    return replace(state, annotations=more, posterior=normalize(np.exp(log)))
 
 
-def _right(outlook: Outlook, truth: Integers) -> float:
+def _right(state: PosteriorState, truth: Integers) -> float:
     """Return the share of items whose best class is the true one."""
-    return float(_hits(outlook.posterior, truth).mean())
+    return float(_hits(state.posterior, truth).mean())
 
 
 def _hits(posterior: Floats, truth: Integers) -> Floats:
-    """Return how surely the best class is the true one: 1, 0, or a part where classes tie."""
+    """Return 1 where the best class is the true one, or a fraction where classes tie."""
     top = posterior >= posterior.max(axis=1, keepdims=True) - 1e-12
     return top[np.arange(len(truth)), truth] / top.sum(axis=1)
 
 
-def _scaled(terms: Terms, some: Integers, scale: float, outlook: Outlook) -> Terms:
-    """Return terms for some of the items that are as tight as those for all."""
-    keys = terms.open_pairs
+def _scaled(
+    constraints: Constraints, some: Integers, scale: float, state: PosteriorState
+) -> Constraints:
+    """Return constraints for a sample of the items, as tight as those for all."""
+    keys = constraints.allowed_pairs
     if keys is not None:
-        n_annotators = outlook.annotations.n_annotators
+        n_annotators = state.annotations.n_annotators
         item, annotator = keys // n_annotators, keys % n_annotators
-        position = np.full(outlook.annotations.n_items, -1)
-        position[some] = np.arange(len(some))
-        kept = position[item] >= 0
-        keys = np.sort(pair_keys(position[item[kept]], annotator[kept], n_annotators))
-    room = np.ceil(terms.room / scale).astype(np.int64)
-    return replace(terms, budget=terms.budget / scale, room=room, open_pairs=keys)
-
-
-def _between(one: float, other: float, way: float) -> float:
-    return float(one + way * (other - one))
+        kept = np.isin(item, some)
+        position = np.searchsorted(some, item[kept])
+        keys = np.sort(pair_keys(position, annotator[kept], n_annotators))
+    room = np.ceil(constraints.room / scale).astype(np.int64)
+    return replace(constraints, budget=constraints.budget / scale, room=room, allowed_pairs=keys)
 
 
 def mean_cost(cost: Floats, room: Integers) -> float:
-    """Return what a label costs in the mean, of those who can still be asked."""
+    """Return the mean cost of a label, of annotators below their limit."""
     free = cost[room > 0]
     return float(free.mean()) if len(free) else 1.0

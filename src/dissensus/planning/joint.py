@@ -1,15 +1,15 @@
-"""Joint: the item and the annotator whose answer tells most about the truth, for its cost.
+"""Joint: the item and the annotator whose answer is most informative about the truth per cost.
 
-An answer of annotator a on item i tells the mutual information of the answer and the true class,
+The information of annotator a's answer on item i is its mutual information with the true class,
 
     entropy of (posterior[i] @ confusion[a]) - posterior[i] @ entropy of the rows of confusion[a]
 
-so items that are known are worth nothing, nor are annotators who guess, and somebody who errs only
-between two classes is worth most where the others are in doubt. Who is good is found out on the
-way: somebody new is taken for one of the crowd, which is better than whoever has shown to be worse.
-And nobody gets more labels in one plan than have been learned from, prior included, while there is
-somebody else: a difference that luck may have made does not decide over a whole batch. A share
-`explore` of what an answer tells about its annotator may count as well: see `bald`.
+so certain items have no utility, nor do annotators who guess, and an annotator who confuses two
+classes is most useful where other classes are uncertain. New annotators have the prior of all
+annotators, which is better than those who have proved worse. No annotator gets more labels in one
+plan than the evidence about them, prior included, while there are others: a random difference does
+not decide over a whole batch. A share `explore` of the information about the annotator may count as
+well: see `bald`.
 
     V. S. Sheng, F. Provost, P. G. Ipeirotis. Get another label? KDD, 2008.
     doi:10.1145/1401890.1401965
@@ -21,36 +21,36 @@ from dataclasses import dataclass
 
 from .._relation import Floats
 from ..params import Positive, Probability
-from ._base import PairPolicy, Voices
 from ._information import entropy, expected_entropy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import NoiseModel, PairPolicy
 
 __all__ = ["Joint", "explored"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Joint(PairPolicy):
-    """The item and the annotator whose answer tells most about the truth, for its cost.
+    """The item and the annotator whose answer is most informative about the truth per cost.
 
     Parameters
     ----------
     explore
-        How much of what an answer tells about its annotator counts.
+        The share of the information about the annotator that counts.
     trust
-        Labels in one plan for every label that has been learned from, before others are asked.
+        Labels in one plan for every label of evidence, before others are asked.
     """
 
     explore: Probability = 0.0
     trust: Positive = 1.0
 
-    def voices(self, outlook: Outlook) -> Voices:
-        return Voices(outlook.confusion, explored(outlook, self.explore))
+    def noise_model(self, state: PosteriorState) -> NoiseModel:
+        return NoiseModel(state.confusion, explored(state, self.explore))
 
-    def trusted(self, outlook: Outlook) -> Floats:
-        return self.trust * super().trusted(outlook)
+    def trusted(self, state: PosteriorState) -> Floats:
+        return self.trust * super().trusted(state)
 
 
-def explored(outlook: Outlook, explore: float) -> Floats:
-    """Return the noise of answers, less what it tells about annotators: (annotator, class)."""
-    known = entropy(outlook.confusion)
-    return known + explore * (expected_entropy(outlook.counts) - known) if explore else known
+def explored(state: PosteriorState, explore: float) -> Floats:
+    """Return the noise of answers less their information on annotators: (annotator, class)."""
+    known = entropy(state.confusion)
+    return known + explore * (expected_entropy(state.counts) - known) if explore else known

@@ -1,4 +1,4 @@
-"""What to label next, by whom, and whether to go on at all."""
+"""What to label next, by whom, and when to stop."""
 
 from __future__ import annotations
 
@@ -9,56 +9,67 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._plain import as_plain, as_rows
+from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
 from ..errors import OptionError
+from ..readers import as_annotations
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
-from ._base import Policy
-from ._choose import Selection, Terms, choose
-from ._constraints import amounts_of, beliefs_of, check_options, check_same, keys_of, with_new
-from ._posterior_state import outlook
-from .curve import Curve, Gap, Point, foresee, gap_on, mean_cost
+from ._choose import choose
+from ._constraints import (
+    Constraints,
+    amounts_of,
+    check_options,
+    check_same,
+    keys_of,
+    with_new,
+)
+from ._posterior_state import posterior_state
+from .curve import Curve, Gap, Point, expected_curve, gap_on, mean_cost
+from .policy import Policy
 
 __all__ = ["Plan", "plan"]
 
-_LEAST = 0.01  # nats that a label of mean cost should tell
+_MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Which labels to ask for, what they are expected to bring, and when to stop.
+    """Labels to request, their expected gain, and when to stop.
 
     Attributes
     ----------
     policy
         The policy with its settings, as the registry writes it.
     annotations
-        The annotations so far, with everybody who may be asked.
+        The annotations so far, with all annotators who may be asked.
     item, annotator
-        Codes of the pairs to ask, the worthiest first.
+        Codes of the pairs to request, the most useful first.
     gain
-        What each answer is expected to tell about the truth, in nats.
+        Expected information of each answer about the truth, in nats.
     cost
-        What each label costs.
+        The cost of each label.
     before, after
-        Probability that the item's label is right, before this answer and with it. Labels that
-        stand above in the plan are taken to have come.
+        Probability that the item's label is right, before this answer and with it, given the
+        labels above it in the plan.
     accuracy
-        Share of items whose label is expected to be right, now and with the whole plan. Without
-        gold the model's own word, which is mostly too high.
+        Expected share of right labels, now and with the whole plan. Without gold it is the model's
+        own estimate, which is mostly too high.
     gap
-        What gold says about that; `None` without gold. It is taken off accuracy and curve.
+        The overconfidence on gold items; `None` without gold. It is subtracted from accuracy and
+        curve.
     curve
-        What is expected for other budgets; `None` if it was not asked for.
+        Expected accuracy for other budgets; `None` if not requested.
     target
-        The accuracy that was asked for, if any.
+        The requested accuracy, if any.
     reached
         Where the curve reaches the target; `None` without target, or beyond the curve.
     stop
-        Whether to stop asking.
+        Whether to stop.
     reason
-        Why, or why not, in a sentence.
+        The reason, in a sentence.
     """
 
     policy: str
@@ -98,26 +109,24 @@ class Plan:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        columns = {name: values.tolist() for name, values in self.table.items()}
-        rows = zip(*columns.values(), strict=True)
+        """Return plain dictionaries, lists and numbers."""
         return {
             "policy": self.policy,
             "labels": len(self),
             "cost": float(self.cost.sum()),
             "accuracy": {"now": self.accuracy[0], "with_plan": self.accuracy[1]},
-            "gap": None if self.gap is None else vars(self.gap),
+            "gap": as_plain(self.gap),
             "stop": self.stop,
             "reason": self.reason,
             "target": self.target,
-            "reached": None if self.reached is None else vars(self.reached),
-            "curve": None if self.curve is None else self.curve.as_dict(),
-            "plan": [dict(zip(columns, row, strict=True)) for row in rows],
+            "reached": as_plain(self.reached),
+            "curve": None if self.curve is None else as_plain(self.curve.points),
+            "plan": as_rows(self.table),
         }
 
 
 def plan(
-    annotations: Annotations,
+    annotations: Annotations | Any,
     result: Aggregation | None = None,
     *,
     budget: float,
@@ -136,104 +145,105 @@ def plan(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """Return which labels to ask for next, of whom, and whether to go on at all.
+    """Return which labels to request next, of which annotators, and whether to stop.
 
-    No pair is planned that is known already, nor any twice.
+    Labelled pairs are not requested again, nor any pair twice.
 
     Parameters
     ----------
     annotations
-        The annotations so far; items without labels may be declared.
+        Annotations so far, a table, or a path that `read` takes; unlabelled items may be declared.
     result
-        A fit of them; by default five rounds of `hierarchical`, which hold with few labels, too.
+        Their fit; by default five iterations of `hierarchical`, which are stable with few labels.
     budget
-        What may be spent; without costs, the number of labels.
+        The budget; without costs, the number of labels.
     policy
         A policy, or `name[setting=value,…]`.
     cost
-        What a label costs, for everybody or `{annotator: cost}`.
+        The cost of a label, for all annotators or `{annotator: cost}`.
     limit
-        Labels that an annotator may still give, for everybody or `{annotator: limit}`.
+        Labels that an annotator may still give, for all or `{annotator: limit}`.
     per_item
         More labels of one item, at most.
     batch
-        Labels to ask for now, at most, if less than the budget should wait for their answers.
+        Labels to request now, at most, if the rest of the budget should wait for their answers.
     annotators
-        Who may be asked; names that are new are taken for one of the crowd. By default everybody
-        who has given a label or is declared.
+        Annotators who may be asked; new names get the prior of all annotators. By default all who
+        gave a label or are declared.
     gold
-        Known labels, `{item: label}`. Nothing is learned from them; they tell how far to believe
-        the accuracy that is expected. Best are items chosen at random.
+        Known labels, `{item: label}`. Nothing is learned from them; they calibrate the expected
+        accuracy. Items should be chosen at random.
     available
         Annotations or numbers whose pairs of item and annotator are the only ones that can be
-        asked.
+        requested.
     probabilities
-        What a classifier says of the items, (item, class), for `active-lab`.
+        Probabilities of a classifier, (item, class), for `active-lab`; of several, (model, item,
+        class).
     target
-        The accuracy that is enough.
+        The accuracy to reach.
     least
-        Stop when no label tells that many nats for every unit of cost; by default 0.01 for a
-        label of mean cost.
+        Stop when no label has this information in nats per cost; by default 0.01 for a label of
+        mean cost.
     draws
-        Futures to draw for the curve; 0 for no curve.
+        Simulated runs for the curve; 0 for no curve.
     seed
-        Decides what is random.
+        Random seed.
     progress
-        Called with the futures that are drawn and how many there will be.
+        Called with the runs done and their number.
 
     Examples
     --------
     >>> annotations = Annotations.from_columns("aaabb", "xyzxy", "00001", items="abc")
-    >>> found = plan(annotations, budget=2, per_item=1, draws=0)
-    >>> found.table["item"].tolist()
+    >>> plan(annotations, budget=2, per_item=1, draws=0).table["item"].tolist()
     ['c', 'b']
     """
-    chosen = policies.create(policy) if isinstance(policy, str) else policy
+    method = policies.create(policy) if isinstance(policy, str) else policy
+    annotations = as_annotations(annotations)
     check_options(annotations, budget, per_item, batch, target, draws)
+    allowed = np.ones(annotations.n_annotators, dtype=bool)
     if annotators is not None:
-        annotations, result, asked = with_new(annotations, result, annotators)
-    else:
-        asked = np.ones(annotations.n_annotators, dtype=bool)
-    if chosen.needs_probabilities and probabilities is None:
-        raise OptionError(f"{policies.describe(chosen)} needs the probabilities of a classifier")
+        annotations, result, allowed = with_new(annotations, result, annotators)
+    if probabilities is not None:
+        probabilities = as_models(annotations, probabilities)
+    elif method.needs_probabilities:
+        raise OptionError(f"{policies.describe(method)} needs the probabilities of a classifier")
     if result is not None:
         check_same(annotations, result)
-    posterior = None if probabilities is None else beliefs_of(probabilities, annotations)
-    view = outlook(annotations, result, posterior, seed)
+    state = posterior_state(annotations, result, probabilities, seed)
     price = amounts_of(cost, annotations, "cost", 1.0)
-    room = np.where(
-        asked, amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64), 0
-    )
+    room = amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64) * allowed
     keys = None if available is None else keys_of(available, annotations)
-    terms = Terms(float(budget), price, room, per_item, batch, keys)
-    found = choose(view, chosen, terms, np.random.default_rng(seed))
+    constraints = Constraints(float(budget), price, room, per_item, batch, keys)
+    chosen = choose(state, method, constraints, np.random.default_rng(seed))
     curve = None
     if draws:
-        curve = foresee(view, chosen, terms, draws=draws, seed=seed, progress=progress)
+        curve = expected_curve(
+            state, method, constraints, draws=draws, seed=seed, progress=progress
+        )
     codes = gold_codes(annotations, gold)
-    gap = None if codes is None else gap_on(view, codes)
-    now = view.accuracy()
+    gap = None if codes is None else gap_on(state, codes)
+    now = state.accuracy()
     if gap is not None:
         now = float(np.clip(now - gap.mean, 0, 1))
         curve = None if curve is None else curve.lowered(gap)
-    enough = _LEAST / mean_cost(price, room) if least is None else least
-    best = float((found.gain / price[found.annotator]).max(initial=0.0))
-    stop, reason = _verdict(now, gap, target, best, enough, len(found.item))
-    reached = curve.reaching(target) if curve is not None and target is not None else None
+    enough = _MIN_GAIN / mean_cost(price, room) if least is None else least
+    best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
+    stop, reason = _verdict(now, gap, target, best, enough, len(chosen.item))
+    lift = float((chosen.after - chosen.before).sum() / max(annotations.n_items, 1))
     return Plan(
-        policies.describe(chosen),
+        policies.describe(method),
         annotations,
-        found.item,
-        found.annotator,
-        found.gain,
-        price[found.annotator],
-        found.before,
-        found.after,
-        (now, min(now + _lift(found, annotations.n_items), 1.0)),
+        chosen.item,
+        chosen.annotator,
+        chosen.gain,
+        price[chosen.annotator],
+        chosen.before,
+        chosen.after,
+        (now, min(now + lift, 1.0)),
         curve,
         gap,
         target,
-        reached,
+        curve.reaching(target) if curve is not None and target is not None else None,
         stop,
         reason,
     )
@@ -243,19 +253,14 @@ def _verdict(
     now: float, gap: Gap | None, target: float | None, best: float, enough: float, n_labels: int
 ) -> tuple[bool, str]:
     """Return whether to stop, and why."""
-    word = "by the model" if gap is None else f"by {gap.n_items} known items"
+    source = "by the model" if gap is None else f"by {gap.n_items} known items"
     if target is not None and now >= target:
-        told = f"{now:.1%} of the labels are right {word}, {target:.1%} are asked for."
-        return True, f"Stop{', if the model is right' if gap is None else ''}: {told}"
+        reason = f"{now:.1%} of the labels are right {source}, the target is {target:.1%}."
+        return True, f"Stop{', if the model is right' if gap is None else ''}: {reason}"
     if n_labels == 0:
-        return True, "Stop: nobody is left to ask within the budget and the limits."
+        return True, "Stop: no annotator is left within the budget and the limits."
     if best < enough:
-        return True, f"Stop: the best label tells {best:.2g} nats per cost, less than {enough:.2g}."
+        return True, f"Stop: the best label gains {best:.2g} nats per cost, less than {enough:.2g}."
     if target is None:
-        return False, f"Go on: the best label tells {best:.2g} nats per cost."
-    return False, f"Go on: {now:.1%} of the labels are right {word}, not yet {target:.1%}."
-
-
-def _lift(found: Selection, n_items: int) -> float:
-    """Return how much the plan adds to the share of items whose label is right."""
-    return float((found.after - found.before).sum() / max(n_items, 1))
+        return False, f"Go on: the best label gains {best:.2g} nats per cost."
+    return False, f"Go on: {now:.1%} of the labels are right {source}, not yet {target:.1%}."

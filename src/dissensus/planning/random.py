@@ -1,7 +1,6 @@
-"""Random: the items with the fewest labels, anybody who has not seen them.
+"""Random: the items with the fewest labels, and random annotators who have not labelled them.
 
-What most platforms do, and the yardstick for everything else: every item gets equally many
-labels. Which of several such items comes first, and who is asked, is drawn.
+The baseline, and what most platforms do: every item gets equally many labels.
 """
 
 from __future__ import annotations
@@ -9,25 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._relation import Floats, Integers
-from ._base import ItemPolicy
-from ._posterior_state import Outlook
+from ._posterior_state import PosteriorState
+from .policy import ItemPolicy
 
 __all__ = ["Random"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Random(ItemPolicy):
-    """The items with the fewest labels, anybody.
+    """The items with the fewest labels.
 
     Parameters
     ----------
     balanced
-        Whether items with fewer labels come first; otherwise any item may be next.
+        Whether items with fewer labels come first; otherwise items are random.
     """
 
     balanced: bool = True
 
-    def worth(self, outlook: Outlook, waiting: Integers, doubt: Floats) -> Floats:
+    def utility(
+        self, state: PosteriorState, pending: Integers, remaining_entropy: Floats
+    ) -> Floats:
         if not self.balanced:
-            return 0.0 * doubt
-        return -(outlook.annotations.labels_per_item + waiting).astype(float)
+            return 0.0 * remaining_entropy
+        return -(state.annotations.labels_per_item + pending).astype(float)

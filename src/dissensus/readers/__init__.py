@@ -2,9 +2,42 @@
 
 from __future__ import annotations
 
-from .numeric import as_numbers
-from .predictions import read_predictions
-from .reading import Reading, examine, read
-from .truth import read_truth
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Reading", "as_numbers", "examine", "read", "read_predictions", "read_truth"]
+from .coerce import as_annotations, as_truth
+
+if TYPE_CHECKING:
+    from .long_tables import as_numbers, kind_of_labels
+    from .predictions import read_predictions
+    from .reading import Reading, examine, read
+    from .truth import read_truth
+
+__all__ = [
+    "Reading",
+    "as_annotations",
+    "as_numbers",
+    "as_truth",
+    "examine",
+    "kind_of_labels",
+    "read",
+    "read_predictions",
+    "read_truth",
+]
+
+# Imported on first use: annotations that are already in memory need no reader and no polars.
+_HOMES = {
+    "Reading": "reading",
+    "as_numbers": "long_tables",
+    "examine": "reading",
+    "kind_of_labels": "long_tables",
+    "read": "reading",
+    "read_predictions": "predictions",
+    "read_truth": "truth",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,4 +1,4 @@
-"""Answers as they are found in an export, question by question, until they become tables."""
+"""Answers collected from an export one by one, question by question, until they become tables."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 import polars as pl
 
 from .._names import text
+from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
 
-__all__ = ["Answers", "Gathered", "Items", "describe", "joined"]
+__all__ = ["NONE", "Collected", "ItemTexts", "QuestionAnswers", "describe", "joined"]
 
-_NONE = "(none)"  # several options could be chosen, and none was
+NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
 _TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is
-_FREE = 20  # more different answers than this, nearly all different: nobody chose from options
+_FREE = 20  # more different answers than this, most of them different, are free text
 
 
-class Answers:
-    """The answers to one question, given one by one.
+class QuestionAnswers:
+    """The answers to one question.
 
     A label is an escaped option, several of them joined, or empty where none was chosen.
     """
@@ -37,14 +38,14 @@ class Answers:
         self.kind: Kind = "single"
         self.classes: dict[str, None] = {}
         self.gold: dict[str, str] = {}
-        self.disputed: set[str] = set()
+        self.conflicting: set[str] = set()
         self._people: dict[str, str] = {}  # equal names are one text in memory
         self._known: dict[str, str] = {}
 
     def add(
         self, item: str, annotator: str, label: str, time: Any = None, duration: Any = None
     ) -> None:
-        """Take one answer."""
+        """Add one answer."""
         self.item.append(item)
         self.annotator.append(self._people.setdefault(annotator, annotator))
         self.label.append(self._known.setdefault(label, label))
@@ -52,19 +53,19 @@ class Answers:
         self.duration.append(duration)
 
     def add_model(self, item: str, name: Any, label: str, confidence: Any = None) -> None:
-        """Take the answer of a model, which is an annotator named `model:<name>`."""
+        """Add the answer of a model, which is an annotator named `model:<name>`."""
         row = len(self.label)
         self.models.add(row)
         if isinstance(confidence, (int, float)):
             self.confidence[row] = confidence
         self.add(item, "model" if name is None or name == "" else f"model:{text(name)}", label)
 
-    def know(self, item: str, label: str) -> None:
-        """Take a label that is known to be right; two different ones are none."""
+    def add_gold(self, item: str, label: str) -> None:
+        """Add a gold label; two different ones of an item cancel."""
         if self.gold.setdefault(item, label) != label:
-            self.disputed.add(item)
+            self.conflicting.add(item)
 
-    def free(self) -> bool:
+    def is_free_text(self) -> bool:
         """Return whether these look like texts that people wrote."""
         if self.kind != "single":
             return False
@@ -73,26 +74,26 @@ class Answers:
         )
 
     def question(self) -> Question:
-        """Return everything as a table."""
-        columns: dict[str, pl.Series] = {
+        """Return the question with its answers as a table."""
+        rows = range(len(self.label))
+        confidence = [self.confidence.get(row) for row in rows] if self.confidence else None
+        columns = {
             "item": pl.Series(self.item, dtype=pl.String),
             "annotator": pl.Series(self.annotator, dtype=pl.String),
             "label": pl.Series(self.label, dtype=pl.String),
+            "time": _times(self.time),
+            "duration": pl.Series(self.duration, dtype=pl.Float64, strict=False),
+            "confidence": pl.Series(confidence, dtype=pl.Float64, strict=False),
         }
-        if any(value is not None for value in self.time):
-            columns["time"] = _times(self.time)
-        rows = range(len(self.label))
-        confidence = [self.confidence.get(row) for row in rows] if self.confidence else []
-        for name, values in (("duration", self.duration), ("confidence", confidence)):
-            if any(value is not None for value in values):
-                columns[name] = pl.Series(values, dtype=pl.Float64, strict=False)
         if self.split:
             columns["split"] = pl.Series([self.split.get(row, "") for row in rows])
         if self.models:
             columns["source"] = pl.Series(["model" if r in self.models else "person" for r in rows])
-        frame = pl.DataFrame(columns)
+        frame = pl.DataFrame(
+            {name: column for name, column in columns.items() if name in NEEDED or column.count()}
+        )
         if self.kind == "multiple":
-            frame = frame.with_columns(pl.col("label").replace("", _NONE))
+            frame = frame.with_columns(pl.col("label").replace("", NONE))
         elif "" in self._known or any("\\" in label for label in self._known):
             frame = frame.filter(pl.col("label") != "").with_columns(
                 pl.col("label").str.replace_all(f"\\{MARK}", MARK, literal=True)
@@ -107,23 +108,23 @@ class Answers:
         """Return the options that were offered, if only they were chosen."""
         if self.kind not in ("single", "ordinal"):
             return None
-        given = {_plain(label) for label in self._known if label}
         offered = {_plain(name): None for name in self.classes}
-        return tuple(offered) if offered and given <= offered.keys() else None
+        chosen = {_plain(label) for label in self._known if label}
+        return tuple(offered) if offered and chosen <= offered.keys() else None
 
     def _gold(self) -> dict[str, str]:
-        known = {item: name for item, name in self.gold.items() if item not in self.disputed}
+        known = {item: name for item, name in self.gold.items() if item not in self.conflicting}
         if self.kind == "multiple":
-            return {item: name or _NONE for item, name in known.items()}
+            return {item: name or NONE for item, name in known.items()}
         return {item: _plain(name) for item, name in known.items() if name}
 
 
-class Items:
-    """The names of items, and what they are."""
+class ItemTexts:
+    """The names and texts of items."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
-        self.clashes: set[str] = set()
+        self.conflicts: set[str] = set()
         self._named: dict[str, str] = {}
 
     def name(self, given: Any, body: str | None) -> str | None:
@@ -135,7 +136,7 @@ class Items:
         else:
             return None
         if body and self.texts.setdefault(item, body) != body:
-            self.clashes.add(item)
+            self.conflicts.add(item)
         return item
 
     def _shortened(self, body: str) -> str:
@@ -150,42 +151,41 @@ class Items:
         return pl.DataFrame({"item": list(self.texts), "text": list(self.texts.values())})
 
 
-class Gathered:
-    """All questions of an export, its items, and what was left out."""
+class Collected:
+    """All questions of an export, its items, and counts of what was left out."""
 
     def __init__(self) -> None:
-        self.questions: dict[str, Answers] = {}
-        self.items = Items()
+        self.questions: dict[str, QuestionAnswers] = {}
+        self.items = ItemTexts()
         self.left: Counter[str] = Counter()  # what was left out → how many
         self.notes: list[str] = []
 
-    def __getitem__(self, name: str) -> Answers:
-        """Return the answers to a question, none so far where it is new."""
-        found = self.questions.get(name)
-        if found is None:
-            found = self.questions[name] = Answers()
-        return found
+    def __getitem__(self, name: str) -> QuestionAnswers:
+        """Return the answers to a question, which may be new."""
+        if name not in self.questions:
+            self.questions[name] = QuestionAnswers()
+        return self.questions[name]
 
     def export(self, *, drop_texts: bool = False) -> Export:
-        """Return everything; with `drop_texts`, without questions that were answered in prose."""
+        """Return the export; with `drop_texts`, without questions answered in free text."""
         questions = {name: one for name, one in self.questions.items() if one.label}
         if drop_texts:
-            prose = {name: one for name, one in questions.items() if one.free()}
+            prose = {name: one for name, one in questions.items() if one.is_free_text()}
             if len(prose) < len(questions):
                 for name, one in prose.items():
                     self.left[f"free text in answer to {name!r}"] += len(one.label)
                     del questions[name]
         for name, one in questions.items():
             self.left[f"answers to {name!r} with nothing chosen"] += one.unanswered()
-            self.left[f"items with contradicting gold for {name!r}"] += len(one.disputed)
+            self.left[f"items with contradicting gold for {name!r}"] += len(one.conflicting)
         by_models = sum(len(one.models) for one in questions.values())
         notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
         if by_models:
-            notes.append(f"labels by models: {by_models}; the column source tells them apart")
-        if self.items.clashes:
-            notes.append(f"items whose text differs under the same id: {len(self.items.clashes)}")
-        found = {name: one.question() for name, one in questions.items()}
-        return Export(found, self.items.table(), (*self.notes, *notes))
+            notes.append(f"labels by models: {by_models}; the column source marks them")
+        if self.items.conflicts:
+            notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
+        tables = {name: one.question() for name, one in questions.items()}
+        return Export(tables, self.items.table(), (*self.notes, *notes))
 
 
 def joined(options: Sequence[Any]) -> str:
@@ -200,7 +200,7 @@ def joined(options: Sequence[Any]) -> str:
 
 
 def describe(data: Any) -> str | None:
-    """Return what an item is, as text: its text or link, or all texts in it with their names."""
+    """Return the text of an item: its text or link, or all texts in it with their names."""
     if isinstance(data, str):
         return data if _is_text(data) else None
     if not isinstance(data, Mapping):
@@ -237,9 +237,9 @@ def _times(values: list[Any]) -> pl.Series:
     written = pl.Series([None if value is None else str(value) for value in values])
     for zone in ("UTC", None):
         try:
-            found = written.str.to_datetime(time_unit="us", time_zone=zone, strict=False)
+            times = written.str.to_datetime(time_unit="us", time_zone=zone, strict=False)
         except pl.exceptions.PolarsError:
             continue
-        if found.null_count() == written.null_count():
-            return found.dt.replace_time_zone(None)
+        if times.null_count() == written.null_count():
+            return times.dt.replace_time_zone(None)
     return written

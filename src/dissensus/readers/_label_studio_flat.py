@@ -1,8 +1,8 @@
 """Label Studio's flat exports: a record or row for each annotation, a column for each control.
 
-Columns of the task and columns of controls stand side by side. JSON-MIN, and CSV whose columns are
-not sorted, have the controls between `id` and `annotator`. In a sorted CSV a control is what
-holds choices as JSON, or what differs between the annotators of one task.
+Columns of the task and columns of controls are mixed. JSON-MIN, and CSV whose columns are not
+sorted, have the controls between `id` and `annotator`. In a sorted CSV a control is a column that
+holds choices as JSON, or that differs between the annotators of one task.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ import msgspec
 import polars as pl
 
 from .._names import text
-from ._answers import Gathered, describe, joined
-from ._json import records
-from .exports import Export, Head
+from ._answers import Collected, describe, joined
+from .exports import Export
+from .json_records import records
+from .label_studio import FLAT, Value, is_local, options_of
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["is_flat", "read", "recognises"]
+__all__ = ["read"]
 
-_NEEDED = ("annotator", "annotation_id", "lead_time")
 _OTHER = ("id", "created_at", "updated_at", "agreement", "history")
 _VALUES = ("choices", "rating", "number", "taxonomy", "selected", "text", "labels")
-_PLACES = ("start", "x", "points", "vertices", "rle", "ranges", "sequence")
 
 _MANY = 20
 _EMPTY: tuple[Any, ...] = (None, "", [])
@@ -33,63 +32,47 @@ _EMPTY: tuple[Any, ...] = (None, "", [])
 Columns = dict[str, list[Any]]
 
 
-def recognises(head: Head) -> bool:
-    """Return whether records or columns are those of a flat export."""
-    if head.shape not in ("records", "table"):
-        return False
-    rows = [head.names] if head.shape == "table" else [tuple(one) for one in head.records]
-    return bool(rows) and all(set(_NEEDED) <= set(row) for row in rows)
-
-
-def is_flat(source: Source) -> bool:
-    """Return whether a file is one of the flat exports, and not the one with whole tasks."""
-    from .exports import head_of
-
-    head = head_of(source)
-    return head is not None and recognises(head)
-
-
 def read(source: Source) -> Export:
     """Return every control as a question."""
     columns, controls = _load(source) if "json" in source.format else _from_table(source)
     n_rows = len(columns["annotator"])
     columns.setdefault("created_at", [None] * n_rows)
-    found = Gathered()
-    other = [name for name in columns if name not in (*_NEEDED, *_OTHER)]
+    collected = Collected()
+    other = [name for name in columns if name not in (*FLAT, *_OTHER)]
     ids = _texts(columns.get("id", [None] * n_rows))
     people = _texts(columns["annotator"])
-    asked = {name: _Asked(columns[name], ids) for name in other}
-    chosen = {name for name in other if name in controls and not asked[name].unique}
+    profiles = {name: _Profile(columns[name], ids) for name in other}
+    chosen = {name for name in other if name in controls and not profiles[name].unique}
     if not chosen:
-        chosen = {name for name in other if asked[name].structured or asked[name].differs}
-        chosen = chosen or {name for name in other if asked[name].repeats}
-        same = [name for name in other if name not in chosen and asked[name].repeats]
+        chosen = {name for name in other if profiles[name].structured or profiles[name].differs}
+        chosen = chosen or {name for name in other if profiles[name].repeats}
+        same = [name for name in other if name not in chosen and profiles[name].repeats]
         if same:
-            found.notes.append(f"the same for everybody, so read as data: {', '.join(same)}")
+            collected.notes.append(f"the same for everybody, so read as data: {', '.join(same)}")
     if not chosen:
         raise source.fail("no column differs between annotators; export the tasks as JSON instead")
     data = [name for name in other if name not in chosen]
     questions = [name for name in other if name in chosen]
-    named: dict[str, str] = {}  # the data of a task stand in each of its rows; once is enough
+    named: dict[str, str] = {}  # the data of a task are in each of its rows; once is enough
     for row in range(n_rows):
         by, key = people[row], ids[row]
         item = named.get(key) if key else None
         if item is None:
             shown = describe({name: columns[name][row] for name in data})
-            item = found.items.name(key, shown)
+            item = collected.items.name(key, shown)
             if item is None:
                 raise source.fail(f"row {row + 1}: neither an id nor any data")
             named[key] = item
         if not by:
-            found.left["annotations that do not say who made them"] += 1
+            collected.left["annotations without an annotator"] += 1
             continue
         for name in questions:
-            _take(found, name, columns[name][row], item, by, columns, row)
-    return found.export(drop_texts=True)
+            _add(collected, name, columns[name][row], item, by, columns, row)
+    return collected.export(drop_texts=True)
 
 
-class _Asked:
-    """A column that may be a control's."""
+class _Profile:
+    """How the values of a column that may be a control vary between items and annotators."""
 
     def __init__(self, values: list[Any], ids: Sequence[str]) -> None:
         self.structured = any(
@@ -103,12 +86,12 @@ class _Asked:
         for item, value in zip(ids, values, strict=True):
             if value in _EMPTY:
                 continue
-            told = value if type(value) is str else text(value)
-            distinct.add(told)
-            if first.setdefault(item, told) != told:
+            name = value if type(value) is str else text(value)
+            distinct.add(name)
+            if first.setdefault(item, name) != name:
                 self.differs = True
         self.repeats = 0 < len(distinct) < max(2, len(first) / 2)
-        # Every one of many items has its own value, whoever annotated it: nobody chose that.
+        # Each of many items has its own value, whoever annotated it: this is no choice.
         self.unique = not self.differs and len(distinct) > max(_MANY, len(first) / 2)
 
 
@@ -118,10 +101,10 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, dict) and any(name in value for name in _VALUES)
 
 
-def _take(
-    found: Gathered, name: str, value: Any, item: str, by: str, columns: Columns, row: int
+def _add(
+    collected: Collected, name: str, value: Any, item: str, by: str, columns: Columns, row: int
 ) -> None:
-    """Take one control's answer."""
+    """Add one control's answer."""
     if value in _EMPTY:
         return
     parts = value if isinstance(value, list) else [value]
@@ -129,41 +112,30 @@ def _take(
     for part in parts:
         if not isinstance(part, dict):
             options.append(part)
-        elif any(key in part for key in _PLACES):
-            found.left["spans, boxes and other regions"] += 1
+            continue
+        try:
+            answer = msgspec.convert(part, Value, strict=False)
+        except msgspec.ValidationError:
+            answer = Value()
+        chosen = options_of(answer)
+        if is_local(answer) or chosen is None:
+            what = "spans, boxes and other regions" if is_local(answer) else "answers in free text"
+            collected.left[what] += 1
             return
-        else:
-            given = _options(part)
-            if given is None:
-                found.left["answers in free text"] += 1
-                return
-            options += given
-            if "rating" in part:
-                found[name].kind = "ordinal"
-            if "number" in part:
-                found[name].kind = "numeric"
+        options += chosen
+        if answer.rating is not None:
+            collected[name].kind = "ordinal"
+        elif answer.number is not None:
+            collected[name].kind = "numeric"
     if len(options) != 1:
-        found[name].kind = "multiple"
-    found[name].add(
+        collected[name].kind = "multiple"
+    collected[name].add(
         item,
         by,
         joined(options),
         time=columns["created_at"][row],
         duration=_seconds(columns["lead_time"][row]),
     )
-
-
-def _options(part: dict[str, Any]) -> list[Any] | None:
-    for name in ("rating", "number", "selected"):
-        if part.get(name) is not None:
-            return [part[name]]
-    choices = part.get("choices")
-    if choices is not None:
-        return choices if isinstance(choices, list) else [choices]
-    paths = part.get("taxonomy")
-    if isinstance(paths, list):
-        return [" / ".join(map(text, p)) if isinstance(p, list) else text(p) for p in paths]
-    return None
 
 
 def _texts(values: list[Any]) -> list[str]:
@@ -184,9 +156,9 @@ def _seconds(value: Any) -> float | None:
 
 
 def _load(source: Source) -> tuple[Columns, set[str]]:
-    """Return JSON-MIN as columns, and the controls by their place in the records."""
+    """Return JSON-MIN as columns, and the controls by their position in the records."""
     columns: Columns = {"annotator": [], "lead_time": []}
-    known: dict[str, str] = {}  # texts stand there for every annotation; one of each is kept
+    known: dict[str, str] = {}  # texts are there for every annotation; one of each is kept
     controls: dict[tuple[str, ...], list[str]] = {}
     for number, one in records(source, dict[str, Any]):
         if "annotator" not in one:
@@ -199,11 +171,11 @@ def _load(source: Source) -> tuple[Columns, set[str]]:
         for name, column in columns.items():
             value = one.get(name)
             column.append(known.setdefault(value, value) if type(value) is str else value)
-    return columns, {name for found in controls.values() for name in found}
+    return columns, {name for names in controls.values() for name in names}
 
 
 def _from_table(source: Source) -> tuple[Columns, set[str]]:
-    """Return CSV as columns, and the controls by their place unless columns are sorted."""
+    """Return CSV as columns, and the controls by their position unless columns are sorted."""
     frame = read_columns(source, None)
     columns = {name: _parsed(frame[name]) for name in frame.columns}
     ordered = frame.columns == sorted(frame.columns)
@@ -231,7 +203,7 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith(("{", "[")):
         return value
     try:
-        found = _decode(value)
+        parsed = _decode(value)
     except (msgspec.MsgspecError, RecursionError):
         return value
-    return found if _is_value(found) or found == [] else value
+    return parsed if _is_value(parsed) or parsed == [] else value

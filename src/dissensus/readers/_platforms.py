@@ -1,7 +1,7 @@
-"""What readers of platform exports share: rows that become answers, and names for items.
+"""Shared by the readers of platforms' tables: rows that become answers, and names for items.
 
-Platforms name the same things differently, but all of them hold rows with inputs, a person and
-answers. An answer is a text, a truth value spread over columns, or a list of options.
+Platforms name the same things differently, but all of them have rows with inputs, an annotator and
+answers. An answer is a text, a list of options, or one column of true and false for each option.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any
 import polars as pl
 
 from .._names import text
-from ._answers import joined
+from ._answers import NONE, joined
 from .exports import Export, Kind, Question
 
 __all__ = [
     "accepted",
     "as_label",
     "chosen",
-    "counted",
+    "count_note",
+    "durations",
     "export_of",
     "named_by_inputs",
     "options_of",
@@ -29,7 +30,6 @@ __all__ = [
     "times_of",
 ]
 
-_NONE = "(none)"  # several options could be chosen, and none was
 _MOST_CLASSES = 20  # more different answers than this, and mostly different: free text
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")
@@ -50,7 +50,7 @@ def chosen(options: Iterable[Any]) -> str:
     >>> chosen(["b", "a|c"]), chosen([])
     ('a\\|c|b', '(none)')
     """
-    return joined([name for name in map(as_label, options) if name]) or _NONE
+    return joined([name for name in map(as_label, options) if name]) or NONE
 
 
 def options_of(value: Any) -> list[Any] | None:
@@ -68,10 +68,10 @@ def accepted(value: Any) -> bool:
     return as_label(value).casefold() in _YES
 
 
-def counted(count: int, what: str) -> tuple[str, ...]:
+def count_note(count: int, what: str) -> tuple[str, ...]:
     """Return a note about so many things; nothing where there are none.
 
-    >>> counted(3, "kept: rejected answers")
+    >>> count_note(3, "kept: rejected answers")
     ('kept: rejected answers (3)',)
     """
     return (f"{what} ({count})",) if count else ()
@@ -80,15 +80,14 @@ def counted(count: int, what: str) -> tuple[str, ...]:
 def question_of(
     rows: pl.DataFrame,
     answers: Sequence[Any],
-    carried: Sequence[str] = (),
     *,
     several: bool | None = None,
     gold: Mapping[str, str] | None = None,
 ) -> Question:
-    """Return the answers to one question, one for each row, without those who said nothing.
+    """Return the answers to one question, one for each row of item, annotator and carried columns.
 
-    Lists of options make it one with several at once, unless `several` tells that the answers
-    are such labels already.
+    Empty answers are left out. Lists of options make it a question with several labels, unless
+    `several` says that the answers are such labels already.
     """
     lists = [options_of(answer) for answer in answers] if several is None else []
     kind: Kind = "multiple" if several or any(one is not None for one in lists) else "single"
@@ -98,40 +97,39 @@ def question_of(
             for answer, one in zip(answers, lists, strict=True)
         ]
     label = pl.Series("label", [as_label(answer) for answer in answers], dtype=pl.String)
-    frame = rows.select("item", "annotator", *carried).with_columns(label)
-    return Question(frame.filter(label != ""), kind, gold=gold or {})
+    return Question(rows.with_columns(label).filter(label != ""), kind, gold=gold or {})
 
 
 def export_of(
     questions: Mapping[str, Question], texts: pl.DataFrame | None, notes: Sequence[str]
 ) -> Export:
-    """Return the questions that were answered; prose is left out if something else was asked."""
+    """Return the answered questions, without free text unless there is nothing else."""
     answered = {name: one for name, one in questions.items() if one.answers.height}
-    prose = [name for name, one in answered.items() if _is_prose(one)]
+    prose = {name: one for name, one in answered.items() if _is_prose(one)}
     if len(prose) == len(answered):
-        prose = []
-    told = [
-        f"left out: free text in answer to {name!r} ({answered[name].answers.height})"
-        for name in prose
+        return Export(answered, texts, tuple(notes))
+    left_out = [
+        f"left out: free text in answer to {name!r} ({one.answers.height})"
+        for name, one in prose.items()
     ]
-    kept = {name: one for name, one in answered.items() if name not in prose}
-    return Export(kept, texts, (*notes, *told))
+    classes = {name: one for name, one in answered.items() if name not in prose}
+    return Export(classes, texts, (*notes, *left_out))
 
 
-def _is_prose(asked: Question) -> bool:
-    """Return whether answers are texts of people's own rather than classes or numbers."""
-    known = asked.answers["label"]
-    different = known.n_unique()
-    if asked.kind == "multiple" or different <= _MOST_CLASSES or 2 * different <= len(known):
+def _is_prose(question: Question) -> bool:
+    """Return whether answers are free text rather than classes or numbers."""
+    labels = question.answers["label"]
+    different = labels.n_unique()
+    if question.kind == "multiple" or different <= _MOST_CLASSES or 2 * different <= len(labels):
         return False
-    return known.cast(pl.Float64, strict=False).null_count() > 0
+    return labels.cast(pl.Float64, strict=False).null_count() > 0
 
 
 def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:
     """Return a name for every row such that equal inputs, and only they, have the same name.
 
-    The column that tells rows apart with the shortest texts names them; where none does so
-    alone, all of them together. Long names are cut and numbered.
+    The column that distinguishes rows with the shortest texts names them; if no single one does,
+    all of them together. Long names are cut and numbered.
     """
     texts = rows.select(pl.col(inputs).cast(pl.String).fill_null(""))
     count = texts.n_unique()
@@ -158,22 +156,27 @@ def _short(names: pl.Series) -> pl.Series:
 
 
 def times_of(column: pl.Series) -> pl.Series:
-    """Return written times as times; nothing where one cannot be read."""
+    """Return texts as times, null where one cannot be parsed."""
     written = column.str.replace(r"( UTC|Z)$", "")
     for form in (None, "%Y-%m-%dT%H:%M:%S%.f"):
         try:
-            found = written.str.to_datetime(form, time_unit="us", strict=False)
+            times = written.str.to_datetime(form, time_unit="us", strict=False)
         except pl.exceptions.PolarsError:  # no form can be guessed from them
             continue
-        if found.null_count() < len(found):
-            return found
+        if times.null_count() < len(times):
+            return times
     return pl.Series(column.name, [None] * len(column), dtype=pl.Datetime("us"))
 
 
-def texts_of(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.DataFrame | None:
+def durations(started: pl.Series, finished: pl.Series) -> pl.Series:
+    """Return the seconds between times."""
+    return (finished - started).dt.total_milliseconds() / 1000
+
+
+def texts_of(item: pl.Series, inputs: pl.DataFrame) -> pl.DataFrame | None:
     """Return item and text, the inputs of every item in one text."""
-    if not inputs:
+    if not inputs.width:
         return None
-    columns = pl.concat_str(pl.col(inputs).cast(pl.String).fill_null(""), separator="\n")
-    shown = rows.select("item", columns.alias("text")).drop_nulls("item")
-    return shown.unique("item", maintain_order=True)
+    text = pl.concat_str(pl.all().cast(pl.String).fill_null(""), separator="\n")
+    table = inputs.select(item.alias("item"), text.alias("text")).drop_nulls("item")
+    return table.unique("item", maintain_order=True)

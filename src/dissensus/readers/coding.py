@@ -1,11 +1,11 @@
-"""From columns of a dataframe to codes and names; polars does the counting of texts.
+"""From columns to codes and names; polars does the counting of texts.
 
 The order of names is the one of `_names.code`, so that it does not matter where data came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,8 +14,9 @@ import polars as pl
 from numpy.dtypes import StringDType
 
 from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
+from ..errors import DataError
 
-__all__ = ["carried", "code_columns", "series_of"]
+__all__ = ["as_array", "code_columns", "frame_of", "series_of"]
 
 
 def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
@@ -25,11 +26,21 @@ def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
         pl.col(name).cast(pl.Categorical(pl.Categories.random())) for name in texts
     )
     with ThreadPoolExecutor() as pool:  # one column is often much longer than the others
-        found = pool.map(
+        columns = pool.map(
             lambda name: _natural(coded[name]) if name in texts else _code_values(frame[name]),
             frame.columns,
         )
-        return dict(zip(frame.columns, found, strict=True))
+        return dict(zip(frame.columns, columns, strict=True))
+
+
+def frame_of(
+    columns: Mapping[str, list[Any]], fail: Callable[[str], DataError] = DataError
+) -> pl.DataFrame:
+    """Return columns of equal length, of any kind of values, as a table."""
+    if len({len(values) for values in columns.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(values)}" for name, values in list(columns.items())[:12])
+        raise fail(f"columns of different length: {sizes}")
+    return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
 
 
 def series_of(name: str, values: list[Any]) -> pl.Series:
@@ -74,20 +85,14 @@ def _code_values(column: pl.Series) -> tuple[Codes, Names]:
     return joined["code"].to_numpy().astype(codes.dtype), names
 
 
-def carried(column: pl.Series) -> np.ndarray[Any, Any]:
-    """Return a column to carry along: as numbers or times where all of it reads so."""
+def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
+    """Return a column as an array: texts as numbers or times where all of them read so."""
     if column.dtype != pl.String:
         return column.to_numpy()
-    for read in _READINGS:
+    for kind in (pl.Int64, pl.Float64, pl.Datetime):
         try:
-            return read(column).to_numpy()
+            parsed = column.str.to_datetime() if kind is pl.Datetime else column.cast(kind)
+            return parsed.to_numpy()
         except pl.exceptions.PolarsError:
             continue
     return as_names(column.fill_null("").to_list())
-
-
-_READINGS: tuple[Callable[[pl.Series], pl.Series], ...] = (
-    lambda column: column.cast(pl.Int64),
-    lambda column: column.cast(pl.Float64),
-    lambda column: column.str.to_datetime(),
-)

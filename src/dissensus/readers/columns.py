@@ -19,73 +19,22 @@ __all__ = [
     "question_column",
 ]
 
+_ITEMS = ["item", "task", "question", "unit", "example", "instance", "sample", "document"]
+_ANNOTATORS = [
+    *("annotator", "worker", "rater", "user", "coder", "judge", "assessor", "participant"),
+    "contributor",
+]
 NEEDED = {
-    "item": [
-        "item",
-        "task",
-        "question",
-        "unit",
-        "example",
-        "instance",
-        "sample",
-        "document",
-        "text_id",
-        "item_id",
-        "task_id",
-        "question_id",
-        "unit_id",
-        "example_id",
-        "instance_id",
-        "sample_id",
-        "document_id",
-        "doc_id",
-        "itemid",
-        "taskid",
-    ],
+    "item": [*_ITEMS, *(f"{name}_id" for name in _ITEMS), "text_id", "doc_id", "itemid", "taskid"],
     "annotator": [
-        "annotator",
-        "worker",
-        "performer",
-        "rater",
-        "user",
-        "coder",
-        "judge",
-        "labeler",
-        "labeller",
-        "labeler_id",
-        "assessor",
-        "participant",
-        "contributor",
-        "annotator_id",
-        "worker_id",
-        "performer_id",
-        "rater_id",
-        "user_id",
-        "coder_id",
-        "judge_id",
-        "assessor_id",
-        "participant_id",
-        "contributor_id",
-        "annotatorid",
-        "workerid",
-        "userid",
+        *_ANNOTATORS,
+        *(f"{name}_id" for name in _ANNOTATORS),
+        *("performer", "performer_id", "labeler", "labeller", "labeler_id"),
+        *("annotatorid", "workerid", "userid"),
     ],
     "label": [
-        "label",
-        "answer",
-        "class",
-        "category",
-        "rating",
-        "response",
-        "value",
-        "judgment",
-        "judgement",
-        "annotation",
-        "choice",
-        "given_label",
-        "label_id",
-        "answer_label",
-        "vote",
+        *("label", "answer", "class", "category", "rating", "response", "value", "judgment"),
+        *("judgement", "annotation", "choice", "given_label", "label_id", "answer_label", "vote"),
     ],
 }
 CARRIED = {
@@ -98,20 +47,11 @@ CARRIED = {
 TRUTH = {
     "item": NEEDED["item"],
     "label": [
-        *[
-            "truth",
-            "true_label",
-            "true_class",
-            "gold",
-            "gold_label",
-            "gold_standard",
-            "ground_truth",
-            "expert",
-        ],
+        *("truth", "true_label", "true_class", "gold", "gold_label", "gold_standard"),
+        *("ground_truth", "expert"),
         *NEEDED["label"],
     ],
 }
-
 QUESTION = ["question", "question_id", "question_name", "task_label"]
 _KNOWN = {
     name for table in (NEEDED, CARRIED, TRUTH) for names in table.values() for name in names
@@ -132,66 +72,63 @@ def parse_columns(text: str | None) -> dict[str, str]:
 
 
 def is_known(name: str) -> bool:
-    """Return whether a column's name tells what it holds."""
+    """Return whether a column's name shows what it holds."""
     return plain_name(name) in _KNOWN
 
 
-def question_column(present: Sequence[str], told: Mapping[str, str] | None) -> str | None:
-    """Return the column that tells several questions apart; nothing where it names the item.
+def question_column(present: Sequence[str], given: Mapping[str, str] | None) -> str | None:
+    """Return the column that distinguishes questions; nothing where it names the item.
 
     >>> question_column(["item", "question", "worker", "label"], None)
     'question'
     >>> question_column(["question", "worker", "answer"], None)
     """
-    if told and "question" in told:
-        return told["question"]
-    taken = set((told or {}).values())
-    asked = [name for name in present if plain_name(name) in QUESTION and name not in taken]
-    items = [name for name in present if plain_name(name) in NEEDED["item"] and name not in asked]
-    has_item = bool(items) or bool(told and "item" in told)
-    return asked[0] if len(asked) == 1 and has_item else None
+    given = given or {}
+    if "question" in given:
+        return given["question"]
+    free = [name for name in present if name not in given.values()]
+    questions = [name for name in free if plain_name(name) in QUESTION]
+    items = [name for name in present if plain_name(name) in NEEDED["item"]]
+    has_item = "item" in given or any(name not in questions for name in items)
+    return questions[0] if len(questions) == 1 and has_item else None
 
 
 def find_columns(
     present: Sequence[str],
     roles: Mapping[str, Sequence[str]],
-    told: Mapping[str, str] | None,
+    given: Mapping[str, str] | None,
     source: str,
     optional: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, str]:
-    """Return role → column; what is not told must be clear from the names.
+    """Return role → column, as given or else by the known names of its role.
 
     >>> find_columns(["Task ID", "worker", "label", "x"], NEEDED, None, "a.csv")
     {'item': 'Task ID', 'annotator': 'worker', 'label': 'label'}
     """
-    told = dict(told or {})
-    for role, name in told.items():
+    columns = dict(given or {})
+    for role, name in columns.items():
         if name not in present:
             raise DataError(f"{source}: no column {name!r} for {role}; there are {_list(present)}")
-    twice = {name for name, times in Counter(present).items() if times > 1}
-    free = [name for name in present if name not in told.values()]
-    found = dict(told)
-    for role, names in roles.items():
-        if role in found:
-            continue
-        candidates = [name for name in free if plain_name(name) in names]
-        if len(candidates) == 1 and candidates[0] not in twice:
-            found[role] = candidates[0]
-        elif candidates:
-            raise DataError(
-                f"{source}: {_list(candidates)} could each be the {role}; "
-                f"say which: --columns {role}={candidates[0]}"
-            )
-        else:
+    times = Counter(present)
+    free = {name: plain_name(name) for name in present if name not in columns.values()}
+    for role in [role for role in roles if role not in columns]:
+        named = [name for name in present if free.get(name) in roles[role]]
+        if not named:
             raise DataError(
                 f"{source}: no column for the {role} among {_list(present)}; "
                 f"say which: --columns {role}=…"
             )
+        if len(named) > 1 or times[named[0]] > 1:
+            raise DataError(
+                f"{source}: {_list(named)} could each be the {role}; "
+                f"say which: --columns {role}={named[0]}"
+            )
+        columns[role] = named[0]
     for role, names in (optional or {}).items():
-        candidates = [name for name in free if plain_name(name) in names]
-        if role not in found and len(candidates) == 1 and candidates[0] not in found.values():
-            found[role] = candidates[0]
-    return found
+        named = [name for name in present if free.get(name) in names]
+        if role not in columns and len(named) == 1 and named[0] not in columns.values():
+            columns[role] = named[0]
+    return columns
 
 
 def plain_name(name: str) -> str:

@@ -1,9 +1,9 @@
 """doccano: a zip with a file for each annotator, or JSON lines that name the user.
 
 In the zip the name of a file is the annotator's (`ann.jsonl`, `bob.csv`); a record has an id, a
-text or file name, and the labels given to it. Labels of CSV stand with `#` between them. Records
-without a label are left out: they were not labelled yet. A project that everybody shares is
-exported as one file that does not say who labelled; that is refused.
+text or file name, and its labels. In CSV `#` is between labels. Records without a label are left
+out: they were not labelled yet. A shared project is exported as one file without annotators; that
+is refused.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 from .._names import text
 from ..errors import DataError
-from ._answers import Gathered, describe, joined
-from ._json import decode, records
+from ._answers import Collected, describe, joined
 from .exports import Export, Head
+from .json_records import decode, records
 from .sources import Source
 
 __all__ = ["read", "recognises"]
@@ -29,7 +29,7 @@ __all__ = ["read", "recognises"]
 _ENDINGS = (".jsonl", ".json", ".csv")
 _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age
 _INPUTS = ("text", "data", "filename", "image")
-_WHO = ("annotator", "user", "username", "annotated_by")
+_ANNOTATOR = ("annotator", "user", "username", "annotated_by")
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -50,9 +50,7 @@ def recognises(head: Head) -> bool:
     if head.shape == "archive":
         files = [name for name in head.names if _counts(name)]
         return bool(files) and all(name.lower().endswith(_ENDINGS) for name in files)
-    if head.shape == "object":
-        return _is_record(dict(zip(head.names, head.first, strict=False)))
-    return head.shape == "records" and bool(head.records) and all(map(_is_record, head.records))
+    return head.all_records(_is_record)
 
 
 def _is_record(record: Record) -> bool:
@@ -68,7 +66,7 @@ def _is_record(record: Record) -> bool:
 
 
 def _names_people(name: str, given: Any) -> bool:
-    """Return whether annotators stand in a list, parallel to the labels; doccano has no such."""
+    """Return whether this is a list of annotators, parallel to the labels; doccano has none."""
     people = ("annotator", "worker", "rater", "user")
     return isinstance(given, list) and any(word in name.lower() for word in people)
 
@@ -79,71 +77,73 @@ def _is_label(one: Any) -> bool:
 
 def read(source: Source) -> Export:
     """Return the labels of every annotator."""
-    found = Gathered()
+    collected = Collected()
     if source.format == "zip":
         for annotator, number, record in _unpacked(source):
-            if not _may_be_ours(record):
+            if not _is_labelled_record(record):
                 raise source.fail(
                     f"{annotator}, record {number}: no id or label as doccano has; unpack the zip"
                 )
-            _take(found, record, annotator, number, source)
+            _add(collected, record, annotator, number, source)
     else:
         for number, record in records(source, Record):
-            _take(found, record, None, number, source)
-    if not found.questions and found.left["spans and boxes"]:
+            _add(collected, record, None, number, source)
+    if not collected.questions and collected.left["spans and boxes"]:
         raise source.fail("only spans, boxes or relations in it; labels of whole texts are read")
-    return found.export()
+    return collected.export()
 
 
-def _may_be_ours(record: Record) -> bool:
+def _is_labelled_record(record: Record) -> bool:
     labels = (*_LABELS, "entities", "bbox", "segmentation")
     return any(name in record for name in ("id", *_INPUTS)) and any(n in record for n in labels)
 
 
-def _take(
-    found: Gathered, record: Record, annotator: str | None, number: int, source: Source
+def _add(
+    collected: Collected, record: Record, annotator: str | None, number: int, source: Source
 ) -> None:
-    """Take the labels of one record."""
-    item = found.items.name(_scalar(record.get("id")), describe(_input(record)))
+    """Add the labels of one record."""
+    item = collected.items.name(_scalar(record.get("id")), describe(_input(record)))
     if item is None:
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
     if annotator is None and isinstance(annotations, list):
         for one in annotations:
-            _take_old(found, one, item)
+            _add_old(collected, one, item)
         return
-    by = annotator or next((record[n] for n in _WHO if _scalar(record.get(n)) is not None), None)
+    by = annotator or next(
+        (record[n] for n in _ANNOTATOR if _scalar(record.get(n)) is not None), None
+    )
     if by is None:
         raise source.fail(
-            "an export of a shared doccano project does not say who labelled; "
+            "an export of a shared doccano project has no annotators; "
             "zip one file for each annotator, named after them"
         )
     for name in ("entities", "spans", "relations", "bbox", "segmentation"):
         shapes = record.get(name)
-        found.left["spans and boxes"] += len(shapes) if isinstance(shapes, list) else 0
+        collected.left["spans and boxes"] += len(shapes) if isinstance(shapes, list) else 0
     for name in _LABELS:
         given = record.get(name)
         if given is None or given == "" or given == []:
-            found.left["records without a label"] += name in record
+            collected.left["records without a label"] += name in record
             continue
         labels = given if isinstance(given, list) else [given]
         shapes = [one for one in labels if isinstance(one, (list, dict))]
         if shapes:
-            found.left["spans and boxes"] += len(shapes)
+            collected.left["spans and boxes"] += len(shapes)
             continue
         if len(labels) > 1:
-            found[name].kind = "multiple"
-        found[name].add(item, text(by), joined(labels))
+            collected[name].kind = "multiple"
+        collected[name].add(item, text(by), joined(labels))
 
 
-def _take_old(found: Gathered, one: Any, item: str) -> None:
-    """Take an annotation of doccano 1, which knows its user."""
+def _add_old(collected: Collected, one: Any, item: str) -> None:
+    """Add an annotation of doccano 1, which has its user."""
     if not isinstance(one, dict) or "start_offset" in one or "points" in one:
-        found.left["spans and boxes"] += 1
+        collected.left["spans and boxes"] += 1
     elif _scalar(one.get("user")) is None or _scalar(one.get("label")) is None:
-        found.left["annotations without a user or label"] += 1
+        collected.left["annotations without a user or label"] += 1
     else:
-        found["label"].add(item, text(one["user"]), joined([one["label"]]))
+        collected["label"].add(item, text(one["user"]), joined([one["label"]]))
 
 
 def _scalar(value: Any) -> Any:

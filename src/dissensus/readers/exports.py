@@ -1,14 +1,15 @@
-"""What an export of a labelling tool holds, and how a file's beginning tells which tool wrote it.
+"""The content of an export, and how the beginning of a file shows which tool wrote it.
 
 A format is a module with two functions: `recognises(head)` looks at the beginning of a file, and
-`read(source)` returns an `Export`. Names never decide; the content does.
+`read(source)` returns an `Export`. File names never decide; the content does.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
@@ -16,8 +17,9 @@ from typing import Any, Literal
 
 import polars as pl
 
-from ..errors import DataError
+from .columns import NEEDED, plain_name
 from .sources import Source
+from .tables import column_names, first_lines, first_rows
 
 __all__ = ["TOOLS", "Export", "Head", "Kind", "Question", "head_of", "tool", "tool_of"]
 
@@ -25,22 +27,26 @@ Kind = Literal["single", "multiple", "ordinal", "numeric"]
 
 # Format → module. The first that recognises a file reads it, so the most particular come first.
 TOOLS: dict[str, str] = {
-    "label-studio": "dissensus.readers.label_studio",
-    "prodigy": "dissensus.readers.prodigy",
-    "argilla": "dissensus.readers.argilla",
-    "lewidi": "dissensus.readers.lewidi",
-    "doccano": "dissensus.readers.doccano",
-    "mturk": "dissensus.readers.mturk",
-    "toloka": "dissensus.readers.toloka",
-    "appen": "dissensus.readers.appen",
-    "zooniverse": "dissensus.readers.zooniverse",
-    "huggingface": "dissensus.readers.huggingface",
-    "votes": "dissensus.readers.votes",
-    "wide": "dissensus.readers.wide",
-    "headerless": "dissensus.readers.headerless",
-    "peerannot-inverted": "dissensus.readers.inverted",
+    "label-studio": "label_studio",
+    "prodigy": "prodigy",
+    "argilla": "argilla",
+    "lewidi": "lewidi",
+    "doccano": "doccano",
+    "mturk": "mturk",
+    "toloka": "toloka",
+    "appen": "appen",
+    "zooniverse": "zooniverse",
+    "huggingface": "huggingface",
+    "votes": "votes",
+    "wide": "wide",
+    "headerless": "headerless",
+    "peerannot-inverted": "folders",
 }
-
+# Columns that only an export has: a table without them is read as a long table at once.
+_OF_EXPORTS = re.compile(
+    r"_|INPUT:|OUTPUT:|ASSIGNMENT:|Answer\.|HITId$|annotation_id$|classification_id$|subject_ids$"
+    r"|.*\.(responses|suggestion)$"
+)
 _MOST = 20  # records to look at
 _MOST_ROWS = 200  # of a table
 _CHUNK = 2**16  # characters to begin with
@@ -55,12 +61,12 @@ class Question:
     ----------
     answers
         A long table: item, annotator, label, and any columns to carry along (time, duration,
-        confidence, kind of annotator, split). Several options in one label stand in the order of
+        confidence, kind of annotator, split). Several options in one label are in the order of
         their names with `|` between them.
     kind
         One class, several at once, classes in order, or numbers.
     classes
-        All classes there are, in order, where the export declares them.
+        All classes, in order, where the export declares them.
     gold
         Known classes: item → label.
     """
@@ -73,14 +79,14 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Export:
-    """Everything that was found in a file.
+    """The questions of an export with their answers, and the texts of its items.
 
     Attributes
     ----------
     questions
-        What was asked, by name.
+        Questions by name.
     texts
-        What the items are: a table of item and text (or a link to an image), if it is there.
+        A table of item and text (or a link to an image), if the export has them.
     notes
         A sentence each: what was left out, and how many.
     """
@@ -117,10 +123,35 @@ class Head:
         """The first records or values that are objects themselves."""
         return tuple(one for one in self.first if isinstance(one, dict))
 
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The beginning of a single object."""
+        return dict(zip(self.names, self.first, strict=False))
+
+    def all_records(self, test: Callable[[dict[str, Any]], bool]) -> bool:
+        """Return whether the single object, or all of the first records, pass a test."""
+        if self.shape == "object":
+            return test(self.whole)
+        return self.shape == "records" and bool(self.records) and all(map(test, self.records))
+
+    def is_long(self) -> bool:
+        """Return whether this is a long table, with no sign of a tool in its columns."""
+        if self.shape not in ("table", "records") or any(map(_OF_EXPORTS.match, self.names)):
+            return False
+        plain = [plain_name(name) for name in self.names]
+        if any(sum(name in known for name in plain) != 1 for known in NEEDED.values()):
+            return False
+        return not any(
+            isinstance(value, (list, dict))
+            for row in self.first
+            if isinstance(row, dict)
+            for value in row.values()
+        )
+
 
 def tool(name: str) -> ModuleType:
     """Return the module that reads a format."""
-    return import_module(TOOLS[name])
+    return import_module(f".{TOOLS[name]}", __package__)
 
 
 def tool_of(head: Head) -> str | None:
@@ -129,22 +160,26 @@ def tool_of(head: Head) -> str | None:
 
 
 def head_of(source: Source) -> Head | None:
-    """Return the beginning of a file; nothing for arrays and for what cannot be looked into."""
+    """Return the beginning of a file; nothing for arrays."""
     match source.format:
-        case "zip":
-            return Head("archive", tuple(_members(source)), ())
+        case "csv" | "tsv":
+            header, *rows = first_lines(source, _MOST_ROWS) or [()]
+            first = tuple(dict(zip(header, row, strict=False)) for row in rows)
+            return Head("table", header, first, (header, *rows))
+        case "parquet" | "arrow":
+            return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
         case "jsonl":
             return _records(list(_parsed(line for line in source.lines(_MOST) if line.strip())))
         case "json":
             return _json(source)
-        case "csv" | "tsv" | "parquet" | "arrow":
-            return _table(source)
+        case "zip":
+            return Head("archive", tuple(_members(source)), ())
     return None
 
 
-def _records(found: list[Any]) -> Head:
-    names = dict.fromkeys(name for one in found[:1] if isinstance(one, dict) for name in one)
-    return Head("records", tuple(names), tuple(found))
+def _records(first: list[Any]) -> Head:
+    names = tuple(first[0]) if first and isinstance(first[0], dict) else ()
+    return Head("records", names, tuple(first))
 
 
 def _parsed(lines: Iterator[str]) -> Iterator[Any]:
@@ -160,55 +195,31 @@ def _json(source: Source) -> Head:
     size = _CHUNK
     while True:
         text = source.beginning(size).lstrip("\ufeff \t\r\n")
-        head = _entries(text) if text.startswith("{") else _records(_elements(text))
+        head = _entries(text) if text.startswith("{") else _records(_elements(text, _MOST))
         if head.first or len(text) < size // 2:
             return head
         size *= 8
 
 
-def _elements(text: str) -> list[Any]:
-    found: list[Any] = []
-    position = 1
-    while len(found) < _MOST:
-        position = _skip(text, position)
+def _elements(text: str, most: int) -> list[Any]:
+    """Return the first values of a list, or the first keys and values of an object, in turn."""
+    decoder, position = json.JSONDecoder(), 1
+    values: list[Any] = []
+    while len(values) < most:
+        while position < len(text) and text[position] in " \t\r\n,:":
+            position += 1
         try:
-            one, position = json.JSONDecoder().raw_decode(text, position)
+            value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
             break
-        found.append(one)
-    return found
+        values.append(value)
+    return values
 
 
 def _entries(text: str) -> Head:
-    names: list[str] = []
-    values: list[Any] = []
-    position = 1
-    decoder = json.JSONDecoder()
-    while len(values) < _MOST:
-        try:
-            name, position = decoder.raw_decode(text, _skip(text, position))
-            value, position = decoder.raw_decode(text, _skip(text, position))
-        except (ValueError, RecursionError):
-            break
-        names.append(str(name))
-        values.append(value)
-    return Head("object", tuple(names), tuple(values))
-
-
-def _skip(text: str, position: int) -> int:
-    while position < len(text) and text[position] in " \t\r\n,:":
-        position += 1
-    return position
-
-
-def _table(source: Source) -> Head:
-    from .tables import column_names, first_lines, first_rows
-
-    if source.format in ("parquet", "arrow"):
-        return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
-    header, *rows = first_lines(source, _MOST_ROWS) or [()]
-    first = tuple(dict(zip(header, row, strict=False)) for row in rows)
-    return Head("table", header, first, (header, *rows))
+    both = _elements(text, 2 * _MOST)
+    values = both[1::2]
+    return Head("object", tuple(map(str, both[: 2 * len(values) : 2])), tuple(values))
 
 
 def _members(source: Source) -> list[str]:
@@ -216,4 +227,4 @@ def _members(source: Source) -> list[str]:
         with source.file() as file, zipfile.ZipFile(file) as archive:
             return archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as problem:
-        raise DataError(f"{source.name}: damaged zip ({problem})") from None
+        raise source.fail(f"damaged zip ({problem})") from None

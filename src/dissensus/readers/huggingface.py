@@ -1,6 +1,6 @@
-"""Data sets with one row for each item, and parallel lists of annotators and what they said.
+"""Data sets with one row for each item, and parallel lists of annotators and labels.
 
-So do many sets on Hugging Face and their Parquet files: `annotators: [a, b]` beside
+Many sets on Hugging Face and their Parquet files are like this: `annotators: [a, b]` with
 `labels: [yes, no]`. Every list that is as long as the list of annotators in all rows is a
 question. Lists in lists are several labels at once.
 """
@@ -14,19 +14,19 @@ from typing import Any
 import polars as pl
 
 from .._names import text
-from ._platforms import as_label, counted, named_by_inputs, question_of
+from ._platforms import as_label, count_note, named_by_inputs, question_of
 from .coding import series_of
 from .columns import CARRIED, NEEDED, TRUTH, plain_name
 from .exports import Export, Head, Question
-from .records import records_of
 from .sources import Source
+from .tables import rows_of
 
-__all__ = ["ids_of", "read", "recognises", "shown_in"]
+__all__ = ["ids_of", "read", "recognises", "texts_in"]
 
 _PEOPLE = {name + ending for name in NEEDED["annotator"] for ending in ("", "s", "_list")}
 _IDS = {*NEEDED["item"], "id", "uid", "idx", "index", "comment_id", "tweet_id", "post_id"}
 _TEXTS = ("text", "sentence", "comment", "tweet", "post", "content", "premise", "hypothesis")
-_BESIDE = {*CARRIED, "source", "status"} - {"gold"}  # lists that tell about answers
+_ABOUT = {*CARRIED, "source", "status"} - {"gold"}  # lists about the answers
 _GOLD = {name for name in TRUTH["label"] if name not in NEEDED["label"]}
 
 
@@ -34,55 +34,51 @@ def recognises(head: Head) -> bool:
     """Return whether records hold annotators and labels in parallel lists."""
     if head.shape not in ("records", "table") or not head.records:
         return False
-    who = _people(head.records)
-    return who is not None and bool(_parallel(head.records, who))
+    people = _people(head.records)
+    return people is not None and bool(_parallel(head.records, people))
 
 
 def read(source: Source) -> Export:
     """Return the answers of every list that is parallel to the annotators."""
-    records = records_of(source)
-    who = _people(records)
-    if who is None:
-        raise source.fail("no list of annotators beside lists of labels in every record")
-    asked = _parallel(records, who)
-    if not asked:
-        raise source.fail(_uneven(records, who))
+    records = rows_of(source)
+    people = _people(records)
+    if people is None:
+        raise source.fail("no list of annotators with parallel lists of labels in every record")
+    lists = _parallel(records, people)
+    if not lists:
+        raise source.fail(_uneven(records, people))
     ids = ids_of(records)
-    position = [row for row, one in enumerate(records) for _ in one.get(who) or ()]
+    position = [row for row, one in enumerate(records) for _ in one.get(people) or ()]
     rows = pl.DataFrame(
-        {
-            "item": ids.gather(position),
-            "annotator": [as_label(name) for one in records for name in one.get(who) or ()],
-        },
+        {"item": ids.gather(position), "annotator": list(map(as_label, _values(records, people)))},
         schema={"item": pl.String, "annotator": pl.String},
     )
-    carried: list[str] = []
     if all(isinstance(one.get("split"), str) for one in records):
-        split = [str(one["split"]) for one in records]
-        rows = rows.with_columns(pl.Series("split", split).gather(position))
-        carried.append("split")
-    silent = sum(not one.get(who) for one in records)
-    gold = _gold(records, ids, {who, *asked})
-    beside = [name for name in asked if plain_name(name) in _BESIDE]
-    if len(beside) < len(asked):
-        asked = [name for name in asked if name not in beside]
-        for name in beside:
-            values = [value for one in records for value in one.get(name) or ()]
-            rows = rows.with_columns(series_of(plain_name(name), values))
-            carried.append(plain_name(name))
-    questions: dict[str, Question] = {}
-    for name in asked:
-        answers = [label for one in records for label in one.get(name) or ()]
-        found = question_of(rows, answers, carried)
-        if not {*gold.values()}.isdisjoint(found.answers["label"].unique()):
-            found = replace(found, gold=gold)
-        questions[name] = found
-    notes = counted(silent, "left out: items without annotations")
-    return Export(questions, shown_in(records, ids), notes)
+        split = pl.Series("split", [str(one["split"]) for one in records])
+        rows = rows.with_columns(split.gather(position))
+    unlabelled = sum(not one.get(people) for one in records)
+    gold = _gold(records, ids, {people, *lists})
+    questions = [name for name in lists if plain_name(name) not in _ABOUT]
+    if questions:
+        columns = [name for name in lists if name not in questions]
+        rows = rows.with_columns(
+            series_of(plain_name(name), _values(records, name)) for name in columns
+        )
+    export: dict[str, Question] = {}
+    for name in questions or lists:
+        export[name] = question_of(rows, _values(records, name))
+        if not {*gold.values()}.isdisjoint(export[name].answers["label"].unique()):
+            export[name] = replace(export[name], gold=gold)
+    notes = count_note(unlabelled, "left out: items without annotations")
+    return Export(export, texts_in(records, ids), notes)
+
+
+def _values(records: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [value for one in records for value in one.get(name) or ()]
 
 
 def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
-    """Return a name for every record: its id, or its texts, or its place."""
+    """Return a name for every record: its id, or its texts, or its number."""
     keys = list(dict.fromkeys(key for one in records for key in one))
     for key in sorted(keys, key=lambda key: plain_name(key) in ("id", "index", "idx")):
         if plain_name(key) in _IDS and all(_is_name(one.get(key)) for one in records):
@@ -96,7 +92,7 @@ def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
     )
 
 
-def shown_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFrame | None:
+def texts_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFrame | None:
     """Return item and text, where records have one."""
     keys = dict.fromkeys(key for one in records for key in one)
     shown = [key for key in keys if plain_name(key) in _TEXTS]
@@ -112,7 +108,7 @@ def _is_name(value: Any) -> bool:
 
 
 def _people(records: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the key under which lists of annotators stand."""
+    """Return the key of the lists of annotators."""
     keys = dict.fromkeys(key for one in records for key in one)
     for key in keys:
         given = [one.get(key) for one in records]
@@ -121,14 +117,14 @@ def _people(records: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _parallel(records: Sequence[Mapping[str, Any]], who: str) -> list[str]:
+def _parallel(records: Sequence[Mapping[str, Any]], people: str) -> list[str]:
     """Return the keys whose lists are as long as the list of annotators in every record."""
-    keys = dict.fromkeys(key for one in records for key in one if key != who)
+    keys = dict.fromkeys(key for one in records for key in one if key != people)
     return [
         key
         for key in keys
         if all(_is_list(one.get(key)) for one in records)
-        and all(len(one.get(key) or ()) == len(one.get(who) or ()) for one in records)
+        and all(len(one.get(key) or ()) == len(one.get(people) or ()) for one in records)
     ]
 
 
@@ -140,12 +136,16 @@ def _is_list(value: Any, scalars: bool = False) -> bool:
     )
 
 
-def _uneven(records: Sequence[Mapping[str, Any]], who: str) -> str:
+def _uneven(records: Sequence[Mapping[str, Any]], people: str) -> str:
     for row, one in enumerate(records, 1):
         for key, value in one.items():
-            if key != who and isinstance(value, list) and len(value) != len(one.get(who) or ()):
-                return f"row {row}: {len(one.get(who) or ())} {who}, but {len(value)} {key}"
-    return f"no list of labels beside {who!r}"
+            if (
+                key != people
+                and isinstance(value, list)
+                and len(value) != len(one.get(people) or ())
+            ):
+                return f"row {row}: {len(one.get(people) or ())} {people}, but {len(value)} {key}"
+    return f"no list of labels with {people!r}"
 
 
 def _gold(records: Sequence[Mapping[str, Any]], ids: pl.Series, others: set[str]) -> dict[str, str]:

@@ -3,8 +3,8 @@
 Every control (`from_name`) is a question. Choices, ratings, numbers, taxonomies and pairwise
 choices about a whole task are read; several choices in any answer make the question one of several
 options. An annotator is an email address, or an id where the export has no more. Cancelled
-annotations are left out; those marked as ground truth are gold and still somebody's label.
-Predictions are answers by `model:<version>`, with the column source telling models from people.
+annotations are left out; those marked as ground truth are gold and also somebody's label.
+Predictions are answers by `model:<version>`; the column source distinguishes models from people.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from .._names import text
-from . import _label_studio_flat as flat
-from ._answers import Answers, Gathered, describe, joined
-from ._json import records
-from .exports import Export, Head
+from ._answers import Collected, QuestionAnswers, describe, joined
+from .exports import Export, Head, head_of
+from .json_records import records
 from .sources import Source
 
-__all__ = ["read", "recognises"]
+__all__ = ["FLAT", "Value", "is_local", "options_of", "read", "recognises"]
 
+FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
 _PATH = " / "  # between the steps of a taxonomy
+_NOBODY = "annotations without an annotator"
 
 
 class Value(Struct, gc=False):
-    """What a control holds, and where on the item, if only a part of it is meant."""
+    """The value of a control, and the region of the item if only a part of it is meant."""
 
     choices: list[Any] | str | None = None
     rating: float | int | str | None = None
@@ -59,7 +61,7 @@ class Person(Struct, gc=False):
 
 
 class Annotation(Struct, gc=False):
-    """Everything one annotator said about a task."""
+    """The answers of one annotator to a task."""
 
     result: list[Result] | None = None
     completed_by: int | str | Person | None = None
@@ -71,7 +73,7 @@ class Annotation(Struct, gc=False):
 
 
 class Prediction(Struct, gc=False):
-    """Everything one model said about a task."""
+    """The answers of one model to a task."""
 
     result: list[Result] | None = None
     model_version: str | int | float | None = None
@@ -79,7 +81,7 @@ class Prediction(Struct, gc=False):
 
 
 class Task(Struct, gc=False):
-    """An item with all that was said about it."""
+    """An item with its annotations and predictions."""
 
     id: int | str | float | None = None
     data: Any = None
@@ -90,11 +92,15 @@ class Task(Struct, gc=False):
 
 def recognises(head: Head) -> bool:
     """Return whether records have data and annotations with results, or a flat export's columns."""
-    if flat.recognises(head):
-        return True
-    if head.shape == "object":
-        return _is_task(dict(zip(head.names, head.first, strict=False)))
-    return head.shape == "records" and bool(head.records) and all(map(_is_task, head.records))
+    return is_flat(head) or head.all_records(_is_task)
+
+
+def is_flat(head: Head) -> bool:
+    """Return whether records or columns are those of a flat export."""
+    if head.shape not in ("records", "table"):
+        return False
+    rows = [head.names] if head.shape == "table" else [tuple(one) for one in head.records]
+    return bool(rows) and all(set(FLAT) <= set(row) for row in rows)
 
 
 def _is_task(record: dict[str, Any]) -> bool:
@@ -110,98 +116,90 @@ def _is_task(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Export:
     """Return every question of an export."""
-    if flat.is_flat(source):
-        return flat.read(source)
-    found = Gathered()
+    head = head_of(source)
+    if head is not None and is_flat(head):
+        from ._label_studio_flat import read as read_flat
+
+        return read_flat(source)
+    collected = Collected()
     for number, task in records(source, Task):
-        item = found.items.name(task.id, describe(task.data))
+        item = collected.items.name(task.id, describe(task.data))
         if item is None:
             raise source.fail(f"task {number}: neither an id nor any data")
         for annotation in task.annotations or task.completions or ():
-            _take(found, item, annotation)
+            _add(collected, item, annotation)
         for prediction in task.predictions or ():
             if isinstance(prediction, Prediction):  # some exports have only its number
-                _take_prediction(found, item, prediction)
-    if not found.questions and found.left[_NOBODY]:
-        raise source.fail("no annotation says who made it; export it with completed_by")
-    return found.export()
+                _add_prediction(collected, item, prediction)
+    if not collected.questions and collected.left[_NOBODY]:
+        raise source.fail("no annotation has an annotator; export it with completed_by")
+    return collected.export()
 
 
-_NOBODY = "annotations that do not say who made them"
-
-
-def _take(found: Gathered, item: str, annotation: Annotation) -> None:
-    """Take what one annotator said about one task."""
+def _add(collected: Collected, item: str, annotation: Annotation) -> None:
+    """Add the answers of one annotator to one task."""
     by = annotation.completed_by
     if annotation.was_cancelled or annotation.skipped:
-        found.left["cancelled annotations"] += 1
+        collected.left["cancelled annotations"] += 1
         return
     if not annotation.result:
-        found.left["annotations without an answer"] += 1
+        collected.left["annotations without an answer"] += 1
         return
     if isinstance(by, Person):
         by = by.email or by.id
     if by is None or by == "":
-        found.left[_NOBODY] += 1
+        collected.left[_NOBODY] += 1
         return
     for result in annotation.result:
-        label = _label(found, result)
+        label = _label(collected, result)
         if label is None:
             continue
-        answers: Answers = found[result.from_name or ""]
-        who = by if type(by) is str else str(by)
-        answers.add(item, who, label, annotation.created_at, annotation.lead_time)
+        answers: QuestionAnswers = collected[result.from_name or ""]
+        annotator = by if type(by) is str else str(by)
+        answers.add(item, annotator, label, annotation.created_at, annotation.lead_time)
         if annotation.ground_truth:
-            answers.know(item, label)
+            answers.add_gold(item, label)
 
 
-def _take_prediction(found: Gathered, item: str, prediction: Prediction) -> None:
+def _add_prediction(collected: Collected, item: str, prediction: Prediction) -> None:
     for result in prediction.result or ():
-        label = _label(found, result)
+        label = _label(collected, result)
         if label is not None:
-            answers = found[result.from_name or ""]
+            answers = collected[result.from_name or ""]
             answers.add_model(item, prediction.model_version, label, prediction.score)
 
 
-def _label(found: Gathered, result: Result) -> str | None:
-    """Return what one control says about the whole task; anything else is counted."""
+def _label(collected: Collected, result: Result) -> str | None:
+    """Return the label of one control for the whole task; anything else is counted."""
     value, name = result.value, result.from_name
     if name is None or value is None:
-        found.left["relations and results without a control"] += 1
+        collected.left["relations and results without a control"] += 1
         return None
     options = options_of(value)
     if options is None:
         prose = result.type in ("textarea", "text")
-        found.left["answers in free text" if prose else "spans, boxes and other regions"] += 1
+        collected.left["answers in free text" if prose else "spans, boxes and other regions"] += 1
         return None
-    if result.item_index is not None or _is_local(value):
-        found.left["answers about regions"] += 1
+    if result.item_index is not None or is_local(value):
+        collected.left["answers about regions"] += 1
         return None
     if value.choices is None:
         if value.rating is not None:
-            found[name].kind = "ordinal"
+            collected[name].kind = "ordinal"
         elif value.number is not None:
-            found[name].kind = "numeric"
+            collected[name].kind = "numeric"
     if len(options) != 1:
-        found[name].kind = "multiple"
+        collected[name].kind = "multiple"
     return joined(options)
 
 
-def _is_local(value: Value) -> bool:
+def is_local(value: Value) -> bool:
     """Return whether this is about a span, a box or another part of the item."""
-    return (
-        value.start is not None
-        or value.x is not None
-        or value.points is not None
-        or value.vertices is not None
-        or value.rle is not None
-        or value.ranges is not None
-        or value.sequence is not None
-    )
+    return any(region is not None for region in astuple(value)[5:])
 
 
 def options_of(value: Value) -> list[str] | None:
-    """Return what was chosen, or nothing where this is no kind of choice.
+    """Return the chosen options, or nothing if this is no choice.
 
     >>> options_of(Value(choices=["b", "a"])), options_of(Value(taxonomy=[["x", "y"], ["z"]]))
     (['b', 'a'], ['x / y', 'z'])

@@ -3,7 +3,7 @@
 In 2023 annotators and annotations are lists in one text each, `"Ann1,Ann2"` and `"0,1"`; since
 2025 annotations are an object, annotator → label, in which `"a,b"` are two labels at once.
 Integers of more than two kinds are classes in order. The hard label is a vote, not gold. Test
-items without annotations are counted and left out; demographics in the file beside are not read.
+items without annotations are counted and left out; the file of demographics is not read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from .._names import code, text
-from ._answers import Gathered, describe, joined
-from ._json import entries
+from ._answers import Collected, describe, joined
 from .exports import Export, Head
+from .json_records import entries
 from .sources import Source
 
 __all__ = ["read", "recognises"]
@@ -49,16 +49,16 @@ def _is_item(value: Any) -> bool:
 
 def read(source: Source) -> Export:
     """Return the annotations of a file."""
-    found = Gathered()
-    answers = found["label"]
+    collected = Collected()
+    answers = collected["label"]
     several = False
     for name, one in entries(source, Item):
-        item = found.items.name(name, describe(one.text))
+        item = collected.items.name(name, describe(one.text))
         if item is None:
             raise source.fail("an item without a name")
         pairs = _pairs(one, item, source)
         if not pairs:
-            found.left["items without annotations"] += 1
+            collected.left["items without annotations"] += 1
         for annotator, options in pairs:
             several = several or len(options) > 1
             if one.split is not None:
@@ -75,17 +75,17 @@ def read(source: Source) -> Export:
             answers.kind = "ordinal"
             offered = [name for name in {*known, *answers.classes} if _is_integer(name)]
         answers.classes = dict.fromkeys(code(offered)[1].tolist())
-    return found.export()
+    return collected.export()
 
 
 def _pairs(one: Item, item: str, source: Source) -> list[tuple[str, list[str]]]:
-    """Return annotator and labels, as they stand side by side."""
+    """Return pairs of annotator and labels."""
     given = one.annotations
     if isinstance(given, dict):
         return [
             (annotator, options)
-            for annotator, annotations in given.items()
-            if annotator and (options := _split(annotations))
+            for annotator, labels in given.items()
+            if annotator and (options := _split(labels))
         ]
     labels, annotators = _split(given, gaps=True), _split(one.annotators, gaps=True)
     if not any(labels):

@@ -1,9 +1,9 @@
 """Amazon Mechanical Turk, results of a batch: one row for each assignment.
 
-`Input.…` is what was shown, `Answer.…` what was said. A choice stands there as a text, as
+`Input.…` is what was shown, `Answer.…` the answer. A choice is a text, is in
 `Answer.question.label`, as one column of true and false for every option, or in the JSON of
 `Answer.taskAnswers`. Items are HITs; where the same inputs were published in several HITs, the
-inputs are the item. Rejected answers are kept: what they are worth is for a method to say.
+inputs are the item. Rejected answers are kept: methods weigh them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._platforms import (
     accepted,
     as_label,
     chosen,
-    counted,
+    count_note,
     export_of,
     named_by_inputs,
     options_of,
@@ -34,12 +34,16 @@ __all__ = ["read", "recognises"]
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
 _TRUTH = {"true", "false"}
+
+Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
+
 _HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
 
 
 def recognises(head: Head) -> bool:
     """Return whether a table has HITs, workers and answers."""
-    return head.shape == "table" and {*_NEEDED} <= {*head.names} and any(map(_asks, head.names))
+    answers = any(name.startswith("Answer.") for name in head.names)
+    return head.shape == "table" and {*_NEEDED} <= {*head.names} and answers
 
 
 def read(source: Source) -> Export:
@@ -49,39 +53,33 @@ def read(source: Source) -> Export:
     if lacking:
         raise source.fail(f"no column {lacking[0]!r}, which every batch of MTurk has")
     inputs = [name for name in table.columns if name.startswith("Input.")]
-    rows, carried = _rows(table, inputs)
-    found = _from_json(source, table) if _JSON in table.columns else {}
-    found |= _from_columns(table)
+    rows = _rows(table, inputs)
+    answered = _from_json(source, table) if _JSON in table.columns else {}
+    answered |= _from_columns(table)
     questions = {
-        name: question_of(rows, answers, carried, several=several)
-        for name, (answers, several) in found.items()
+        name: question_of(rows, answers, several=several)
+        for name, (answers, several) in answered.items()
     }
-    notes = counted(_rejected(table), "kept: rejected answers")
-    return export_of(questions, texts_of(rows, inputs), notes)
+    rejected = 0
+    if "status" in rows.columns:
+        rejected = int((rows["status"].str.to_lowercase() == "rejected").sum())
+    notes = count_note(rejected, "kept: rejected answers")
+    return export_of(questions, texts_of(rows["item"], table.select(inputs)), notes)
 
 
-def _asks(name: str) -> bool:
-    return name.startswith("Answer.")
-
-
-def _rows(table: pl.DataFrame, inputs: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Return the table with item, annotator, time and duration, and what it carries."""
+def _rows(table: pl.DataFrame, inputs: Sequence[str]) -> pl.DataFrame:
+    """Return item, annotator, time, duration and status."""
     item = table["HITId"]
     if inputs and table.select(inputs).n_unique() < table.select("HITId", *inputs).n_unique():
         item = named_by_inputs(table, inputs)
-    rows = table.with_columns(item.alias("item"), pl.col("WorkerId").alias("annotator"))
-    carried = []
+    columns = {"item": item, "annotator": table["WorkerId"]}
     if "SubmitTime" in table.columns:
-        rows = rows.with_columns(_times(table["SubmitTime"]))
-        carried.append("time")
+        columns["time"] = _times(table["SubmitTime"])
     if "WorkTimeInSeconds" in table.columns:
-        seconds = pl.col("WorkTimeInSeconds").cast(pl.Float64, strict=False)
-        rows = rows.with_columns(seconds.alias("duration"))
-        carried.append("duration")
+        columns["duration"] = table["WorkTimeInSeconds"].cast(pl.Float64, strict=False)
     if "AssignmentStatus" in table.columns:
-        rows = rows.with_columns(pl.col("AssignmentStatus").fill_null("").alias("status"))
-        carried.append("status")
-    return rows, carried
+        columns["status"] = table["AssignmentStatus"].fill_null("")
+    return pl.DataFrame(columns)
 
 
 def _times(column: pl.Series) -> pl.Series:
@@ -96,23 +94,15 @@ def _times(column: pl.Series) -> pl.Series:
     part = parts.struct.field
     local = (part("day") + " " + part("year")).str.to_datetime("%b %e %H:%M:%S %Y", strict=False)
     hours = part("zone").replace_strict(_HOURS, default=None, return_dtype=pl.Int64)
-    found = local - (hours * 3_600_000_000).cast(pl.Duration("us"))
-    if found.null_count() > column.null_count():
-        return column.alias("time")
-    return found.alias("time")
+    times = local - (hours * 3_600_000_000).cast(pl.Duration("us"))
+    return column if times.null_count() > column.null_count() else times
 
 
-def _rejected(table: pl.DataFrame) -> int:
-    if "AssignmentStatus" not in table.columns:
-        return 0
-    return int((table["AssignmentStatus"].str.to_lowercase() == "rejected").sum())
-
-
-def _from_columns(table: pl.DataFrame) -> dict[str, tuple[list[Any], bool | None]]:
-    """Return question → answers and whether several could be chosen, from columns."""
+def _from_columns(table: pl.DataFrame) -> dict[str, Answered]:
+    """Return question → answers, from columns."""
     spread: dict[str, list[str]] = {}
-    found: dict[str, tuple[list[Any], bool | None]] = {}
-    for column in filter(_asks, table.columns):
+    answered: dict[str, Answered] = {}
+    for column in (name for name in table.columns if name.startswith("Answer.")):
         name = column.removeprefix("Answer.")
         before, dot, option = name.rpartition(".")
         known = {str(one).lower() for one in table[column].drop_nulls().unique()}
@@ -122,20 +112,20 @@ def _from_columns(table: pl.DataFrame) -> dict[str, tuple[list[Any], bool | None
             spread.setdefault(before, []).append(column)
         else:
             short = before if dot and option in ("label", "labels") else name
-            found[short if short not in found else name] = _split(table[column].to_list())
+            answered[short if short not in answered else name] = _split(table[column].to_list())
     for name, columns in spread.items():
         names = [column.removeprefix(f"Answer.{name}.") for column in columns]
         given = zip(*(table[column].to_list() for column in columns), strict=True)
         free = name if len(names) > 1 or names == ["on"] else f"{name}.{names[0]}"
-        found[free if free not in found else f"{free} (options)"] = _options(
+        answered[free if free not in answered else f"{free} (options)"] = _options(
             [dict(zip(names, row, strict=True)) for row in given], names
         )
-    return found
+    return answered
 
 
-def _from_json(source: Source, table: pl.DataFrame) -> dict[str, tuple[list[Any], bool | None]]:
-    """Return question → answers and whether several could be chosen, from JSON."""
-    annotations: dict[str, dict[int, Any]] = {}
+def _from_json(source: Source, table: pl.DataFrame) -> dict[str, Answered]:
+    """Return question → answers, from JSON."""
+    by_question: dict[str, dict[int, Any]] = {}
     for row, body in enumerate(table[_JSON].to_list()):
         if not (body or "").strip():
             continue
@@ -147,17 +137,17 @@ def _from_json(source: Source, table: pl.DataFrame) -> dict[str, tuple[list[Any]
             if not isinstance(answers, dict):
                 raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
             for name, value in answers.items():
-                annotations.setdefault(name, {})[row] = _unwrapped(value)
-    found: dict[str, tuple[list[Any], bool | None]] = {}
-    for name, by_row in annotations.items():
+                by_question.setdefault(name, {})[row] = _unwrapped(value)
+    answered: dict[str, Answered] = {}
+    for name, by_row in by_question.items():
         answers = [by_row.get(row) for row in range(table.height)]
         ticked = [one if _is_ticked(one) else None for one in answers]
         if any(one is not None for one in ticked):
             names = list(dict.fromkeys(name for one in ticked if one for name in one))
-            found[name] = _options(ticked, names)
+            answered[name] = _options(ticked, names)
         else:
-            found[name] = _split(answers)
-    return found
+            answered[name] = _split(answers)
+    return answered
 
 
 def _unwrapped(value: Any) -> Any:
@@ -171,9 +161,7 @@ def _is_ticked(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(one, bool) for one in value.values())
 
 
-def _options(
-    given: Sequence[Mapping[str, Any] | None], names: Sequence[str]
-) -> tuple[list[Any], bool]:
+def _options(given: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> Answered:
     """Return options that are true or false as answers: one each, unless somebody chose two."""
     ticked = [
         None
@@ -188,7 +176,7 @@ def _options(
     return [one[0] if one else None for one in ticked], False
 
 
-def _split(answers: Sequence[Any]) -> tuple[list[Any], bool | None]:
+def _split(answers: Sequence[Any]) -> Answered:
     """Return texts as answers; boxes of one name come with bars between them."""
     lists = any(options_of(one) is not None for one in answers)
     if lists or not any(isinstance(one, str) and "|" in one for one in answers):

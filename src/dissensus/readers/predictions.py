@@ -1,89 +1,140 @@
-"""Labels and beliefs, or numbers, that `aggregate` wrote, read again to be scored."""
+"""Labels and probabilities, or numbers, that a method or a classifier gave to items.
+
+A table as `aggregate` writes it has item, label, and `p:<class>` for every class; predictions for
+every annotator, as `tendency predict` writes them, have annotator too.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from .._names import Names, as_names, numbered, text
-from .columns import TRUTH, find_columns
+from .._names import as_names, numbered, text
+from .._relation import Floats, Integers, indices_of
+from ..annotations import Annotations
+from ..result import Predictions, Values
+from .columns import NEEDED, TRUTH
 from .folders import load_array
-from .numeric import kind_of_labels
+from .long_tables import kind_of_labels
 from .sources import Source, open_source
-from .tables import column_names, read_columns
+from .tables import column_names, read_roles
 
-if TYPE_CHECKING:
-    from ..metrics import Predictions, Values
+__all__ = [
+    "AnnotatorPredictions",
+    "probabilities_in",
+    "read_annotator_predictions",
+    "read_predictions",
+]
 
-__all__ = ["read_predictions"]
+PREFIX = "p:"
 
 
 def read_predictions(
-    source: str | Path, *, labels: Literal["auto", "nominal", "numeric"] = "auto"
+    path: str | Path, *, labels: Literal["auto", "nominal", "numeric"] = "auto"
 ) -> Predictions | Values:
-    """Return what `aggregate` wrote, as a table or as an array.
+    """Return the labels and posteriors that `aggregate` wrote, as a table or as an array.
 
-    Labels are classes where beliefs stand beside them, and numbers beside standard errors; where
-    there are neither, they are what they look like, unless `labels` tells.
+    Labels are classes if the table has probabilities or confidence, and numbers if it has standard
+    errors; otherwise they are what they look like, unless `labels` says which.
     """
-    opened = open_source(source)
-    if opened.format == "npy":
-        return _from_array(opened, source)
-    present = column_names(opened)
-    roles = find_columns(present, TRUTH, None, opened.name)
-    posteriors = [name for name in present if name.startswith("p:")]
-    frame = read_columns(opened, [*roles.values(), *posteriors])
-    items, label = as_names(frame[roles["item"]].to_list()), frame[roles["label"]]
+    source = open_source(path)
+    if source.format == "npy":
+        array = load_array(path)
+        if array.ndim == 2:
+            names = numbered(len(array)), numbered(array.shape[1])
+            return Predictions(*names, array.argmax(axis=1), array.astype(float))
+        if array.ndim == 1 and array.dtype.kind in "iu":
+            names = numbered(len(array)), numbered(int(array.max(initial=0)) + 1)
+            return Predictions(*names, array.astype(np.int64))
+        raise source.fail("labels should be (item) or (item, class)")
+    frame = read_roles(source, TRUTH, prefix=PREFIX)
+    items, label = as_names(frame["item"].to_list()), frame["label"]
+    classes, probabilities = probabilities_in(frame, source)
     if labels == "auto":
-        classes = bool(posteriors) or "confidence" in present
-        numbers = not classes and ("deviation" in present or kind_of_labels(label)[0] == "numeric")
-        labels = "numeric" if numbers else "nominal"
+        present = column_names(source)
+        numeric = "deviation" in present or kind_of_labels(label).kind == "numeric"
+        labels = "nominal" if classes or "confidence" in present or not numeric else "numeric"
     if labels == "numeric":
-        return _numbers(opened, items, label)
-    return _classes(opened, items, label, frame.select(posteriors))
+        value = label.cast(pl.Float64, strict=False)
+        wrong = label.filter(value.is_null() & label.is_not_null() | value.is_infinite())
+        if len(wrong):
+            raise source.fail(
+                f"label {text(wrong[0])!r} is not a number; take the labels for classes"
+            )
+        return Values(items, value.fill_null(np.nan).to_numpy())
+    classes += sorted({str(name) for name in label.drop_nulls()} - set(classes))
+    codes = {name: code for code, name in enumerate(classes)}
+    codes_of = np.array([-1 if name is None else codes[str(name)] for name in label], np.int64)
+    if probabilities is None:
+        return Predictions(items, as_names(classes), codes_of)
+    posterior = np.zeros((len(codes_of), len(classes)))
+    posterior[:, : probabilities.shape[1]] = probabilities
+    return Predictions(items, as_names(classes), codes_of, posterior)
 
 
-def _from_array(opened: Source, source: str | Path) -> Predictions:
-    from ..metrics import Predictions
-
-    found = load_array(source)
-    if found.ndim == 2:
-        label, posterior = found.argmax(axis=1), found.astype(float)
-        return Predictions(numbered(len(found)), numbered(found.shape[1]), label, posterior)
-    if found.ndim == 1 and found.dtype.kind in "iu":
-        n_classes = int(found.max(initial=0)) + 1
-        return Predictions(numbered(len(found)), numbered(n_classes), found.astype(np.int64))
-    raise opened.fail("labels should be (item) or (item, class)")
+def probabilities_in(frame: pl.DataFrame, source: Source) -> tuple[list[str], Floats | None]:
+    """Return the classes of the `p:` columns of a table and their probabilities: (row, class)."""
+    columns = [name for name in frame.columns if name.startswith(PREFIX)]
+    if not columns:
+        return [], None
+    numbers = frame.select(pl.col(columns).cast(pl.Float64, strict=False))
+    if numbers.null_count().sum_horizontal().item():
+        raise source.fail("every p: column should hold a probability for every row")
+    return [name.removeprefix(PREFIX) for name in columns], numbers.to_numpy()
 
 
-def _numbers(opened: Source, items: Names, label: pl.Series) -> Values:
-    from ..metrics import Values
+class AnnotatorPredictions(NamedTuple):
+    """Predicted labels for pairs of item and annotator, and perhaps class probabilities."""
 
-    value = label.cast(pl.Float64, strict=False)
-    wrong = label.filter(value.is_null() & label.is_not_null() | value.is_infinite())
-    if len(wrong):
-        raise opened.fail(f"label {text(wrong[0])!r} is not a number; take the labels for classes")
-    return Values(items, value.fill_null(np.nan).to_numpy())
+    annotations: Annotations
+    probability: Floats | None  # (annotation, class)
+
+    def rows(self, annotations: Annotations) -> Integers:
+        """Return the row of the prediction for every given annotation, -1 for none."""
+        mine = self.annotations
+        item, annotator = (
+            indices_of(getattr(annotations, names), getattr(mine, names))
+            for names in ("items", "annotators")
+        )
+        item, annotator = item[annotations.item], annotator[annotations.annotator]
+        key = item * mine.n_annotators + annotator
+        known = mine.item.astype(np.int64) * mine.n_annotators + mine.annotator
+        row = np.minimum(np.searchsorted(known, key), max(len(known) - 1, 0))
+        return np.where((item >= 0) & (annotator >= 0) & (known[row] == key), row, -1)
+
+    def log_probability(self, annotations: Annotations) -> Floats:
+        """Return log-probabilities for annotations with a prediction: (annotation, their class).
+
+        Predicted labels without probabilities have probability one.
+        """
+        mine, probability = self.annotations, self.probability
+        if probability is None:
+            probability = np.eye(mine.n_classes)[mine.label]
+        column = indices_of(annotations.classes, mine.classes)
+        chosen = probability[self.rows(annotations)][:, np.maximum(column, 0)]
+        return np.log(np.maximum(np.where(column >= 0, chosen, 0.0), 1e-15))
 
 
-def _classes(
-    opened: Source, items: Names, label: pl.Series, posteriors: pl.DataFrame
-) -> Predictions:
-    from ..metrics import Predictions
-
-    labels = label.to_list()
-    classes = [name.removeprefix("p:") for name in posteriors.columns]
-    classes += sorted({str(label) for label in labels if label is not None} - set(classes))
-    positions = {name: position for position, name in enumerate(classes)}
-    codes = np.array([-1 if label is None else positions[str(label)] for label in labels], np.int64)
-    posterior = None
-    if posteriors.width:
-        posterior = np.zeros((len(codes), len(classes)))
-        numbers = posteriors.cast(pl.Float64, strict=False)
-        if numbers.null_count().sum_horizontal().item():
-            raise opened.fail("every p: column should hold a probability for every item")
-        posterior[:, : posteriors.width] = numbers.to_numpy()
-    return Predictions(items, as_names(classes), codes, posterior)
+def read_annotator_predictions(path: str | Path) -> AnnotatorPredictions:
+    """Read a table of item, annotator, label and, where there are any, p:<class>."""
+    source = open_source(path)
+    frame = read_roles(source, NEEDED, prefix=PREFIX).drop_nulls(list(NEEDED))
+    columns = [as_names([text(name) for name in frame[role].to_list()]) for role in NEEDED]
+    classes, probabilities = probabilities_in(frame, source)
+    more = sorted(set(columns[2].tolist()) - set(classes))
+    annotations = Annotations.from_columns(
+        *columns, classes=[*classes, *more] if classes else None, row=np.arange(len(frame))
+    )
+    item, annotator = annotations.item, annotations.annotator
+    repeated = np.flatnonzero((item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1]))
+    if len(repeated):
+        names = annotations.annotators[annotator[repeated[0]]], annotations.items[item[repeated[0]]]
+        raise source.fail(f"two predictions for annotator {names[0]!r} and item {names[1]!r}")
+    if probabilities is None:
+        return AnnotatorPredictions(annotations, None)
+    ordered = np.zeros((len(annotations), annotations.n_classes))
+    ordered[:, : len(classes)] = probabilities[annotations.columns["row"]]
+    return AnnotatorPredictions(annotations, ordered)

@@ -13,32 +13,32 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from .._names import text
-from ._answers import Gathered, describe, joined
-from ._json import records
+from ._answers import Collected, describe, joined
 from .exports import Export, Head
+from .json_records import records
 from .sources import Source
 
 __all__ = ["read", "recognises"]
 
 _MARKS = ("_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id")
 _BINARY = ("accept", "reject")
-_NOBODY = "answers that do not say who gave them"
+_NOBODY = "answers without an annotator"
 
 
-class Option(Struct, gc=False):
+class Choice(Struct, gc=False):
     """One of the options of a choice."""
 
     id: str | int | float | bool | None = None
 
 
 class Config(Struct, gc=False):
-    """How the task was shown."""
+    """The settings of the task."""
 
     choice_style: str | None = None
 
 
 class Answered(Struct, gc=False):
-    """A task and what one annotator answered."""
+    """A task and the answer of one annotator."""
 
     answer: Literal["accept", "reject", "ignore"] | None = None
     text: Any = None
@@ -48,7 +48,7 @@ class Answered(Struct, gc=False):
     video: Any = None
     label: Any = None
     accept: list[str | int | float | bool | None] | None = None
-    options: list[Option] | None = None
+    options: list[Choice] | None = None
     config: Config | None = None
     spans: Any = None
     relations: Any = None
@@ -62,9 +62,7 @@ class Answered(Struct, gc=False):
 
 def recognises(head: Head) -> bool:
     """Return whether records have an answer (accept, reject, ignore) and a hash or session."""
-    if head.shape == "object":
-        return _is_answer(dict(zip(head.names, head.first, strict=False)))
-    return head.shape == "records" and bool(head.records) and all(map(_is_answer, head.records))
+    return head.all_records(_is_answer)
 
 
 def _is_answer(record: dict[str, Any]) -> bool:
@@ -74,31 +72,31 @@ def _is_answer(record: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Export:
     """Return every question of an export."""
-    found = Gathered()
+    collected = Collected()
     for number, one in records(source, Answered):
-        what = {"text": one.text, "html": one.html, "image": one.image, "audio": one.audio}
-        item = found.items.name(one.input_hash, describe({**what, "video": one.video}))
+        inputs = {"text": one.text, "html": one.html, "image": one.image, "audio": one.audio}
+        item = collected.items.name(one.input_hash, describe({**inputs, "video": one.video}))
         if item is None:
             raise source.fail(f"line {number}: neither an _input_hash nor a text")
         by = one.annotator if one.annotator not in (None, "") else one.session
         if one.answer is None or one.answer == "ignore":
-            found.left["ignored tasks"] += 1
+            collected.left["ignored tasks"] += 1
         elif by is None or by == "":
-            found.left[_NOBODY] += 1
+            collected.left[_NOBODY] += 1
         else:
-            _take(found, one, item, text(by))
-    if not found.questions and found.left[_NOBODY]:
-        raise source.fail("no answer says who gave it (_annotator_id or _session_id)")
-    return found.export()
+            _add(collected, one, item, text(by))
+    if not collected.questions and collected.left[_NOBODY]:
+        raise source.fail("no answer has an annotator (_annotator_id or _session_id)")
+    return collected.export()
 
 
-def _take(found: Gathered, one: Answered, item: str, by: str) -> None:
-    """Take one answer to the question it belongs to."""
+def _add(collected: Collected, one: Answered, item: str, by: str) -> None:
+    """Add one answer to the question it belongs to."""
     if one.accept is not None or one.options:
         if one.answer == "reject":
-            found.left["rejected choices"] += 1
+            collected.left["rejected choices"] += 1
             return
-        answers = found["choice"]
+        answers = collected["choice"]
         chosen = [option for option in one.accept or () if option is not None]
         if len(chosen) > 1 or (one.config and one.config.choice_style == "multiple"):
             answers.kind = "multiple"
@@ -107,12 +105,12 @@ def _take(found: Gathered, one: Answered, item: str, by: str) -> None:
                 answers.classes.setdefault(text(option.id))
         answers.add(item, by, joined(chosen), one.time)
     elif one.spans or one.relations or one.audio_spans or _is_manual(one.view):
-        found.left["spans, boxes and relations"] += 1
+        collected.left["spans, boxes and relations"] += 1
     elif one.view == "text_input":
-        found.left["answers in free text"] += 1
+        collected.left["answers in free text"] += 1
     else:
         name = one.label if isinstance(one.label, str) and one.label else one.view or "answer"
-        answers = found[name]
+        answers = collected[name]
         answers.classes.update(dict.fromkeys(_BINARY))
         answers.add(item, by, one.answer or "", one.time)
 

@@ -1,4 +1,4 @@
-"""What a path holds, found out from its content: compressed or not, and which format."""
+"""A file and its format, which is recognised from the content: compressed or not, table or JSON."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Protocol
 
 import polars as pl
 
 from ..errors import DataError
-from .packing import is_packed, unpacked
+from .packing import GZIP, ZSTD, unpacked
 
-__all__ = ["FORMATS", "Source", "fields", "format_for", "open_source", "ragged_line"]
+__all__ = ["FORMATS", "Source", "csv_rows", "format_for", "open_source", "ragged_line"]
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
 FORMATS = {
@@ -40,20 +41,21 @@ _MAGIC = {
     b"\xff\xff\xff\xff": "arrow",
     b"\x93NUMPY": "npy",
 }
-_WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_BEGINNING = 2**24  # characters that are looked at to recognise a format
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_BEGINNING = 2**24  # characters read to recognise a format
 _LONGEST = 400  # characters of a message
 _SEPARATORS = ",\t;|"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file, or what came through standard input, and its format."""
+    """The content of a file or of standard input, and its format."""
 
     name: str  # for messages
     content: Path | bytes
     format: str
     notes: tuple[str, ...] = ()
+    packed: bool = False  # by Zstandard, which polars unpacks
 
     def fail(self, message: str) -> DataError:
         """Return an error about this source, in one line and not too long."""
@@ -61,17 +63,21 @@ class Source:
         return DataError(f"{self.name}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '…'}")
 
     def lines(self, most: int | None = None) -> list[str]:
-        """Return its lines as text, unpacked; the first ones are quickly had."""
+        """Return its lines as text, unpacked; the first ones are quickly read."""
+        lines: list[str] = []
         try:
-            if most is not None and not is_packed(self.content):
-                with _as_file(self.content) as file:
-                    found = list(_first(file, most))
+            if most is not None and not self.packed:
+                with io.TextIOWrapper(self.file(), encoding="utf-8", newline="\n") as file:
+                    left = _BEGINNING
+                    while len(lines) < most and left > 0 and (line := file.readline(left)):
+                        lines.append(line.rstrip("\r\n"))
+                        left -= len(line)
             else:
-                found = pl.read_lines(self.content, n_rows=most)["line"].to_list()
+                lines = pl.read_lines(self.content, n_rows=most)["line"].to_list()
         except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError):
-            raise self.fail(_undecodable(self.content)) from None
-        found[:1] = [line.removeprefix("\ufeff") for line in found[:1]]
-        return found
+            raise self.fail(_undecodable(self)) from None
+        lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
+        return lines
 
     def text(self) -> str:
         """Return all of it as text, unpacked."""
@@ -79,7 +85,7 @@ class Source:
 
     def beginning(self, size: int) -> str:
         """Return about the first `size` characters as text, unpacked."""
-        if is_packed(self.content):
+        if self.packed:
             return self.text()[:size]
         with self.file() as file:
             raw = file.read(size)
@@ -87,47 +93,47 @@ class Source:
 
     def file(self) -> IO[bytes]:
         """Return it as an open file, as it is."""
-        return (
-            io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
-        )
+        if isinstance(self.content, bytes):
+            return io.BytesIO(self.content)
+        return self.content.open("rb")
 
+    @cached_property
     def separator(self) -> str:
-        """Return what separates columns, judged by the first line that is not blank."""
+        """The separator of columns, by the first line that is not blank."""
         if self.format == "tsv":
             return "\t"
-        head = next(filter(str.strip, self.lines(1)), None)
-        if head is None:
-            head = next(filter(str.strip, self.lines(1000)), "")
-        bare = re.sub(r'"[^"]*"', "", head)  # what is quoted separates nothing
+        lines = (line for most in (1, 1000) for line in self.lines(most))
+        bare = re.sub(r'"[^"]*"', "", next(filter(str.strip, lines), ""))  # quoted text aside
         return max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
 
 
 def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
-    """Return a file or `-`, standard input, with its format recognised or as told."""
+    """Return a file, or standard input for `-`, with its format given or recognised."""
+    content: Path | bytes
     if str(given) == "-":
         name, content = "standard input", sys.stdin.buffer.read()
-        head = content[:8]
     else:
         name, content = str(given), Path(given)
-        head = _head(content)
+    source = Source(name, content, format or "csv")
+    try:
+        with source.file() as file:
+            head = file.read(8)
+    except OSError as problem:
+        raise DataError(f"{name}: {(problem.strerror or str(problem)).lower()}") from None
     if not head:
         raise DataError(f"{name}: empty")
-    source = Source(name, content, format or "csv")
-    if is_packed(content):
-        content = unpacked(content, name)
-        head = head if isinstance(content, Path) else content[:8]
-    notes: tuple[str, ...] = ()
-    if head[:2] in _WIDE:
-        content, notes = _narrowed(source, content, head), ("written as UTF-16",)
-        head = content[:8]
-    source = Source(name, content, format or "csv", notes)
-    if format is None:
-        source = Source(name, content, _recognise(source, head), notes)
-    return source
+    if head.startswith((GZIP, ZSTD)):
+        source = replace(source, content=unpacked(content, name), packed=head.startswith(ZSTD))
+        with source.file() as file:
+            head = file.read(8)
+    if head[:2] in _UTF_16:
+        source = replace(source, content=_as_utf_8(source, head), notes=("written as UTF-16",))
+        head = source.beginning(8).encode()
+    return source if format else replace(source, format=_recognise(source, head))
 
 
 def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]:  # noqa: A002
-    """Return format and compression for a file to be written, told by its ending.
+    """Return format and compression for a file to be written, by its ending.
 
     >>> format_for("labels.csv.gz")
     ('csv', 'gzip')
@@ -143,47 +149,21 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
     return format, compression
 
 
-def _as_file(content: Path | bytes) -> IO[str]:
-    raw = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
-    return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
-
-
-def _first(file: IO[str], most: int) -> Iterator[str]:
-    """Yield the first lines, but no more than a beginning of them all."""
-    left = _BEGINNING
-    for _ in range(most):
-        line = file.readline(left)
-        if not line:
-            break
-        yield line.rstrip("\r\n")
-        left -= len(line)
-        if left <= 0:
-            break
-
-
-def _narrowed(source: Source, content: Path | bytes, head: bytes) -> bytes:
-    """Return UTF-16 as UTF-8."""
-    raw = content if isinstance(content, bytes) else content.read_bytes()
+def _as_utf_8(source: Source, head: bytes) -> bytes:
+    with source.file() as file:
+        raw = file.read()
     try:
-        return raw[2:].decode(_WIDE[head[:2]]).encode()
+        return raw[2:].decode(_UTF_16[head[:2]]).encode()
     except UnicodeError:
         raise source.fail("not whole as UTF-16; save it again as UTF-8") from None
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(8)
-    except OSError as problem:
-        raise DataError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
 
 
 def _recognise(source: Source, head: bytes) -> str:
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
-    if not is_packed(source.content) and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
-        return "json"  # before lines are looked at: all of a list may stand on one
+    if not source.packed and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
+        return "json"  # before lines are read: all of a list may be on one
     first = [line.strip() for line in source.lines(50)]
     first = [line for line in first if line]
     if not first:
@@ -192,27 +172,22 @@ def _recognise(source: Source, head: bytes) -> str:
         return "json"
     if "\0" in first[0]:
         raise source.fail("NUL characters in its first line; if it is text, save it as UTF-8")
-    if first[0].startswith("{"):
-        return "jsonl" if _whole(first[0]) and (len(first) > 1 or _flat(first[0])) else "json"
-    return "csv"
-
-
-def _whole(line: str) -> bool:
+    if not first[0].startswith("{"):
+        return "csv"
     try:
-        return isinstance(json.loads(line), dict)
+        record = json.loads(first[0])
     except (ValueError, RecursionError):
-        return False
+        return "json"
+    flat = not any(isinstance(value, (dict, list)) for value in record.values())
+    return "jsonl" if len(first) > 1 or flat else "json"
 
 
-def _flat(line: str) -> bool:
-    return not any(isinstance(value, (dict, list)) for value in json.loads(line).values())
-
-
-def _undecodable(content: Path | bytes) -> str:
-    """Say where the text stops being UTF-8; a packed file is only said to be damaged."""
-    raw = content if isinstance(content, bytes) else content.read_bytes()
-    if is_packed(raw):
+def _undecodable(source: Source) -> str:
+    """Return where the text stops being UTF-8, or that a packed file is damaged."""
+    if source.packed:
         return "cannot be unpacked to UTF-8 text; it is damaged or not text"
+    with source.file() as file:
+        raw = file.read()
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -221,9 +196,9 @@ def _undecodable(content: Path | bytes) -> str:
     return "cannot be read as text"
 
 
-def ragged_line(source: Source, separator: str) -> str | None:
-    """Say which line has more or fewer fields than the first one."""
-    with fields(source.lines(), separator) as rows:
+def ragged_line(source: Source) -> str | None:
+    """Return a message about a line with more or fewer fields than the first one."""
+    with csv_rows(source.lines(), source.separator) as rows:
         try:
             width = len(next(filter(None, rows), []))
             for row in rows:
@@ -235,7 +210,7 @@ def ragged_line(source: Source, separator: str) -> str | None:
 
 
 @contextmanager
-def fields(lines: list[str], separator: str) -> Iterator[_Rows]:
+def csv_rows(lines: list[str], separator: str) -> Iterator[_Rows]:
     """Yield a reader of lines, field by field, however long a field is."""
     before = csv.field_size_limit(2**31 - 1)
     try:
@@ -245,7 +220,7 @@ def fields(lines: list[str], separator: str) -> Iterator[_Rows]:
 
 
 class _Rows(Protocol):
-    """What `csv.reader` returns, which has no name of its own."""
+    """The type of `csv.reader(…)`, which has no public name."""
 
     line_num: int
 

@@ -6,20 +6,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from .._names import as_names
+from ..errors import DataError
 from .columns import TRUTH, find_columns
 from .folders import is_folder, load_array
 from .sources import open_source
-from .tables import column_names, read_columns
+from .tables import as_frame, read_roles
 
 __all__ = ["read_truth"]
 
 
 def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return `{item: label}` from a table, an array of class numbers, or a simulated folder."""
+    """Return `{item: label}`; items without a label are left out.
+
+    Parameters
+    ----------
+    source
+        A path to a table, to an array of class numbers or to a simulated folder; a pandas, polars
+        or Arrow table; a mapping, or a pandas Series, of items to labels.
+    columns
+        Which column is which, `{"item": …, "label": …}`, where their names are not known ones.
+    """
     if isinstance(source, Mapping):
-        pairs = source.items()
-        return dict(zip(as_names(k for k, _ in pairs), as_names(v for _, v in pairs), strict=True))
+        known = {item: label for item, label in source.items() if label is not None}
+        return dict(zip(as_names(known), as_names(known.values()), strict=True))
+    if type(source).__module__.startswith("pandas") and source.ndim == 1:
+        source = {"item": source.index, "label": source}
+        return _unique_labels(as_frame(source), "truth")
+    if not isinstance(source, (str, Path)):
+        frame = as_frame(source)
+        roles = find_columns(frame.columns, TRUTH, columns, "table")
+        return _unique_labels(frame.select(roles.values()), "table")
     path = Path(source) / "ground_truth.npy" if is_folder(source) else source
     opened = open_source(path)
     if opened.format == "npy":
@@ -27,15 +46,18 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
         if truth.ndim != 1 or truth.dtype.kind not in "iu":
             raise opened.fail("truth should be one class number for every item")
         return {str(item): str(label) for item, label in enumerate(truth.tolist()) if label >= 0}
-    roles = find_columns(column_names(opened), TRUTH, columns, opened.name)
-    frame = read_columns(opened, list(roles.values()))
+    frame = read_roles(opened, TRUTH, columns=columns)
+    return _unique_labels(frame.select("item", "label"), opened.name)
+
+
+def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:
+    """Return the label of every item in a table of two columns, item and label."""
     known = frame.drop_nulls().unique(maintain_order=True)
-    items = as_names(known[roles["item"]].to_list()).tolist()
-    labels = as_names(known[roles["label"]].to_list()).tolist()
-    truth_of: dict[str, str] = {}
+    items, labels = (as_names(column.to_list()).tolist() for column in known)
+    truth: dict[str, str] = {}
     for item, label in zip(items, labels, strict=True):
-        if truth_of.setdefault(item, label) != label:
-            raise opened.fail(
-                f"item {item!r} has two true labels, {truth_of[item]!r} and {label!r}"
+        if truth.setdefault(item, label) != label:
+            raise DataError(
+                f"{name}: item {item!r} has two true labels, {truth[item]!r} and {label!r}"
             )
-    return truth_of
+    return truth

@@ -1,15 +1,16 @@
 """Counts of votes for every item, or shares with the number of votes, without annotators.
 
-Sets that were published so tell how people split but not who said what. The votes on an item are
-read as "vote 1", "vote 2", …; a method that looks at annotators learns nothing true from those.
-Counts stand in columns with a common beginning (`votes_cat`, `n0`), in columns whose sums are
-the same for all items, or in an object `{class: count}`. Shares need the number of votes.
+Such sets show how people split but not who gave which label. The votes on an item are read as
+"vote 1", "vote 2", …; a method that models annotators learns nothing true from those. Counts are in
+columns with a common prefix (`votes_cat`, `n0`), in columns whose sums are the same for all items,
+or in an object `{class: count}`. Shares need the number of votes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,24 @@ import polars as pl
 from .._names import text
 from .columns import CARRIED, NEEDED, plain_name
 from .exports import Export, Head, Question
-from .huggingface import ids_of, shown_in
-from .records import records_of
+from .huggingface import ids_of, texts_in
 from .sources import Source
+from .tables import rows_of
 
 __all__ = ["read", "recognises"]
 
-_NOTE = "only counts of votes: who said what is unknown, and annotators are 'vote 1', 'vote 2', …"
+_NOTE = "only counts of votes: annotators are unknown and named 'vote 1', 'vote 2', …"
+Record = Mapping[str, Any]
+Counter = Callable[[Record], dict[str, int]]
+
+_MOST_VOTES = 10**8
 _COUNTS = ("votes", "vote_counts", "label_counter", "label_counts", "counts", "annotation_counts")
 _SHARES = ("soft_label", "soft_labels", "label_dist", "label_distribution")
 _SIZES = (
     *("number_of_annotations", "number_of_annotators", "n_annotations", "n_annotators"),
     *("num_annotations", "num_annotators", "n_votes", "num_votes", "annotation_count"),
 )
-_BEGINNING = re.compile(r"^(?:(?:n_)?votes?[_:. ]|counts?[_:. ]|n(?=\d))(.+)$", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:(?:n_)?votes?[_:. ]|counts?[_:. ]|n(?=\d))(.+)$", re.IGNORECASE)
 _PEOPLE = {*NEEDED["annotator"], *(f"{name}s" for name in NEEDED["annotator"])}
 
 
@@ -42,16 +47,28 @@ def recognises(head: Head) -> bool:
         return False
     if any(plain_name(name) in (*_PEOPLE, *NEEDED["label"]) for name in head.names):
         return False
-    return _source_of_votes(head.records) is not None
+    return _counter(head.records) is not None
 
 
 def read(source: Source) -> Export:
     """Return one row for each vote."""
-    records = records_of(source)
-    where = _source_of_votes(records) or _source_of_votes(records, told=True)
-    if where is None:
+    records = rows_of(source)
+    counter = _counter(records) or _counter(records, explicit=True)
+    if counter is None:
         raise source.fail("no counts of votes: columns votes_…, or an object {class: count}")
-    classes, counts = where(source, records)
+    tables = []
+    for row, record in enumerate(records, 1):
+        try:
+            tables.append(counter(record))
+        except ValueError as problem:
+            raise source.fail(f"row {row}: {problem}") from None
+    classes = list(dict.fromkeys(name for table in tables for name in table))
+    rows = [[table.get(name, 0) for name in classes] for table in tables]
+    counts = np.array(rows, dtype=np.int64).reshape(len(records), len(classes))
+    if counts.sum() == 0:
+        raise source.fail("no votes at all")
+    if counts.sum() > _MOST_VOTES:
+        raise source.fail(f"{counts.sum()} votes are more than can be read one by one")
     ids = ids_of(records)
     item, label, vote = _one_by_one(counts)
     answers = pl.DataFrame(
@@ -64,12 +81,12 @@ def read(source: Source) -> Export:
     if all(isinstance(one.get("split"), str) for one in records):
         split = pl.Series("split", [str(one["split"]) for one in records])
         answers = answers.with_columns(split.gather(item))
-    asked = Question(answers, classes=tuple(classes))
-    return Export({"votes": asked}, shown_in(records, ids), (_NOTE,))
+    question = Question(answers, classes=tuple(classes))
+    return Export({"votes": question}, texts_in(records, ids), (_NOTE,))
 
 
 def _one_by_one(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return item, class and place of every vote of a table (item, class)."""
+    """Return item, class and number within its item of every vote of a table (item, class)."""
     item, label = np.nonzero(counts)
     times = counts[item, label]
     item, label = np.repeat(item, times), np.repeat(label, times)
@@ -77,22 +94,23 @@ def _one_by_one(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], .
     return item, label, np.arange(len(item)) - first
 
 
-def _source_of_votes(records: Sequence[Mapping[str, Any]], told: bool = False) -> Any:
-    """Return the function that finds classes and counts in such records, if one does."""
+def _counter(records: Sequence[Record], explicit: bool = False) -> Counter | None:
+    """Return the function that reads counts by class from such records, if there is one."""
     keys = list(dict.fromkeys(key for one in records for key in one))
     for key in keys:
         if plain_name(key) in _COUNTS and all(_is_table(one.get(key)) for one in records):
-            return lambda source, all_of: _from_objects(source, all_of, key)
+            return partial(_from_object, key=key)
     for key in keys:
         if plain_name(key) in _SHARES:
-            return lambda source, all_of: _from_shares(source, all_of, key)
-    named = [key for key in keys if _BEGINNING.match(key) and _counts_in(records, key)]
+            size = next((name for name in keys if plain_name(name) in _SIZES), None)
+            return partial(_from_shares, key=key, size=size)
+    named = [key for key in keys if _PREFIX.match(key) and _counts_in(records, key)]
     if len(named) > 1:
-        return lambda source, all_of: _from_columns(source, all_of, named)
+        return partial(_from_columns, keys=named)
     known = {*CARRIED["split"], *NEEDED["item"], "id", "index"}
     plain = [key for key in keys if plain_name(key) not in known and _counts_in(records, key)]
-    if len(plain) > 1 and (told or _sums_alike(records, plain, keys)):
-        return lambda source, all_of: _from_columns(source, all_of, plain)
+    if len(plain) > 1 and (explicit or _sums_alike(records, plain, keys)):
+        return partial(_from_columns, keys=plain)
     return None
 
 
@@ -107,11 +125,11 @@ def _is_count(value: Any) -> bool:
     return number and 0 <= value < 10**9 and float(value).is_integer()
 
 
-def _counts_in(records: Sequence[Mapping[str, Any]], key: str) -> bool:
+def _counts_in(records: Sequence[Record], key: str) -> bool:
     return all(_is_count(one.get(key)) for one in records)
 
 
-def _sums_alike(records: Sequence[Mapping[str, Any]], named: list[str], keys: list[str]) -> bool:
+def _sums_alike(records: Sequence[Record], named: list[str], keys: list[str]) -> bool:
     """Return whether columns add up to about the same in all rows, and some row is near agreed."""
     others = [key for key in keys if key not in named]
     if len(records) < 3 or not any(plain_name(key) in (*NEEDED["item"], "id") for key in others):
@@ -126,72 +144,42 @@ def _sums_alike(records: Sequence[Mapping[str, Any]], named: list[str], keys: li
     )
 
 
-def _from_columns(
-    source: Source, records: Sequence[Mapping[str, Any]], keys: Sequence[str]
-) -> tuple[list[str], npt.NDArray[np.int64]]:
-    for row, one in enumerate(records, 1):
-        wrong = next((key for key in keys if not _is_count(one.get(key))), None)
-        if wrong is not None:
-            raise source.fail(f"row {row}: {wrong} is {one.get(wrong)!r}, which is not a count")
-    counts = np.array([[int(float(one[key])) for key in keys] for one in records], dtype=np.int64)
-    matches = [_BEGINNING.match(key) for key in keys]
-    names = [found[1] if found else key for key, found in zip(keys, matches, strict=True)]
-    return _checked(source, names, counts)
+def _from_columns(record: Record, keys: Sequence[str]) -> dict[str, int]:
+    matches = {key: _PREFIX.match(key) for key in keys}
+    return {match[1] if match else key: _count(record, key) for key, match in matches.items()}
 
 
-def _from_objects(
-    source: Source, records: Sequence[Mapping[str, Any]], key: str
-) -> tuple[list[str], npt.NDArray[np.int64]]:
-    for row, one in enumerate(records, 1):
-        if not (one.get(key) is None or _is_table(one[key])):
-            raise source.fail(f"row {row}: {key} should be {{class: count}}")
-    names = list(dict.fromkeys(name for one in records for name in one.get(key) or {}))
-    counts = [[int(float((one.get(key) or {}).get(name, 0))) for name in names] for one in records]
-    return _checked(source, names, np.array(counts, dtype=np.int64))
+def _from_object(record: Record, key: str) -> dict[str, int]:
+    table = record.get(key)
+    if table is None:
+        return {}
+    if not _is_table(table):
+        raise ValueError(f"{key} should be {{class: count}}")
+    return {name: int(float(count)) for name, count in table.items()}
 
 
-def _from_shares(
-    source: Source, records: Sequence[Mapping[str, Any]], key: str
-) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _from_shares(record: Record, key: str, size: str | None) -> dict[str, int]:
     """Return counts from shares and the number of votes, which must fit each other."""
-    keys = dict.fromkeys(name for one in records for name in one)
-    size = next((name for name in keys if plain_name(name) in _SIZES), None)
     if size is None:
-        raise source.fail(
-            f"{key} tells shares but not of how many votes; add a column number_of_annotations"
+        raise ValueError(
+            f"{key} has shares but not of how many votes; add a column number_of_annotations"
         )
-    tables = [_shares(source, one.get(key), row, key) for row, one in enumerate(records, 1)]
-    names = list(dict.fromkeys(name for one in tables for name in one))
-    counts = np.zeros((len(records), len(names)), dtype=np.int64)
-    for row, (one, shares) in enumerate(zip(records, tables, strict=True)):
-        if not _is_count(one.get(size)):
-            raise source.fail(f"row {row + 1}: {size} is {one.get(size)!r}, which is not a count")
-        votes = int(float(one[size]))
-        exact = np.array([shares.get(name, 0.0) for name in names]) * votes
-        near = np.round(exact)
-        if np.abs(exact - near).max(initial=0.0) > 0.01 * votes + 1e-6 or near.sum() != votes:
-            raise source.fail(f"row {row + 1}: {key} does not come from {votes} votes")
-        counts[row] = near
-    return _checked(source, names, counts)
+    shares = record.get(key)
+    if isinstance(shares, list):
+        shares = dict(enumerate(shares))
+    if not isinstance(shares, dict) or not all(
+        isinstance(share, (int, float)) and 0 <= share <= 1 for share in shares.values()
+    ):
+        raise ValueError(f"{key} should be {{class: share}}, or a list of shares")
+    votes = _count(record, size)
+    counts = {text(name): round(share * votes) for name, share in shares.items()}
+    errors = [abs(share * votes - round(share * votes)) for share in shares.values()]
+    if max(errors, default=0.0) > 0.01 * votes + 1e-6 or sum(counts.values()) != votes:
+        raise ValueError(f"{key} does not come from {votes} votes")
+    return counts
 
 
-def _shares(source: Source, given: Any, row: int, key: str) -> dict[str, float]:
-    if isinstance(given, list):
-        given = {str(position): share for position, share in enumerate(given)}
-    good = isinstance(given, dict) and all(
-        isinstance(share, (int, float)) and 0 <= share <= 1 for share in given.values()
-    )
-    if not good:
-        raise source.fail(f"row {row}: {key} should be {{class: share}}, or a list of shares")
-    return {text(name): float(share) for name, share in given.items()}
-
-
-def _checked(
-    source: Source, names: Sequence[str], counts: npt.NDArray[np.int64]
-) -> tuple[list[str], npt.NDArray[np.int64]]:
-    total = int(counts.sum())
-    if total == 0:
-        raise source.fail("no votes at all")
-    if total > 10**8:
-        raise source.fail(f"{total} votes are more than can be read one by one")
-    return list(names), counts
+def _count(record: Record, key: str) -> int:
+    if not _is_count(record.get(key)):
+        raise ValueError(f"{key} is {record.get(key)!r}, which is not a count")
+    return int(float(record[key]))

@@ -1,6 +1,6 @@
-"""Wide tables: one row for each item, one column for each annotator, gaps where nobody said.
+"""Wide tables: one row for each item, one column for each annotator, gaps where there is no label.
 
-So cleanlab and MACE have it, and many published matrices of whole numbers with -1 for "no
+cleanlab and MACE use them, and so do many published matrices of whole numbers with -1 for "no
 label", separated by commas, tabs or spaces. The first column may name the item, the first line
 the annotators. A table is taken for wide only if its columns share their labels; in a long table
 items, annotators and labels have names of their own.
@@ -47,7 +47,7 @@ def read(source: Source) -> Export:
     if header:
         frame = frame.slice(1)
     people = frame.columns[1:] if ids else frame.columns
-    called = dict(zip(frame.columns, _annotators(names or frame.columns), strict=True))
+    names_of = dict(zip(frame.columns, _annotators(names or frame.columns), strict=True))
     item = frame[frame.columns[0]] if ids else pl.Series([str(n) for n in range(frame.height)])
     answers = (
         frame.select(item.alias("item"), *(pl.col(one).str.strip_chars() for one in people))
@@ -58,7 +58,7 @@ def read(source: Source) -> Export:
     if whole:
         answers = answers.with_columns(pl.col("label").str.replace(r"\.0$", ""))
         answers = answers.filter(pl.col("label") != "-1")
-    answers = answers.with_columns(pl.col("annotator").replace_strict(called))
+    answers = answers.with_columns(pl.col("annotator").replace_strict(names_of))
     note = (
         f"read as a wide table: {len(people)} annotators in columns, "
         f"{frame.height} items in rows{', -1 for no label' if whole else ''}"
@@ -67,7 +67,7 @@ def read(source: Source) -> Export:
 
 
 def _annotators(names: Sequence[str]) -> list[str]:
-    """Return names for columns; a name that stands there twice, or nothing, gets its place."""
+    """Return names for columns; a repeated or empty one gets its number."""
     times = Counter(names)
     return [
         name if name.strip() and times[name] == 1 else f"{name or 'column'} {position}"

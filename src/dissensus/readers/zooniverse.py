@@ -2,8 +2,8 @@
 
 `annotations` lists the tasks that were answered: T0, T1, …. A text is a choice, a list of texts
 are several, and a list of `choice` or `label` objects comes from a survey or a drop-down. Tasks
-combined in one stand one level deeper. Marks drawn on a picture are left out. Who was not logged
-in has a name made from the address; else the address or the session stands for the person.
+combined in one are one level deeper. Marks drawn on a picture are left out. Who was not logged in
+has a name made from the address; else the address or the session identifies the annotator.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from ._platforms import as_label, counted, export_of, question_of, times_of
+from ._platforms import as_label, count_note, durations, export_of, question_of, times_of
 from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
@@ -36,43 +36,35 @@ def read(source: Source) -> Export:
     lacking = [name for name in _NEEDED if name not in table.columns]
     if lacking:
         raise source.fail(f"no column {lacking[0]!r}, which every classification has")
-    metadata = _objects(source, table, "metadata")
-    rows, carried = _rows(table, metadata)
-    annotations, drawn = _answers(source, table)
+    rows = _rows(table, _objects(source, table, "metadata"))
+    answered, drawn = _answers(source, table)
     questions: dict[str, Question] = {}
-    for name, by_row in annotations.items():
-        answers = [by_row.get(row) for row in range(table.height)]
-        asked = question_of(rows, answers, carried)
-        gold = _gold(asked.answers)
-        questions[name] = Question(asked.answers.drop("expert"), asked.kind, gold=gold)
-    notes = counted(drawn, "left out: marks drawn on pictures, and other answers without a class")
+    for name, by_row in answered.items():
+        question = question_of(rows, [by_row.get(row) for row in range(table.height)])
+        gold = _gold(question.answers)
+        questions[name] = Question(question.answers.drop("expert"), question.kind, gold=gold)
+    notes = count_note(
+        drawn, "left out: marks drawn on pictures, and other answers without a class"
+    )
     return export_of(questions, _texts(source, table), notes)
 
 
-def _rows(table: pl.DataFrame, metadata: list[Any]) -> tuple[pl.DataFrame, list[str]]:
-    who = [column for column in ("user_name", "user_id", "user_ip") if column in table.columns]
+def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
+    """Return item, annotator, whether this is gold, time and duration."""
+    names = [column for column in ("user_name", "user_id", "user_ip") if column in table.columns]
     session = pl.Series([as_label(one.get("session")) for one in metadata], dtype=pl.String)
-    rows = table.with_columns(session.alias("session")).with_columns(
-        *(pl.col(column).str.strip_chars().replace("", None) for column in who)
-    )
-    rows = rows.select(
-        pl.col("subject_ids").alias("item"),
-        pl.coalesce(*who, pl.col("session").replace("", None)).alias("annotator"),
-        _is_expert(table).alias("expert"),
-    )
-    carried = ["expert"]
+    columns = [*(table[name].str.strip_chars() for name in names), session]
+    annotator = pl.select(pl.coalesce(column.replace("", None) for column in columns)).to_series()
+    rows = {"item": table["subject_ids"], "annotator": annotator, "expert": _is_expert(table)}
     if "created_at" in table.columns:
-        rows = rows.with_columns(times_of(table["created_at"]).alias("time"))
-        carried.append("time")
-    times = [
+        rows["time"] = times_of(table["created_at"])
+    started, finished = (
         times_of(pl.Series([as_label(one.get(key)) for one in metadata], dtype=pl.String))
         for key in ("started_at", "finished_at")
-    ]
-    if times[0].null_count() < len(times[0]):
-        spent = (times[1] - times[0]).dt.total_milliseconds() / 1000
-        rows = rows.with_columns(spent.alias("duration"))
-        carried.append("duration")
-    return rows, carried
+    )
+    if started.null_count() < len(started):
+        rows["duration"] = durations(started, finished)
+    return pl.DataFrame(rows)
 
 
 def _is_expert(table: pl.DataFrame) -> pl.Series:
@@ -82,7 +74,7 @@ def _is_expert(table: pl.DataFrame) -> pl.Series:
 
 
 def _gold(answers: pl.DataFrame) -> dict[str, str]:
-    """Return what was said in classifications made as gold standard."""
+    """Return the labels of classifications made as gold standard."""
     known = answers.filter(pl.col("expert")).unique("item", maintain_order=True)
     return dict(zip(known["item"].to_list(), known["label"].to_list(), strict=True))
 
@@ -91,7 +83,7 @@ def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, A
     """Return task → row → answer, and how many answers are of a kind that is left out."""
     flows = table["workflow_id"].to_list() if "workflow_id" in table.columns else [None]
     many = len(set(flows)) > 1
-    annotations: dict[str, dict[int, Any]] = {}
+    answered: dict[str, dict[int, Any]] = {}
     drawn = 0
     for row, given in enumerate(_parsed(source, table["annotations"])):
         if not isinstance(given, list):
@@ -102,8 +94,8 @@ def _answers(source: Source, table: pl.DataFrame) -> tuple[dict[str, dict[int, A
             if answer is None:
                 drawn += value not in (None, "")
             else:
-                annotations.setdefault(name, {})[row] = answer
-    return {name: annotations[name] for name in sorted(annotations, key=_in_order)}, drawn
+                answered.setdefault(name, {})[row] = answer
+    return {name: answered[name] for name in sorted(answered, key=_in_order)}, drawn
 
 
 def _tasks(given: list[Any], deeper: bool = True) -> Iterator[tuple[str, Any]]:
@@ -144,11 +136,11 @@ def _in_order(name: str) -> tuple[str, int, str]:
 
 
 def _texts(source: Source, table: pl.DataFrame) -> pl.DataFrame | None:
-    """Return item and what was shown, as far as the subject's data name it."""
+    """Return item and text, as far as the subject's data have one."""
     if "subject_data" not in table.columns:
         return None
     first = table.unique("subject_ids", maintain_order=True)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for item, data in zip(
         first["subject_ids"], _objects(source, first, "subject_data"), strict=True
     ):
@@ -158,10 +150,10 @@ def _texts(source: Source, table: pl.DataFrame) -> pl.DataFrame | None:
             plain = {str(key).strip("#!/ ").casefold(): value for key, value in about.items()}
             shown = next((plain[key] for key in _SHOWN if plain.get(key)), None)
             if isinstance(shown, str) and item is not None:
-                found.setdefault(item, shown)
-    if not found:
+                texts.setdefault(item, shown)
+    if not texts:
         return None
-    return pl.DataFrame({"item": list(found), "text": list(found.values())})
+    return pl.DataFrame({"item": list(texts), "text": list(texts.values())})
 
 
 def _objects(source: Source, table: pl.DataFrame, column: str) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""From one aggregated label back to how people would have split."""
+"""Recovery of label distributions from one aggregated label per item."""

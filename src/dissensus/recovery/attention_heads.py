@@ -1,99 +1,175 @@
-"""Heads over one encoder, each of which looks at the words or patches in its own way.
+"""Heads on one encoder, each with its own attention over words or patches.
 
-SeedBERT hopes that other starts lead to attention on other parts of the input. Here that is said
-outright: every head has its own query over the places of an item, and `diverse` rewards heads for
-looking elsewhere. What each looks at is there to be seen (`Recovery.attention`).
+    attention_mt = softmax over tokens t of query_m · token_t
+    vector_m     = Σ_t attention_mt token_t,   then a hidden layer and a linear head
+
+SeedBERT expects that other initializations lead to attention on other parts of the input. Here
+every head has its own query, and `diverse` subtracts from the loss the Jensen-Shannon divergence of
+the heads' attention. `AttentionModel.attention` shows it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from .._relation import Floats
-from ..params import Count, NonNegative, Positive
-from ._base import Kept, RecoveryMethod, Shown, Views
-from ._networks import Networks, Share, enough_epochs, labelled_once
+from ..nn.batches import Batch, Source
+from ..nn.features import Features, TokenFeatures
+from ..params import Count, NonNegative
+from ._heads import Fraction, NetworkMethod, Networks
+from ._members import Members, fold_weights, initial_weights, standardization
+from .method import FitContext
 
-__all__ = ["AttentionHeads"]
+__all__ = ["AttentionHeads", "AttentionPooling"]
 
-
-class Looking(Networks):
-    """Heads that look at places."""
-
-    def attention(self, views: Views) -> Floats:
-        """Return what every member looks at: (member, item, place)."""
-        from ._nets.pools import Pools
-
-        assert isinstance(self.network, Pools)
-        return self.network.attention(views)
+_MASKED, _TINY = -1e9, 1e-12
+_STANDARDIZED = 2048  # items by which token features are standardized
+_BATCH = 256
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttentionHeads(RecoveryMethod):
-    """Heads over one encoder, each with its own attention.
+class TokenSource:
+    """Token features with the mask as the last feature: (item, token, feature + 1)."""
+
+    def __init__(self, tokens: TokenFeatures) -> None:
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, items: Any, /) -> Tensor:
+        values, mask = self.tokens.load(items)
+        last = int(np.flatnonzero(mask.any(axis=0)).max(initial=0)) + 1
+        both = np.concatenate([values[:, :last], mask[:, :last, None]], axis=2, dtype=np.float32)
+        return torch.from_numpy(both).to(torch.get_default_dtype())
+
+
+class AttentionPooling(Members):
+    """n heads, each with its own attention over tokens.
 
     Parameters
     ----------
     n
-        How many heads; each holds out another part of the items to choose its epoch.
+        Number of heads.
+    width, n_classes
+        Number of token features and of classes.
     hidden
         Width of the hidden layer.
     dropout
-        Share of the pooled vector and of the hidden layer that is left out in every step.
+        Dropout rate of the pooled vector and of the hidden layer.
     diverse
-        Weight of looking elsewhere than the other heads.
-    epochs
-        How often every item is seen.
-    steps
-        Fewest steps: few items are seen more often.
-    patience
-        Epochs in which no head foresees better, after which training ends.
-    batch
-        Items per step.
-    lr
-        Learning rate.
+        Weight of the divergence of the heads' attention.
+    seed
+        Random seed of the initial weights.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("places",)
+    def __init__(
+        self,
+        n: int,
+        width: int,
+        n_classes: int,
+        *,
+        hidden: int,
+        dropout: float = 0.0,
+        diverse: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            n, width, n_classes, hidden=hidden, dropout=dropout, diverse=diverse, seed=seed
+        )
+        self.query = initial_weights(n, width, 1, seed=seed)
+        self.first = initial_weights(n, width, hidden, seed=seed)
+        self.first_bias = nn.Parameter(torch.zeros(n, 1, hidden))
+        self.last = initial_weights(n, hidden, n_classes, seed=seed)
+        self.bias = nn.Parameter(torch.zeros(n, 1, n_classes))
+
+    def inputs_from(self, features: Features) -> TokenSource:
+        assert features.tokens is not None
+        return TokenSource(features.tokens)
+
+    def standardize(self, x: Tensor | Source) -> None:
+        some = x[torch.arange(min(len(x), _STANDARDIZED))]
+        self.mean, self.scale = standardization(some[..., :-1][some[..., -1] > 0])
+
+    def attend(self, x: Tensor) -> Tensor:
+        """Return the attention of every member: (member, item, token)."""
+        # The scaled query has the same softmax as scaled tokens.
+        query = self.query[:, :, 0] * self.scale
+        score = torch.einsum("itf,mf->mit", x[..., :-1], query)
+        return score.masked_fill(x[..., -1] == 0, _MASKED).softmax(dim=-1)
+
+    def log_proba(self, x: Tensor) -> Tensor:
+        pooled = torch.einsum("mit,itf->mif", self.attend(x), x[..., :-1])
+        pooled = self.without((pooled - self.mean) * self.scale, self.settings["dropout"])
+        hidden = torch.relu(torch.baddbmm(self.first_bias, pooled, self.first))
+        hidden = self.without(hidden, self.settings["dropout"])
+        return torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
+
+    def penalty(self, batch: Batch) -> Tensor | float:
+        if not self.settings["diverse"] or self.n < 2:
+            return 0.0
+        attention = self.attend(batch.x)
+        divergence = _entropy(attention.mean(dim=0)) - _entropy(attention).mean(dim=0)  # (item)
+        return -self.settings["diverse"] * self.n * divergence.mean()
+
+
+def _entropy(p: Tensor) -> Tensor:
+    return -(p * p.clamp(min=_TINY).log()).sum(dim=-1)  # differentiable at zero
+
+
+class AttentionModel(Networks):
+    """Heads with attention over tokens."""
+
+    network: AttentionPooling
+
+    @torch.no_grad()
+    def attention(self, features: Features) -> Floats:
+        """Return the attention of every member: (member, item, token)."""
+        source = self.network.inputs_from(features)
+        n_tokens, parts = np.shape(source.tokens.mask)[1], []
+        for start in range(0, len(source), _BATCH):
+            part = self.network.attend(source[np.arange(start, min(start + _BATCH, len(source)))])
+            parts.append(nn.functional.pad(part, (0, n_tokens - part.shape[2])))
+        return torch.cat(parts, dim=1).double().numpy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionHeads(NetworkMethod):
+    """Heads on one encoder, each with its own attention.
+
+    Parameters
+    ----------
+    n
+        Number of heads; each holds out another part of the items.
+    dropout
+        Dropout rate of the pooled vector and of the hidden layer.
+    diverse
+        Weight of attending elsewhere than the other heads.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("tokens",)
+    network: ClassVar[type[Members]] = AttentionPooling
 
     n: Count = 5
     hidden: Count = 64
-    dropout: Share = 0.3
+    dropout: Fraction = 0.3
     diverse: NonNegative = 0.0
     epochs: Count = 12
     steps: Count = 300
     patience: Count = 4
-    batch: Count = 64
-    lr: Positive = 1e-3
 
-    def learn(self, views: Views, shown: Shown) -> Looking:
-        from ._nets.members import taught
-        from ._nets.pools import Pools
-        from ._nets.sample_weights import folded
-
-        assert views.positions is not None
-        network = Pools(
-            self.n, views.positions.values.shape[2], shown.n_classes, hidden=self.hidden,
-            dropout=self.dropout, diverse=self.diverse, seed=shown.seed,
+    def _fit(self, features: Features, context: FitContext) -> Networks:
+        assert features.tokens is not None
+        network = AttentionPooling(
+            self.n, np.shape(features.tokens.values)[-1], context.n_classes, hidden=self.hidden,
+            dropout=self.dropout, diverse=self.diverse, seed=context.seed,
         )  # fmt: skip
-        x = network.see(views)
-        epochs = enough_epochs(self.epochs, self.steps, len(views), self.batch)
-        taught(
-            network,
-            x,
-            labelled_once(shown.label, shown.n_classes),
-            folded(self.n, len(views), shown.seed),
-            seed=shown.seed,
-            progress=shown.progress,
-            epochs=epochs,
-            patience=-(-self.patience * epochs // self.epochs),
-            batch=self.batch,
-            lr=self.lr,
-        )
-        return Looking(network, network.left_out(x))
+        weight = fold_weights(self.n, len(features), context.seed)
+        return self._train(network, features, context, weight)
 
-    def restore(self, kept: Kept) -> Looking:
-        from ._nets.pools import Pools
-
-        return Looking(Pools(**kept.notes).load(kept.arrays))
+    def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> AttentionModel:
+        return AttentionModel(network, held_out_proba)

@@ -1,20 +1,20 @@
-"""The default: what foresees labels best, mixed, and flattened by how many people were asked.
+"""The default: a mixture by held-out likelihood, flattened by the number of votes.
 
-Three kinds of members are trained, none of which sees more than one label per item:
+Three kinds of members are trained, all from one label per item:
 
-- n heads over one vector per item, each without another part of the items (`bagged-heads`);
-- five heads with an attention of their own over words or patches, where there are any;
+- n heads on one vector per item, each without another part of the items (`heads[sample=folds]`);
+- five heads with their own attention over words or patches, where there are token features;
 - kernel ridge on one-hot labels, the mean of a Gaussian process.
 
-All of them tell the probability of the labels of items that they have not learned: networks by the
-folds they leave out, kernel ridge in closed form. The mixture is that of most likelihood of these
-labels (EM), with the shares of all labels as one more component, so that inputs which tell nothing
-end in a constant. Its temperature is set by the same labels; where it is known how many people
-stand behind a label, logits are then divided by the vote-count slope to the power `flatten`.
+Each has probabilities of held-out labels: the networks by their folds, kernel ridge in closed form.
+The mixture is the one with the highest likelihood of these labels (EM), with the label marginal as
+one more component, so that uninformative inputs lead to a constant. The temperature is set by the
+same labels; where the number of votes behind a label is known, logits are then divided by the
+vote-count slope to the power `flatten`.
 
-Nothing here makes members differ as people do. What it gives is a well-calibrated probability of
-the majority, a little flatter. On six sets that was as near to people as an oracle that learns from
-everybody's labels, and still far from people asked again (benchmarks/RECOVERING.md).
+Nothing here makes members differ as people do. The result is a well-calibrated probability of the
+majority, a little flatter. On six sets that was as close to people as an oracle that learns from
+all annotations, and still far from people asked again (benchmarks/RECOVERING.md).
 """
 
 from __future__ import annotations
@@ -25,133 +25,90 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._relation import Floats, Integers
+from ..nn.features import Features
 from ..params import Count, NonNegative
-from ._base import Kept, Recovery, RecoveryMethod, Shown, Views
-from ._flattening import likeliest_temperature
+from ._temperature import fit_temperature
 from .attention_heads import AttentionHeads
-from .bagged_heads import BaggedHeads
+from .heads import EnsembleOfHeads
 from .kernel_ridge import KernelRidge
-from .marginal import Constant, Marginal
+from .marginal import Marginal
+from .method import FitContext, Mixture, RecoveryMethod, State
 
-__all__ = ["Auto", "Mixture", "mixing_weights"]
+__all__ = ["Auto", "mixing_weights"]
 
-_PRIOR = 1.0  # items that speak for every part beforehand
-
-
-class Mixture(Recovery):
-    """Several recoveries and how much each counts."""
-
-    def __init__(self, parts: dict[str, Recovery], weight: Floats) -> None:
-        self.parts = parts
-        self.weight = weight  # (part)
-
-    def members(self, views: Views) -> Floats:
-        return np.concatenate([part.members(views) for part in self._voting()])
-
-    def mixed(self, views: Views) -> Floats:
-        each = np.stack([part.mixed(views) for part in self.parts.values()])
-        return np.einsum("p,pik->ik", self.weight, each)
-
-    def kept(self) -> Kept:
-        told = {name: part.kept() for name, part in self.parts.items()}
-        notes = {"parts": {name: one.notes for name, one in told.items()}}
-        arrays = {
-            f"{name}.{key}": value
-            for name, one in told.items()
-            for key, value in one.arrays.items()
-        }
-        return Kept(notes | {"weight": self.weight.tolist()}, arrays)
-
-    def _voting(self) -> list[Recovery]:
-        """Return the parts that look at the item; the constant has no vote."""
-        return [part for part in self.parts.values() if not isinstance(part, Constant)]
+_PRIOR = 1.0  # pseudo-items of every part
+_WITHOUT_MEMBERS = ("marginal",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(RecoveryMethod):
-    """Heads, attention heads and kernel ridge, mixed by how well they foresee labels.
+    """Heads, attention heads and kernel ridge, mixed by their held-out likelihood.
 
     Parameters
     ----------
     n
-        How many heads.
+        Number of heads.
     pools
-        How many attention heads, where inputs have places.
+        Number of attention heads, where there are token features.
     steps
-        Fewest steps of the heads, and twice as many as the fewest of attention heads.
+        Minimum number of steps of the heads; attention heads take half as many.
     """
 
-    likes: ClassVar[tuple[str, ...]] = ("places",)
+    uses: ClassVar[tuple[str, ...]] = ("tokens",)
 
     flatten: NonNegative = 0.375
     n: Count = 10
     pools: Count = 5
     steps: Count = 600
 
-    def learn(self, views: Views, shown: Shown) -> Mixture:
-        parts: dict[str, Recovery] = {}
-        left_out: dict[str, Floats] = {}
-        for name, method in self._methods(views).items():
-            found: Any = method.learn(views, shown)
-            parts[name] = found
-            if isinstance(found, Constant):
-                left_out[name] = np.broadcast_to(found.share, (len(views), shown.n_classes))
-            else:
-                left_out[name] = found.left_out
-        posterior = np.stack(list(left_out.values()))  # (part, item, class)
-        known = ~np.isnan(posterior).any(axis=(0, 2))
-        posterior, label = posterior[:, known], shown.label[known]
-        weight = mixing_weights(posterior, label)
-        made = Mixture(parts, weight)
-        if shown.n_classes > 1:
-            made.temperature = likeliest_temperature(
-                np.einsum("p,pik->ik", weight, posterior), label
-            )
-        return made
-
-    def restore(self, kept: Kept) -> Mixture:
-        methods = self._all()
-        parts: dict[str, Recovery] = {}
-        for name, notes in kept.notes["parts"].items():
-            mine = {
-                key.partition(".")[2]: value
-                for key, value in kept.arrays.items()
-                if key.partition(".")[0] == name
-            }
-            parts[name] = methods[name].restore(Kept(notes, mine))
-        return Mixture(parts, np.array(kept.notes["weight"]))
-
-    def _all(self) -> dict[str, RecoveryMethod]:
+    def _parts(self) -> dict[str, RecoveryMethod]:
         return {
-            "heads": BaggedHeads(n=self.n, folds=True, steps=self.steps),
+            "heads": EnsembleOfHeads(n=self.n, sample="folds", steps=self.steps),
             "attention": AttentionHeads(n=self.pools, steps=-(-self.steps // 2)),
             "ridge": KernelRidge(),
             "marginal": Marginal(),
         }
 
-    def _methods(self, views: Views) -> dict[str, RecoveryMethod]:
-        found = self._all()
-        if views.positions is None or views.positions.mask.shape[1] < 2:
-            del found["attention"]
-        return found
+    def _fit(self, features: Features, context: FitContext) -> Mixture:
+        methods = self._parts()
+        if features.tokens is None or np.shape(features.tokens.mask)[1] < 2:
+            del methods["attention"]
+        parts: dict[str, Any] = {}
+        for name, method in methods.items():
+            parts[name] = method._fit(features, context)
+        held_out = np.stack([part.held_out_proba for part in parts.values()])  # (part, item, class)
+        known = ~np.isnan(held_out).any(axis=(0, 2))
+        held_out, label = held_out[:, known], context.label[known]
+        weight = mixing_weights(held_out, label)
+        mixture = Mixture(parts, weight, _WITHOUT_MEMBERS)
+        if context.n_classes > 1:
+            mean = np.einsum("p,pik->ik", weight, held_out)
+            mixture.temperature = fit_temperature(mean, label)
+        return mixture
+
+    def restore(self, state: State) -> Mixture:
+        methods = self._parts()
+        weight = state.notes["weight"]
+        parts = {name: methods[name].restore(state.part(name)) for name in weight}
+        return Mixture(parts, np.array(list(weight.values())), _WITHOUT_MEMBERS)
 
 
-def mixing_weights(posterior: Floats, label: Integers, rounds: int = 200) -> Floats:
-    """Return the weights under which the labels are likeliest: (part).
+def mixing_weights(held_out: Floats, label: Integers, rounds: int = 200) -> Floats:
+    """Return the mixture weights of highest likelihood: (part).
 
     Parameters
     ----------
-    posterior
-        What every part says of items whose label it has not seen: (part, item, class).
+    held_out
+        Held-out probabilities of every part: (part, item, class).
     label
-        Their labels: (item).
+        Labels of the items: (item).
     rounds
-        Of EM.
+        Number of EM iterations.
     """
-    chance = posterior[:, np.arange(len(label)), label]  # (part, item)
-    weight = np.full(len(chance), 1 / len(chance))
+    likelihood = held_out[:, np.arange(len(label)), label]  # (part, item)
+    weight = np.full(len(likelihood), 1 / len(likelihood))
     for _ in range(rounds):
-        resp = weight[:, None] * chance
+        resp = weight[:, None] * likelihood
         resp /= np.maximum(resp.sum(axis=0), 1e-300)
         weight = resp.sum(axis=1) + _PRIOR
         weight /= weight.sum()

@@ -1,4 +1,4 @@
-"""Bayes by backprop: every weight is a normal variable, and members are draws of all of them.
+"""Bayes by backprop: every weight has a normal posterior, and members are draws of all weights.
 
 w = mu + softplus(rho) ε,  ε ~ N(0, 1),  prior w ~ N(0, 1)
 loss = -mean log p(label | x, w) + weight KL(posterior | prior) / number of items
@@ -11,61 +11,82 @@ uncertainty modeling in speech emotion recognition using Bayesian neural network
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
 
+from .._relation import Floats
+from ..nn.batches import Batch
+from ..nn.features import Features
 from ..params import Count, NonNegative
-from ._base import Kept, Shown, Views
-from ._networks import OnVectors, Share, labelled_once
-from .mc_dropout import Passes
+from ._heads import Fraction, HeadMethod, Heads, Networks
+from ._members import Members, shared_split
+from .mc_dropout import Sampled
+from .method import FitContext
 
-__all__ = ["BayesHead"]
+__all__ = ["BayesHead", "BayesianHeads"]
+
+_INITIAL_RHO = -5.0
+
+
+class BayesianHeads(Heads):
+    """Heads with normal posteriors of weights: sampled in training mode, means otherwise.
+
+    `prior` is the weight of the divergence from the prior.
+    """
+
+    def __init__(self, n: int, width: int, n_classes: int, *, prior: float, **more: Any) -> None:
+        super().__init__(n, width, n_classes, prior=prior, **more)
+        self.first_rho = nn.Parameter(torch.full_like(self.first, _INITIAL_RHO))
+        self.last_rho = nn.Parameter(torch.full_like(self.last, _INITIAL_RHO))
+
+    def log_proba(self, x: Tensor) -> Tensor:
+        x = ((x - self.mean) * self.scale).expand(self.n, -1, -1)
+        last = self._sample(self.last, self.last_rho)
+        first = self._sample(self.first, self.first_rho)
+        hidden = torch.relu(torch.baddbmm(self.first_bias, x, first))
+        return torch.baddbmm(self.bias, hidden, last).log_softmax(dim=-1)
+
+    def _sample(self, mean: Tensor, rho: Tensor) -> Tensor:
+        return mean + softplus(rho) * torch.randn_like(mean) if self.training else mean
+
+    def penalty(self, batch: Batch) -> Tensor | float:
+        pairs = (self.first, self.first_rho), (self.last, self.last_rho)
+        return self.settings["prior"] * sum((_kl_from_prior(*pair) for pair in pairs), 0.0)
+
+
+def _kl_from_prior(mean: Tensor, rho: Tensor) -> Tensor:
+    std = softplus(rho)
+    return ((std**2 + mean**2 - 1) / 2 - torch.log(std)).sum()
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesHead(OnVectors):
-    """A network whose weights are drawn anew for every member.
+class BayesHead(HeadMethod):
+    """A network whose weights are sampled for every member.
 
     Parameters
     ----------
     draws
-        How many members.
+        Number of members.
     weight
-        Of the prior; 1 is Bayes' rule, less trusts the labels more.
+        Weight of the prior; 1 is Bayes' rule, less trusts the labels more.
     held_out
-        Share of the items that is held out to choose the epoch.
+        Fraction of the items in the validation split.
     """
+
+    network: ClassVar[type[Members]] = BayesianHeads
 
     hidden: Count = 32
     draws: Count = 30
     weight: NonNegative = 0.1
-    held_out: Share = 0.1
+    held_out: Fraction = 0.1
 
-    def learn(self, views: Views, shown: Shown) -> Passes:
-        from ._nets.bayes import Bayes
-        from ._nets.members import taught
-        from ._nets.sample_weights import alike
+    def _fit(self, features: Features, context: FitContext) -> Networks:
+        network = self._heads(features, context, 1, prior=self.weight / len(features))
+        weight = shared_split(1, len(features), self.held_out, context.seed)
+        return self._train(network, features, context, weight)
 
-        assert views.vectors is not None
-        network = Bayes(
-            1, int(np.prod(views.vectors.shape[1:])), shown.n_classes, hidden=self.hidden,
-            seed=shown.seed,
-        )  # fmt: skip
-        network.believing(self.weight / len(views))
-        taught(
-            network, network.see(views), labelled_once(shown.label, shown.n_classes),
-            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, progress=shown.progress,
-            **self.training(len(views)),
-        )  # fmt: skip
-        return self._drawn(network, shown.seed)
-
-    def restore(self, kept: Kept) -> Passes:
-        from ._nets.bayes import Bayes
-
-        network = Bayes(**kept.notes["shape"]).load(kept.arrays)
-        return self._drawn(network, kept.notes["seed"])
-
-    def _drawn(self, network: object, seed: int) -> Passes:
-        made = Passes(network)  # type: ignore[arg-type]
-        made.passes, made.seed = self.draws, seed
-        return made
+    def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> Sampled:
+        return Sampled(network, held_out_proba, self.draws)

@@ -1,36 +1,40 @@
-"""How well methods recover what they were not shown: repeated cross-validation.
+"""Repeated cross-validation of recovery methods.
 
-Items are dealt into folds, anew in every repeat; a method sees one label per item of the other
-folds, and its distributions are scored against what everybody said about the items of this fold.
-So every item is predicted once per repeat. Scores are means over folds, then over repeats; their
-intervals are of the mean over all folds and too narrow, since folds share items.
+Items are split into random folds, reshuffled in every repeat; a method sees one label per item of
+the other folds, and its distributions are scored against all annotations of the fold. So every item
+is predicted once per repeat. Scores are means over folds and repeats; their intervals treat folds
+as independent and are too narrow, since folds share items.
 
-Every fold is written to the folder as it comes, and what is there is not computed again.
+Every fold is saved to the folder when it is done, and a finished fold is not computed again.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from .._files import atomic_file
+from .._progress import Progress
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..metrics import Score
 from ..registry import recoverers
-from ._base import Views
-from .evaluating import people_again, soft_scores
-from .measures import asked_again, shares_of
+from .evaluation import ceiling_scores, plain_number, soft_scores
+from .measures import resample_votes, shares_of
+
+if TYPE_CHECKING:
+    from ..nn.features import Features
 
 __all__ = ["CrossValidation", "cross_validate", "folds_of", "majority"]
 
@@ -60,37 +64,32 @@ class CrossValidation:
     repeats: int
 
     def mean(self, method: str, score: str) -> Score:
-        """Return a mean over folds, then repeats, with a 95 % interval of the mean."""
+        """Return the mean over folds and repeats with its 95 % interval."""
         values = self.scores[method][score].reshape(-1)
         values = values[~np.isnan(values)]
         if not len(values):
             return Score(np.nan, np.nan, np.nan)
-        middle = float(values.mean())
+        mean = float(values.mean())
         if len(values) < 2:
-            return Score(middle, np.nan, np.nan)
+            return Score(mean, np.nan, np.nan)
         half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-        return Score(middle, float(middle - half), float(middle + half))
+        return Score(mean, float(mean - half), float(mean + half))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
-
-        def plain(score: Score) -> dict[str, float | None]:
-            return {k: None if np.isnan(v) else v for k, v in score._asdict().items()}
-
-        return {
-            "scores": {
-                method: {name: plain(self.mean(method, name)) for name in by}
-                for method, by in self.scores.items()
-            },
-            "seconds": self.seconds,
-            "n_items": self.n_items,
-            "folds": self.folds,
-            "repeats": self.repeats,
+        scores = {
+            method: {
+                name: {key: plain_number(v) for key, v in self.mean(method, name)._asdict().items()}
+                for name in by_name
+            }
+            for method, by_name in self.scores.items()
         }
+        sizes = {"n_items": self.n_items, "folds": self.folds, "repeats": self.repeats}
+        return {"scores": scores, "seconds": self.seconds, **sizes}
 
 
 def cross_validate(
-    views: Views,
+    features: Features,
     annotations: Annotations,
     specs: Sequence[str],
     *,
@@ -100,144 +99,126 @@ def cross_validate(
     ordered: bool = False,
     seed: int = 0,
     folder: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> CrossValidation:
     """Cross-validate methods that see one label per item.
 
     Parameters
     ----------
-    views
-        Of the inputs, with whatever the methods need.
+    features
+        Of the inputs, with all parts that the methods need.
     annotations
-        What everybody said, items in the order of the views; oracles see it, the others the label.
+        Items in the order of the features; oracles see them, other methods the label.
     specs
         Methods as the registry writes them.
     label
-        The label to show; by default the majority, ties drawn.
+        The label to learn from; by default the majority, ties drawn.
     folds, repeats
-        Into how many parts items are dealt, and how often.
+        Number of folds, and of reshuffled repeats.
     ordered
-        Whether classes stand in order.
+        Whether classes are ordered.
     seed
-        Decides folds, ties and methods.
+        Random seed of folds, ties and methods.
     folder
-        Where every fold is kept.
+        Where every fold is saved.
     progress
-        Called with folds done and folds in all.
+        Called with folds done, folds in total and a message.
     """
     if not 2 <= folds <= annotations.n_items:
         raise OptionError(f"{folds} folds, but there are {annotations.n_items} items")
     if not annotations.labels_per_item.all():
         raise DataError("some items have no annotations; leave them out")
     votes = annotations.votes()
-    shown = majority(votes, seed) if label is None else np.asarray(label)
-    names = [*specs, *(one for one in (FLOOR, CEILING) if one not in specs)]
-    total, done = len(names) * folds * repeats, 0
-    kept = None if folder is None else Path(folder)
-    if kept is not None:
-        _same_data(kept, votes, shown, folds, seed)
-    rows: dict[str, list[list[dict[str, float]]]] = {name: [] for name in names}
+    label = majority(votes, seed) if label is None else np.asarray(label)
+    names = [*specs, *(name for name in (FLOOR, CEILING) if name not in specs)]
+    total = len(names) * folds * repeats
+    if folder is not None:
+        _check_same_data(Path(folder), votes, label, folds, seed)
+    rows: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     proba = {name: np.zeros((repeats, *votes.shape)) for name in names}
     seconds = dict.fromkeys(names, 0.0)
-    for name in names:
-        for repeat in range(repeats):
-            rows[name].append([])
-            fold = folds_of(annotations.n_items, folds, seed, repeat)
-            for each in range(folds):
-                test = np.flatnonzero(fold == each)
-                position = _place(kept, name, repeat, each)
-                if position is None or not position.exists():
-                    began = process_time()
-                    p = _predicted(
-                        name, views, annotations, shown, votes, fold, each, seed + repeat
-                    )
-                    found = {"p": p, "seconds": np.array(process_time() - began)}
-                    if position is not None:
-                        with atomic_file(position) as draft, draft.open("wb") as file:
-                            np.savez(file, **found)  # type: ignore[arg-type]
-                else:
-                    with np.load(position) as stored:
-                        found = dict(stored)
-                proba[name][repeat, test] = found["p"]
-                seconds[name] += float(found["seconds"]) / (folds * repeats)
-                if name == CEILING:
-                    random = np.random.default_rng([seed, repeat, each])
-                    told = people_again(votes[test], ordered=ordered, random=random)
-                else:
-                    told = soft_scores(found["p"], votes[test], ordered=ordered)
-                rows[name][repeat].append(told)
-                done += 1
-                if progress is not None:
-                    progress(done, total)
+    for done, (name, repeat, fold) in enumerate(
+        product(names, range(repeats), range(folds)), start=1
+    ):
+        test = folds_of(annotations.n_items, folds, seed, repeat) == fold
+        train, test = np.flatnonzero(~test), np.flatnonzero(test)
+        path = None
+        if folder is not None:
+            safe = re.sub(r"[^A-Za-z0-9_.=,-]+", "-", name)
+            path = Path(folder) / safe / f"{repeat}-{fold}.npz"
+        if path is None or not path.exists():
+            start = process_time()
+            if name == CEILING:
+                random = np.random.default_rng([seed + repeat, fold])
+                p = shares_of(resample_votes(votes[test], random))
+            else:
+                p = _predict(name, features, annotations, label, train, test, seed + repeat)
+            arrays: dict[str, Array] = {"p": p, "seconds": np.array(process_time() - start)}
+            if path is not None:
+                with atomic_file(path) as draft, draft.open("wb") as file:
+                    np.savez(file, **arrays)  # type: ignore[arg-type]
+        else:
+            with np.load(path) as stored:
+                arrays = dict(stored)
+        proba[name][repeat, test] = arrays["p"]
+        seconds[name] += float(arrays["seconds"]) / (folds * repeats)
+        if name == CEILING:
+            random = np.random.default_rng([seed, repeat, fold])
+            rows[name].append(ceiling_scores(votes[test], ordered=ordered, random=random))
+        else:
+            rows[name].append(soft_scores(arrays["p"], votes[test], ordered=ordered))
+        if progress is not None:
+            progress(done, total, name)
     scores = {
-        name: {
-            score: np.array([[fold[score] for fold in repeat] for repeat in by])
-            for score in by[0][0]
-        }
+        name: {key: np.array([row[key] for row in by]).reshape(repeats, folds) for key in by[0]}
         for name, by in rows.items()
     }
     return CrossValidation(scores, seconds, proba, annotations.n_items, folds, repeats)
 
 
 def majority(votes: Floats, seed: int) -> Integers:
-    """Return the class that most people chose, ties drawn: (item)."""
+    """Return the class with most votes, ties drawn: (item)."""
     return (votes + 0.5 * np.random.default_rng([seed, 0x71E]).random(votes.shape)).argmax(axis=1)
 
 
 def folds_of(n_items: int, folds: int, seed: int, repeat: int) -> Integers:
-    """Return the fold of every item; folds differ by one item at most."""
+    """Return the fold of every item; sizes differ by one item at most."""
     order = np.random.default_rng([seed, repeat, 0xF01D]).permutation(n_items)
     fold = np.empty(n_items, dtype=np.int64)
     fold[order] = np.arange(n_items) % folds
     return fold
 
 
-def _predicted(
+def _predict(
     name: str,
-    views: Views,
+    features: Features,
     annotations: Annotations,
-    shown: Integers,
-    votes: Floats,
-    fold: Integers,
-    each: int,
+    label: Integers,
+    train: Integers,
+    test: Integers,
     seed: int,
 ) -> Floats:
-    train, test = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
-    if name == CEILING:
-        return shares_of(asked_again(votes[test], np.random.default_rng([seed, each])))
     method = recoverers.create(name)
-    mine = views.only((*method.needs, *method.likes))
-    found = method.fit(
-        mine.take(train),
-        shown[train],
+    features = features.only((*method.needs, *method.uses))
+    recovery = method.fit(
+        features.take(train),
+        label[train],
         n_classes=annotations.n_classes,
         vote_count=annotations.labels_per_item[train],
         annotations=annotations.take(train),
         seed=seed,
     )
-    return found.proba(mine.take(test))
+    return recovery.predict_proba(features.take(test))
 
 
-def _place(folder: Path | None, name: str, repeat: int, fold: int) -> Path | None:
-    if folder is None:
-        return None
-    told = re.sub(r"[^A-Za-z0-9_.=,-]+", "-", name)
-    return folder / told / f"{repeat}-{fold}.npz"
-
-
-def _same_data(folder: Path, votes: Floats, shown: Array, folds: int, seed: int) -> None:
-    """Refuse a folder whose folds are of other data."""
+def _check_same_data(folder: Path, votes: Floats, label: Array, folds: int, seed: int) -> None:
+    """Refuse a folder with folds of other data."""
     digest = blake2b(digest_size=12)
-    for array in (votes, np.asarray(shown, dtype=np.int64), np.array([folds, seed])):
+    for array in (votes, np.asarray(label, dtype=np.int64), np.array([folds, seed])):
         digest.update(np.ascontiguousarray(array).tobytes())
-    mine, path = {"data": digest.hexdigest()}, folder / "folds.json"
-    if path.exists():
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError:
-            known = None
-        if known != mine:
-            raise DataError(f"{folder}: holds folds of other data, labels or seed; name a new one")
-        return
-    with atomic_file(path) as draft:
-        draft.write_text(json.dumps(mine), encoding="utf-8")
+    expected, path = json.dumps({"data": digest.hexdigest()}), folder / "folds.json"
+    if not path.exists():
+        with atomic_file(path) as draft:
+            draft.write_text(expected, encoding="utf-8")
+    elif path.read_text(encoding="utf-8") != expected:
+        raise DataError(f"{folder}: holds folds of other data, labels or seed; name a new one")

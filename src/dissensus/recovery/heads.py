@@ -1,42 +1,54 @@
-"""SeedBERT's rule on one frozen encoder: n heads that differ by their random start alone.
+"""Heads on one frozen encoder: an ensemble at the cost of one encoding.
 
-The heads see the same vectors, the same label and the same loss; strict, also the same order and
-the same dropout. Twenty times and more cheaper than `seedbert`, which tunes a copy of the encoder
-for each. A linear head trained to its end would reach the one optimum from every start, so the
-votes of such heads collapse; what diversity there is comes from hidden layers and an early end.
+`sample` says how members differ beyond their random initialization:
+
+- `bootstrap`: every head has its own Poisson weights of the items; the third of the items that it
+  never sees is its validation split;
+- `folds`: every head holds out another part of the items: less diverse, and each better;
+- `same`: items, order and dropout are the same for all: SeedBERT's rule on a frozen encoder, twenty
+  times and more cheaper than `seedbert`, which fine-tunes a copy of the encoder for each. A linear
+  head has one optimum, so votes of such heads collapse when trained to convergence; their diversity
+  comes from hidden layers and early stopping.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from ..nn.features import Features
 from ..params import Count
-from ._base import Shown, Views
-from ._networks import Networks, OnVectors, Share
+from ._heads import Fraction, HeadMethod, Networks
+from ._members import bootstrap_weights, fold_weights, shared_split
+from .method import FitContext
 
-__all__ = ["SharedHeads"]
+__all__ = ["EnsembleOfHeads"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedHeads(OnVectors):
-    """Heads over one encoder that differ by their random start.
+class EnsembleOfHeads(HeadMethod):
+    """Heads on one encoder that differ by initialization and by the items they learn from.
 
     Parameters
     ----------
     n
-        How many heads.
-    strict
-        The same dropout for all of them; otherwise each has its own.
+        Number of heads.
+    sample
+        Items of a head: a bootstrap sample, all but a fold, or the same for all.
     held_out
-        Share of the items that all hold out to choose their epoch.
+        With `same`: the fraction of the items in the validation split.
     """
 
     n: Count = 10
-    strict: bool = True
-    held_out: Share = 0.1
+    sample: Literal["bootstrap", "folds", "same"] = "bootstrap"
+    held_out: Fraction = 0.1
 
-    def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.sample_weights import alike
-
-        share = alike(self.n, len(views), self.held_out, shown.seed)
-        return self.heads(views, shown, share, strict=self.strict)
+    def _fit(self, features: Features, context: FitContext) -> Networks:
+        size = self.n, len(features)
+        if self.sample == "same":
+            weight = shared_split(*size, self.held_out, context.seed)
+        else:
+            draw = fold_weights if self.sample == "folds" else bootstrap_weights
+            weight = draw(*size, context.seed)
+        network = self._heads(features, context, self.n, shared_dropout=self.sample == "same")
+        return self._train(network, features, context, weight)

@@ -1,13 +1,13 @@
-"""Kernel ridge on one-hot labels: the mean of a Gaussian process, for all classes at once.
+"""Kernel ridge regression on one-hot labels: the mean of a Gaussian process for every class.
 
-With y_ik = 1 where item i has label k, m the shares of labels and K_ij = exp(g (cosine_ij - 1)),
+With y_ik = 1 where item i has label k, m the label marginal and K_ij = exp(g (cosine_ij - 1)),
 
     f(x) = m + k(x) (K + noise I)⁻¹ (y - m),
 
-clipped to at least `least` and scaled to sum to one. Least squares on 0 and 1 estimate a
-probability directly, without the steepness of a softmax. Width g and noise are those of a small
-grid under which every label is most likely given all the others, which has a closed form. With
-K = U Λ Uᵀ, shrinkage s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
+clipped to at least `least` and normalized. Least squares on 0 and 1 estimate a probability
+directly, without the steepness of a softmax. Width g and noise are those of a small grid with the
+highest leave-one-out likelihood, which has a closed form. With K = U Λ Uᵀ, shrinkage
+s = Λ / (Λ + noise), fits F = U s Uᵀ y and leverage h_i = Σ_j U²_ij s_j,
 
     left out: f_i = (F_i - h_i y_i) / (1 - h_i).
 
@@ -16,72 +16,72 @@ Beyond `most` items the kernel is that of as many landmarks (Nyström), so the c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from annotated_types import Interval
 
 from .._relation import Floats
 from ..params import Count, Positive
-from ._base import Kept, Recovery, RecoveryMethod, Shown, Views
-from ._kernels import in_pieces, unit
+from .method import FitContext, Recovery, RecoveryMethod, State
 
-__all__ = ["KernelRidge"]
+if TYPE_CHECKING:
+    from ..nn.features import Features
+
+__all__ = ["KernelRidge", "center_and_scale"]
 
 _WIDTHS = (1.0, 2.0, 4.0)
 _NOISES = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
 _TINY = 1e-9
+_CELLS = 2**23  # kernel entries in memory at a time
 
 
-class Smooth(Recovery):
-    """A smooth function of the vectors for every class."""
+class KernelModel(Recovery):
+    """A kernel expansion for every class."""
 
     def __init__(
         self,
-        known: Floats,
+        landmarks: Floats,
         weight: Floats,
         mean: Floats,
         center: Floats,
         width: float,
         least: float,
     ) -> None:
-        self.known = known  # (landmark, feature): of length one
+        self.landmarks = landmarks  # (landmark, feature): unit vectors
         self.weight = weight  # (landmark, class)
         self.mean = mean  # (class)
-        self.center = center  # (feature): mean of the unit vectors, taken off before anything else
+        self.center = center  # (feature): mean of the unit vectors
         self.width, self.least = width, least
-        self.left_out: Floats | None = None  # (item, class): of the items learned from
+        self.held_out_proba: Floats | None = None  # (item, class): leave-one-out
 
-    def members(self, views: Views) -> Floats:
-        assert views.vectors is not None
-        x = centred(views.vectors, self.center)
-        parts = [_kernel(cosine, self.width) @ self.weight for cosine in in_pieces(x, self.known)]
-        return _clipped(np.concatenate([*parts, np.zeros((0, len(self.mean)))]) + self.mean,
-                        self.least)[None]  # fmt: skip
+    def members(self, features: Features) -> Floats:
+        x = center_and_scale(features.vectors.astype(np.float64), self.center)
+        parts = [k @ self.weight for k in _kernel_rows(x, self.landmarks, self.width)]
+        p = np.concatenate([*parts, np.zeros((0, len(self.mean)))]) + self.mean
+        return _clip(p, self.least)[None]
 
-    def kept(self) -> Kept:
-        names = ("known", "weight", "mean", "center")
-        return Kept(
-            {"width": self.width, "least": self.least},
-            {name: getattr(self, name) for name in names},
-        )
+    def state(self) -> State:
+        arrays = {n: getattr(self, n) for n in ("landmarks", "weight", "mean", "center")}
+        return State({"width": self.width, "least": self.least}, arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelRidge(RecoveryMethod):
-    """Kernel ridge regression on one-hot labels, tuned by leaving out one item at a time.
+    """Kernel ridge regression on one-hot labels, tuned by leave-one-out likelihood.
 
     Parameters
     ----------
     width
         How fast similarity falls with the cosine; `None` chooses.
     noise
-        How much labels are distrusted; `None` chooses.
+        Ridge penalty; `None` chooses.
     least
-        The least probability of a class.
+        Smallest probability of a class.
     most
-        Landmarks at most.
+        Maximum number of landmarks.
     """
 
     width: Positive | None = None
@@ -89,67 +89,76 @@ class KernelRidge(RecoveryMethod):
     least: Annotated[float, Interval(gt=0, le=0.5)] = 0.02
     most: Count = 3000
 
-    def learn(self, views: Views, shown: Shown) -> Smooth:
-        assert views.vectors is not None
-        center = unit(views.vectors).mean(axis=0)
-        x, label = centred(views.vectors, center), shown.label
-        few = np.sort(np.random.default_rng(shown.seed).permutation(len(x))[: self.most])
-        landmarks = x[few]
-        mean = np.bincount(label, minlength=shown.n_classes) / len(label)
-        target = np.eye(shown.n_classes)[label] - mean
+    def _fit(self, features: Features, context: FitContext) -> KernelModel:
+        vectors, label = features.vectors.astype(np.float64), context.label
+        center = _unit(vectors).mean(axis=0)
+        x = center_and_scale(vectors, center)
+        chosen = np.sort(np.random.default_rng(context.seed).permutation(len(x))[: self.most])
+        landmarks = x[chosen]
+        mean = np.bincount(label, minlength=context.n_classes) / len(label)
+        target = np.eye(context.n_classes)[label] - mean
         tried: list[tuple[Any, ...]] = []
         for width in _WIDTHS if self.width is None else (self.width,):
-            size, left, root = _directions(x, landmarks, width)
-            along = left.T @ target  # (direction, class)
+            spectrum, left, root = _decompose(x, landmarks, width)
+            projected = left.T @ target  # (direction, class)
             for noise in _NOISES if self.noise is None else (self.noise,):
-                shrink = size / (size + noise)
-                fitted = left @ (shrink[:, None] * along)
-                lever = np.minimum((left**2) @ shrink, 1 - 1e-6)[:, None]
-                out = _clipped((fitted - lever * target) / (1 - lever) + mean, self.least)
-                good = np.log(out[np.arange(len(label)), label]).mean()
-                weight = root @ ((np.sqrt(size) / (size + noise))[:, None] * along)
-                tried.append((good, len(tried), width, weight, out))
-        _, _, width, weight, out = max(tried, key=lambda one: one[:2])
-        found = Smooth(landmarks, weight, mean, center, width, self.least)
-        found.left_out = out
-        return found
+                shrink = spectrum / (spectrum + noise)
+                fitted = left @ (shrink[:, None] * projected)
+                leverage = np.minimum((left**2) @ shrink, 1 - 1e-6)[:, None]
+                held_out = _clip((fitted - leverage * target) / (1 - leverage) + mean, self.least)
+                score = np.log(held_out[np.arange(len(label)), label]).mean()
+                weight = root @ ((np.sqrt(spectrum) / (spectrum + noise))[:, None] * projected)
+                tried.append((score, len(tried), width, weight, held_out))
+        _, _, width, weight, held_out = max(tried, key=lambda one: one[:2])
+        model = KernelModel(landmarks, weight, mean, center, width, self.least)
+        model.held_out_proba = held_out
+        return model
 
-    def restore(self, kept: Kept) -> Smooth:
-        arrays: dict[str, Any] = kept.arrays
-        return Smooth(**arrays, **kept.notes)
+    def restore(self, state: State) -> KernelModel:
+        arrays: dict[str, Any] = state.arrays
+        return KernelModel(**arrays, **state.notes)
 
 
-def _directions(x: Floats, landmarks: Floats, width: float) -> tuple[Floats, Floats, Floats]:
-    """Return the kernel of items as directions.
+def center_and_scale(vectors: Floats, center: Floats) -> Floats:
+    """Return unit vectors less their common mean, scaled to length one again."""
+    return _unit(_unit(vectors) - center)
 
-    These are its spectrum (direction), where items lie along it (item, direction), and what leads
-    from the kernel with the landmarks to it, each of length one: (landmark, direction).
+
+def _unit(vectors: Floats) -> Floats:
+    """Return vectors of length one; zero stays zero."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(length > 0, length, 1)
+
+
+def _kernel_rows(left: Floats, right: Floats, width: float) -> Iterator[Floats]:
+    """Yield the kernel, some rows at a time: (some of left, right)."""
+    step = max(_CELLS // max(len(right), 1), 1)
+    for start in range(0, len(left), step):
+        yield np.exp(width * (left[start : start + step] @ right.T - 1))
+
+
+def _decompose(x: Floats, landmarks: Floats, width: float) -> tuple[Floats, Floats, Floats]:
+    """Return a decomposition of the kernel of the items.
+
+    That is its spectrum (direction), the eigenvectors (item, direction), and the map from the
+    kernel with the landmarks to the eigenvectors: (landmark, direction).
     """
-    spectrum, turn = _positive(_kernel(landmarks @ landmarks.T, width))
-    root = turn / np.sqrt(spectrum)
+    spectrum, vectors = _eigen(np.concatenate([*_kernel_rows(landmarks, landmarks, width)]))
+    root = vectors / np.sqrt(spectrum)
     if len(landmarks) == len(x):
-        return spectrum, turn, root
-    every = np.concatenate([_kernel(part, width) @ root for part in in_pieces(x, landmarks)])
-    size, right = _positive(every.T @ every)
-    return size, every @ right / np.sqrt(size), root @ right
+        return spectrum, vectors, root
+    every = np.concatenate([k @ root for k in _kernel_rows(x, landmarks, width)])
+    spectrum, right = _eigen(every.T @ every)
+    return spectrum, every @ right / np.sqrt(spectrum), root @ right
 
 
-def _positive(kernel: Floats) -> tuple[Floats, Floats]:
-    """Return eigenvalues and eigenvectors, without those that are nothing but rounding."""
-    size, turn = np.linalg.eigh(kernel)
-    kept = size > _TINY * size[-1]
-    return size[kept], turn[:, kept]
+def _eigen(kernel: Floats) -> tuple[Floats, Floats]:
+    """Return eigenvalues and eigenvectors, without those that are only rounding errors."""
+    values, vectors = np.linalg.eigh(kernel)
+    large = values > _TINY * values[-1]
+    return values[large], vectors[:, large]
 
 
-def centred(vectors: Floats, center: Floats) -> Floats:
-    """Return unit vectors, less what they all share, of length one again."""
-    return unit(unit(vectors) - center)
-
-
-def _kernel(cosine: Floats, width: float) -> Floats:
-    return np.exp(width * (cosine - 1))
-
-
-def _clipped(p: Floats, least: float) -> Floats:
+def _clip(p: Floats, least: float) -> Floats:
     p = np.clip(p, least, 1 - least)
     return p / p.sum(axis=1, keepdims=True)

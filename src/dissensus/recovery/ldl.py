@@ -1,9 +1,9 @@
-"""Label distribution learning: an oracle that sees what everybody said.
+"""Label distribution learning: an oracle that learns from all annotations.
 
-    loss = -Σ_k q_ik log p_k(x_i),   q_i the shares of the annotators of item i
+    loss = -Σ_k q_ik log p_k(x_i),   q_i the label shares of the annotators of item i
 
-It says how well distributions can be foreseen from the inputs by one who may learn from them; what
-recovers them from one label should be measured by it, and by the people themselves.
+It shows how well distributions can be predicted from these inputs by a model that learns from them:
+an upper reference for methods that see one label per item.
 
     X. Geng. Label distribution learning. IEEE TKDE 28(7), 2016.
 """
@@ -13,31 +13,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..nn.features import Features
 from ..params import Count
-from ._base import Shown, Views
-from ._networks import Networks, OnVectors
+from ._heads import HeadMethod, Networks
+from ._members import bootstrap_weights, shared_split
+from .method import FitContext
 
 __all__ = ["Ldl"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ldl(OnVectors):
-    """Networks that learn the shares of the annotators: an oracle.
+class Ldl(HeadMethod):
+    """Networks that learn the label shares of the annotators: an oracle.
 
     Parameters
     ----------
     n
-        How many networks, each on its own sample of the items.
+        Number of networks, each on its own bootstrap sample of the items.
     """
 
     oracle: ClassVar[bool] = True
 
     n: Count = 10
 
-    def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.sample_weights import alike, bagged
-
-        share = bagged(self.n, len(views), shown.seed)
+    def _fit(self, features: Features, context: FitContext) -> Networks:
+        weight = bootstrap_weights(self.n, len(features), context.seed)
         if self.n == 1:
-            share = alike(1, len(views), 0.1, shown.seed)
-        return self.heads(views, shown, share, annotations=shown.annotations)
+            weight = shared_split(1, len(features), 0.1, context.seed)
+        network = self._heads(features, context, self.n)
+        return self._train(network, features, context, weight, annotations=context.annotations)

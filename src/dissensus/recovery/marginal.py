@@ -1,36 +1,44 @@
-"""The same for every item: how common the labels are. What everything else has to beat."""
+"""The label marginal, the same for every item: the baseline that every method has to beat."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._relation import Floats
-from ._base import Kept, Recovery, RecoveryMethod, Shown, Views
+from .method import FitContext, Recovery, RecoveryMethod, State
 
-__all__ = ["Marginal"]
+if TYPE_CHECKING:
+    from ..nn.features import Features
+
+__all__ = ["Constant", "Marginal"]
 
 
 class Constant(Recovery):
     """One distribution for all items."""
 
-    def __init__(self, share: Floats) -> None:
-        self.share = share  # (class)
+    def __init__(self, marginal: Floats, n_items: int = 0) -> None:
+        self.marginal = marginal  # (class)
+        self.held_out_proba = np.broadcast_to(marginal, (n_items, len(marginal)))
 
-    def members(self, views: Views) -> Floats:
-        return np.broadcast_to(self.share, (1, len(views), len(self.share)))
+    def members(self, features: Features) -> Floats:
+        return np.broadcast_to(self.marginal, (1, len(features), len(self.marginal)))
 
-    def kept(self) -> Kept:
-        return Kept({}, {"share": self.share})
+    def state(self) -> State:
+        return State({}, {"marginal": self.marginal})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Marginal(RecoveryMethod):
-    """The shares of the labels, the same for every item."""
+    """The label marginal, the same for every item."""
 
-    def learn(self, views: Views, shown: Shown) -> Constant:
-        return Constant(np.bincount(shown.label, minlength=shown.n_classes) / len(shown.label))
+    needs: ClassVar[tuple[str, ...]] = ()
 
-    def restore(self, kept: Kept) -> Constant:
-        return Constant(kept.arrays["share"])
+    def _fit(self, features: Features, context: FitContext) -> Constant:
+        count = np.bincount(context.label, minlength=context.n_classes)
+        return Constant(count / count.sum(), len(features))
+
+    def restore(self, state: State) -> Constant:
+        return Constant(state.arrays["marginal"])

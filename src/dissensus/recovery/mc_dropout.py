@@ -1,4 +1,4 @@
-"""One network asked several times, each time without another part of its numbers.
+"""Monte-Carlo dropout: members are passes of one network with dropout on.
 
 Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation: representing model uncertainty in
 deep learning. ICML 2016.
@@ -9,51 +9,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._relation import Floats
+from ..nn.features import Features
 from ..params import Count
-from ._base import Kept, Shown, Views
-from ._networks import Networks
+from ._heads import Networks
+from ._members import Members
 from .single import Single
 
-__all__ = ["McDropout"]
+__all__ = ["McDropout", "Sampled"]
 
 
-class Passes(Networks):
-    """A network and how often it is asked."""
+class Sampled(Networks):
+    """A network whose members are Monte-Carlo passes."""
 
-    passes: int
-    seed: int
+    def __init__(self, network: Members, held_out_proba: Floats | None, passes: int) -> None:
+        super().__init__(network, held_out_proba)
+        self.passes = passes
 
-    def members(self, views: Views) -> Floats:
-        from ._nets.monte_carlo import drawn
-
-        return drawn(self.network, self.network.see(views), self.passes, self.seed)
-
-    def kept(self) -> Kept:
-        notes, arrays = super().kept()
-        return Kept({"shape": notes, "passes": self.passes, "seed": self.seed}, arrays)
+    def members(self, features: Features) -> Floats:
+        return self.network.sample_proba(self.network.inputs_from(features), self.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class McDropout(Single):
-    """The mean of one network under dropout.
+    """The mean of one network over Monte-Carlo dropout.
 
     Parameters
     ----------
     passes
-        How often it is asked.
+        Number of passes.
     """
 
     passes: Count = 50
 
-    def learn(self, views: Views, shown: Shown) -> Passes:
-        return self._asked(super().learn(views, shown), shown.seed)
-
-    def restore(self, kept: Kept) -> Passes:
-        found = super().restore(Kept(kept.notes["shape"], kept.arrays))
-        assert isinstance(found, Networks)
-        return self._asked(found, kept.notes["seed"])
-
-    def _asked(self, found: Networks, seed: int) -> Passes:
-        made = Passes(found.network)
-        made.passes, made.seed, made.temperature = self.passes, seed, found.temperature
-        return made
+    def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> Sampled:
+        return Sampled(network, held_out_proba, self.passes)

@@ -1,4 +1,4 @@
-"""How far a recovered distribution p is from the shares q of the people who were asked.
+"""Distances between a recovered distribution p and the label shares q of the annotators.
 
 Arrays are (item, class), rows sum to one; every measure gives one number per item.
 
@@ -8,13 +8,13 @@ Arrays are (item, class), rows sum to one; every measure gives one number per it
     cross_entropy       -Σ_k q_k log p_k in nats, likewise
     squared             Σ_k (p_k - q_k)²
     unbiased_squared    squared - Σ_k q_k (1 - q_k) / (a - 1): with a votes per item, an unbiased
-                        estimate of the squared distance to the law behind them; may be negative
-    wasserstein         for ordered classes, steps of one: Σ over cuts |cumulated p - cumulated q|
+                        estimate of the squared distance to the true distribution; may be negative
+    wasserstein         for ordered classes, unit steps: Σ over cuts |cumulative p - cumulative q|
     entropy             of one distribution, in bits
 
-Few votes are noise: where the law is (.5, .5) and five people are asked, the law itself has an
-expected Manhattan distance of .375 to their shares. So every score belongs beside that of people
-asked again (`asked_again`), and squared distances are better freed of the noise.
+Few votes are noisy: with a true distribution of (.5, .5) and five votes, the true distribution
+itself has an expected Manhattan distance of .375 to the shares. So compare every score with that of
+people asked again (`resample_votes`), and prefer unbiased squared distances.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ..errors import DataError
 __all__ = [
     "LEAST",
     "Reliability",
-    "asked_again",
-    "best",
     "cross_entropy",
     "entropy",
     "jensen_shannon",
     "kl",
     "manhattan",
+    "most_probable",
     "perspectivist_error",
     "reliability",
+    "resample_votes",
     "shares_of",
     "squared",
     "unbiased_squared",
     "wasserstein",
 ]
 
-LEAST = 1e-6  # the least probability where a logarithm is taken: votes contain zeros
+LEAST = 1e-6  # lower bound of probabilities in logarithms: votes contain zeros
 _SAME = 1e-9  # probabilities that differ by less are a tie
 
 
@@ -90,7 +90,7 @@ def squared(p: Floats, q: Floats) -> Floats:
 
 
 def unbiased_squared(p: Floats, votes: Floats) -> Floats:
-    """Return the squared distance to the law behind the votes, NaN where fewer than two are.
+    """Return the squared distance to the distribution behind the votes, NaN below two votes.
 
     >>> unbiased_squared(np.array([[0.5, 0.5]]), np.array([[3, 1]]))  # 1/8 - (3/8) / 3
     array([0.])
@@ -103,7 +103,7 @@ def unbiased_squared(p: Floats, votes: Floats) -> Floats:
 
 
 def wasserstein(p: Floats, q: Floats) -> Floats:
-    """Return the least way from p to q over classes that stand in order, one step apart."""
+    """Return the Wasserstein distance of ordered classes, one step apart."""
     return np.abs(np.cumsum(p - q, axis=-1)[..., :-1]).sum(axis=-1)
 
 
@@ -112,29 +112,29 @@ def shares_of(votes: ArrayLike) -> Floats:
     votes = np.asarray(votes, dtype=np.float64)
     count = votes.sum(axis=-1, keepdims=True)
     if (count == 0).any():
-        at = int(np.flatnonzero(count[:, 0] == 0)[0])
-        raise DataError(f"item {at} has no votes; leave it out")
+        item = int(np.flatnonzero(count[:, 0] == 0)[0])
+        raise DataError(f"item {item} has no votes; leave it out")
     return votes / count
 
 
-def best(p: Floats) -> Floats:
-    """Return the most probable class as a distribution; m equal ones have 1/m each."""
+def most_probable(p: Floats) -> Floats:
+    """Return the most probable class as a distribution; m tied classes have 1/m each."""
     tied = p >= p.max(axis=-1, keepdims=True) - _SAME
     return tied / tied.sum(axis=-1, keepdims=True)
 
 
 def perspectivist_error(chosen: Floats, q: Floats, *, ordered: bool = False) -> Floats:
-    """Return how far one label for all is from what everybody said, as a mean over people.
+    """Return the error of one label against the labels of all annotators, averaged over these.
 
     Parameters
     ----------
     chosen
-        The label for all, as a distribution: (item, class); `best(p)`, for instance.
+        The label as a distribution: (item, class); `most_probable(p)`, for instance.
     q
-        Shares of the people: (item, class).
+        Label shares of the annotators: (item, class).
     ordered
-        Count steps between ordered classes, the whole scale being 1; otherwise a label that
-        differs counts 1.
+        Count steps between ordered classes, the whole scale being 1; otherwise any other label
+        counts 1.
     """
     if not ordered:
         return 1 - (chosen * q).sum(axis=-1)
@@ -144,37 +144,37 @@ def perspectivist_error(chosen: Floats, q: Floats, *, ordered: bool = False) -> 
 
 
 class Reliability(NamedTuple):
-    """What people say where a probability was predicted, in bins of the prediction."""
+    """Predicted probabilities against observed label shares, in bins of the prediction."""
 
     predicted: Floats  # (bin): mean
-    seen: Floats  # (bin): mean share of the people
-    size: Integers  # (bin): how many pairs of item and class
+    observed: Floats  # (bin): mean label share
+    size: Integers  # (bin): number of pairs of item and class
 
     @property
     def error(self) -> float:
-        """The mean distance of both, weighted by size."""
+        """The mean absolute difference, weighted by size."""
         some = self.size > 0
-        gap = np.abs(self.predicted - self.seen)[some]
+        gap = np.abs(self.predicted - self.observed)[some]
         return float(gap @ self.size[some] / max(self.size.sum(), 1))
 
 
 def reliability(p: Floats, q: Floats, bins: int = 10) -> Reliability:
-    """Return the mean share of the people in bins of equal width of the prediction."""
-    position = bins_of(p, bins).reshape(-1)
-    count = np.bincount(position, minlength=bins)
+    """Return mean label shares in equal-width bins of the prediction."""
+    bin_ = bins_of(p, bins).reshape(-1)
+    count = np.bincount(bin_, minlength=bins)
     some = np.maximum(count, 1)
     empty = np.where(count > 0, 0.0, np.nan)
-    predicted = np.bincount(position, p.reshape(-1), bins) / some + empty
-    seen = np.bincount(position, q.reshape(-1), bins) / some + empty
-    return Reliability(predicted, seen, count)
+    predicted = np.bincount(bin_, p.reshape(-1), bins) / some + empty
+    observed = np.bincount(bin_, q.reshape(-1), bins) / some + empty
+    return Reliability(predicted, observed, count)
 
 
 def bins_of(p: Floats, bins: int) -> Integers:
-    """Return the bin of every probability; a bin holds its upper end."""
+    """Return the bin of every probability; bins include their upper end."""
     return np.clip(np.ceil(p * bins - 1e-9).astype(np.int64), 1, bins) - 1
 
 
-def asked_again(votes: Floats, random: np.random.Generator) -> Floats:
-    """Return votes as if as many people had been asked again, by the shares of the first."""
+def resample_votes(votes: Floats, random: np.random.Generator) -> Floats:
+    """Return as many votes again, drawn from the shares: a parametric bootstrap."""
     votes = np.asarray(votes)
     return random.multinomial(votes.sum(axis=-1).astype(np.int64), shares_of(votes)).astype(float)

@@ -1,9 +1,9 @@
-"""Two tasks at once: the label, and how much annotators disagree. An oracle: it sees the latter.
+"""Two tasks: the label, and how much annotators disagree. An oracle: it sees the latter.
 
-    loss = -log p_label(x_i) + weight (u(x_i) - H(q_i))²,   H the entropy of the shares, 0 to 1
+    loss = -log p_label(x_i) + weight (u(x_i) - H(q_i))²,   H the normalized entropy of the shares
 
-p and u come from the same hidden layer. The recovered distribution is p; with `match`, p flattened
-or sharpened until its entropy is u.
+p and u come from the same hidden layer. The recovered distribution is p; with `match`, p tempered
+until its entropy is u.
 
     J. Han, Z. Zhang, M. Schmitt, M. Pantic, B. Schuller. From hard to soft: towards more human-like
     emotion recognition by modelling the perception uncertainty. ACM Multimedia 2017.
@@ -12,86 +12,104 @@ or sharpened until its entropy is u.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from .._relation import Floats
+from ..nn.batches import Batch
+from ..nn.features import Features
 from ..params import NonNegative
-from ._base import Kept, Shown, Views
-from ._flattening import with_entropy
-from ._networks import Networks, OnVectors, Share, labelled_once
+from ._heads import Fraction, HeadMethod, Heads, Networks
+from ._members import Members, initial_weights, shared_split
+from ._temperature import match_entropy
 from .measures import entropy, shares_of
+from .method import FitContext
 
-__all__ = ["MultiTask"]
+__all__ = ["MultiTask", "TwoTaskHeads"]
 
 
-class Disagreeing(Networks):
-    """A network that foresees labels and disagreement."""
+class TwoTaskHeads(Heads):
+    """Heads that also predict disagreement, from 0 to 1."""
 
+    target: Tensor  # (item): disagreement of the annotators
+
+    def __init__(self, n: int, width: int, n_classes: int, *, weight: float, **more: Any) -> None:
+        super().__init__(n, width, n_classes, weight=weight, **more)
+        size = self.settings["hidden"] or width
+        self.second = initial_weights(n, size, 1, seed=self.settings["seed"])
+        self.second_bias = nn.Parameter(torch.zeros(n, 1, 1))
+
+    def item_log_likelihood(self, batch: Batch) -> Tensor:
+        if not self.training:
+            return super().item_log_likelihood(batch)
+        hidden = self.hidden(batch.x)
+        log = torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
+        error = (self._disagreement(hidden) - self.target[batch.item]) ** 2
+        return log[:, batch.row, batch.label] - self.settings["weight"] * error
+
+    def _disagreement(self, hidden: Tensor) -> Tensor:
+        return torch.baddbmm(self.second_bias, hidden, self.second)[..., 0].sigmoid()
+
+    @torch.no_grad()
+    def disagreement(self, x: Tensor) -> Floats:
+        """Return the predicted disagreement, the mean of the members: (item)."""
+        return self._disagreement(self.hidden(x)).mean(dim=0).double().numpy()
+
+
+class TwoTaskModel(Networks):
+    """A network that predicts labels and disagreement."""
+
+    network: TwoTaskHeads
     match: bool = False
 
-    def disagreement(self, views: Views) -> Floats:
-        """Return the entropy that is foreseen, from 0 to 1: (item)."""
-        from ._nets.two_tasks import TwoTasks
+    def disagreement(self, features: Features) -> Floats:
+        """Return the predicted entropy, from 0 to 1: (item)."""
+        return self.network.disagreement(self.network.inputs_from(features))
 
-        assert isinstance(self.network, TwoTasks)
-        return self.network.disagreement(self.network.see(views))
-
-    def members(self, views: Views) -> Floats:
-        p = super().members(views)
+    def members(self, features: Features) -> Floats:
+        p = super().members(features)
         if not self.match:
             return p
-        wanted = self.disagreement(views) * np.log2(p.shape[2])
-        return with_entropy(p[0], wanted)[None]
+        return match_entropy(p[0], self.disagreement(features) * np.log2(p.shape[2]))[None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiTask(OnVectors):
+class MultiTask(HeadMethod):
     """A network that learns the label and how much annotators disagree: an oracle.
 
     Parameters
     ----------
     weight
-        Of the second task.
+        Weight of the second task.
     match
-        Give distributions the entropy that is foreseen.
+        Temper distributions to the predicted entropy.
     held_out
-        Share of the items that is held out to choose the epoch.
+        Fraction of the items in the validation split.
     """
 
     oracle: ClassVar[bool] = True
+    network: ClassVar[type[Members]] = TwoTaskHeads
 
     weight: NonNegative = 1.0
     match: bool = False
-    held_out: Share = 0.1
+    held_out: Fraction = 0.1
 
-    def learn(self, views: Views, shown: Shown) -> Disagreeing:
-        from ._nets.members import taught
-        from ._nets.sample_weights import alike
-        from ._nets.two_tasks import TwoTasks
+    def _fit(self, features: Features, context: FitContext) -> Networks:
+        assert context.annotations is not None
+        target = entropy(shares_of(context.annotations.votes())) / np.log2(
+            max(context.n_classes, 2)
+        )
+        network = self._heads(features, context, 1, weight=self.weight)
+        network.register_buffer(
+            "target", torch.as_tensor(target).to(network.mean), persistent=False
+        )
+        weight = shared_split(1, len(features), self.held_out, context.seed)
+        return self._train(network, features, context, weight)
 
-        assert views.vectors is not None
-        assert shown.annotations is not None
-        spread = entropy(shares_of(shown.annotations.votes())) / np.log2(max(shown.n_classes, 2))
-        network = TwoTasks(
-            1, int(np.prod(views.vectors.shape[1:])), shown.n_classes, hidden=self.hidden,
-            dropout=self.dropout, input_dropout=self.input_dropout, seed=shown.seed,
-        )  # fmt: skip
-        network.aim(spread, self.weight)
-        taught(
-            network, network.see(views), labelled_once(shown.label, shown.n_classes),
-            alike(1, len(views), self.held_out, shown.seed), seed=shown.seed, progress=shown.progress,
-            **self.training(len(views)),
-        )  # fmt: skip
-        return self._made(network)
-
-    def restore(self, kept: Kept) -> Disagreeing:
-        from ._nets.two_tasks import TwoTasks
-
-        return self._made(TwoTasks(**kept.notes).load(kept.arrays))
-
-    def _made(self, network: object) -> Disagreeing:
-        made = Disagreeing(network)  # type: ignore[arg-type]
-        made.match = self.match
-        return made
+    def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> TwoTaskModel:
+        model = TwoTaskModel(network, held_out_proba)
+        model.match = self.match
+        return model

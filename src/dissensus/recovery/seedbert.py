@@ -1,12 +1,12 @@
-"""SeedBERT: n copies of one pretrained network, tuned alike but for the start of the last layer.
+"""SeedBERT: n copies of a pretrained network that differ by the initialization of the last layer.
 
 Every member has the same encoder, data, aggregated label, loss and, strict, the same order and the
-same dropout; only the weights of its linear head begin at other random numbers. The label is the
-vote of the members, and the share of their votes is what the paper reads as the split of people.
+same dropout; only its linear head is initialized differently. The label is the vote of the members,
+and the paper reads the share of their votes as the label distribution of the annotators.
 
-What these votes measure is how much the outcome of training depends on its start. Nothing makes it
-equal to how people differ, and on every set measured here it is far from it; `mixed` and `proba`
-therefore give the mean probability of the members, and `votes` the paper's rule.
+These votes measure how much training depends on its initialization. Nothing makes that equal to how
+people differ, and on every set measured here it is far from it; `predict_proba` is therefore the
+mean probability of the members, and `votes` is the paper's rule.
 
     A. Sampath, V. Lin, L.-P. Morency. SeedBERT: recovering annotator rating distributions from an
     aggregated label. 2022.
@@ -14,74 +14,119 @@ therefore give the mean probability of the members, and `votes` the paper's rule
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+import torch
 from annotated_types import Ge
+from torch import Tensor, nn
 
+from .._progress import Progress
 from .._relation import Floats, Integers
+from ..nn.batches import Batch, Examples, Source
+from ..nn.encoders import Encoder
+from ..nn.features import Features, RawInputs
+from ..nn.settings import Training
+from ..nn.training import Learner, train
 from ..params import Count, Positive
-from ._base import Kept, Recovery, RecoveryMethod, Shown, Views
-from ._networks import labelled_once
-from .measures import best
+from ._heads import one_label_each
+from ._top_layers import split_encoder
+from .measures import most_probable
+from .method import FitContext, Recovery, RecoveryMethod, State
 
-__all__ = ["SeedBert"]
+__all__ = ["Copy", "SeedBert"]
+
+_BATCH = 64
+
+
+class Copy(Learner):
+    """An encoder with a linear head."""
+
+    def __init__(self, body: Encoder, head: nn.Linear, pool: str) -> None:
+        super().__init__()
+        self.body, self.head, self.pool = body, head, pool
+
+    def log_truth(self, x: Tensor) -> Tensor:
+        vector = self.body.tokens(x).values[:, 0] if self.pool == "first" else self.body(x)
+        return self.head(vector.to(self.head.weight)).log_softmax(dim=-1)
+
+    def loss(self, batch: Batch) -> Tensor:
+        return -self.log_truth(batch.x)[batch.row, batch.label].mean()
+
+    def tuned(self) -> dict[str, Tensor]:
+        """Return the trained weights and the running statistics."""
+        trained = {name for name, value in self.named_parameters() if value.requires_grad}
+        running = {name for name, _ in self.named_buffers() if "running" in name}
+        state = self.state_dict()
+        return {name: state[name].detach().clone() for name in sorted(trained | running)}
 
 
 class Copies(Recovery):
-    """What n copies of an encoder have learned beyond it."""
+    """The fine-tuned weights of n copies of an encoder."""
 
-    def __init__(self, learned: list[dict[str, Any]], settings: SeedBert) -> None:
-        self.learned = learned  # of every member, the weights that were tuned
-        self.settings = settings
-        self._last: tuple[Any, Floats] | None = None  # what was asked last: encoding is dear
+    def __init__(self, weights: list[dict[str, Any]], settings: SeedBert) -> None:
+        self.weights, self.settings = weights, settings
+        self._last: tuple[Any, Floats] | None = None  # of the last call: encoding is slow
 
-    def members(self, views: Views) -> Floats:
-        from ._nets.copies import believed
+    @torch.no_grad()
+    def members(self, features: Features) -> Floats:
+        raw = features.raw
+        assert raw is not None
+        if self._last is not None and self._last[0] is raw:
+            return self._last[1]
+        body, x = self.settings.tuned_part(raw)
+        n_classes = len(self.weights[0]["head.bias"])
+        p = np.zeros((len(self.weights), len(x), n_classes))
+        copy = self.settings.copy_of(body, n_classes, 0, 0)
+        for member, weights in enumerate(self.weights):
+            copy.load_state_dict(weights, strict=False)
+            copy.eval()
+            for start in range(0, len(x), _BATCH):
+                items = torch.arange(start, min(start + _BATCH, len(x)))
+                p[member, items] = copy.log_truth(x[items]).double().exp().numpy()
+        self._last = raw, p
+        return p
 
-        if self._last is None or self._last[0] is not views.raw:
-            self._last = views.raw, believed(self.settings, views.raw, self.learned)
-        return self._last[1]
+    def predict(self, features: Features) -> Integers:
+        """Return the class with most votes; ties are broken by the mean probability."""
+        members = self.members(features)
+        return (most_probable(members).mean(axis=0) + 1e-6 * members.mean(axis=0)).argmax(axis=1)
 
-    def chosen(self, views: Views) -> Integers:
-        """Return the class with most votes; equal ones are decided by the mean probability."""
-        members = self.members(views)
-        return (best(members).mean(axis=0) + 1e-6 * members.mean(axis=0)).argmax(axis=1)
-
-    def kept(self) -> Kept:
-        arrays = {
-            f"{member}.{name}": value.numpy()
-            for member, weights in enumerate(self.learned)
-            for name, value in weights.items()
-        }
-        return Kept({"n": len(self.learned)}, arrays)
+    def state(self) -> State:
+        return State.join(**{
+            str(member): State({}, {name: value.numpy() for name, value in weights.items()})
+            for member, weights in enumerate(self.weights)
+        })  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeedBert(RecoveryMethod):
-    """Copies of a pretrained network, tuned alike from other starts of the last layer.
+    """Copies of a pretrained network, fine-tuned from other initializations of the last layer.
 
     Parameters
     ----------
     n
-        How many copies.
+        Number of copies.
     mode
-        `strict`: only the start of the last layer differs; `ensemble`: order and dropout too.
+        `strict`: only the initialization of the last layer differs; `ensemble`: also order and
+        dropout.
     layers
-        How many of the last layers of a text encoder are tuned; the others are asked once and kept,
-        which is much faster. `None` tunes all.
+        Number of top layers of a text encoder that are tuned; the output of the others is computed
+        once, which is much faster. `None` tunes all.
     embeddings
-        Tune the embeddings of words too, which is half of the weights and much of the time.
+        Also tune the word embeddings: half of the weights and much of the time.
     pool
-        The vector of a text: the mean over its words, or that of its first one.
+        The vector of a text: the mean over its tokens, or the first token.
     epochs
-        How often every item is seen.
+        Number of epochs.
     batch
-        Items per step.
+        Batch size.
     lr
         Learning rate.
     precision
-        32 or bf16: short floats take less time where the processor has them.
+        32 or bf16, which is faster on processors that support it.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("raw",)
@@ -96,17 +141,60 @@ class SeedBert(RecoveryMethod):
     lr: Positive = 5e-6
     precision: Literal["32", "bf16"] = "32"
 
-    def learn(self, views: Views, shown: Shown) -> Copies:
-        from ._nets.copies import copies
+    def _fit(self, features: Features, context: FitContext) -> Copies:
+        assert features.raw is not None
+        body, x = self.tuned_part(features.raw)
+        annotations = one_label_each(context.label, context.n_classes)
+        examples = Examples(x, annotations, sizes=getattr(x, "sizes", None))
+        weights = []
+        for member in range(self.n):
+            copy = self.copy_of(body, context.n_classes, context.seed, member)
+            settings = Training(
+                epochs=self.epochs, batch=self.batch, lr=self.lr, held_out=0.0,
+                precision=self.precision,
+                seed=context.seed + (7919 * member if self.mode == "ensemble" else 0),
+            )  # fmt: skip
+            folder = None if context.folder is None else context.folder / f"member-{member}"
+            progress = self._progress(context.progress, member)
+            train(copy, examples, settings, folder=folder, resume=True, progress=progress)
+            weights.append(copy.tuned())
+        return Copies(weights, self)
 
-        annotations = labelled_once(shown.label, shown.n_classes)
-        return Copies(copies(self, views.raw, annotations, shown), self)
+    def restore(self, state: State) -> Copies:
+        weights = [
+            {name: torch.tensor(value) for name, value in state.part(member).arrays.items()}
+            for member in state.notes
+        ]
+        return Copies(weights, self)
 
-    def restore(self, kept: Kept) -> Copies:
-        import torch
+    def tuned_part(self, raw: RawInputs) -> tuple[Encoder, Tensor | Source]:
+        """Return the part of the encoder that is tuned, and its inputs."""
+        if self.layers is None:
+            return raw.encoder, raw.encoder.prepare(raw.inputs)
+        return split_encoder(raw.encoder, raw.inputs, self.layers)
 
-        learned: list[dict[str, Any]] = [{} for _ in range(kept.notes["n"])]
-        for name, value in kept.arrays.items():
-            member, _, weight = name.partition(".")
-            learned[int(member)][weight] = torch.tensor(value)
-        return Copies(learned, self)
+    def copy_of(self, body: Encoder, n_classes: int, seed: int, member: int) -> Copy:
+        """Return an untrained member: the same encoder for all, its own head."""
+        head = nn.Linear(body.width, n_classes)
+        bound = body.width**-0.5
+        values = np.random.default_rng([seed, member]).uniform(-bound, bound, head.weight.shape)
+        with torch.no_grad():
+            head.weight.copy_(torch.from_numpy(values))
+            head.bias.zero_()
+        body = deepcopy(body)
+        body.is_frozen = False
+        body.requires_grad_(True)
+        embeddings = getattr(getattr(body, "body", None), "embeddings", None)
+        if embeddings is not None and not self.embeddings:
+            embeddings.requires_grad_(False)
+        return Copy(body, head, self.pool)
+
+    def _progress(self, progress: Progress | None, member: int) -> Progress | None:
+        """Return a callback that counts the steps of all members."""
+        if progress is None:
+            return None
+
+        def step(done: float, total: float = 0, message: str = "") -> None:
+            progress(member * total + done, self.n * total, f"member {member + 1}, {message}")
+
+        return step

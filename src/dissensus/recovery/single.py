@@ -1,8 +1,8 @@
 """One network; the recovered distribution is its softmax.
 
-The reference for everything else. A tenth of the items tells it when to stop, and may also set its
-temperature; labels may be smoothed, (1 - s) for the label and s spread over all classes. None of
-these can know how people spread: what they mend is a network that is too sure of the majority.
+The reference for all others. A tenth of the items is the validation split, which may also set the
+temperature; labels may be smoothed. None of this can know how people spread: it corrects a network
+that is overconfident about the majority.
 """
 
 from __future__ import annotations
@@ -11,38 +11,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._base import Shown, Views
-from ._flattening import likeliest_temperature
-from ._networks import Networks, OnVectors, Share
+from ..nn.features import Features
+from ._heads import Fraction, HeadMethod, Networks
+from ._members import shared_split
+from ._temperature import fit_temperature
+from .method import FitContext
 
 __all__ = ["Single"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Single(OnVectors):
+class Single(HeadMethod):
     """The softmax of one network.
 
     Parameters
     ----------
     held_out
-        Share of the items that is held out to choose the epoch.
+        Fraction of the items in the validation split.
     temperature
-        Divide logits by what makes the labels of these items likeliest.
+        Set the temperature by the validation split.
     smoothing
-        Share of every label that is spread over all classes.
+        Label smoothing.
     """
 
-    held_out: Share = 0.1
+    held_out: Fraction = 0.1
     temperature: bool = False
-    smoothing: Share = 0.0
+    smoothing: Fraction = 0.0
 
-    def learn(self, views: Views, shown: Shown) -> Networks:
-        from ._nets.sample_weights import alike
-
-        share = alike(1, len(views), self.held_out, shown.seed)
-        found = self.heads(views, shown, share, smoothing=self.smoothing)
-        if self.temperature and found.left_out is not None:
-            held = np.flatnonzero(~np.isnan(found.left_out[:, 0]))
-            if len(held):
-                found.temperature = likeliest_temperature(found.left_out[held], shown.label[held])
-        return found
+    def _fit(self, features: Features, context: FitContext) -> Networks:
+        weight = shared_split(1, len(features), self.held_out, context.seed)
+        network = self._heads(features, context, 1)
+        model = self._train(network, features, context, weight, smoothing=self.smoothing)
+        if self.temperature and model.held_out_proba is not None:
+            held_out = np.flatnonzero(~np.isnan(model.held_out_proba[:, 0]))
+            if len(held_out):
+                model.temperature = fit_temperature(
+                    model.held_out_proba[held_out], context.label[held_out]
+                )
+        return model

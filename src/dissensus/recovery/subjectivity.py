@@ -1,10 +1,10 @@
-"""Where people disagree, and over what: kappas of questions, and the words they point at.
+"""Where annotators disagree, and over what: kappas of questions, and the words they highlight.
 
-Two people may differ because they look elsewhere, or because they read the same words in another
-way. If they mark the words behind their label, the first shows as little overlap of these marks.
-On a circle of labels (of emotions, for instance) the study behind SeedBERT found that people with
-the same or neighbouring labels mark the same words, and those with opposite labels others;
-`highlight_overlap` measures that, and tests it by dealing the marks of an item anew.
+Two annotators may differ because they attend to other words, or because they read the same words
+differently. If they highlight the words behind their label, the first shows as little overlap. On a
+circle of labels (of emotions, for instance) the study behind SeedBERT found that annotators with
+the same or neighbouring labels highlight the same words, and those with opposite labels others;
+`highlight_overlap` measures that, with a permutation test.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..errors import DataError
 from .measures import entropy, shares_of
 
 __all__ = [
-    "Marked",
+    "Highlight",
     "Overlap",
     "Subjectivity",
     "highlight_overlap",
@@ -42,44 +42,43 @@ def question_kappas(
     questions
         Annotations by question.
     multiple
-        Questions whose labels name several options with `mark` between them: each option is then
-        a question of its own, yes or no, and the kappa is the mean of these.
+        Questions whose labels hold several options with `mark` between them: each option is then
+        a yes-no question of its own, and the kappa is the mean over these.
     """
-    found = {}
+    kappas = {}
     for name, question in questions.items():
         parts = list(split_options(question, mark).values()) if name in multiple else [question]
-        kappas = np.array([conger_kappa(part) for part in parts])
-        known = kappas[~np.isnan(kappas)]
-        found[name] = float(known.mean()) if len(known) else np.nan
-    return found
+        values = np.array([conger_kappa(part) for part in parts])
+        known = values[~np.isnan(values)]
+        kappas[name] = float(known.mean()) if len(known) else np.nan
+    return kappas
 
 
 class Subjectivity(NamedTuple):
-    """How much people disagree on every item, and whether a model knows."""
+    """Disagreement on every item, and its correlation with a model's uncertainty."""
 
-    entropy: Floats  # (item): of the shares, in bits
-    disagreement: Floats  # (item): share of pairs of people who differ; NaN with one vote
-    correlation: float  # of ranks, of the model's uncertainty with the entropy; NaN without
+    entropy: Floats  # (item): of the label shares, in bits
+    disagreement: Floats  # (item): share of pairs of annotators that differ; NaN with one vote
+    correlation: float  # Spearman's, of uncertainty and entropy; NaN without uncertainty
 
 
 def item_subjectivity(annotations: Annotations, uncertainty: Floats | None = None) -> Subjectivity:
-    """Return how much people disagree on every item.
+    """Return how much annotators disagree on every item.
 
     Parameters
     ----------
     annotations
-        What they said.
+        All annotations.
     uncertainty
         A model's, of the same items: the entropy of its votes, for instance.
     """
     spread = entropy(shares_of(annotations.votes()))
-    together = 1 - item_agreement(annotations)
     rank = np.nan if uncertainty is None else float(spearmanr(uncertainty, spread).statistic)
-    return Subjectivity(spread, together, rank)
+    return Subjectivity(spread, 1 - item_agreement(annotations), rank)
 
 
-class Marked(NamedTuple):
-    """One person's label on an item, and the words they marked."""
+class Highlight(NamedTuple):
+    """One annotator's label on an item, and the words they highlighted."""
 
     item: int
     label: int
@@ -87,16 +86,16 @@ class Marked(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """Mean overlap of marks, by how far the labels of two people are from each other."""
+    """Mean overlap of highlights, by the distance of the two labels."""
 
     by_distance: dict[int, float]  # 0: the same label, 1: neighbours, …
     pairs: dict[int, int]
     near_minus_far: float  # same and neighbouring labels less all others
-    p_value: float  # share of deals with a difference as large
+    p_value: float
 
 
 def label_distance(n_classes: int, *, circle: bool = True) -> Integers:
-    """Return how many steps labels are apart, on a circle or on a line: (class, class).
+    """Return the number of steps between labels, on a circle or on a line: (class, class).
 
     >>> label_distance(4).tolist()[0]
     [0, 1, 2, 1]
@@ -106,68 +105,56 @@ def label_distance(n_classes: int, *, circle: bool = True) -> Integers:
 
 
 def highlight_overlap(
-    marks: Sequence[Marked], distance: Integers, *, draws: int = 2000, seed: int = 0
+    highlights: Sequence[Highlight], distance: Integers, *, draws: int = 2000, seed: int = 0
 ) -> Overlap:
-    """Return how much people with the same, neighbouring and other labels mark the same words.
+    """Return the overlap of highlights of annotators with the same, neighbouring and other labels.
 
-    The overlap of two people is the share of words that both marked among those that one did
-    (Jaccard). The test deals the labels of every item anew among those who marked it.
+    The overlap of two annotators is Jaccard's index of their words. The test permutes the labels of
+    every item among the annotators who highlighted something in it.
 
     Parameters
     ----------
-    marks
-        One for every person and item; who marked nothing is left out.
+    highlights
+        One for every annotator and item; empty ones are left out.
     distance
         Steps between labels: (class, class).
     draws
-        How often labels are dealt.
+        Number of permutations.
     seed
-        Decides how.
+        Random seed.
     """
-    marks = [mark for mark in marks if mark.words]
-    item = np.array([mark.item for mark in marks])
-    label = np.array([mark.label for mark in marks])
-    one, other = _pairs(item)
+    highlights = sorted((one for one in highlights if one.words), key=lambda one: one.item)
+    item = np.array([one.item for one in highlights])
+    label = np.array([one.label for one in highlights])
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(item)) + 1])
+    sizes = np.diff([*starts, len(item)])
+    pairs = [
+        np.array(np.triu_indices(size, 1)) + start
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+    one, other = np.concatenate(pairs, axis=1)
     if not len(one):
-        raise DataError("no item was marked by two people; nothing to compare")
-    shared = np.array([
-        len(marks[a].words & marks[b].words) / len(marks[a].words | marks[b].words)
-        for a, b in zip(one, other, strict=True)
-    ])  # fmt: skip
+        raise DataError("no item was highlighted by two annotators; nothing to compare")
+    words = [each.words for each in highlights]
+    pairs_of_words = [(words[a], words[b]) for a, b in zip(one, other, strict=True)]
+    shared = np.array([len(a & b) / len(a | b) for a, b in pairs_of_words])
     apart = distance[label[one], label[other]]
-    seen = _difference(shared, apart)
-    random = np.random.default_rng(seed)
-    as_large = 0
+    observed = _near_minus_far(shared, apart)
+    random, as_large = np.random.default_rng(seed), 0
     for _ in range(draws):
-        dealt = label[np.lexsort((random.random(len(item)), item))]
-        back = np.empty_like(label)
-        back[np.argsort(item, kind="stable")] = dealt
-        as_large += _difference(shared, distance[back[one], back[other]]) >= seen - 1e-12
+        permuted = label[np.lexsort((random.random(len(item)), item))]
+        permuted_apart = distance[permuted[one], permuted[other]]
+        as_large += _near_minus_far(shared, permuted_apart) >= observed - 1e-12
     steps = np.unique(apart).tolist()
     return Overlap(
         {step: float(shared[apart == step].mean()) for step in steps},
         {step: int((apart == step).sum()) for step in steps},
-        seen,
+        observed,
         (as_large + 1) / (draws + 1),
     )
 
 
-def _pairs(item: Integers) -> tuple[Integers, Integers]:
-    """Return all pairs of marks on the same item."""
-    found = [
-        pair
-        for each in np.unique(item)
-        for pair in zip(*(np.flatnonzero(item == each)[k] for k in _two(item, each)), strict=True)
-    ]
-    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _two(item: Integers, each: int) -> tuple[Integers, Integers]:
-    return np.triu_indices(int((item == each).sum()), 1)
-
-
-def _difference(shared: Floats, apart: Integers) -> float:
+def _near_minus_far(shared: Floats, apart: Integers) -> float:
     near = apart <= 1
     if near.all() or not near.any():
         return np.nan

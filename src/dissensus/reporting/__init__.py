@@ -1,1 +1,1 @@
-"""What there is to tell about annotations and a result: first numbers, then pages."""
+"""Reports on annotations and results: first numbers, then sentences, then pages."""

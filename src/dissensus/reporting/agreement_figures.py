@@ -1,101 +1,82 @@
-"""Pictures of agreement: what the crowd confuses with what, and annotators two by two."""
+"""Figures of agreement: which classes are confused, and the agreement of pairs of annotators."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .charts import Figure, chart, pairs_chart
+from .charts import SCHEMA, Figure, chart, number
 from .sentences import percent
 
 if TYPE_CHECKING:
     from ..agreement import Clusters, Pairs
     from .report import Report
 
-__all__ = ["confusion_figure", "pairs_figure"]
+__all__ = ["confusion_figure", "pairs_chart", "pairs_figure"]
 
-_MOST_CLASSES = 40
+_MAX_CLASSES = 40
 _WRITTEN = 12  # classes up to which shares stand in the cells
-_UPRIGHT = 60  # letters of all classes up to which their names stand upright
-_NAMED = 10  # pairs of annotators in the table
+_UPRIGHT = 60  # characters of all classes up to which their names stand upright
+_MAX_PAIRS = 10  # in the table
+_MAX_ANNOTATORS = 60  # in a heat map
+_SIZE = 560  # pixels of a heat map
+_MEASURES = {"cohen": "Cohen's kappa", "scott": "Scott's pi", "percent": "Agreement"}
 
 
 def confusion_figure(report: Report) -> Figure | None:
-    """Return what all annotators together make of every class."""
-    annotations = report.annotations
-    if not 2 <= annotations.n_classes <= _MOST_CLASSES:
+    """Return the confusion matrix of all annotators together."""
+    names = report.annotations.classes.tolist()
+    if not 2 <= len(names) <= _MAX_CLASSES:
         return None
     matrix = report.crowd_confusion
-    names = annotations.classes.tolist()
-    span = range(len(names))
-    turned = max(map(len, names)) * len(names) > _UPRIGHT
     rows = [
-        {"true": names[true], "given": names[given], "share": round(float(matrix[true, given]), 4)}
-        for true in span
-        for given in span
+        {"true": true, "given": given, "share": round(float(value), 4)}
+        for true, values in zip(names, matrix, strict=True)
+        for given, value in zip(names, values, strict=True)
     ]
-    x = {
-        "field": "given",
-        "type": "nominal",
-        "sort": names,
-        "axis": {"labelLimit": 140, "title": "label given", "grid": False}
-        | {"labelAngle": -40 if turned else 0},
+    turned = max(map(len, names)) * len(names) > _UPRIGHT
+    axis = {"labelLimit": 140, "grid": False}
+    encoding = {
+        "x": {"field": "given", "type": "nominal", "sort": names, "title": "label given"}
+        | {"axis": {**axis, "labelAngle": -40 if turned else 0}},
+        "y": {"field": "true", "type": "nominal", "sort": names, "title": "label inferred"}
+        | {"axis": axis},
     }
-    y = {
-        "field": "true",
-        "type": "nominal",
-        "sort": names,
-        "axis": {"labelLimit": 140, "title": "inferred label", "grid": False},
-    }
-    colour = {
-        "field": "share",
-        "type": "quantitative",
-        "title": "share",
-        "scale": {"domain": [0, 1], "range": ["#eef4fc", "#0b3d91"]},
-        "legend": {"format": ".0%"},
-    }
+    scale = {"domain": [0, 1], "range": ["#eef4fc", "#0b3d91"]}
+    dark = {"condition": {"test": "datum.share > 0.5", "value": "#ffffff"}, "value": "#1b2330"}
     cells = {
         "mark": {"type": "rect", "tooltip": {"content": "data"}},
-        "encoding": {"x": x, "y": y, "color": colour},
+        "encoding": encoding
+        | {"color": number("share", "share", scale=scale, legend={"format": ".0%"})},
     }
     shares = {
         "mark": {"type": "text", "fontSize": 11, "tooltip": {"content": "data"}},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "text": {"field": "share", "type": "quantitative", "format": ".0%"},
-            "color": {
-                "condition": {"test": "datum.share > 0.5", "value": "#ffffff"},
-                "value": "#1b2330",
-            },
-        },
+        "encoding": encoding | {"text": number("share", format=".0%"), "color": dark},
     }
     few = len(names) <= _WRITTEN
-    spec = chart(
-        rows,
-        height=max(len(names) * (32 if few else 18), 100),
-        layer=[cells, shares] if few else [cells],
-    )
+    height = max(len(names) * (32 if few else 18), 100)
+    spec = chart(rows, height=height, layer=[cells, shares] if few else [cells])
     wrong = np.where(np.eye(len(names), dtype=bool), 0, matrix)
     true, given = np.unravel_index(wrong.argmax(), wrong.shape)
     words = (
-        f"The most frequent mistake: {percent(float(wrong.max()))} of the labels on items of "
-        f"class {names[int(true)]} say {names[int(given)]}."
+        f"The most frequent error: {percent(float(wrong.max()))} of the labels on items of "
+        f"class {names[int(true)]} are {names[int(given)]}."
     )
-    numbers = (
-        ("inferred ↓ given →", *names),
-        *((names[k], *(percent(float(share)) for share in matrix[k])) for k in span),
-    )
-    return Figure("What is confused with what", words, spec, numbers if few else ())
+    numbers = [
+        (name, *(percent(float(value)) for value in values))
+        for name, values in zip(names, matrix, strict=True)
+    ]
+    table = (("inferred ↓ given →", *names), *numbers) if few else ()
+    return Figure("Confusion matrix of all annotators", words, spec, table)
 
 
 def pairs_figure(pairs: Pairs | None, clusters: Clusters | None) -> Figure | None:
-    """Return annotators two by two, those who agree side by side."""
+    """Return the agreement of pairs of annotators, those who agree next to each other."""
     if pairs is None or clusters is None:
         return None
     spec = pairs_chart(pairs, clusters)
-    told = spec.pop("title")["subtitle"]
+    shown = spec.pop("title")["subtitle"]
     groups = clusters.n_clusters
     words = (
         f"Annotators fall into {groups} groups who agree more with each other than with the rest."
@@ -103,17 +84,74 @@ def pairs_figure(pairs: Pairs | None, clusters: Clusters | None) -> Figure | Non
         else "There are no groups of annotators who agree more with each other than with the rest."
     )
     known = np.flatnonzero(pairs.known)
-    order = known[np.argsort(pairs.value[known], kind="stable")][:_NAMED]
-    numbers = (
-        ("least agreement", "with", "kappa", "common items"),
-        *(
-            (
-                pairs.annotators[pairs.one[k]],
-                pairs.annotators[pairs.other[k]],
-                f"{pairs.value[k]:.2f}",
-                f"{pairs.overlap[k]:.0f}",
-            )
-            for k in order.tolist()
-        ),
+    lowest = known[np.argsort(pairs.value[known], kind="stable")][:_MAX_PAIRS]
+    numbers = [
+        (
+            pairs.annotators[pairs.one[k]],
+            pairs.annotators[pairs.other[k]],
+            f"{pairs.value[k]:.2f}",
+            f"{pairs.overlap[k]:.0f}",
+        )
+        for k in lowest.tolist()
+    ]
+    head = ("least agreement", "with", "kappa", "common items")
+    return Figure("Pairwise agreement", f"{words} Shown: {shown}.", spec, (head, *numbers))
+
+
+def pairs_chart(pairs: Pairs, clusters: Clusters) -> dict[str, Any]:
+    """Return a heat map of pairs of annotators, those who agree next to each other.
+
+    Beyond sixty annotators, those with the most co-annotators are shown.
+    """
+    known = pairs.known
+    overlap = np.bincount(
+        np.concatenate([pairs.one[known], pairs.other[known]]), minlength=len(pairs.annotators)
     )
-    return Figure("Annotators two by two", f"{words} Shown: {told}.", spec, numbers)
+    most = set(np.argsort(-overlap, kind="stable")[:_MAX_ANNOTATORS].tolist())
+    shown = [annotator for annotator in clusters.order.tolist() if annotator in most]
+    names = [str(pairs.annotators[annotator]) for annotator in shown]
+    short = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
+    if len(set(short)) == len(short):
+        names = short
+    name_of = dict(zip(shown, names, strict=True))
+    kept = known & np.isin(pairs.one, shown) & np.isin(pairs.other, shown)
+    columns = pairs.one[kept], pairs.other[kept], pairs.value[kept].round(4), pairs.overlap[kept]
+    cells = [
+        {"one": name_of[left], "other": name_of[right], "value": value, "items": round(items)}
+        for one, other, value, items in zip(*(part.tolist() for part in columns), strict=True)
+        for left, right in ((one, other), (other, one))
+    ]
+    size = max(min(_SIZE // max(len(shown), 1), 40), 9)
+    axis = {"labelLimit": 120, "labelOverlap": False, "ticks": False, "domain": False}
+    axis |= {"grid": False, "labelFontSize": min(11, max(size - 1, 7))}
+    annotator = {"type": "nominal", "sort": names, "scale": {"domain": names}}
+    annotator |= {"title": "annotator", "axis": axis}
+    ends = [0, 0.5, 1] if pairs.measure == "percent" else [-1, 0, 1]
+    scale = {"domain": ends, "range": ["#b2182b", "#f7f7f7", "#2166ac"]}
+    groups = f"{clusters.n_clusters} groups" if clusters.n_clusters > 1 else "no groups"
+    total, measure = len(pairs.annotators), _MEASURES[pairs.measure]
+    some = "" if len(shown) == total else f"{len(shown)} of {total} annotators; "
+    return {
+        "$schema": SCHEMA,
+        "title": {
+            "text": f"{measure} of pairs of annotators",
+            "subtitle": f"{some}{groups}; grey: fewer than {pairs.min_overlap} common items",
+            "anchor": "start",
+        },
+        "data": {"values": cells},
+        "width": {"step": size},
+        "height": {"step": size},
+        "mark": {"type": "rect"},
+        "encoding": {
+            "x": {**annotator, "field": "one"},
+            "y": {**annotator, "field": "other"},
+            "color": number("value", scale=scale, legend={"title": measure}),
+            "tooltip": [
+                {"field": "one", "type": "nominal"},
+                {"field": "other", "type": "nominal"},
+                number("value", format=".3f"),
+                number("items", "common items"),
+            ],
+        },
+        "config": {"view": {"fill": "#dcdcdc", "stroke": None}},
+    }

@@ -1,7 +1,7 @@
-"""What stands inside a page: data as JSON, the programme that draws charts, and what is allowed.
+"""What a page embeds: data as JSON, small images, the chart library and the content policy.
 
 Names and texts are data, so nothing in them may end a script or open a tag. A page lets only the
-scripts run whose hashes it names, and asks nobody for anything.
+scripts run whose hashes it names, and makes no requests.
 """
 
 from __future__ import annotations
@@ -16,17 +16,33 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._files import atomic_file
 from .._version import __version__
 
-if TYPE_CHECKING:
-    from .charts import Figure
-
-__all__ = ["as_json", "bundle", "filled", "framed", "policy", "resource", "shown_charts"]
+__all__ = ["as_json", "bundle", "embedded_image", "fill", "framed", "plain", "policy", "resource"]
 
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
+_IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
+_ENDINGS = (".png", ".jpg", ".jpeg", ".gif")
+_MAX_BYTES = 100_000  # of an image
+_MAX_PATH = 400  # characters
+
+
+def plain(value: Any) -> Any:
+    """Return plain dictionaries, lists and numbers for JSON; `None` for NaN and infinity."""
+    if hasattr(value, "as_dict"):
+        value = value.as_dict()
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_json(data: Any) -> str:
@@ -38,51 +54,59 @@ def as_json(data: Any) -> str:
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        text = json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"))
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
 
 
 def policy(*scripts: str) -> str:
-    """Return a Content-Security-Policy: these scripts, styles and images inside, no requests."""
-    hashes = " ".join(f"'sha256-{_hash(one)}'" for one in scripts if one)
+    """Return a Content-Security-Policy: these scripts, inline styles and images, no requests."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts if script)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:"
 
 
-def filled(template: str, data: dict[str, Any], **words: Any) -> str:
-    """Return a template with its words, and with the data, style and scripts of every page."""
+def fill(
+    template: str,
+    data: Any = None,
+    *,
+    script: str = "report.js",
+    styles: tuple[str, ...] = ("report.css",),
+    charts: bool = False,
+    **values: Any,
+) -> str:
+    """Return a template filled with values, its data, style and scripts.
+
+    Parameters
+    ----------
+    template
+        Name of the template.
+    data
+        What the script reads, as JSON.
+    script, styles
+        Names of resources.
+    charts
+        Whether the chart library is needed.
+    """
     from jinja2 import Environment, FunctionLoader
     from markupsafe import Markup
 
-    draw, script = bundle() if data["charts"] else "", resource("report.js")
+    library, code = bundle() if charts else "", resource(script) if script else ""
     environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)
     return environment.get_template(template).render(
-        policy=policy(draw, script),
-        css=Markup(resource("report.css")),
-        bundle=Markup(draw),
-        script=Markup(script),
+        policy=policy(library, code),
+        css=Markup("".join(map(resource, styles))),
+        bundle=Markup(library),
+        script=Markup(code),
         data=Markup(as_json(data)),
         version=__version__,
-        **words,
+        **values,
     )
 
 
-def shown_charts(charts: dict[str, Figure]) -> dict[str, dict[str, Any]]:
-    """Return what a template needs of charts; their script draws them from the data."""
-    return {
-        name: {
-            "title": one.title,
-            "words": one.words,
-            "head": one.numbers[:1],
-            "rows": one.numbers[1:],
-        }
-        for name, one in charts.items()
-    }
-
-
 def framed(page: str) -> str:
-    """Return a page as a part of another, such as a notebook, that it cannot reach out into."""
+    """Return a page for a notebook, in a frame that it cannot reach out of."""
     return (
         '<iframe sandbox="allow-scripts allow-downloads allow-popups" '
         f'style="width:100%;height:80vh;border:0" srcdoc="{escape(page, quote=True)}"></iframe>'
@@ -91,21 +115,23 @@ def framed(page: str) -> str:
 
 @lru_cache
 def bundle() -> str:
-    """Return the programme that draws charts; kept in the user's cache, as making it takes long."""
+    """Return the chart library; cached in the user's folder because bundling it is slow."""
     import vl_convert
 
-    kept = _cache() / f"vega-{version('vl-convert-python')}.js"
+    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    folder = (Path(given) if given else Path.home() / ".cache") / "dissensus"
+    cached = folder / f"vega-{version('vl-convert-python')}.js"
     try:
-        return kept.read_text(encoding="utf-8")
+        return cached.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         pass
-    made = str(vl_convert.javascript_bundle(_EXPORTS)).replace("</script", "<\\/script")
+    library = str(vl_convert.javascript_bundle(_EXPORTS)).replace("</script", "<\\/script")
     try:
-        with atomic_file(kept) as draft:
-            draft.write_text(made, encoding="utf-8")
+        with atomic_file(cached) as draft:
+            draft.write_text(library, encoding="utf-8")
     except OSError:  # a home that cannot be written to is no reason to fail
         pass
-    return made
+    return library
 
 
 @lru_cache
@@ -114,21 +140,30 @@ def resource(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(given) if given else Path.home() / ".cache") / "dissensus"
+def embedded_image(text: str | None, folder: Path | None = None) -> str | None:
+    """Return the small image that a text names as a data URL; `None` for other texts.
 
+    Texts are untrusted: a path counts only inside the folder of the data, and only if the file
+    begins like an image.
 
-def _hash(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _plain(value: Any) -> Any:
-    """Return a value for JSON: no NaN."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
+    >>> embedded_image("a nice text") is None
+    True
+    """
+    if text is None:
         return None
-    return value
+    if text.startswith(tuple(f"data:image/{kind};base64," for kind in _IMAGES.values())):
+        return text if len(text) <= 2 * _MAX_BYTES else None
+    if folder is None or len(text) > _MAX_PATH or not text.lower().endswith(_ENDINGS):
+        return None
+    try:
+        root = folder.resolve()
+        path = (root / text).resolve()
+        if not path.is_relative_to(root) or not path.is_file():
+            return None
+        if path.stat().st_size > _MAX_BYTES:
+            return None
+        raw = path.read_bytes()
+    except (OSError, ValueError):
+        return None
+    kind = next((kind for magic, kind in _IMAGES.items() if raw.startswith(magic)), None)
+    return None if kind is None else f"data:image/{kind};base64,{base64.b64encode(raw).decode()}"

@@ -1,33 +1,220 @@
-"""Every picture of a report, by name."""
+"""Figures of labels and annotators: class shares, confidence, calibration, accuracy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .._relation import Floats
+from ..identification.proportions import proportion
+from ..result import Aggregation, gold_codes
+from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
-from .annotator_figures import annotators_figure
-from .charts import Figure
-from .label_figures import calibration_figure, classes_figure, confidence_figure
+from .charts import BLUE, GREY, ORANGE, PERCENT, RED, Figure
 from .method_figures import budget_figure, methods_figure
-from .tendency_section import foresight_figure
+from .sentences import percent
+from .summary import CONFIDENT
+from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
+    from ..identification import AnnotatorScores
     from .report import Report
 
-__all__ = ["Figure", "figures"]
+__all__ = ["annotators_figure", "calibration_figure", "class_shares", "classes_figure", "figures"]
+
+_MAX_CLASSES = 40
+_MAX_POINTS = 2000
+_BINS = 20
+_LOG_RATIO = 20  # of the largest to the smallest count, above which the axis is logarithmic
+_REVIEW, _CONFIDENT = "needs review", "confident"
+_COLOURS = {  # by verdict, the worst first; they differ in lightness, too
+    "adversarial": "#8b1a1a",
+    "spammer": RED,
+    "careless": "#edae49",
+    "too few labels to say": GREY,
+    "fine": "#5b9bd5",
+    "expert": "#1d6996",
+}
 
 
 def figures(report: Report) -> dict[str, Figure]:
-    """Return every picture for which there are numbers."""
-    found = {
-        "classes": classes_figure(report),
-        "confidence": confidence_figure(report),
-        "calibration": calibration_figure(report),
+    """Return every figure for which there are numbers, by name."""
+    annotations, given = report.annotations, report.result.annotations.label
+    shares = {
+        "labels given": np.bincount(given, minlength=annotations.n_classes) / max(len(given), 1),
+        "labels inferred": class_shares(report.result),
+    }
+    inferred = shares["labels inferred"]
+    common = annotations.classes[int(inferred.argmax())]
+    words = f"The most common class is {common}: {percent(float(inferred.max()))} of the items."
+    predictions = report.predictions
+    drawn = {
+        "classes": classes_figure(
+            ("Class shares, given and inferred", words),
+            annotations.classes.tolist(),
+            shares,
+            np.argsort(-inferred, kind="stable").tolist(),
+            [GREY, BLUE],
+        ),
+        "confidence": _confidence_figure(report),
+        "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs, report.clusters),
-        "foresight": None if report.foresight is None else foresight_figure(report.foresight),
-        "methods": None if report.comparison is None else methods_figure(report.comparison),
-        "budget": None if report.plan is None else budget_figure(report.plan),
+        "predictions": None if predictions is None else predictions_figure(predictions),
+        "methods": methods_figure(report.comparison),
+        "budget": budget_figure(report.plan),
     }
-    return {name: one for name, one in found.items() if one is not None}
+    return {name: one for name, one in drawn.items() if one is not None}
+
+
+def class_shares(result: Aggregation) -> Floats:
+    """Return how common every class is among the labels inferred."""
+    label = result.label[result.label >= 0]
+    return np.bincount(label, minlength=len(result.classes)) / max(len(label), 1)
+
+
+def classes_figure(
+    caption: tuple[str, str],
+    classes: Sequence[str],
+    shares: Mapping[str, Floats],
+    order: Sequence[int],
+    colours: Sequence[str],
+) -> Figure:
+    """Return how common classes are, by kind of share, the first of an order."""
+    title, words = caption
+    shown = order[:_MAX_CLASSES]
+    if len(shown) < len(classes):
+        words += f" The {len(shown)} most common are shown."
+    names, kinds = [classes[k] for k in shown], list(shares)
+    bars = [
+        {"class": classes[k], "share": round(float(values[k]), 6), "of": kind}
+        for k in shown
+        for kind, values in shares.items()
+    ]
+    y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
+    colour = charts.colour("of", dict(zip(kinds, colours, strict=False)))
+    spec = charts.chart(
+        bars,
+        height=max(28 * len(names), 60),
+        mark={"type": "bar", "tooltip": True},
+        encoding={
+            "y": {**y, "axis": {"labelLimit": 140}},
+            "yOffset": {"field": "of", "sort": kinds},
+            "x": charts.number("share", "share", axis=PERCENT),
+            "color": {**colour, "sort": kinds},
+        },
+    )
+    rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
+    return Figure(title, words, spec, (("class", *shares), *rows))
+
+
+def _confidence_figure(report: Report) -> Figure:
+    """Return how many items have which confidence."""
+    confidence = report.result.confidence[report.annotations.labels_per_item > 0]
+    edges = np.linspace(0, 1, _BINS + 1).round(6)
+    index = np.minimum((np.clip(confidence, 0, 1) * _BINS + 1e-9).astype(int), _BINS - 1)
+    counts = np.bincount(index, minlength=_BINS)
+    spec = charts.histogram(
+        edges, counts, "confidence in the label", axis=PERCENT, scale={"domain": [0, 1]}
+    )
+    rows: list[dict[str, Any]] = spec["data"]["values"]
+    for row in rows:
+        row["kind"] = _REVIEW if row["from"] < CONFIDENT - 1e-9 else _CONFIDENT
+    spec["encoding"]["color"] = charts.colour("kind", {_REVIEW: ORANGE, _CONFIDENT: BLUE})
+    below = float((confidence < CONFIDENT).mean()) if len(confidence) else 0.0
+    numbers = [
+        (f"{percent(row['from'])} to {percent(row['to'])}", str(row["items"]))
+        for row in rows
+        if row["items"]
+    ]
+    words = f"Confidence is below {CONFIDENT:.0%} for {percent(below)} of the items."
+    head = ("confidence in the label", "items")
+    return Figure("Confidence in the labels", words, spec, (head, *numbers))
+
+
+def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure | None:
+    """Return how often labels of some confidence are right."""
+    annotations = result.annotations
+    classes, items = set(annotations.classes.tolist()), set(annotations.items.tolist())
+    known = {item: label for item, label in truth.items() if label in classes and item in items}
+    codes = gold_codes(annotations, known)
+    if codes is None:
+        return None
+    scored = np.flatnonzero((codes >= 0) & (result.label >= 0))
+    if not len(scored):
+        return None
+    confidence, right = result.confidence[scored], (result.label == codes)[scored]
+    index = np.minimum((confidence * 10).astype(int), 9)
+    size = np.bincount(index, minlength=10).astype(float)
+    total = np.bincount(index, confidence, minlength=10)
+    correct = proportion(np.bincount(index, right, minlength=10).astype(float), size, 0.95)
+    filled = np.flatnonzero(size)
+    rows = charts.records(
+        confidence=total[filled] / size[filled],
+        right=correct.value[filled],
+        low=correct.low[filled],
+        high=correct.high[filled],
+        items=size[filled].astype(int),
+    )
+    x, y = (
+        charts.share("confidence", "confidence in the label"),
+        charts.share("right", "labels that are right"),
+    )
+    tooltip = charts.tooltip(confidence=".1%", right=".1%", items="")
+    layers = [charts.diagonal(x, y), *charts.dots(x, y, tooltip, color=BLUE, opacity=1)]
+    numbers = [
+        (
+            percent(row["confidence"]),
+            percent(row["right"]),
+            f"{percent(row['low'])} to {percent(row['high'])}",
+            str(row["items"]),
+        )
+        for row in rows
+    ]
+    words = "On the dashed line, labels are right as often as their confidence says."
+    head = ("confidence", "right", "95% interval", "items")
+    return Figure(
+        "Calibration", words, charts.chart(rows, height=240, layer=layers), (head, *numbers)
+    )
+
+
+def annotators_figure(scores: AnnotatorScores) -> Figure | None:
+    """Return the number of labels against the share that is right; the worst two thousand."""
+    worst = scores.worst
+    known = worst[~np.isnan(scores.accuracy.value[worst])]
+    if not len(known):
+        return None
+    shown = known[:_MAX_POINTS]
+    verdict, labels = scores.verdict, scores.annotations.labels_per_annotator
+    rows = charts.records(
+        annotator=scores.annotations.annotators[shown],
+        labels=labels[shown].astype(int),
+        right=scores.accuracy.value[shown].round(4),
+        low=scores.accuracy.low[shown].round(4),
+        high=scores.accuracy.high[shown].round(4),
+        verdict=verdict[shown],
+    )
+    least, most = int(labels[shown].min()), int(labels[shown].max())
+    scale = {"domain": [0, most * 1.05], "nice": False}
+    if most > _LOG_RATIO * least:
+        scale = {"type": "log", "domain": [least / 1.1, most * 1.1], "nice": False}
+    axis = {"tickCount": 6, "format": "~s" if most >= 10_000 else ",.0f"}
+    x = charts.number("labels", "labels given", scale=scale, axis=axis)
+    share = dict.fromkeys(("right", "low", "high"), ".1%")
+    tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
+    palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
+    y = charts.share("right", "agrees with the consensus of the others")
+    layers = charts.dots(x, y, tooltip, cursor="pointer")
+    spec = charts.chart(
+        rows,
+        height=280,
+        encoding={"color": charts.colour("verdict", palette, symbolOpacity=1)},
+        layer=layers,
+    )
+    counts = ", ".join(f"{count} {word}" for word, count in scores.verdict_counts.items())
+    some = "" if len(shown) == len(known) else f" The {len(shown)} worst are shown."
+    words = f"Verdicts: {counts}. Lines are 95% intervals.{some}"
+    return Figure("Labels and accuracy of annotators", words, spec)

@@ -1,11 +1,10 @@
-"""What two rounds of annotation, or two groups of annotators, have in common and what differs."""
+"""Two rounds of annotation, or two groups of annotators: what they share and what differs."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,17 +14,21 @@ from ..agreement import Agreement, Estimate, in_words
 from ..annotations import Annotations
 from ..identification.proportions import Proportion, proportion
 from ..metrics import Evaluation
-from ..result import Aggregation
-from .sentences import amount, listed, percent
-from .summary import SURE
+from ..result import Aggregation, Table
+from .embedding import plain
+from .group_page import group_page
+from .sections import PageReport
+from .sentences import amount, by_verdict, listed, percent, volume
+from .summary import CONFIDENT
 
-__all__ = ["Change", "ChangedAnnotator", "ChangedItem", "Rounds", "Side", "Z"]
+__all__ = ["UNCLEAR", "Change", "Group", "GroupComparison", "Z", "share_of"]
 
 Z = float(ndtri(0.975))
+UNCLEAR = "no clear change"
 
 
 class Change(NamedTuple):
-    """How much more is right, or how much higher alpha is, with a 95 % interval."""
+    """A share or a difference with its 95 % interval."""
 
     value: float
     low: float
@@ -33,31 +36,19 @@ class Change(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Whether it is a change for the better, for the worse, or none that can be seen."""
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "no clear change"
+        """Whether it is clearly above zero, clearly below, or neither."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else UNCLEAR
 
 
-class ChangedAnnotator(NamedTuple):
-    """An annotator of both rounds: the share of right labels in each, and its change."""
-
-    name: str
-    labels: tuple[int, int]
-    right: tuple[float, float]
-    change: Change
-    word: str  # better, worse or no clear change, given how many annotators there are
-
-
-class ChangedItem(NamedTuple):
-    """An item that is labelled otherwise in the second round; beliefs beside the labels."""
-
-    name: str
-    label: tuple[str, str]
-    posterior: tuple[float, float]
+def share_of(selected: Any) -> Change:
+    """Return a share with Wilson's interval."""
+    share = proportion(np.array([float(np.sum(selected))]), np.array([float(len(selected))]))
+    return Change(*(float(one[0]) for one in (share.value, share.low, share.high)))
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """One of the two: its annotations and what was found in them."""
+class Group:
+    """One of the two: its annotations and what was inferred from them."""
 
     name: str
     annotations: Annotations
@@ -74,152 +65,113 @@ class Side:
 
     @cached_property
     def right(self) -> Change:
-        """The share of labels that are right by the others, over annotators."""
+        """The share of labels that agree with the consensus of the others, over annotators."""
         counted = self.accuracy.among > 0
         among = self.accuracy.among[counted]
         if not len(among):
             return Change(math.nan, math.nan, math.nan)
         right = self.accuracy.value[counted] * among
         share, n = float(right.sum() / among.sum()), len(among)
-        spread = float(((right - share * among) ** 2).sum()) * n / max(n - 1, 1)
-        reach = Z * math.sqrt(spread) / float(among.sum()) if n > 1 else math.nan
+        variance = float(((right - share * among) ** 2).sum()) * n / max(n - 1, 1)
+        reach = Z * math.sqrt(variance) / float(among.sum()) if n > 1 else math.nan
         return Change(share, max(share - reach, 0.0), min(share + reach, 1.0))
 
     @cached_property
     def unsure(self) -> Change:
-        """The share of items whose label deserves a second look."""
-        posterior = self.result.confidence[self.annotations.labels_per_item > 0]
-        low = np.array([float((posterior < SURE).sum())]), np.array([float(len(posterior))])
-        share = proportion(*low)
-        return Change(*(float(one[0]) for one in (share.value, share.low, share.high)))
+        """The share of items that need review."""
+        return share_of(self.result.confidence[self.annotations.labels_per_item > 0] < CONFIDENT)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
+        return {
+            "name": self.name,
+            "method": self.result.method,
+            "n_annotators": self.annotations.n_annotators,
+            "n_items": self.annotations.n_items,
+            "n_labels": len(self.annotations),
+            "agreement": self.agreement.as_dict(),
+            "right": plain(self.right),
+            "unsure": plain(self.unsure),
+            "evaluation": plain(self.evaluation),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rounds:
-    """What two rounds, or two groups, have in common and what differs.
+class GroupComparison(PageReport):
+    """Two groups, or two rounds: what they share and what differs.
 
     Attributes
     ----------
     first, second
-        The two sides.
+        The two groups.
     n_common
-        Items that both sides labelled.
+        Items that both groups labelled.
     same
         Share of these that got the same label, with its interval.
     kappa
-        Cohen's, of the labels that the sides inferred on common items.
+        Cohen's, of the inferred labels of the groups on common items.
     alpha
-        How much higher the second alpha is.
+        How much higher the alpha of the second group is.
     annotators
-        Annotators of both sides, those who changed most for the worse first.
+        Annotators in both groups as columns: their labels, the share that is right, its change
+        with bounds, and a verdict; the largest losses first.
     items
-        Items whose label changed, those that both sides are surest of first.
+        Items whose label differs as columns, those of the highest confidence first.
     """
 
-    first: Side
-    second: Side
+    first: Group
+    second: Group
     n_common: int
     same: Change
     kappa: float
     alpha: Change
-    annotators: tuple[ChangedAnnotator, ...]
-    items: tuple[ChangedItem, ...]
+    annotators: Table
+    items: Table
     seed: int = 0
 
-    def __repr__(self) -> str:
-        return f"<Rounds {self.first.name} and {self.second.name}: {' '.join(self.sentences)}>"
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The names of both groups."""
+        return f"{self.first.name} and {self.second.name}"
 
     @cached_property
     def sentences(self) -> list[str]:
-        """What a reader should know first."""
-        told = [
-            f"{side.name}: {amount(side.annotations.n_annotators, 'annotator')} gave "
-            f"{amount(len(side.annotations), 'label')} to {amount(side.annotations.n_items, 'item')}."
-            for side in (self.first, self.second)
-        ]
-        one, two = self.first.alpha.value, self.second.alpha.value
+        """The comparison in a few sentences."""
+        first, second = self.first, self.second
+        sentences = [f"{group.name}: {volume(group.annotations)}." for group in (first, second)]
+        one, two = first.alpha.value, second.alpha.value
         if not (math.isnan(one) or math.isnan(two)):
             words = {"better": "is higher", "worse": "is lower"}
-            told.append(
-                f"Agreement {words.get(self.alpha.word, 'is about the same')} in "
-                f"{self.second.name}: alpha {one:.2f} ({in_words(one)}), then {two:.2f} "
-                f"({in_words(two)}), a difference of {self.alpha.value:+.2f} "
-                f"({self.alpha.low:+.2f} to {self.alpha.high:+.2f})."
+            sentences.append(
+                f"Agreement {words.get(self.alpha.word, 'is about the same')} in {second.name}: "
+                f"alpha {one:.2f} ({in_words(one)}), then {two:.2f} ({in_words(two)}), a "
+                f"difference of {self.alpha.value:+.2f} ({self.alpha.low:+.2f} to "
+                f"{self.alpha.high:+.2f})."
             )
-        if self.n_common:
-            told.append(
-                f"Of {amount(self.n_common, 'item')} in both, {len(self.items)} "
-                f"({percent(len(self.items) / self.n_common)}) got another label."
-            )
-        else:
-            told.append("No item is in both, so labels cannot be compared.")
-        return told + self._people()
+        changed = len(self.items["item"])
+        sentences.append(
+            f"Of {amount(self.n_common, 'item')} in both, {changed} "
+            f"({percent(changed / self.n_common)}) got another label."
+            if self.n_common
+            else "No item is in both, so labels cannot be compared."
+        )
+        names = by_verdict(self.annotators["annotator"], self.annotators["verdict"])
+        changes = [
+            f"Clearly {verdict} in {second.name}: {listed(names[verdict])}."
+            for verdict in ("better", "worse")
+            if verdict in names
+        ]
+        count = len(self.annotators["annotator"])
+        unchanged = f"Of {amount(count, 'annotator')} in both, nobody got clearly better or worse."
+        return sentences + (changes or [unchanged if count else "No annotator is in both."])
 
-    def _people(self) -> list[str]:
-        if not self.annotators:
-            return ["No annotator is in both."]
-        told = []
-        for word in ("better", "worse"):
-            who = [one.name for one in self.annotators if one.word == word]
-            if who:
-                told.append(f"Clearly {word} in {self.second.name}: {listed(who)}.")
-        if not told:
-            count = amount(len(self.annotators), "annotator")
-            told.append(f"Of {count} in both, nobody got clearly better or worse.")
-        return told
-
-    def page(self) -> str:
-        """Return the comparison as one self-contained page."""
-        from .group_page import render_rounds
-
-        return render_rounds(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the page."""
-        from .._files import atomic_file
-
-        body = self.page()
-        with atomic_file(path) as draft:
-            draft.write_text(body, encoding="utf-8")
+    layout = group_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        told = {
+        fields = ("n_common", "same", "kappa", "alpha", "annotators", "items")
+        return {
             "sentences": self.sentences,
-            "sides": [
-                {
-                    "name": side.name,
-                    "method": side.result.method,
-                    "n_annotators": side.annotations.n_annotators,
-                    "n_items": side.annotations.n_items,
-                    "n_labels": len(side.annotations),
-                    "agreement": side.agreement.as_dict(),
-                    "right": side.right._asdict(),
-                    "unsure": side.unsure._asdict(),
-                    "evaluation": side.evaluation and side.evaluation.as_dict(),
-                }
-                for side in (self.first, self.second)
-            ],
-            "n_common": self.n_common,
-            "same": self.same._asdict(),
-            "kappa": self.kappa,
-            "alpha": self.alpha._asdict(),
-            "annotators": [
-                {**one._asdict(), "change": one.change._asdict()} for one in self.annotators
-            ],
-            "items": [one._asdict() for one in self.items],
+            "groups": [self.first.as_dict(), self.second.as_dict()],
+            **{name: plain(getattr(self, name)) for name in fields},
         }
-        return {name: _plain(value) for name, value in told.items()}
-
-    def _repr_html_(self) -> str:
-        from .embedding import framed
-
-        return framed(self.page())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

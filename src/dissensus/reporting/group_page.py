@@ -1,204 +1,161 @@
-"""Two rounds or groups as one page."""
+"""The page of a comparison of two groups."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from .group_comparison import Rounds, Side
-from .group_figures import change_figure, classes_figure
-from .sections import Cell, Download, Section, Small, Sortable, render_sections
-from .sentences import amount, percent
-from .summary import SURE
+import numpy as np
 
-__all__ = ["render_rounds"]
+from . import charts
+from .charts import BLUE, GREY, ORANGE, RED, Figure
+from .figures import class_shares, classes_figure
+from .sections import Column, Download, Page, Section, SortableTable, Table
+from .sentences import amount, percent, with_interval
 
-_MOST = 1000  # rows of a table
+if TYPE_CHECKING:
+    from .group_comparison import Group, GroupComparison
+
+__all__ = ["group_page"]
+
+_MAX_ROWS = 1000
+_COLOURS = {"better": "#1d6996", "worse": RED, "no clear change": GREY}
 
 
-def render_rounds(rounds: Rounds) -> str:
-    """Return the page."""
-    one, two = rounds.first, rounds.second
-    charts = {"classes": classes_figure(rounds)}
-    if rounds.annotators:
-        charts["change"] = change_figure(rounds)
-    return render_sections(
-        f"{one.name} and {two.name}",
-        rounds.sentences,
-        _facts(rounds),
-        [
-            Section(
-                "numbers",
-                "Side by side",
-                charts=["classes"],
-                small=[Small("With 95% intervals", ["", one.name, two.name], _numbers(rounds))],
-            ),
-            Section(
-                "annotators",
-                "Annotators in both",
-                [_about_annotators(rounds)],
-                ["change"] if rounds.annotators else [],
-                sortable=[_annotators(rounds)] if rounds.annotators else [],
-            ),
-            Section(
-                "items",
-                "Items with another label",
-                [_about_items(rounds)],
-                sortable=[_items(rounds)] if rounds.items else [],
-            ),
-        ],
-        charts=charts,
-        downloads=_downloads(rounds),
-        about={
-            "Right": "How often labels are what the others say, those of both sides together.",
-            "Change": "Second less first. It is clear where chance would hardly bring about a "
-            "single one among all annotators.",
-            "Belief": f"How probable a label is. Below {SURE:.0%} it deserves a second look.",
-            "Alpha": "Krippendorff's: 1 is full agreement, 0 is what chance would give.",
+def group_page(groups: GroupComparison) -> Page:
+    """Return what the page shows."""
+    drawn = {"classes": _classes_figure(groups)}
+    annotators = items = None
+    people, labels = "No annotator labelled in both groups.", "No item is in both."
+    n_annotators, n_changed = len(groups.annotators["annotator"]), len(groups.items["item"])
+    if n_annotators:
+        drawn["change"] = _change_figure(groups)
+        annotators = _annotator_table(groups)
+        people = (
+            f"{amount(n_annotators, 'annotator')} labelled in both. “Right” is how often "
+            "a label is the consensus of the others, those of both groups together."
+        )
+    if groups.n_common:
+        items = _item_table(groups) if n_changed else None
+        kappa = "" if math.isnan(groups.kappa) else f" Cohen's kappa is {groups.kappa:.2f}."
+        labels = (
+            f"{n_changed} of {amount(groups.n_common, 'common item')} got another label, "
+            f"the highest confidence first.{kappa}"
+        )
+    return Page(
+        {
+            "items in both": amount(groups.n_common),
+            "with the same label": percent(groups.same.value),
+            "change of alpha": f"{groups.alpha.value:+.2f}",
+            "annotators in both": amount(n_annotators),
         },
-        made=f"with {one.result.method}, seed {rounds.seed}",
-    )
-
-
-def _facts(rounds: Rounds) -> dict[str, str]:
-    return {
-        "items in both": amount(rounds.n_common, "").rstrip("s ").strip(),
-        "with the same label": percent(rounds.same.value),
-        "change of alpha": f"{rounds.alpha.value:+.2f}",
-        "annotators in both": str(len(rounds.annotators)),
-    }
-
-
-def _numbers(rounds: Rounds) -> list[tuple[str, ...]]:
-    def row(name: str, of: Any) -> tuple[str, ...]:
-        return (name, of(rounds.first), of(rounds.second))
-
-    rows = [
-        row("annotators", lambda side: str(side.annotations.n_annotators)),
-        row("items", lambda side: str(side.annotations.n_items)),
-        row("labels", lambda side: str(len(side.annotations))),
-        row(
-            "labels on an item",
-            lambda side: f"{len(side.annotations) / max(side.annotations.n_items, 1):.1f}",
-        ),
-        row("pairs that agree", lambda side: _shown(side.agreement["percent"], percent)),
-        row("alpha", lambda side: _shown(side.alpha, _decimals)),
-        row("labels right, by the others", lambda side: _shown(side.right, percent)),
-        row("items that deserve a second look", lambda side: _shown(side.unsure, percent)),
-        row("annotators who answer at random", lambda side: str(side.n_random)),
-    ]
-    if rounds.first.evaluation is not None:
-        rows.append(row("items labelled right", _accuracy))
-    if rounds.n_common:
-        told = _shown(rounds.same, percent)
-        rows.append(("the same label on common items", told, told))
-    return rows
-
-
-def _shown(one: Any, form: Any) -> str:
-    if math.isnan(one.value):
-        return "–"
-    interval = "" if math.isnan(one.low) else f" ({form(one.low)} to {form(one.high)})"
-    return f"{form(one.value)}{interval}"
-
-
-def _decimals(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _accuracy(side: Side) -> str:
-    score = None if side.evaluation is None else side.evaluation.scores.get("accuracy")
-    return "–" if score is None else _shown(score, percent)
-
-
-def _about_annotators(rounds: Rounds) -> str:
-    if not rounds.annotators:
-        return "No annotator labelled in both, so nobody can be followed."
-    return (
-        f"{amount(len(rounds.annotators), 'annotator')} labelled in both. “Right” is how often a "
-        "label is what the others say, those of both sides together."
-    )
-
-
-def _about_items(rounds: Rounds) -> str:
-    if not rounds.n_common:
-        return "No item is in both."
-    kappa = "" if math.isnan(rounds.kappa) else f" Cohen's kappa of the two is {rounds.kappa:.2f}."
-    return (
-        f"{len(rounds.items)} of {amount(rounds.n_common, 'common item')} got another label, the "
-        f"surest first.{kappa}"
-    )
-
-
-def _annotators(rounds: Rounds) -> Sortable:
-    one, two = rounds.first.name, rounds.second.name
-    heads = [
-        *(("annotator", "text"), (f"labels, {one}", "number"), (f"labels, {two}", "number")),
-        *((f"right, {one}", "number"), (f"right, {two}", "number"), ("change", "number")),
-        *(("95% interval", "text"), ("verdict", "text")),
-    ]
-    rows: list[list[Cell]] = [
         [
-            (each.name, each.name),
-            *((str(count), count) for count in each.labels),
-            *((percent(share), share) for share in each.right),
-            (_points(each.change.value), each.change.value),
-            (f"{100 * each.change.low:+.0f} to {100 * each.change.high:+.0f}", None),
-            (each.word, None),
-        ]
-        for each in rounds.annotators[:_MOST]
-    ]
-    return Sortable(
-        "annotator-table", f"{len(rows)} annotators, the largest loss first", heads, rows
+            Section("numbers", "Comparison", panels=[[_numbers_table(groups), "classes"]]),
+            Section(
+                "annotators", "Annotators in both", [people], panels=[["change"]], table=annotators
+            ),
+            Section("items", "Items with another label", [labels], table=items),
+        ],
+        drawn,
+        {
+            "changed_items": Download("items with another label", groups.items),
+            "annotators": Download("annotators in both", groups.annotators),
+        },
+        ("right", "change", "confidence", "alpha"),
+        groups.first.result.method,
     )
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:+.0f} points"
+def _numbers_table(groups: GroupComparison) -> Table:
+    """Return the key figures of both groups with their intervals."""
+
+    def shown(estimate: object, form: str | Callable[[float], str] = percent) -> str:
+        value, interval = with_interval(estimate, form)
+        return f"{value} ({interval})" if interval else value
+
+    def figures(group: Group) -> dict[str, str]:
+        annotations = group.annotations
+        known = None if group.evaluation is None else group.evaluation.scores.get("accuracy")
+        return {
+            "annotators": str(annotations.n_annotators),
+            "items": str(annotations.n_items),
+            "labels": str(len(annotations)),
+            "labels on an item": f"{len(annotations) / max(annotations.n_items, 1):.1f}",
+            "pairs that agree": shown(group.agreement["percent"]),
+            "alpha": shown(group.alpha, ".2f"),
+            "labels right, by the consensus of the others": shown(group.right),
+            "items that need review": shown(group.unsure),
+            "annotators who answer at random": str(group.n_random),
+            **({} if known is None else {"items labelled right": shown(known)}),
+            **({"the same label on common items": shown(groups.same)} if groups.n_common else {}),
+        }
+
+    first, second = figures(groups.first), figures(groups.second)
+    rows = [(name, value, second.get(name, "–")) for name, value in first.items()]
+    return Table("With 95% intervals", ["", groups.first.name, groups.second.name], rows)
 
 
-def _items(rounds: Rounds) -> Sortable:
-    one, two = rounds.first.name, rounds.second.name
-    heads = [
-        *(("item", "text"), (f"label, {one}", "text"), (f"belief, {one}", "number")),
-        *((f"label, {two}", "text"), (f"belief, {two}", "number")),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            (each.name, each.name),
-            (each.label[0], None),
-            (percent(each.posterior[0]), each.posterior[0]),
-            (each.label[1], None),
-            (percent(each.posterior[1]), each.posterior[1]),
-        ]
-        for each in rounds.items[:_MOST]
-    ]
-    part = f"{len(rows)} of {amount(len(rounds.items), 'item')}"
-    return Sortable("item-table", f"{part} with another label", heads, rows)
+def _classes_figure(groups: GroupComparison) -> Figure:
+    """Return how common every class is in both groups."""
+    both = groups.first, groups.second
+    shares = [class_shares(group.result) for group in both]
+    classes = groups.first.annotations.classes.tolist()
+    k = int(np.abs(shares[1] - shares[0]).argmax())
+    words = (
+        f"The share of {classes[k]} differs most: {percent(float(shares[0][k]))} and "
+        f"{percent(float(shares[1][k]))} of the items."
+    )
+    order = np.argsort(-(shares[0] + shares[1]), kind="stable").tolist()
+    kinds = {group.name: values for group, values in zip(both, shares, strict=True)}
+    return classes_figure(("Class shares", words), classes, kinds, order, [ORANGE, BLUE])
 
 
-def _downloads(rounds: Rounds) -> dict[str, Download]:
-    return {
-        "changed_items": Download(
-            "Download the items with another label (CSV)",
-            ["item", "first_label", "second_label", "first_belief", "second_belief"],
-            [
-                [one.name, *one.label, *(round(value, 4) for value in one.posterior)]
-                for one in rounds.items
-            ],
-        ),
-        "annotators": Download(
-            "Download the annotators in both (CSV)",
-            [
-                *("annotator", "first_labels", "second_labels", "first_right", "second_right"),
-                *("change", "low", "high", "verdict"),
-            ],
-            [
-                [
-                    *(one.name, *one.labels, *(round(value, 4) for value in one.right)),
-                    *(*(round(value, 4) for value in one.change), one.word),
-                ]
-                for one in rounds.annotators
-            ],
-        ),
+def _change_figure(groups: GroupComparison) -> Figure:
+    """Return the share of right labels of every annotator, first against second."""
+    columns = ("annotator", "first_right", "second_right", "verdict")
+    points = charts.records(**{name: groups.annotators[name][:_MAX_ROWS] for name in columns})
+    x = charts.share("first_right", f"right in {groups.first.name}")
+    y = charts.share("second_right", f"right in {groups.second.name}")
+    shown = charts.tooltip(annotator="", verdict="", first_right=".1%", second_right=".1%")
+    layer = {
+        "mark": {"type": "circle", "size": 60, "opacity": 0.95},
+        "encoding": {"x": x, "y": y, "color": charts.colour("verdict", _COLOURS), "tooltip": shown},
     }
+    spec = charts.chart(points, height=300, layer=[charts.diagonal(x, y), layer])
+    return Figure("Annotators, first and second", "Above the dashed line: better.", spec)
+
+
+def _annotator_table(groups: GroupComparison) -> SortableTable:
+    one, two = groups.first.name, groups.second.name
+    shown = {name: values[:_MAX_ROWS] for name, values in groups.annotators.items()}
+    bounds = zip(shown["low"], shown["high"], strict=True)
+    columns = {
+        "annotator": Column(shown["annotator"]),
+        f"labels, {one}": Column(shown["first_labels"], "d"),
+        f"labels, {two}": Column(shown["second_labels"], "d"),
+        f"right, {one}": Column(shown["first_right"], percent),
+        f"right, {two}": Column(shown["second_right"], percent),
+        "change, points": Column(100 * shown["change"], "+.0f"),
+        "95% interval": Column(
+            [f"{100 * low:+.0f} to {100 * high:+.0f}" for low, high in bounds], kind="plain number"
+        ),
+        "verdict": Column(shown["verdict"]),
+    }
+    caption = f"{amount(len(shown['annotator']), 'annotator')}, the largest loss first"
+    return SortableTable("annotator-table", caption, columns)
+
+
+def _item_table(groups: GroupComparison) -> SortableTable:
+    one, two = groups.first.name, groups.second.name
+    shown = {name: values[:_MAX_ROWS] for name, values in groups.items.items()}
+    columns = {
+        "item": Column(shown["item"]),
+        f"label, {one}": Column(shown["first_label"]),
+        f"confidence, {one}": Column(shown["first_confidence"], percent),
+        f"label, {two}": Column(shown["second_label"]),
+        f"confidence, {two}": Column(shown["second_confidence"], percent),
+    }
+    total = amount(len(groups.items["item"]), "item")
+    caption = f"{len(shown['item'])} of {total} with another label"
+    return SortableTable("item-table", caption, columns)

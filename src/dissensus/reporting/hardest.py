@@ -1,4 +1,4 @@
-"""The hardest items to look at: images as a contact sheet, anything else as a page.
+"""The hardest items: images as a contact sheet, anything else as a page.
 
 Names, labels and texts are data: drawn as pixels here, escaped by Jinja2 there.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError, OptionError
-from .embedding import resource
+from .embedding import fill
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,16 +27,16 @@ _MOST_LABELS = 3  # classes named below a picture
 
 
 class HardItem(NamedTuple):
-    """One item as people see it."""
+    """A hard item as readers see it."""
 
     name: str
     score: float
     too_hard: bool
-    labels: tuple[tuple[str, int], ...]  # class and how many said it, the most frequent first
+    labels: tuple[tuple[str, int], ...]  # class and number of labels, the most frequent first
     shown: Any  # the image's file or pixels, the text, or nothing
 
-    def told(self, most: int | None = None) -> str:
-        """Return what was said of it, in words."""
+    def summary(self, most: int | None = None) -> str:
+        """Return how often each label was given."""
         words = [f"{name}: {count}" for name, count in self.labels[:most]]
         return ", ".join(words + ["…"] * (len(words) < len(self.labels))) or "no label"
 
@@ -64,29 +64,21 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
             draw.rectangle((x - 2, y - 2, x + _SIDE + 1, y + _SIDE + 1), outline=_WARN, width=2)
         lines = [
             (f"{position + 1}.  {item.score:.3f}", _WARN if item.too_hard else _INK),
-            (item.told(_MOST_LABELS), _INK),
+            (item.summary(_MOST_LABELS), _INK),
             (item.name, _DIM),
         ]
         for number, (words, colour) in enumerate(lines):
-            at = (x, y + _SIDE + 3 + number * _LINE)
-            draw.text(at, _fitting(words, font, _SIDE), colour, font)
-    kept = BytesIO()
-    sheet.save(kept, "PNG")
-    return kept.getvalue()
+            start = (x, y + _SIDE + 3 + number * _LINE)
+            draw.text(start, _fitting(words, font, _SIDE), colour, font)
+    png = BytesIO()
+    sheet.save(png, "PNG")
+    return png.getvalue()
 
 
 def hard_page(items: Sequence[HardItem], title: str) -> str:
     """Return a page that lists items with their texts, scores and labels; one file, no scripts."""
-    from jinja2 import Environment, FunctionLoader
-    from markupsafe import Markup
-
-    environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)
-    return environment.get_template("hardest.html").render(
-        css=Markup(resource("report.css")),
-        title=title,
-        items=items,
-        has_texts=any(isinstance(item.shown, str) for item in items),
-    )
+    has_texts = any(isinstance(item.shown, str) for item in items)
+    return fill("hardest.html", script="", title=title, items=items, has_texts=has_texts)
 
 
 def is_picture(shown: Any) -> bool:
@@ -101,7 +93,7 @@ def is_picture(shown: Any) -> bool:
 
 
 def _thumbnail(shown: Any) -> Image:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     if isinstance(shown, np.ndarray):
         pixels = shown if shown.shape[2] in (1, 3) else shown.transpose(1, 2, 0)
@@ -111,12 +103,7 @@ def _thumbnail(shown: Any) -> Image:
         try:
             with Image.open(shown) as image:
                 small = image.convert("RGB")
-        except (
-            OSError,
-            UnidentifiedImageError,
-            ValueError,
-            Image.DecompressionBombError,
-        ) as problem:
+        except (OSError, ValueError, Image.DecompressionBombError) as problem:
             raise DataError(f"{shown}: not a readable image ({problem})") from None
     if max(small.size) < _SIDE:  # pixels of small images stay sharp
         factor = _SIDE // max(small.size)

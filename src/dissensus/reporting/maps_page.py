@@ -1,7 +1,7 @@
-"""Where annotators look, as one page: items with all their annotators side by side.
+"""The page of attention maps: items with all their annotators side by side.
 
 Everything is there without scripts; a script lets readers choose an annotator, fade the colours,
-and see how each differs from everybody.
+and see how each differs from the mean.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .._version import __version__
-from .embedding import as_json, policy, resource
+from .embedding import fill
 
 __all__ = ["MapCard", "MapItem", "render_maps"]
 
@@ -19,12 +18,12 @@ class MapCard(NamedTuple):
     """One annotator on one item."""
 
     annotator: str
-    label: str  # that they are foreseen to give
-    chance: float
-    annotations: str  # what they said; empty if that is not known
-    map: str  # of an image: the heat, as an address that holds it
-    difference: str  # of an image: heat of what is more (red) and less (blue) than of everybody
-    strengths: list[float]  # of words and frames, by place: from 0 to 1
+    label: str  # predicted
+    probability: float
+    given: str  # the label they gave; empty if unknown
+    map: str  # of an image: the heat map as a data URL
+    difference: str  # of an image: more (red) and less (blue) attention than the mean
+    strengths: list[float]  # of words and frames: from 0 to 1
     differences: list[float]  # the same for the difference: from −1 to 1
 
 
@@ -32,8 +31,8 @@ class MapItem(NamedTuple):
     """One item, with all its annotators."""
 
     name: str
-    kind: str  # patches, frames, words or places
-    image: str  # as an address that holds it; empty where there is none
+    kind: str  # of its tokens: patches, frames, words or positions
+    image: str  # as a data URL; empty where there is none
     frames: list[str]  # the same, by frame
     words: list[str]
     cards: list[MapCard]
@@ -45,7 +44,7 @@ def render_maps(
     facts: Sequence[tuple[str, str]],
     items: Sequence[MapItem],
     scores: Sequence[tuple[str, str, str]],
-    made: str,
+    source: str,
 ) -> str:
     """Return the page.
 
@@ -56,34 +55,26 @@ def render_maps(
     sentences
         What to know first.
     facts
-        Numbers with their names.
+        Key figures with their names.
     items
         What is shown.
     scores
         How far maps can be trusted: a name, a number, and what it means.
-    made
-        With what the page was made.
+    source
+        What the page was made from.
     """
-    from jinja2 import Environment, FunctionLoader
-    from markupsafe import Markup
-
-    script = resource("maps.js")
-    environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)
-    sections = [("overview", "In short"), ("maps", "Maps"), ("trust", "Trust"), ("about", "Words")]
-    annotators = list(dict.fromkeys(card.annotator for item in items for card in item.cards))
-    return environment.get_template("maps.html").render(
-        policy=policy(script),
-        css=Markup(resource("report.css") + resource("maps.css")),
-        bundle="",
-        script=Markup(script),
-        data=Markup(as_json({"items": len(items)})),
-        version=__version__,
+    sections = {"overview": "Summary", "maps": "Maps", "trust": "Trust", "about": "Terms"}
+    return fill(
+        "maps.html",
+        {"items": len(items)},
+        script="maps.js",
+        styles=("report.css", "maps.css"),
         title=title,
-        sections=sections,
+        sections=sections.items(),
         sentences=sentences,
-        facts=[{"name": name, "value": value} for name, value in facts],
+        facts=dict(facts),
         items=items,
-        annotators=annotators,
+        annotators=list(dict.fromkeys(card.annotator for item in items for card in item.cards)),
         scores=scores,
-        made=made,
+        source=source,
     )

@@ -1,98 +1,105 @@
-"""Pictures of methods side by side, and of what further labels would bring."""
+"""Figures of methods side by side, and of the accuracy expected from further labels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
-from .charts import BLUE, PERCENT, Figure, chart
-from .curve import curve_chart
+from .charts import BLUE, PERCENT, Figure, chart, dots, number, tooltip
 from .sentences import amount, percent
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..planning import Plan
 
-__all__ = ["budget_figure", "methods_figure"]
+__all__ = ["budget_figure", "curve_chart", "methods_figure"]
+
+_SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
 
 
-def methods_figure(found: Comparison) -> Figure | None:
-    """Return methods as dots with intervals: accuracy if known, else how far behind the best."""
-    known = all(one.evaluation is not None for one in found.methods)
-    if not known and not found.n_scored:
+def methods_figure(comparison: Comparison | None) -> Figure | None:
+    """Return methods as dots with intervals: accuracy if known, else distance to the best."""
+    if comparison is None:
+        return None
+    known = all(one.evaluation is not None for one in comparison.methods)
+    if not known and not comparison.n_scored:
         return None
     rows = []
-    for one in found.methods:
+    for one in comparison.methods:
         score = one.evaluation.scores.get("accuracy") if known and one.evaluation else None
+        reach = 2 * one.error if math.isfinite(one.error) else 0.0
+        bounds = (-one.gap, -one.gap - reach, -one.gap + reach)
         if score is not None:
-            value, low, high = score.value, score.low, score.high
-        else:
-            reach = 2 * one.error if one.error < float("inf") else 0.0
-            value, low, high = -one.behind, -one.behind - reach, -one.behind + reach
-        rows.append({"method": one.method, "value": value, "low": low, "high": high})
-    x = {
-        "type": "quantitative",
-        "title": "items labelled right" if known else "how well left-out labels are foreseen",
-        "scale": {"zero": False},
-        "axis": {**(PERCENT if known else {"tickCount": 6}), "labelFlush": False},
-    }
-    y = {
-        "field": "method",
-        "type": "nominal",
-        "sort": [row["method"] for row in rows],
-        "title": "method",
-        "axis": {"labelLimit": 200},
-    }
-    shown = {"format": ".1%" if known else ".4f"}
-    spec = chart(
-        rows,
-        height=max(26 * len(rows), 60),
-        layer=[
-            {
-                "mark": {"type": "rule", "color": BLUE},
-                "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "circle", "size": 80, "color": BLUE, "opacity": 1},
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "value"},
-                    "tooltip": [
-                        {"field": "method"},
-                        *({"field": name, **shown} for name in ("value", "low", "high")),
-                    ],
-                },
-            },
-        ],
-    )
+            bounds = (score.value, score.low, score.high)
+        rows.append({"method": one.method, **dict(zip(_BOUNDS, bounds, strict=True))})
+    title = "items labelled right" if known else "log-likelihood of held-out labels, to the best"
+    axis = {**(PERCENT if known else {"tickCount": 6}), "labelFlush": False}
+    x = number("value", title, scale={"zero": False}, axis=axis)
+    order = [row["method"] for row in rows]
+    y = {"field": "method", "type": "nominal", "sort": order, "title": "method"}
+    shown = tooltip(method="", **dict.fromkeys(_BOUNDS, ".1%" if known else ".4f"))
+    layers = dots(x, {**y, "axis": {"labelLimit": 200}}, shown, along="x", color=BLUE, opacity=1)
+    spec = chart(rows, height=max(26 * len(rows), 60), layer=layers)
     words = (
         "Share of items labelled right, with 95% intervals."
         if known
-        else "Log chance of left-out labels less that of the best method, ± 2 standard errors."
+        else "Mean log-likelihood of held-out labels less that of the best, ± 2 standard errors."
     )
-    return Figure("Methods side by side", words, spec)
+    return Figure("Comparison of methods", words, spec)
 
 
-def budget_figure(plan: Plan) -> Figure | None:
-    """Return the share of right labels that is expected of further labels."""
-    if plan.curve is None or len(plan.curve.points) < 2:
+_BOUNDS = ("value", "low", "high")
+
+
+def budget_figure(plan: Plan | None) -> Figure | None:
+    """Return the accuracy expected from further labels."""
+    if plan is None or plan.curve is None or len(plan.curve.points) < 2:
         return None
     points = plan.curve.points
     spec = curve_chart(plan, "labels")
     del spec["title"]
     words = (
-        f"If beliefs are right, {amount(points[-1].labels, 'further label')}, asked of the right "
-        f"people, lift the share of right labels from {percent(points[0].accuracy)} to "
-        f"{percent(points[-1].accuracy)}. Beliefs are often too high; some known labels would tell."
+        f"If the model's confidence is right, {amount(points[-1].labels, 'further label')} from "
+        f"the right annotators raise the share of right labels from {percent(points[0].accuracy)} "
+        f"to {percent(points[-1].accuracy)}. Models are often overconfident; some known labels "
+        "would show by how much."
     )
-    numbers = (
-        ("further labels", "expected to be right", "90% interval"),
-        *(
-            (
-                str(one.labels),
-                percent(one.accuracy),
-                f"{percent(one.low)} to {percent(one.high)}",
-            )
-            for one in points
-        ),
+    numbers = [
+        (str(one.labels), percent(one.accuracy), f"{percent(one.low)} to {percent(one.high)}")
+        for one in points
+    ]
+    head = ("further labels", "expected to be right", "90% prediction interval")
+    return Figure("Expected gain from further labels", words, spec, (head, *numbers))
+
+
+def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
+    """Return expected accuracy against `cost` or `labels`; the target is a dashed line."""
+    x = number(spent, _SPENT[spent], axis={"tickCount": 6}, scale={"nice": False})
+    axis = {"format": ".1~%", "tickCount": 6}
+    y = number("accuracy", "expected accuracy", axis=axis, scale={"zero": False})
+    shown = tooltip(labels="", cost=",.6~g", accuracy=".1%", low=".1%", high=".1%")
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "area", "opacity": 0.2, "color": BLUE},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "line", "point": {"color": BLUE}, "color": BLUE},
+            "encoding": {"x": x, "y": y, "tooltip": shown},
+        },
+    ]
+    if plan.target is not None:
+        layers.append(
+            {
+                "data": {"values": [{"target": plan.target}]},
+                "mark": {"type": "rule", "strokeDash": [6, 4]},
+                "encoding": {"y": {**y, "field": "target"}},
+            }
+        )
+    subtitle = [f"policy {plan.policy}; band: 90% prediction interval", plan.reason]
+    return chart(
+        [] if plan.curve is None else plan.curve.as_dict(),
+        height=240,
+        title={"text": "Expected accuracy", "subtitle": subtitle, "anchor": "start"},
+        layer=layers,
     )
-    return Figure("What more labels would bring", words, spec, numbers)

@@ -1,244 +1,147 @@
-"""A report on numbers as one page."""
+"""The page of a report on numbers."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import BLUE, GREY, Figure, chart
-from .number_report import NumberReport
-from .sections import Cell, Download, Section, Small, Sortable, render_sections
-from .sentences import amount
+from .charts import GREY, RED, Figure, chart, colour, histogram, number, records, tooltip
+from .sections import Column, Download, Page, Section, SortableTable, Table
+from .sentences import amount, formatted, with_interval
 
-__all__ = ["render_numbers"]
+if TYPE_CHECKING:
+    from .number_report import NumberReport
 
-_MOST = 1000  # rows of a table
-_MOST_POINTS = 2000
+__all__ = ["number_page"]
+
+_MAX_ROWS = 1000
+_MAX_POINTS = 2000
 _BINS = 20
-_COLOURS = {
-    "does not follow the others": "#d1495b",
+_COLOURS = {  # by verdict, the worst first
+    "does not follow the others": RED,
     "too high": "#edae49",
     "too low": "#8a63b8",
     "scattered": "#66a182",
     "too few answers to say": GREY,
     "fine": "#5b9bd5",
 }
-_SCORES = {"mae": "mean error", "rmse": "root of the mean squared error"}
+_SCORES = {"mae": "mean absolute error", "rmse": "root mean squared error"}
 
 
-def render_numbers(report: NumberReport) -> str:
-    """Return the page."""
-    charts = {"values": _values(report), "standing": _standing(report)}
-    small = [Small("Agreement", ["measure", "value", "95% interval"], _agreement(report))]
+def number_page(report: NumberReport) -> Page:
+    """Return what the page shows."""
+    charts = {"values": _values_figure(report), "bias": _bias_figure(report)}
+    heads = ["measure", "value", "95% interval"]
+    coefficients = [("Krippendorff's alpha for numbers", *with_interval(report.alpha))]
+    panel: list[Table | str] = [Table("Agreement", heads, coefficients)]
     if report.evaluation is not None:
-        rows = [
-            (_SCORES.get(name, f"correlation ({name.capitalize()})"), *_with_interval(score))
+        scores = [
+            (_SCORES.get(name, f"correlation ({name.capitalize()})"), *with_interval(score))
             for name, score in report.evaluation.scores.items()
             if score is not None
         ]
-        small.append(Small("Against known values", ["score", "value", "95% interval"], rows))
-    return render_sections(
-        report.name,
-        report.sentences,
-        _facts(report),
-        [
-            Section("data", "What was read", findings=report.check.findings),
-            Section("values", "The values", charts=["values"], small=small),
-            Section(
-                "annotators",
-                "The annotators",
-                ["Everybody is compared with the mean of the others on the same items."],
-                ["standing"],
-                sortable=[_annotators(report)],
-            ),
-            Section("items", "The items", sortable=[_items(report)]),
-        ],
-        charts={name: one for name, one in charts.items() if one is not None},
-        downloads=_downloads(report),
-        about={
-            "Shift": "By how much an annotator answers higher than the others, on average.",
-            "Scatter": "Standard deviation: of an annotator's differences to the others, or of the "
-            "answers on an item.",
-            "Follows": "Correlation with the mean of the others: 1 goes with them, 0 is unrelated.",
-            "Alpha": "Krippendorff's for numbers: 1 is full agreement, 0 is that of chance.",
+        panel.append(Table("Against known values", heads, scores))
+    text = ["Everybody is compared with the mean of the others on the same items."]
+    annotators = _annotator_table(report)
+    return Page(
+        {
+            "annotators": amount(report.annotations.n_annotators),
+            "items": amount(report.annotations.n_items),
+            "numbers": amount(len(report.annotations)),
+            "alpha": formatted(report.alpha.value, ".2f"),
+            "items scatter widely": amount(len(report.wide)),
         },
-        made=f"with {report.result.method}, seed {report.seed}",
+        [
+            Section("data", "Data", findings=report.check.findings),
+            Section("values", "Values", panels=[[*panel, "values"]]),
+            Section("annotators", "Annotators", text, panels=[["bias"]], table=annotators),
+            Section("items", "Items", table=_item_table(report)),
+        ],
+        {name: one for name, one in charts.items() if one is not None},
+        {
+            "values": Download("values", report.items),
+            "annotators": Download("annotators", report.annotators),
+        },
+        ("bias", "scatter", "correlation", "alpha"),
+        report.result.method,
     )
 
 
-def _facts(report: NumberReport) -> dict[str, str]:
-    alpha = report.alpha.value
-    return {
-        "annotators": str(report.annotations.n_annotators),
-        "items": str(report.annotations.n_items),
-        "numbers": str(len(report.annotations)),
-        "alpha": "–" if math.isnan(alpha) else f"{alpha:.2f}",
-        "items scatter widely": str(len(report.wide)),
-    }
-
-
-def _agreement(report: NumberReport) -> list[tuple[str, ...]]:
-    return [("Krippendorff's alpha for numbers", *_with_interval(report.alpha))]
-
-
-def _with_interval(one: object) -> tuple[str, str]:
-    value, low, high = (getattr(one, name) for name in ("value", "low", "high"))
-    if math.isnan(value):
-        return "–", ""
-    return f"{value:.3f}", "" if math.isnan(low) else f"{low:.3f} to {high:.3f}"
-
-
-def _values(report: NumberReport) -> Figure | None:
-    """Return how the estimates are spread."""
+def _values_figure(report: NumberReport) -> Figure | None:
+    """Return the distribution of the estimates."""
     value = report.result.value[np.isfinite(report.result.value)]
     if not len(value):
         return None
-    count, edges = np.histogram(value, bins=_BINS)
-    rows = [
-        {"from": float(edges[k]), "to": float(edges[k + 1]), "items": int(count[k])}
-        for k in range(_BINS)
-    ]
-    x = {
-        "field": "from",
-        "type": "quantitative",
-        "bin": {"binned": True},
-        "title": "value of an item",
-        "axis": {"tickCount": 8},
-    }
-    spec = chart(
-        rows,
-        height=220,
-        mark={"type": "bar", "tooltip": True, "color": BLUE},
-        encoding={
-            "x": x,
-            "x2": {"field": "to"},
-            "y": {"field": "items", "type": "quantitative", "title": "items"},
-        },
-    )
+    counts, edges = np.histogram(value, bins=_BINS)
+    spec = histogram(edges, counts, "value of an item", axis={"tickCount": 8})
     words = f"From {value.min():.3g} to {value.max():.3g}, {value.mean():.3g} on average."
-    numbers = (
-        ("value", "items"),
-        *((f"{row['from']:.3g} to {row['to']:.3g}", str(row["items"])) for row in rows),
-    )
-    return Figure("Values of the items", words, spec, numbers)
+    rows = spec["data"]["values"]
+    numbers = [(f"{row['from']:.3g} to {row['to']:.3g}", str(row["items"])) for row in rows]
+    return Figure("Values of the items", words, spec, (("value", "items"), *numbers))
 
 
-def _standing(report: NumberReport) -> Figure | None:
-    """Return shift and scatter of everybody."""
-    told = report.standing
-    known = np.flatnonzero(np.isfinite(told.scatter))[:_MOST_POINTS]
+def _bias_figure(report: NumberReport) -> Figure | None:
+    """Return bias and scatter of every annotator."""
+    bias = report.bias
+    known = np.flatnonzero(np.isfinite(bias.scatter))[:_MAX_POINTS]
     if not len(known):
         return None
-    rows = [
-        {
-            "who": report.annotations.annotators[who],
-            "shift": float(told.shift[who]),
-            "scatter": float(told.scatter[who]),
-            "answers": int(told.answers[who]),
-            "verdict": told.verdict[who],
-        }
-        for who in known.tolist()
-    ]
-    present = [word for word in _COLOURS if word in told.verdict]
+    points = records(
+        annotator=report.annotations.annotators[known],
+        verdict=[bias.verdict[a] for a in known.tolist()],
+        answers=bias.n_answers[known],
+        bias=bias.bias[known],
+        scatter=bias.scatter[known],
+    )
+    palette = {word: tone for word, tone in _COLOURS.items() if word in bias.verdict}
     spec = chart(
-        rows,
+        points,
         height=300,
         mark={"type": "circle", "size": 60, "opacity": 0.95},
         encoding={
-            "x": {
-                "field": "shift",
-                "type": "quantitative",
-                "title": "answers higher than the others by",
-            },
-            "y": {"field": "scatter", "type": "quantitative", "title": "scatter around the others"},
-            "color": {
-                "field": "verdict",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": present, "range": [_COLOURS[word] for word in present]},
-                "legend": {"orient": "top", "columns": 3, "labelLimit": 240},
-            },
-            "tooltip": [
-                {"field": "who", "title": "annotator"},
-                {"field": "verdict"},
-                {"field": "answers"},
-                {"field": "shift", "format": ".3~g"},
-                {"field": "scatter", "format": ".3~g"},
-            ],
+            "x": number("bias", "answers higher than the others by"),
+            "y": number("scatter", "scatter around the others"),
+            "color": colour("verdict", palette, columns=3, labelLimit=240),
+            "tooltip": tooltip(annotator="", verdict="", answers="", bias=".3~g", scatter=".3~g"),
         },
     )
     words = "To the right: answers too high; far up: differs from the others in both directions."
-    return Figure("Annotators beside the others", words, spec)
+    return Figure("Annotators compared with the others", words, spec)
 
 
-def _annotators(report: NumberReport) -> Sortable:
-    told, names = report.standing, report.annotations.annotators
-    worst = [*_COLOURS].index
-    order = sorted(
-        range(len(names)), key=lambda who: (worst(told.verdict[who]), -told.answers[who])
-    )
-    heads = [
-        *(("annotator", "text"), ("answers", "number"), ("shift", "number")),
-        *(("scatter", "number"), ("follows", "number"), ("verdict", "text")),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            (names[who], names[who]),
-            (str(told.answers[who]), int(told.answers[who])),
-            _cell(told.shift[who], "+.3g"),
-            _cell(told.scatter[who]),
-            _cell(told.follows[who], ".2f"),
-            (told.verdict[who], None),
-        ]
-        for who in order[:_MOST]
-    ]
-    part = f"{len(rows)} of {amount(len(names), 'annotator')}"
-    return Sortable("annotator-table", f"{part}, the worst first", heads, rows)
-
-
-def _items(report: NumberReport) -> Sortable:
-    annotations = report.annotations
-    order = np.argsort(-np.nan_to_num(report.scatter), kind="stable")[:_MOST]
-    heads = [
-        *(("item", "text"), ("value", "number"), ("answers", "number"), ("scatter", "number")),
-        *(("least", "number"), ("most", "number")),
-    ]
-    rows: list[list[Cell]] = []
-    for item in order.tolist():
-        given = annotations.value[annotations.index[item] : annotations.index[item + 1]]
-        rows.append(
-            [
-                (annotations.items[item], annotations.items[item]),
-                _cell(report.result.value[item]),
-                (str(len(given)), len(given)),
-                _cell(report.scatter[item]),
-                _cell(given.min() if len(given) else math.nan),
-                _cell(given.max() if len(given) else math.nan),
-            ]
-        )
-    part = f"{len(rows)} of {amount(annotations.n_items, 'item')}"
-    return Sortable("item-table", f"{part}, the widest scatter first", heads, rows)
-
-
-def _cell(value: float, form: str = ".4g") -> Cell:
-    return ("–", None) if math.isnan(value) else (f"{value:{form}}", float(value))
-
-
-def _downloads(report: NumberReport) -> dict[str, Download]:
-    def rows(table: object) -> list[list[object]]:
-        columns = [column.tolist() for column in table.values()]  # type: ignore[attr-defined]
-        return [list(map(_kept, row)) for row in zip(*columns, strict=True)]
-
-    return {
-        "values": Download("Download the values (CSV)", [*report.items], rows(report.items)),
-        "annotators": Download(
-            "Download the annotators (CSV)", [*report.annotators], rows(report.annotators)
-        ),
+def _annotator_table(report: NumberReport) -> SortableTable:
+    bias, names = report.bias, report.annotations.annotators
+    rank = [*_COLOURS].index
+    order = sorted(range(len(names)), key=lambda a: (rank(bias.verdict[a]), -bias.n_answers[a]))
+    shown = order[:_MAX_ROWS]
+    columns = {
+        "annotator": Column(names[shown]),
+        "answers": Column(bias.n_answers[shown], "d"),
+        "bias": Column(bias.bias[shown], "+.3g"),
+        "scatter": Column(bias.scatter[shown], ".4g"),
+        "correlation": Column(bias.correlation[shown], ".2f"),
+        "verdict": Column([bias.verdict[a] for a in shown]),
     }
+    caption = f"{len(shown)} of {amount(len(names), 'annotator')}, the worst first"
+    return SortableTable("annotator-table", caption, columns)
 
 
-def _kept(value: object) -> object:
-    if isinstance(value, float):
-        return None if math.isnan(value) else float(f"{value:.6g}")
-    return value
+def _item_table(report: NumberReport) -> SortableTable:
+    annotations = report.annotations
+    shown = np.argsort(-np.nan_to_num(report.scatter), kind="stable")[:_MAX_ROWS]
+    given = [
+        annotations.value[annotations.index[item] : annotations.index[item + 1]]
+        for item in shown.tolist()
+    ]
+    columns = {
+        "item": Column(annotations.items[shown]),
+        "value": Column(report.result.value[shown], ".4g"),
+        "answers": Column(annotations.labels_per_item[shown], "d"),
+        "scatter": Column(report.scatter[shown], ".4g"),
+        "lowest": Column([one.min() if len(one) else math.nan for one in given], ".4g"),
+        "highest": Column([one.max() if len(one) else math.nan for one in given], ".4g"),
+    }
+    caption = f"{len(shown)} of {amount(annotations.n_items, 'item')}, the widest scatter first"
+    return SortableTable("item-table", caption, columns)

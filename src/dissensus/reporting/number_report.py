@@ -1,4 +1,4 @@
-"""A report on numbers: what items are worth, who answers too high, and where answers scatter.
+"""A report on numbers: estimated values, biased annotators, and items on which answers scatter.
 
 An item is wide if it has three answers or more and these scatter more than twice as much as usual.
 """
@@ -6,47 +6,51 @@ An item is wide if it has three answers or more and these scatter more than twic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..aggregation.numeric import Estimation, estimate
+from ..aggregation.numeric import estimate
 from ..agreement import Agreement, Estimate, agree
 from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..errors import DataError
 from ..metrics import Evaluation, evaluate
-from ..result import Table
-from .annotator_bias import WIDE, Standing, scatter_of_items, standing
-from .sentences import amount, listed
+from ..readers import as_annotations, as_numbers, as_truth
+from ..result import Estimation, Table
+from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
+from .embedding import plain
+from .number_page import number_page
+from .sections import PageReport
+from .sentences import agreement_sentence, amount, by_verdict, verdict_sentences, volume
 
 __all__ = ["NumberReport", "report_numbers"]
 
-VERDICTS = {
-    "does not follow the others": "does not follow the others",
-    "too high": "answers too high",
-    "too low": "answers too low",
-    "scattered": "scatters widely",
+_STEPS = 4
+_VERDICTS = {  # what one such annotator does, and several
+    "does not follow the others": ("does not follow the others", "do not follow the others"),
+    "too high": ("answers too high", "answer too high"),
+    "too low": ("answers too low", "answer too low"),
+    "scattered": ("scatters widely", "scatter widely"),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberReport:
-    """What a report on numbers tells, as numbers.
+class NumberReport(PageReport):
+    """Everything about numeric annotations, as numbers.
 
     Attributes
     ----------
     name, annotations, result
-        The data set, its numbers, and the values that were inferred.
+        The data set, its numbers, and the estimated values.
     check, agreement, evaluation
-        What the verbs `check`, `agree` and `evaluate` say.
-    standing
-        Every annotator beside the others.
+        Results of `check`, `agree` and `evaluate`.
+    bias
+        Every annotator compared with the others.
     scatter
         Standard deviation of the answers on every item; NaN below two.
     """
@@ -57,24 +61,20 @@ class NumberReport:
     check: Check
     agreement: Agreement
     evaluation: Evaluation | None
-    standing: Standing
+    bias: AnnotatorBias
     scatter: Floats  # (item)
     seed: int = 0
-
-    def __repr__(self) -> str:
-        return f"<NumberReport on {self.name}: {' '.join(self.sentences)}>"
 
     @property
     def annotators(self) -> Table:
         """Every annotator, as columns."""
-        told = self.standing
         return {
             "annotator": self.annotations.annotators,
             "n_answers": self.annotations.labels_per_annotator,
-            "shift": told.shift,
-            "scatter": told.scatter,
-            "follows": told.follows,
-            "verdict": np.array(told.verdict),
+            "bias": self.bias.bias,
+            "scatter": self.bias.scatter,
+            "correlation": self.bias.correlation,
+            "verdict": np.array(self.bias.verdict),
         }
 
     @property
@@ -102,59 +102,31 @@ class NumberReport:
     @cached_property
     def sentences(self) -> list[str]:
         """The report in a few sentences."""
-        annotations = self.annotations
-        told = [
-            f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), 'number')} to "
-            f"{amount(annotations.n_items, 'item')}, {len(annotations) / max(annotations.n_items, 1):.1f} each on "
-            f"average, from {annotations.value.min():g} to {annotations.value.max():g}."
+        annotations, value = self.annotations, self.annotations.value
+        each = len(annotations) / max(annotations.n_items, 1)
+        names = by_verdict(annotations.annotators.tolist(), self.bias.verdict)
+        sentences = [
+            f"{volume(annotations, 'number')}, {each:.1f} each on average, from {value.min():g} to "
+            f"{value.max():g}.",
+            agreement_sentence(self.agreement, "no two numbers on an item, or all the same"),
+            *verdict_sentences(names, _VERDICTS),
         ]
-        if math.isnan(self.alpha.value):
-            told.append("Agreement cannot be measured: no two numbers on an item, or all the same.")
-        else:
-            told.append(
-                f"Agreement is {self.agreement.word} (alpha {self.alpha.value:.2f}, "
-                f"{self.alpha.low:.2f} to {self.alpha.high:.2f})."
-            )
-        for verdict, does in VERDICTS.items():
-            who = [
-                str(name)
-                for name, word in zip(
-                    annotations.annotators.tolist(), self.standing.verdict, strict=True
-                )
-                if word == verdict
-            ]
-            if who:
-                told.append(
-                    f"{amount(len(who), 'annotator')} {_many(does, len(who))}: {listed(who)}."
-                )
         if not math.isnan(self.usual):
-            told.append(
+            sentences.append(
                 f"Answers on an item usually scatter by {self.usual:.3g}; on "
                 f"{amount(len(self.wide), 'item')} by more than twice as much."
             )
         if self.evaluation is not None:
             error, fit = (self.evaluation.scores[name] for name in ("mae", "pearson"))
             if error is not None and fit is not None:
-                told.append(
+                sentences.append(
                     f"Of {amount(self.evaluation.n_scored, 'item')} whose value is known, the "
                     f"estimates are off by {error.value:.3g} on average (correlation "
                     f"{fit.value:.2f})."
                 )
-        return told
+        return sentences
 
-    def page(self) -> str:
-        """Return the report as one self-contained page."""
-        from .number_page import render_numbers
-
-        return render_numbers(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the page."""
-        from .._files import atomic_file
-
-        body = self.page()
-        with atomic_file(path) as draft:
-            draft.write_text(body, encoding="utf-8")
+    layout = number_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
@@ -164,45 +136,40 @@ class NumberReport:
             "method": self.result.method,
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
-            "annotators": {name: _plain(column) for name, column in self.annotators.items()},
-            "wide": [self.annotations.items[item] for item in self.wide.tolist()],
-            "evaluation": self.evaluation and self.evaluation.as_dict(),
+            "annotators": plain(self.annotators),
+            "wide": self.annotations.items[self.wide].tolist(),
+            "evaluation": plain(self.evaluation),
         }
-
-    def _repr_html_(self) -> str:
-        from .embedding import framed
-
-        return framed(self.page())
 
 
 def report_numbers(
-    annotations: Numbers,
+    source: Any,
     method: str = "mean",
     *,
     name: str = "numbers",
-    gold: Mapping[Any, Any] | None = None,
-    truth: Mapping[Any, Any] | None = None,
+    gold: Any = None,
+    truth: Any = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> NumberReport:
-    """Return everything there is to know about numbers.
+    """Return everything about numeric annotations.
 
     Parameters
     ----------
-    annotations
-        The numbers.
+    source
+        `Numbers`, or what `read` takes, with labels that are numbers.
     method
         How to estimate the value of an item.
     name
         Of the data set, for titles.
     gold
-        Known values that may be used.
+        Known values that methods may use, `{item: value}` or a table.
     truth
         Known values to score with.
     seed
-        Decides what is random.
+        Random seed.
     progress
-        Called with the steps that are done and how many there are.
+        Called with the number of completed steps and their total.
 
     Examples
     --------
@@ -210,39 +177,27 @@ def report_numbers(
     >>> report_numbers(annotations).sentences[0]
     '3 annotators gave 6 numbers to 2 items, 3.0 each on average, from 1 to 9.'
     """
+    annotations = source if isinstance(source, Numbers) else as_numbers(as_annotations(source))
     if len(annotations) == 0:
         raise DataError("there are no numbers to report on")
     progress = progress or (lambda _done, _total: None)
-    looked = check(annotations)
+    checked = check(annotations)
     progress(1, _STEPS)
-    result = estimate(annotations, method, gold=gold, seed=seed)
+    known = None if gold is None else as_truth(gold)
+    result = estimate(annotations, method, gold=known, seed=seed)
     progress(2, _STEPS)
     agreement = agree(annotations, seed=seed)
     progress(3, _STEPS)
-    found = NumberReport(
+    evaluation = None if truth is None else evaluate(result, as_truth(truth), seed=seed)
+    progress(4, _STEPS)
+    return NumberReport(
         name,
         annotations,
         result,
-        looked,
+        checked,
         agreement,
-        None if truth is None else evaluate(result, truth, seed=seed),
-        standing(annotations),
+        evaluation,
+        annotator_bias(annotations),
         scatter_of_items(annotations),
         seed,
     )
-    progress(4, _STEPS)
-    return found
-
-
-_STEPS = 4
-
-
-def _many(does: str, count: int) -> str:
-    if count == 1:
-        return does
-    word, _, rest = does.partition(" ")
-    return f"{'do' if word == 'does' else word.removesuffix('s')} {rest}"
-
-
-def _plain(column: Any) -> list[Any]:
-    return [None if isinstance(one, float) and math.isnan(one) else one for one in column.tolist()]

@@ -1,7 +1,7 @@
-"""Everything there is to know about a data set, gathered once; `page.py` gives it a look.
+"""Everything about a data set, computed once; `class_page.py` lays it out as a page.
 
-A report reads, checks, aggregates, scores annotators and items, measures agreement and compares
-methods. Large data are looked at in samples where that changes nothing a reader would see; the
+A report checks, compares methods, aggregates, scores annotators and items, measures agreement and
+plans further labels. Large data are sampled where that changes nothing a reader would see; the
 report says where.
 """
 
@@ -11,65 +11,69 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._relation import Floats, Integers
 from ..aggregation import aggregate
-from ..agreement import Agreement, Clusters, Pairs, agree, cluster
+from ..agreement import Agreement, Clusters, Pairs, agree, cluster, pairwise
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..checking import Check, check
-from ..comparison import Comparison
+from ..comparison import Comparison, compare
 from ..errors import DataError, OptionError
 from ..identification import AnnotatorScores, ItemScores, identify, item_scores
-from ..metrics import evaluate
-from ..readers import Reading, examine
-from ..readers.texts import read_texts
+from ..metrics import Evaluation, evaluate
+from ..planning import Plan, plan
+from ..readers import Reading, as_truth, examine
+from ..readers.side_tables import read_texts
 from ..result import Aggregation, Table
-from ._steps import compared, met, planned
-from .summary import SURE
-from .tendency_section import Foresight, read_foresight
+from .class_page import class_page
+from .figures import figures
+from .sections import PageReport
+from .sentences import opening
+from .summary import CONFIDENT, summarise
+from .tendency_section import Predictions, read_predictions
 
-if TYPE_CHECKING:
-    from ..metrics import Evaluation
-    from ..planning import Plan
-    from .figures import Figure
+__all__ = ["METHODS", "Report", "report"]
 
-__all__ = ["Report", "report"]
-
-_DIFFICULT = 100_000  # labels up to which the difficulty of items is fitted
-_STACKED = 300_000  # labels above which one method is taken instead of many together
+METHODS = ("majority", "dawid-skene", "one-coin", "mace", "glad")  # compared
+_COMPARED = 100_000  # labels above which methods are compared on a sample of items
+_ONE_METHOD = 300_000  # labels above which the best method replaces `auto`
+_PAIRS = 20_000_000  # pairs of labels above which pairs of annotators are left out
+_PLANNED = 20_000  # items up to which further labels are planned
+_BUDGET = 500  # labels in a plan at most
+_DRAWS = 5  # behind the budget curve
 _STEPS = 7
 _MULTIPLE = "Several options could be chosen; every combination counts as a class of its own here."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report:
-    """What a report tells, as numbers.
+class Report(PageReport):
+    """Everything about a data set, as numbers.
 
     Attributes
     ----------
     name
         Of the data set.
     reading
-        The annotations and what was found beside them.
+        The annotations with gold, texts and notes found in the file.
     result
-        The labels that were inferred.
+        The inferred labels.
     check, agreement, pairs, clusters, comparison, evaluation, plan
-        What the verbs `check`, `agree`, `compare`, `evaluate` and `next` say; `None` where there
-        is nothing to say.
+        Results of `check`, `agree`, `compare`, `evaluate` and `next`; `None` where there is
+        nothing to report.
     annotator_scores, item_scores
-        What `identify` says.
+        Results of `identify`.
     truth
         Known labels that were only used to score.
     samples
-        A sentence for every part that was looked at in a sample.
+        A sentence for every part that was computed on a sample.
     folder
         Where images that texts name are looked for.
-    foresight
-        What `tendency evaluate` says, if that was given.
+    predictions
+        Results of `tendency evaluate`, if given.
     """
 
     name: str
@@ -88,77 +92,46 @@ class Report:
     samples: tuple[str, ...] = ()
     seed: int = 0
     folder: Path | None = None
-    foresight: Foresight | None = None
-
-    def __repr__(self) -> str:
-        return f"<Report on {self.name}: {' '.join(self.sentences)}>"
+    predictions: Predictions | None = None
 
     @property
     def annotations(self) -> Annotations:
         """The annotations."""
         return self.reading.annotations
 
-    @property
+    @cached_property
     def annotators(self) -> Table:
         """Every score of every annotator, as columns."""
         return self.annotator_scores.table()
 
-    @cached_property
+    @property
     def items(self) -> Table:
         """Every score of every item with its label, as columns."""
-        return {
-            "item": self.annotations.items,
-            "label": self.result.labels,
-            **self.item_scores.table(),
-        }
+        scores = self.item_scores.table()
+        return {"item": self.annotations.items, "label": self.result.labels, **scores}
 
     @cached_property
     def doubtful(self) -> Integers:
-        """Labelled items that deserve a second look, by code, the most doubtful first."""
+        """Labelled items that need review, by code, the most doubtful first."""
         confidence = self.result.confidence
-        labelled = self.annotations.labels_per_item > 0
         order = np.argsort(confidence, kind="stable")
-        return order[(labelled & (confidence < SURE))[order]]
+        doubtful = (self.annotations.labels_per_item > 0) & (confidence < CONFIDENT)
+        return order[doubtful[order]]
 
     @cached_property
     def crowd_confusion(self) -> Floats:
-        """What all annotators together make of every class: (true class, given class)."""
-        from ..aggregation._base import share
+        """The confusion matrix of all annotators together: (true class, given class)."""
+        counts = self.result.posterior.T @ self.annotations.votes()
+        with np.errstate(invalid="ignore"):
+            shares = counts / counts.sum(axis=1, keepdims=True)
+        return np.where(np.isnan(shares), 1 / len(counts), shares)
 
-        return share(self.result.posterior.T @ self.annotations.votes())
-
-    @cached_property
-    def sentences(self) -> list[str]:
-        """The report in a few sentences."""
-        from .sentences import opening
-
-        return opening(self)
-
-    @cached_property
-    def charts(self) -> dict[str, Figure]:
-        """Every picture of the report, by name."""
-        from .figures import figures
-
-        return figures(self)
-
-    def page(self) -> str:
-        """Return the report as one self-contained page."""
-        from .page import render
-
-        return render(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the page."""
-        from .._files import atomic_file
-
-        body = self.page()
-        with atomic_file(path) as draft:
-            draft.write_text(body, encoding="utf-8")
+    sentences = cached_property(opening)
+    charts = cached_property(figures)
+    layout = class_page
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        from .summary import summarise
-
         summary = summarise(self.annotations, self.result, truth=dict(self.truth) or None)
         return {
             "name": self.name,
@@ -167,122 +140,146 @@ class Report:
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
             "annotators": self.annotator_scores.as_dict(),
-            "doubtful": [self.annotations.items[item] for item in self.doubtful.tolist()],
+            "doubtful": self.annotations.items[self.doubtful].tolist(),
             "comparison": None if self.comparison is None else self.comparison.as_dict(),
             "plan": None if self.plan is None else self.plan.as_dict(),
-            "tendency": None if self.foresight is None else self.foresight.scores,
+            "tendency": None if self.predictions is None else self.predictions.scores,
             "samples": list(self.samples),
         }
 
-    def _repr_html_(self) -> str:
-        from .embedding import framed
-
-        return framed(self.page())
-
 
 def report(
-    what: Any,
+    source: Any,
     method: str = "auto",
     *,
     name: str | None = None,
-    gold: Mapping[Any, Any] | None = None,
-    truth: Mapping[Any, Any] | None = None,
+    gold: Any = None,
+    truth: Any = None,
     texts: str | Path | None = None,
     tendency: str | Path | None = None,
     folder: Path | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-    **reading: Any,
 ) -> Report:
-    """Return everything there is to know about a data set.
+    """Return everything about a data set.
 
     Parameters
     ----------
-    what
-        Annotations, or what `read` takes: a path, a table, an export of a labelling tool.
+    source
+        `Annotations`, what `readers.examine` returned, or what `read` takes: a path, a pandas or
+        polars table, an export of a labelling tool.
     method
         How to aggregate.
     name
         Of the data set, for titles; by default that of the file.
     gold
-        Known labels that may be used, `{item: label}`; by default those found in the file.
+        Known labels that methods may use, `{item: label}` or a table; by default those in the
+        file.
     truth
-        Known labels to score with; nothing learns from them.
+        Known labels to score with; no method uses them.
     texts
-        A file with the text of every item, or with the name of an image beside it.
+        A file with the text of every item, or with the name of an image next to it.
     tendency
-        What `dissensus tendency evaluate --json` printed, as a file.
+        Output of `dissensus tendency evaluate --json`, as a file.
     folder
-        Where images that texts name are looked for; by default beside the file.
+        Where images that texts name are looked for; by default the folder of the file.
     seed
-        Decides what is random.
+        Random seed.
     progress
-        Called with the steps that are done and how many there are.
-
-    Further words go to `read`.
+        Called with the number of completed steps and their total.
 
     Examples
     --------
     >>> from dissensus import demo
-    >>> told = report(demo()[0], "majority", name="demo")
-    >>> told.sentences[0]
+    >>> report(demo()[0], "majority", name="demo").sentences[0]
     '40 annotators gave 2527 labels to 500 items, 5.1 each on average.'
     """
     progress = progress or (lambda _done, _total: None)
-    foresight = None if tendency is None else read_foresight(tendency)
-    if isinstance(what, Numbers):
+    predictions = None if tendency is None else read_predictions(tendency)
+    if isinstance(source, Numbers):
         raise OptionError("these are numbers; `report_numbers` reports on them")
-    found = what if isinstance(what, Reading) else examine(what, **reading)
-    if found.kind == "multiple":
-        found = replace(found, notes=(*found.notes, _MULTIPLE))
+    reading = source if isinstance(source, Reading) else examine(source)
+    if reading.kind == "multiple":
+        reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
     if texts is not None:
-        found = replace(found, texts=read_texts(str(texts)))
-    annotations = found.annotations
+        reading = replace(reading, texts=read_texts(str(texts)))
+    annotations = reading.annotations
     if len(annotations) == 0:
         raise DataError("there are no labels to report on")
-    known = dict(gold) if gold is not None else dict(found.gold)
-    looked = check(found, gold=known or None, labels="nominal")
+    known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
+    truth = None if truth is None else as_truth(truth)
+    checked = check(reading, gold=known, scale="nominal")
     progress(1, _STEPS)
-    comparison, samples = compared(annotations, truth, known or None, seed)
+    comparison, samples = _compare(annotations, truth, known, seed)
     progress(2, _STEPS)
-    if method == "auto" and len(annotations) > _STACKED and comparison is not None:
+    if method == "auto" and len(annotations) > _ONE_METHOD and comparison is not None:
         method = comparison.methods[0].method
-        samples += (f"With so many labels, {method}, which foresaw best, was taken for all.",)
-    result = aggregate(annotations, method, gold=known or None, seed=seed)
+        samples += (f"With so many labels, {method}, which predicts best, was used for all.",)
+    fitted = {} if samples or comparison is None else comparison.results
+    result = fitted.get(method)
+    if result is None:
+        result = aggregate(annotations, method, gold=known, seed=seed)
     progress(3, _STEPS)
-    annotators = identify(annotations, result, gold=known or None, seed=seed)
+    annotator_scores = identify(annotations, result, gold=known, models=False, seed=seed)
     progress(4, _STEPS)
-    items = item_scores(annotations, result, difficulty=len(annotations) <= _DIFFICULT, seed=seed)
+    scores = item_scores(annotations, result, difficulty=False, seed=seed)
+    if "glad" in fitted:  # fitted for the comparison, so not again for the scores
+        glad, competence = fitted["glad"].params, fitted["mace"].params.competence
+        annotator_scores = replace(annotator_scores, ability=glad.ability, competence=competence)
+        scores = replace(scores, difficulty=glad.difficulty)
     progress(5, _STEPS)
     agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
-    pairs = met(annotations)
+    pairs = _pairs(annotations)
     progress(6, _STEPS)
-    further = planned(annotations, result, seed)
+    further = None
+    if annotations.n_classes > 1 and annotations.n_items <= _PLANNED:
+        budget = min(max(20, annotations.n_items // 2), _BUDGET)
+        further = plan(annotations, result, budget=budget, draws=_DRAWS, seed=seed)
     progress(7, _STEPS)
+    path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
+    place = path if texts is None else Path(texts)
     return Report(
-        name or _name(what),
-        found,
+        name or ("annotations" if path is None else path.name),
+        reading,
         result,
-        looked,
+        checked,
         agreement,
         pairs,
         None if pairs is None else cluster(pairs),
-        annotators,
-        items,
+        annotator_scores,
+        scores,
         comparison,
         None if truth is None else evaluate(result, truth, seed=seed),
         further,
-        {} if truth is None else {str(item): str(label) for item, label in truth.items()},
+        truth or {},
         samples,
         seed,
-        _folder(what if texts is None else texts) or folder,
-        foresight,
+        place.parent if place is not None and place.is_file() else folder,
+        predictions,
     )
 
 
-def _name(what: Any) -> str:
-    return Path(what).name if isinstance(what, (str, Path)) and str(what) != "-" else "annotations"
+def _compare(
+    annotations: Annotations, truth: Any, gold: Any, seed: int
+) -> tuple[Comparison | None, tuple[str, ...]]:
+    """Return methods side by side, on a sample of the items of large data."""
+    if annotations.n_classes < 2 or not (annotations.labels_per_item > 1).any():
+        return None, ()
+    if len(annotations) <= _COMPARED:
+        return compare(annotations, METHODS, truth=truth, gold=gold, seed=seed), ()
+    n_items = max(1, annotations.n_items * _COMPARED // len(annotations))
+    drawn = np.random.default_rng(seed).choice(annotations.n_items, n_items, replace=False)
+    sample = annotations.subset(items=np.isin(np.arange(annotations.n_items), drawn))
+    note = f"Methods were compared on {n_items} of {annotations.n_items} items, drawn at random."
+    fast = [method for method in METHODS if method != "glad"]
+    return compare(sample, fast, truth=truth, seed=seed), (note,)
 
 
-def _folder(what: Any) -> Path | None:
-    return Path(what).parent if isinstance(what, (str, Path)) and Path(what).is_file() else None
+def _pairs(annotations: Annotations) -> Pairs | None:
+    """Return the agreement of pairs of annotators, unless there are too many or none."""
+    size = annotations.labels_per_item.astype(np.int64)
+    too_many = int((size * (size - 1)).sum()) > _PAIRS
+    if annotations.n_annotators < 2 or annotations.n_classes < 2 or too_many:
+        return None
+    pairs = pairwise(annotations, "cohen", min_overlap=5)
+    return pairs if pairs.known.any() else None

@@ -1,91 +1,147 @@
-"""Smaller pages than the whole report: sentences and key numbers on top, then sections.
+"""One page for every report: sentences and key figures, then sections.
 
-A section has words, charts, small tables and tables to sort and search; what it tells is decided
-elsewhere.
+A report decides what its sections contain; the look is in `templates/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from .._files import atomic_file
 from .charts import Figure
-from .embedding import filled, shown_charts
+from .embedding import fill, framed, plain
+from .sentences import formatted
+from .summary import CONFIDENT
 
-__all__ = ["Cell", "Download", "Section", "Small", "Sortable", "render_sections"]
-
-Cell = tuple[str, float | str | None]  # what is shown, and what is sorted by
+__all__ = ["Column", "Download", "Page", "PageReport", "Section", "SortableTable", "Table"]
 
 
-@dataclass(frozen=True)
-class Small:
-    """A table that is seen at a glance; all but the first columns are numbers."""
+class Table(NamedTuple):
+    """A small table; all columns after the first `n_texts` are numbers."""
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    texts: int = 1
+    n_texts: int = 1
 
 
-@dataclass(frozen=True)
-class Sortable:
-    """A table to sort and to search, with the kind of every column: `text` or `number`."""
+class Column(NamedTuple):
+    """A column of a sortable table; its kind is `number` if a format is given.
+
+    Other kinds are `verdict`, and `plain` and `plain number` if there is no point in sorting.
+    """
+
+    values: Any
+    form: str | Callable[[float], str] | None = None
+    kind: str = "text"
+    classes: Sequence[str] = ()  # of CSS, by row
+
+
+class SortableTable(NamedTuple):
+    """A table to sort, search and filter.
+
+    Rows have kinds that readers can filter by. With `details`, a click on a name opens the
+    details of an `annotator` or `item`.
+    """
 
     name: str
     caption: str
-    heads: Sequence[tuple[str, str]]
-    rows: Sequence[Sequence[Cell]]
+    columns: Mapping[str, Column]
+    kinds: Sequence[Sequence[str]] = ()
+    details: str = ""
+    hint: str = "a word"
+    filter: str = ""
+
+    def rows(self) -> list[tuple[tuple[str, Any], ...]]:
+        """Return the cells of every row: a text, and a number to sort by or a CSS class."""
+        cells = []
+        for values, form, _, classes in self.columns.values():
+            column = values.tolist() if hasattr(values, "tolist") else values
+            if form is None:
+                cells.append(list(zip(column, classes or [""] * len(column), strict=True)))
+            else:
+                cells.append([(formatted(value, form), value) for value in column])
+        return list(zip(*cells, strict=True))
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of a page."""
+class Section(NamedTuple):
+    """A part of a page; panels are rows of tables and names of figures, side by side."""
 
     name: str
     title: str
-    words: Sequence[str] = ()
-    charts: Sequence[str] = ()
-    small: Sequence[Small] = ()
-    sortable: Sequence[Sortable] = ()
+    text: Sequence[str] = ()
+    notes: Sequence[str] = ()
     findings: Sequence[Any] | None = None
+    panels: Sequence[Sequence[Table | str]] = ()
+    table: SortableTable | None = None
+    subsections: Sequence[Section] = ()
+
+
+class Download(NamedTuple):
+    """A table that the page offers as CSV."""
+
+    title: str
+    columns: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Download:
-    """A table that the page makes into a file."""
+class Page:
+    """What a page shows after the sentences; `data` is for its script."""
 
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Any]] = field(default_factory=list)
+    facts: Mapping[str, str]
+    sections: Sequence[Section]
+    charts: Mapping[str, Figure]
+    downloads: Mapping[str, Download]
+    terms: Sequence[str]  # explained at the end
+    method: str
+    advice: Sequence[str] = ()
+    samples: Sequence[str] | None = None  # parts that were computed on a sample
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def render_sections(
-    title: str,
-    sentences: Sequence[str],
-    facts: Mapping[str, str],
-    sections: Sequence[Section],
-    *,
-    charts: Mapping[str, Figure],
-    downloads: Mapping[str, Download],
-    about: Mapping[str, str],
-    made: str,
-) -> str:
-    """Return the page."""
-    kept = {name: one for name, one in downloads.items() if one.rows}
-    return filled(
-        "sections.html",
-        {
-            "charts": {name: one.spec for name, one in charts.items()},
-            "downloads": {name: [one.head, one.rows] for name, one in kept.items()},
-        },
-        title=title,
-        sentences=sentences,
-        facts=[{"name": name, "value": value} for name, value in facts.items()],
-        sections=[("overview", "In short"), *((one.name, one.title) for one in sections)],
-        parts=sections,
-        charts=shown_charts(dict(charts)),
-        downloads=[(name, one.title) for name, one in kept.items()],
-        about=about,
-        made=made,
-    )
+class PageReport:
+    """A report that begins with sentences and shows as one self-contained page."""
+
+    name: str
+    seed: int
+    sentences: Any  # list[str], often cached
+
+    def layout(self) -> Page:
+        """Return what the page shows."""
+        raise NotImplementedError
+
+    def page(self) -> str:
+        """Return the report as one self-contained page."""
+        page = self.layout()
+        tables = {
+            name: [[*one.columns], list(zip(*plain([*one.columns.values()]), strict=True))]
+            for name, one in page.downloads.items()
+        }
+        tables = {name: table for name, table in tables.items() if table[1]}
+        specs = {name: one.spec for name, one in page.charts.items()}
+        return fill(
+            "report.html",
+            {**page.data, "charts": specs, "downloads": tables},
+            charts=bool(specs),
+            report=self,
+            page=page,
+            title=self.name,
+            sections=[("overview", "Summary"), *((one.name, one.title) for one in page.sections)],
+            confident=f"{CONFIDENT:.0%}",
+            downloads={name: page.downloads[name] for name in tables},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the page."""
+        page = self.page()
+        with atomic_file(path) as draft:
+            draft.write_text(page, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.name}: {' '.join(self.sentences)}>"
+
+    def _repr_html_(self) -> str:
+        return framed(self.page())

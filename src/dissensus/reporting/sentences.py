@@ -1,39 +1,54 @@
-"""A report in words. Every sentence follows from numbers and the limits that are named here.
+"""Reports in words; every sentence follows from numbers and the limits named here.
 
-| word | when |
+| phrase | when |
 |---|---|
 | poor … almost perfect agreement | Krippendorff's alpha below 0, then in steps of 0.2 |
-| deserves a second look | the belief in an item's label is below 0.8 |
+| needs review | the confidence in an item's label is below 0.8 |
 | answers at random, careless, … | the verdicts of `identify` |
-| explains the labels best | foresees left-out labels best, beyond two standard errors |
-| belief is too high | above the interval of the share of known labels met, and by 0.05 or more |
+| explains the labels best | best held-out likelihood, beyond two standard errors |
+| confidence is too high | above the interval of the accuracy on known labels, by 0.05 or more |
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..agreement import Estimate
+from ..agreement import Agreement
+from .summary import CONFIDENT
 
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["advice", "amount", "listed", "opening", "percent"]
+__all__ = [
+    "advice",
+    "agreement_sentence",
+    "amount",
+    "by_verdict",
+    "formatted",
+    "listed",
+    "opening",
+    "percent",
+    "verdict_sentences",
+    "volume",
+    "with_interval",
+]
 
 _NAMED = 3  # names in one sentence
-_TOO_SURE = 0.05  # by how much belief may exceed the share of right labels
+_OVERCONFIDENT = 0.05  # by how much confidence may exceed accuracy
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
-
-# Verdict → what such an annotator does, and what one could do about it.
-_DOES = {
-    "spammer": "answers at random",
-    "adversarial": "says mostly the opposite of what is right",
-    "careless": "is right much less often than the others",
+_VERDICTS = {  # what one such annotator does, and several
+    "spammer": ("answers at random", "answer at random"),
+    "adversarial": ("gives mostly wrong labels", "give mostly wrong labels"),
+    "careless": (
+        "is right much less often than the others",
+        "are right much less often than the others",
+    ),
 }
-_REMEDY = {
+_REMEDIES = {
     "spammer": "Leave out the labels of {}.",
     "adversarial": "Ask {} whether the task was misunderstood.",
     "careless": "Train or talk to {}.",
@@ -42,58 +57,126 @@ _REMEDY = {
 
 def opening(report: Report) -> list[str]:
     """Return what a reader should know first."""
-    annotations = report.annotations
-    told = [
-        f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), 'label')} to "
-        f"{amount(annotations.n_items, 'item')}, {len(annotations) / max(annotations.n_items, 1):.1f} each on average."
+    annotations, confidence = report.annotations, report.result.confidence
+    scores, comparison = report.annotator_scores, report.comparison
+    labelled = annotations.labels_per_item > 0
+    mean = float(np.mean(confidence[labelled]))
+    each = len(annotations) / max(annotations.n_items, 1)
+    sentences = [
+        f"{volume(annotations)}, {each:.1f} each on average.",
+        agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
     ]
-    told.append(_agreement(report))
-    told += _annotators(report)
-    told.append(_doubt(report))
-    if report.comparison is not None and report.comparison.n_scored:
-        alike = [one.method for one in report.comparison.methods if one.alike]
-        if len(alike) == 1:
-            told.append(f"Of the usual methods, {alike[0]} explains the labels best.")
-        else:
-            told.append(f"{listed(alike)} explain the labels about equally well.")
-    told += _known(report)
-    return told
+    worst = scores.worst
+    names = by_verdict(annotations.annotators[worst], scores.verdict[worst])
+    verdicts = verdict_sentences(names, _VERDICTS)
+    if not verdicts:
+        unsure = scores.verdict_counts.get("too few labels to say", 0)
+        some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
+        verdicts = [f"No annotator stands out as careless or random{some}."]
+    sentences += verdicts
+    count, total = len(report.doubtful), int(labelled.sum())
+    sentences.append(
+        f"{amount(count, 'item')} ({percent(count / total)}) {'needs' if count == 1 else 'need'} "
+        f"review; the mean confidence in a label is {percent(mean)}."
+        if count
+        else f"All {amount(total, 'inferred label')} have a confidence of {CONFIDENT:.0%} or more."
+    )
+    if comparison is not None and comparison.n_scored:
+        best = [one.method for one in comparison.methods if one.tied]
+        sentences.append(
+            f"Of the usual methods, {best[0]} explains the labels best."
+            if len(best) == 1
+            else f"{listed(best)} explain the labels about equally well."
+        )
+    score = None if report.evaluation is None else report.evaluation.scores.get("accuracy")
+    if report.evaluation is not None and score is not None:
+        sentences.append(
+            f"Of the {amount(report.evaluation.n_scored, 'item')} whose label is known, "
+            f"{percent(score.value)} are labelled right ({percent(score.low)} to "
+            f"{percent(score.high)})."
+        )
+        if mean > max(score.high, score.value + _OVERCONFIDENT):
+            sentences.append(
+                f"So the mean confidence, {percent(mean)}, is too high: annotators share errors."
+            )
+    return sentences
 
 
 def advice(report: Report) -> list[str]:
     """Return what to do next, the most urgent first."""
-    told = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
+    steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
     scores = report.annotator_scores
-    for verdict, remedy in _REMEDY.items():
-        who = _names(report, verdict)
-        if verdict == "spammer" and 2 * len(who) > report.annotations.n_annotators:
-            told.append(
+    worst = scores.worst
+    names = by_verdict(report.annotations.annotators[worst], scores.verdict[worst])
+    for verdict, remedy in _REMEDIES.items():
+        people = [f"annotator {one}" if one.isdecimal() else one for one in names.get(verdict, [])]
+        if verdict == "spammer" and 2 * len(people) > report.annotations.n_annotators:
+            steps.append(
                 "Look at the question and its instructions first: most annotators seem to answer "
-                "at random, so labels hardly tell anything."
+                "at random, so labels carry hardly any information."
             )
-        elif who:
-            told.append(remedy.format(listed([_person(name) for name in who])))
-    together = [] if scores.copies is None else scores.copies.as_dict()["clusters"]
-    if together:
-        groups = [listed(group) for group in together[:_NAMED]]
-        told.append(f"Ask whether these worked together: {'; '.join(groups)}.")
-    count = len(report.doubtful)
-    if count:
-        told.append(f"Have {amount(count, 'item')} labelled again; the list can be downloaded.")
-    if not told:
-        told.append("Nothing urgent: annotators agree, and hardly any label is in doubt.")
-    return told
+        elif people:
+            steps.append(remedy.format(listed(people)))
+    copies = scores.copies
+    clusters = [] if copies is None else copies.as_dict()["clusters"]
+    if clusters:
+        groups = "; ".join(map(listed, clusters[:_NAMED]))
+        steps.append(f"Ask whether these worked together: {groups}.")
+    if len(report.doubtful):
+        count = amount(len(report.doubtful), "item")
+        steps.append(f"Have {count} labelled again; the list can be downloaded.")
+    return steps or ["Nothing urgent: annotators agree, and hardly any label is in doubt."]
 
 
-def amount(count: int, what: str) -> str:
-    """Return a count with its word.
+def volume(annotations: Any, what: str = "label") -> str:
+    """Return how much was annotated."""
+    return (
+        f"{amount(annotations.n_annotators, 'annotator')} gave {amount(len(annotations), what)} "
+        f"to {amount(annotations.n_items, 'item')}"
+    )
 
-    >>> amount(1, "item"), amount(2140, "label"), amount(20480, "class")
-    ('1 item', '2140 labels', '20\u202f480 classes')
+
+def agreement_sentence(agreement: Agreement, undefined: str) -> str:
+    """Return the word for alpha and its interval, or why it is undefined."""
+    alpha = agreement["alpha"]
+    if math.isnan(alpha.value):
+        return f"Agreement cannot be measured: {undefined}."
+    interval = f"{alpha.low:.2f} to {alpha.high:.2f}"
+    return f"Agreement is {agreement.word} (alpha {alpha.value:.2f}, {interval})."
+
+
+def by_verdict(names: Iterable[Any], verdicts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of annotators by verdict, in their order."""
+    groups: dict[str, list[str]] = {}
+    for name, verdict in zip(names, verdicts, strict=True):
+        groups.setdefault(verdict, []).append(str(name))
+    return groups
+
+
+def verdict_sentences(
+    names: Mapping[str, list[str]], phrases: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """Return a sentence for every verdict, with its annotators."""
+    sentences = []
+    for verdict, (one, several) in phrases.items():
+        people = names.get(verdict, [])
+        count = _NUMBERS[len(people)] if len(people) < len(_NUMBERS) else str(len(people))
+        if people:
+            does = f"annotator {one}" if len(people) == 1 else f"annotators {several}"
+            sentences.append(f"{count} {does}: {listed(people)}.")
+    return sentences
+
+
+def amount(count: int, what: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> amount(1, "item"), amount(2140, "label"), amount(20480, "class"), amount(20480)
+    ('1 item', '2140 labels', '20\u202f480 classes', '20\u202f480')
     """
-    many = what + ("es" if what.endswith("s") else "s")
     shown = f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
-    return f"{shown} {what if count == 1 else many}"
+    if what and count != 1:
+        what += "es" if what.endswith("s") else "s"
+    return f"{shown} {what}".rstrip()
 
 
 def percent(share: float) -> str:
@@ -123,77 +206,20 @@ def listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else ""
 
 
-def _known(report: Report) -> list[str]:
-    found = report.evaluation
-    score = None if found is None else found.scores.get("accuracy")
-    if found is None or score is None:
-        return []
-    told = [
-        f"Of the {amount(found.n_scored, 'item')} whose label is known, {percent(score.value)} are "
-        f"labelled right ({percent(score.low)} to {percent(score.high)})."
-    ]
-    held = float(np.mean(report.result.confidence[report.annotations.labels_per_item > 0]))
-    if held > max(score.high, score.value + _TOO_SURE):
-        told.append(
-            f"So the mean belief, {percent(held)}, is too high: annotators share some errors."
-        )
-    return told
+def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
+    """Return a number as text, a dash for NaN.
+
+    >>> formatted(0.25, ".0%"), formatted(math.nan)
+    ('25%', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return form(value) if callable(form) else f"{value:{form}}"
 
 
-def _agreement(report: Report) -> str:
-    alpha: Estimate | None = next(
-        (one for one in report.agreement.estimates if one.measure == "alpha"), None
+def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
+    """Return an estimate and its interval as texts; a dash and nothing where there is none."""
+    value, low, high = (
+        formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)
     )
-    if alpha is None or math.isnan(alpha.value):
-        return "Agreement cannot be measured: no two labels of an item, or only one class."
-    return (
-        f"Agreement is {report.agreement.word} "
-        f"(alpha {alpha.value:.2f}, {alpha.low:.2f} to {alpha.high:.2f})."
-    )
-
-
-def _annotators(report: Report) -> list[str]:
-    told = []
-    for verdict, does in _DOES.items():
-        who = _names(report, verdict)
-        if not who:
-            continue
-        count = _NUMBERS[len(who)] if len(who) < len(_NUMBERS) else str(len(who))
-        people = "annotator" if len(who) == 1 else "annotators"
-        verb = does if len(who) == 1 else _plural(does)
-        told.append(f"{count} {people} {verb}: {listed(who)}.")
-    if not told:
-        unsure = report.annotator_scores.verdict_counts.get("too few labels to say", 0)
-        some = "" if unsure == 0 else f" ({amount(unsure, 'annotator')} gave too few labels to say)"
-        told.append(f"No annotator stands out as careless or random{some}.")
-    return told
-
-
-def _plural(does: str) -> str:
-    word, _, rest = does.partition(" ")
-    return f"{ {'is': 'are'}.get(word, word.removesuffix('s')) } {rest}".strip()
-
-
-def _names(report: Report, verdict: str) -> list[str]:
-    scores = report.annotator_scores
-    order = scores.worst
-    return [
-        str(name) for name in scores.annotations.annotators[order[scores.verdict[order] == verdict]]
-    ]
-
-
-def _person(name: str) -> str:
-    """Return a name that reads as one in a sentence."""
-    return f"annotator {name}" if name.isdecimal() else name
-
-
-def _doubt(report: Report) -> str:
-    count, labelled = len(report.doubtful), int((report.annotations.labels_per_item > 0).sum())
-    if count == 0:
-        return f"All {amount(labelled, 'label')} inferred are held with 80% belief or more."
-    deserve = "deserves" if count == 1 else "deserve"
-    mean = float(np.mean(report.result.confidence[report.annotations.labels_per_item > 0]))
-    return (
-        f"{amount(count, 'item')} ({percent(count / labelled)}) {deserve} a second look; "
-        f"the belief in a label is {percent(mean)} on average."
-    )
+    return value, "" if "–" in (value, low, high) else f"{low} to {high}"

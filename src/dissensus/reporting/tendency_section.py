@@ -1,6 +1,6 @@
-"""The part of a report on how well single annotators can be foreseen.
+"""The section of a report on predicting individual annotators.
 
-It stands on what `dissensus tendency evaluate --json` has printed: nothing is learned here.
+It shows the output of `dissensus tendency evaluate --json`; nothing is fitted here.
 """
 
 from __future__ import annotations
@@ -12,79 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from .charts import BLUE, GREY, PERCENT, Figure, chart
+from .charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
+from .sections import Section, Table
+from .sentences import formatted
 
-__all__ = ["Foresight", "foresight_figure", "read_foresight"]
+__all__ = ["Predictions", "predictions_figure", "read_predictions"]
 
-_HABITS, _CONSENSUS = "own-majority", "consensus"
-_MOST = 200  # annotators in the picture
-_NAMED = 10  # annotators in its table
-_CLEAR = 0.01  # of log loss, below which a difference is not told
-
-
-@dataclass(frozen=True)
-class Foresight:
-    """Scores of models of annotators, by name; the last one is the one that is told of."""
-
-    scores: dict[str, dict[str, Any]]
-
-    @property
-    def method(self) -> str:
-        """The model that is told of."""
-        return list(self.scores)[-1]
-
-    def summary(self, method: str, score: str) -> float:
-        """Return a score of a model, NaN where there is none."""
-        value = self.scores.get(method, {}).get("summary", {}).get(score)
-        return math.nan if value is None else float(value)
-
-    @property
-    def sentences(self) -> list[str]:
-        """What the scores say, in a few sentences."""
-        loss = {name: self.summary(name, "log_loss") for name in self.scores}
-        mine = loss[self.method]
-        known = {name: loss[name] for name in (_HABITS, _CONSENSUS) if name in loss}
-        told = [
-            f"What each annotator says of items that were held out was foreseen by {self.method}: "
-            f"{self.summary(self.method, 'accuracy'):.0%} right, mean over annotators, and a log "
-            f"loss of {mine:.3f}."
-        ]
-        if _CONSENSUS in known:
-            gain = known[_CONSENSUS] - mine
-            told.append(
-                "Annotators have opinions of their own: a model of each foresees them better than "
-                f"one opinion for all (log loss {known[_CONSENSUS]:.3f})."
-                if gain > _CLEAR
-                else "One opinion for all foresees annotators as well as a model of each: there is "
-                "little that is personal in these labels, or too few of them to see it."
-            )
-        if known.get(_HABITS, math.inf) - mine < _CLEAR:
-            told.append(
-                "Habits alone, whatever the item, do as well: the inputs tell little about the "
-                "labels."
-            )
-        floor, apart = (self.summary(self.method, name) for name in ("dic_rms_floor", "dic_rms"))
-        if floor == floor:
-            told.append(
-                f"Predicted annotators agree with each other by {apart:.2f} of kappa more or less "
-                f"than the true ones; noise alone would give {floor:.2f}."
-            )
-        return told
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return a table of the models."""
-        return [
-            (name, *(_shown(self.summary(name, key)) for key in _HEADS.values()))
-            for name in self.scores
-        ]
-
-    @property
-    def heads(self) -> list[str]:
-        """The columns of that table."""
-        return ["model", *_HEADS]
-
-
-_HEADS = {
+_MARGINALS, _CONSENSUS = "own-majority", "consensus"
+_MAX_ANNOTATORS = 200  # in the chart
+_MAX_NAMED = 30  # annotators up to which the chart names them
+_LOWEST = 10  # annotators in the table
+_CLEAR = 0.01  # of log loss, below which a difference is not mentioned
+_COLUMNS = {
     "log loss": "log_loss",
     "accuracy": "accuracy",
     "worst tenth": "accuracy_worst_decile",
@@ -94,89 +33,132 @@ _HEADS = {
 }
 
 
-def read_foresight(path: str | Path) -> Foresight:
-    """Read what `dissensus tendency evaluate --json` has printed."""
+@dataclass(frozen=True)
+class Predictions:
+    """Held-out scores of models of annotators, by name; the last model is the one reported."""
+
+    scores: dict[str, dict[str, Any]]
+
+    @property
+    def method(self) -> str:
+        """The model that is reported."""
+        return list(self.scores)[-1]
+
+    def summary(self, method: str, score: str) -> float:
+        """Return a score of a model, NaN where there is none."""
+        value = self.scores.get(method, {}).get("summary", {}).get(score)
+        return math.nan if value is None else float(value)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The scores in a few sentences."""
+        loss = {name: self.summary(name, "log_loss") for name in self.scores}
+        own = loss[self.method]
+        sentences = [
+            f"{self.method} predicted the labels of each annotator on held-out items: "
+            f"{self.summary(self.method, 'accuracy'):.0%} right, mean over annotators, with a log "
+            f"loss of {own:.3f}."
+        ]
+        if _CONSENSUS in loss:
+            sentences.append(
+                "Annotators have opinions of their own: a model of each predicts them better than "
+                f"one opinion for all (log loss {loss[_CONSENSUS]:.3f})."
+                if loss[_CONSENSUS] - own > _CLEAR
+                else "One opinion for all predicts annotators as well as a model of each: there is "
+                "little that is personal in these labels, or too few of them to see it."
+            )
+        if loss.get(_MARGINALS, math.inf) - own < _CLEAR:
+            sentences.append(
+                "Label marginals alone, whatever the item, do as well: the inputs carry little "
+                "information about the labels."
+            )
+        floor, rms = (self.summary(self.method, name) for name in ("dic_rms_floor", "dic_rms"))
+        if not math.isnan(floor):
+            sentences.append(
+                f"Kappa between predicted annotators differs from that between the true ones by "
+                f"{rms:.2f}; noise alone would give {floor:.2f}."
+            )
+        return sentences
+
+    def section(self) -> Section:
+        """Return the section of the page."""
+        rows = [
+            (name, *(formatted(self.summary(name, key), ".3f") for key in _COLUMNS.values()))
+            for name in self.scores
+        ]
+        table = Table("Models of annotators on held-out items", ["model", *_COLUMNS], rows)
+        note = (
+            "DIC is the distance between the pairwise agreement of annotators and that of their "
+            "predictions. Do not select models by it: predictions that err at random come nearer."
+        )
+        title = "Individual annotators"
+        panels: list[list[Table | str]] = [[table, "predictions"]]
+        return Section("tendency", title, self.sentences, [note], panels=panels)
+
+
+def read_predictions(path: str | Path) -> Predictions:
+    """Read the output of `dissensus tendency evaluate --json`."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-        for scores in found.values():
-            float(scores["summary"]["log_loss"])
-            dict(scores["annotators"])
+        scores = json.loads(Path(path).read_text(encoding="utf-8"))
+        for one in scores.values():
+            float(one["summary"]["log_loss"])
+            dict(one["annotators"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DataError(
             f"{path}: not what `dissensus tendency evaluate --json` prints ({problem})"
         ) from None
-    if not found:
+    if not scores:
         raise DataError(f"{path}: scores of no model")
-    return Foresight(found)
+    return Predictions(scores)
 
 
-def foresight_figure(foresight: Foresight) -> Figure | None:
-    """Return how often every annotator was foreseen, beside their habits."""
-    mine = foresight.scores[foresight.method]
-    least = mine.get("min_labels", 10)
-    habits = foresight.scores.get(_HABITS, {}).get("annotators", {})
-    known = {
+def predictions_figure(predictions: Predictions) -> Figure | None:
+    """Return how often every annotator was predicted, compared with their label marginals."""
+    method, own = predictions.method, predictions.scores[predictions.method]
+    marginals = predictions.scores.get(_MARGINALS, {}).get("annotators", {})
+    accuracy = {
         name: one["accuracy"]
-        for name, one in mine["annotators"].items()
-        if one["count"] >= least and one["accuracy"] is not None
+        for name, one in own["annotators"].items()
+        if one["count"] >= own.get("min_labels", 10) and one["accuracy"] is not None
     }
-    if not known:
+    if not accuracy:
         return None
-    order = sorted(known, key=known.__getitem__)
-    base = {name: (habits.get(name) or {}).get("accuracy") for name in order}
+    order = sorted(accuracy, key=accuracy.__getitem__)
+    base = {name: (marginals.get(name) or {}).get("accuracy") for name in order}
+    count = {name: own["annotators"][name]["count"] for name in order}
     rows = [
-        {
-            "annotator": name,
-            "of": of,
-            "right": round(value, 4),
-            "labels": mine["annotators"][name]["count"],
-        }
-        for name in order[:_MOST]
-        for of, value in ((foresight.method, known[name]), ("habits alone", base[name]))
+        {"annotator": name, "of": of, "right": round(value, 4), "labels": count[name]}
+        for name in order[:_MAX_ANNOTATORS]
+        for of, value in ((method, accuracy[name]), ("label marginals", base[name]))
         if value is not None
     ]
-    kinds = ["habits alone", foresight.method]
+    named = len(order) <= _MAX_NAMED
+    y = {"field": "annotator", "type": "nominal", "sort": order[:_MAX_ANNOTATORS]}
     spec = chart(
         rows,
-        height={"step": 16} if len(order) <= 30 else 300,
+        height={"step": 16} if named else 300,
         mark={"type": "point", "filled": True, "size": 45, "tooltip": {"content": "data"}},
         encoding={
-            "y": {
-                "field": "annotator",
-                "type": "nominal",
-                "sort": order[:_MOST],
-                "axis": {"labels": len(order) <= 30, "labelLimit": 140, "ticks": False},
-            },
-            "x": {"field": "right", "type": "quantitative", "title": "foreseen", "axis": PERCENT}
-            | {"scale": {"zero": False}},
-            "color": {
-                "field": "of",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": kinds, "range": [GREY, BLUE]},
-                "legend": {"orient": "top"},
-            },
+            "y": {**y, "axis": {"labels": named, "labelLimit": 140, "ticks": False}},
+            "x": number("right", "predicted right", axis=PERCENT, scale={"zero": False}),
+            "color": colour("of", {"label marginals": GREY, method: BLUE}),
         },
     )
-    gain = sorted(
-        ((known[name] - base[name], name) for name in order if base[name] is not None), reverse=True
-    )
-    words = f"From {known[order[0]]:.0%} ({order[0]}) to {known[order[-1]]:.0%} ({order[-1]})."
-    if gain and gain[0][0] > 0:
-        words += f" What a model knows beyond habits shows most for {gain[0][1]}."
-    numbers = (
-        ("least foreseen", "right", "by habits alone", "labels"),
-        *(
-            (name, f"{known[name]:.0%}", _share(base[name]), str(mine["annotators"][name]["count"]))
-            for name in order[:_NAMED]
-        ),
-    )
-    return Figure("How often each annotator was foreseen", words, spec, numbers)
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
-
-
-def _shown(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}"
+    first, last = order[0], order[-1]
+    words = f"From {accuracy[first]:.0%} ({first}) to {accuracy[last]:.0%} ({last})."
+    gains = {name: accuracy[name] - base[name] for name in order if base[name] is not None}
+    if gains and max(gains.values()) > 0:
+        words += (
+            f" The gain over label marginals is largest for {max(gains, key=gains.__getitem__)}."
+        )
+    numbers = [
+        (
+            name,
+            f"{accuracy[name]:.0%}",
+            "–" if base[name] is None else f"{base[name]:.0%}",
+            str(count[name]),
+        )
+        for name in order[:_LOWEST]
+    ]
+    head = ("lowest accuracy", "right", "by label marginals", "labels")
+    return Figure("How well each annotator is predicted", words, spec, (head, *numbers))

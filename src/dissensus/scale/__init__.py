@@ -1,27 +1,28 @@
-"""Beyond memory, beyond one machine, and labels that never stop arriving.
+"""Beyond memory, beyond one machine, and labels that keep arriving.
 
 `aggregate_files` runs any additive method over Parquet files, from disk or on a cluster;
-`Running` keeps labels up to date while annotations arrive, and `Stream` keeps it in a folder.
+`OnlineAggregation` keeps labels up to date while annotations arrive, and `Stream` stores it in a
+folder.
 """
 
 from __future__ import annotations
 
 from .agreement import agree_shards
-from .coding import Coded, code_files
-from .files import aggregate_files
-from .fitting import Outcome, fit_shards
+from .fitting import ShardedFit, fit_shards
+from .online import OnlineAggregation
+from .parquet import aggregate_files
 from .resampling import quality_intervals
-from .running import Running
+from .shards import ShardedAnnotations, shard_rows
 from .stream import Stream
 
 __all__ = [
-    "Coded",
-    "Outcome",
-    "Running",
+    "OnlineAggregation",
+    "ShardedAnnotations",
+    "ShardedFit",
     "Stream",
     "aggregate_files",
     "agree_shards",
-    "code_files",
     "fit_shards",
     "quality_intervals",
+    "shard_rows",
 ]

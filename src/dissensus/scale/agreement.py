@@ -1,8 +1,8 @@
-"""How much annotators agree, from shards: items that were labelled alike are counted together.
+"""Agreement from shards: items with the same counts of labels are counted together.
 
-Percent, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and their kin look at an item
-through the counts of its labels alone. So every shard tells which counts it has and how often, and
-the rest is done as for annotations in memory, to the same numbers.
+Percent agreement, alpha, the kappas of Fleiss and Randolph, Gwet's coefficients and the like depend
+on the counts of an item's labels alone. So every shard returns its distinct counts and how often
+they occur, and the rest is done as for annotations in memory, with the same result.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._relation import Floats, Integers
-from ..agreement._joint import Panel
-from ..agreement._measures import find_measure
-from ..agreement._votes import Votes
-from ..agreement.differences import Wish
-from ..agreement.estimating import USUAL, How, estimated
+from ..agreement.differences import WeightsLike
+from ..agreement.estimating import USUAL, Resampling, estimated
 from ..agreement.intervals import IntervalKind, check_interval
+from ..agreement.joint import JointMeasures
+from ..agreement.measure import find_measure
 from ..agreement.result import Estimate
+from ..agreement.votes import Votes
 from ..annotations import Annotations, Part
 from ..engine import Engine
 from ..errors import OptionError
-from .coding import Coded
+from .shards import ShardedAnnotations
 
 __all__ = ["agree_shards"]
 
 
 def agree_shards(
-    annotations: Coded,
+    annotations: ShardedAnnotations,
     engine: Engine,
     measures: Sequence[str] = USUAL,
     *,
-    level: Wish = "nominal",
-    weights: Wish | None = None,
+    scale: WeightsLike = "nominal",
+    weights: WeightsLike | None = None,
     resamples: int = 1000,
     confidence: float = 0.95,
     interval: IntervalKind = "percentile",
     seed: int = 0,
 ) -> tuple[Estimate, ...]:
-    """Return how much annotators agree in several measures; words as in `agree`."""
+    """Return the agreement in several measures; parameters as in `agree`."""
     check_interval(resamples, confidence, interval)
     chosen = [find_measure(name) for name in measures]
     for measure in chosen:
@@ -50,13 +50,13 @@ def agree_shards(
     counts, times = np.zeros((0, annotations.n_classes)), np.zeros(0, dtype=np.int64)
     for more, often in engine.each(_patterns, annotations.shards):
         counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
-    one = np.zeros(1, dtype=np.int64)  # these annotations are only asked for their classes
+    one = np.zeros(1, dtype=np.int64)  # only the classes of these annotations matter
     alike = Annotations.from_codes(
         one, one, one, items=1, annotators=1, classes=annotations.classes
     )
-    panel = Panel(alike, chosen, level=level, weights=weights, votes=Votes(counts, times))
-    how = How(resamples, confidence, interval, seed, lambda *_: None)
-    return estimated([panel], how)[0]
+    joint = JointMeasures(alike, chosen, scale=scale, weights=weights, votes=Votes(counts, times))
+    settings = Resampling(resamples, confidence, interval, seed, lambda *_: None)
+    return estimated([joint], settings)[0]
 
 
 def _patterns(part: Part) -> tuple[Floats, Integers]:

@@ -1,13 +1,14 @@
 """A fit to shards: rounds over all of them, then labels shard by shard.
 
-Only additive methods can: what they learn follows from sums over items, and what they say of an
-item follows from that and its own labels.
+Only additive methods can be fitted: their parameters follow from sums over items, and the posterior
+of an item follows from the parameters and its own labels.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,22 +16,24 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.dtypes import StringDType
 
+from .._files import atomic_folder
 from .._relation import Floats, Integers
-from ..aggregation._base import Aggregator, Fit, Found, Kept, check_memory, decided
+from ..aggregation import Aggregator, Checkpoints, FitContext, check_memory
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
-from ..errors import DataError, MethodError
+from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
-from ..result import Table
+from ..result import Table, pack_params
 from ..sharded.pieces import write_piece
 from ..sharded.sharding import Shard
-from .coding import Coded
+from ..writers.table_files import write_columns
+from .shards import ShardedAnnotations
 
-__all__ = ["Judging", "Outcome", "additive", "fit_shards", "judging_of", "told_by"]
+__all__ = ["Labeller", "ShardedFit", "additive", "fit_shards", "given_posteriors"]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ShardedFit:
     """What a method learned from shards; labels are written piece by piece.
 
     Attributes
@@ -38,82 +41,118 @@ class Outcome:
     method
         The method with its settings, as the registry writes it.
     annotations
-        The annotations it speaks of.
+        The annotations that it was fitted to.
     params, trace, converged
         As in `Aggregation`.
+    annotators
+        The table of annotators, once labels are written.
     """
 
     method: str
-    annotations: Coded
+    annotations: ShardedAnnotations
     params: Any
     trace: tuple[float, ...]
     converged: bool
     engine: Engine
     seed: int = 0
+    annotators: Table | None = None
 
     def write(
         self, folder: str | Path, progress: Callable[[int], None] = lambda _done: None
-    ) -> Table:
-        """Write the labels as one Parquet file for every shard; return the annotators' table.
+    ) -> ShardedFit:
+        """Write the labels as one Parquet file for every shard; return the fit with annotators.
 
         The files hold item, label, confidence and p:<class>, in the order of shards.
         """
-        method = aggregators.create(self.method)
-        work = partial(_write_piece, folder=str(folder), judging=judging_of(self))
-        believed = np.zeros(self.annotations.n_annotators)
-        for done, part in enumerate(self.engine.each(work, self.annotations.shards), 1):
-            believed += part
+        method, annotations = aggregators.create(self.method), self.annotations
+        work = partial(_write_piece, folder=str(folder), labeller=self.labeller())
+        posterior = np.zeros(annotations.n_annotators)
+        for done, part in enumerate(self.engine.each(work, annotations.shards), 1):
+            posterior += part
             progress(done)
         with np.errstate(invalid="ignore"):
-            agreement = believed / self.annotations.labels_per_annotator
+            agreement = posterior / annotations.labels_per_annotator
         table = {
-            "annotator": self.annotations.annotators,
-            "n_labels": self.annotations.labels_per_annotator,
+            "annotator": annotations.annotators,
+            "n_labels": annotations.labels_per_annotator,
             "quality": method.quality(self.params, agreement),
             "agreement": agreement,
         }
         interval = method.interval(self.params, 0.95)
         if interval is not None:
             table |= {"quality_low": interval[:, 0], "quality_high": interval[:, 1]}
-        return table
+        return replace(self, annotators=table)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fit to a folder: annotators as Parquet, parameters, and the trace."""
+        if self.annotators is None:
+            raise OptionError("labels are written first, which gives the table of annotators")
+        summary = {"method": self.method, "trace": self.trace, "converged": self.converged}
+        summary |= {"n_items": self.annotations.n_items, "n_labels": len(self.annotations)}
+        summary |= {"classes": self.annotations.classes.tolist()}
+        with atomic_folder(folder) as target:
+            write_columns(self.annotators, target / "annotators.parquet")
+            np.savez(target / "params.npz", **pack_params(self.params))
+            (target / "result.json").write_text(json.dumps(summary), encoding="utf-8")
+
+    def labeller(self) -> Labeller:
+        """Return what is needed to label a shard."""
+        annotations, method = self.annotations, aggregators.create(self.method)
+        labels = annotations.labels_per_class
+        return Labeller(method, self.params, labels, annotations.classes, self.seed)
 
 
 def fit_shards(
-    annotations: Coded,
+    annotations: ShardedAnnotations,
     method: str | Aggregator,
     engine: Engine,
     *,
     seed: int = 0,
-    kept: Kept | None = None,
+    checkpoints: Checkpoints | None = None,
     memory: int | None = None,
     progress: Callable[[int, float], None] = lambda *_: None,
-) -> Outcome:
-    """Return what a method learns from shards."""
+) -> ShardedFit:
+    """Return a method fitted to shards."""
     chosen = additive(method)
     name = aggregators.describe(chosen)
-    if chosen.most_classes is not None and annotations.n_classes > chosen.most_classes:
+    if chosen.max_classes is not None and annotations.n_classes > chosen.max_classes:
         raise MethodError(
-            f"{name} chooses between {chosen.most_classes} classes, and there are {annotations.n_classes}"
+            f"{name} chooses between {chosen.max_classes} classes, "
+            f"and there are {annotations.n_classes}"
         )
     if annotations.n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
-    _check_room(chosen, annotations, memory)
-    fit = Fit(
-        cast(Annotations, annotations),  # additive methods ask it for sizes and sums alone
+    sizes = _Sizes(2 * annotations.most_items, annotations.n_annotators, annotations.n_classes)
+    check_memory(chosen, cast(Annotations, sizes), memory)
+    fit = context_of(annotations, engine, seed, checkpoints, progress)
+    fitted = chosen.estimate_params(fit)
+    return ShardedFit(
+        name, annotations, fitted.params, fitted.trace, fitted.converged, engine, seed
+    )
+
+
+def context_of(
+    annotations: ShardedAnnotations,
+    engine: Engine,
+    seed: int,
+    checkpoints: Checkpoints | None,
+    progress: Callable[[int, float], None] = lambda *_: None,
+) -> FitContext:
+    """Return the context of a fit to shards."""
+    return FitContext(
+        cast(Annotations, annotations),  # additive methods need only its sizes and sums
         annotations.shards,
         np.empty(0, dtype=np.int64) if annotations.has_gold else None,
         engine,
         seed,
         None,
         progress,
-        kept=kept,
+        checkpoints=checkpoints,
     )
-    found: Found = chosen.find(fit)
-    return Outcome(name, annotations, found.params, found.trace, found.converged, engine, seed)
 
 
 def additive(method: str | Aggregator) -> Aggregator:
-    """Return a method that can be fitted to shards, or say which can."""
+    """Return a method that can be fitted to shards; raise an error that lists them otherwise."""
     chosen = aggregators.create(method) if isinstance(method, str) else method
     if not chosen.additive:
         others = ", ".join(one for one in aggregators if aggregators.find(one).additive)
@@ -125,80 +164,56 @@ def additive(method: str | Aggregator) -> Aggregator:
 
 
 class _Sizes(NamedTuple):
-    """How large what is held at once is."""
+    """The size of the data that are in memory at once."""
 
     n_items: int
     n_annotators: int
     n_classes: int
 
 
-def _check_room(method: Aggregator, annotations: Coded, memory: int | None) -> None:
-    sizes = _Sizes(2 * annotations.most_items, annotations.n_annotators, annotations.n_classes)
-    check_memory(method, cast(Annotations, sizes), memory)
-
-
-class Judging(NamedTuple):
+class Labeller(NamedTuple):
     """All that is needed to label a shard."""
 
     method: Aggregator
     params: Any
-    n_class: Integers  # (class)
+    labels_per_class: Integers  # (class)
     classes: Any
     seed: int
 
-
-def judge(shard: Part, judging: Judging) -> tuple[Floats, Integers]:
-    """Return posterior and labels of a shard."""
-    n_items = shard.stop - shard.start
-    part = Part(
-        0,
-        n_items,
-        shard.index,
-        shard.annotator,
-        shard.label,
-        shard.ones,
-        shard.n_annotators,
-        shard.n_classes,
-        shard.gold,
-    )
-    annotations = Annotations(
-        index=shard.index,
-        annotator=shard.annotator,
-        label=shard.label,
-        items=np.empty(n_items, dtype=StringDType()),  # names play no part in it
-        annotators=np.empty(shard.n_annotators, dtype=StringDType()),
-        classes=judging.classes,
-    )
-    fit = Fit(
-        annotations,
-        [part],
-        shard.gold,
-        Local(1),
-        judging.seed,
-        None,
-        lambda *_: None,
-        first=shard.start,
-        n_class=judging.n_class,
-    )
-    return decided(fit, *judging.method.judge(fit, judging.params))
+    def label(self, shard: Part) -> tuple[Floats, Integers]:
+        """Return posterior and labels of a shard."""
+        n_items = shard.stop - shard.start
+        part = replace(shard, start=0, stop=n_items)
+        annotations = Annotations(
+            index=shard.index,
+            annotator=shard.annotator,
+            label=shard.label,
+            items=np.empty(n_items, dtype=StringDType()),  # names do not matter
+            annotators=np.empty(shard.n_annotators, dtype=StringDType()),
+            classes=self.classes,
+        )
+        fit = FitContext(
+            annotations,
+            [part],
+            shard.gold,
+            Local(1),
+            self.seed,
+            None,
+            lambda *_: None,
+            first=shard.start,
+            n_class=self.labels_per_class,
+        )
+        return self.method.decisions(fit, self.method.posterior(fit, self.params), self.params)
 
 
-def judging_of(outcome: Outcome) -> Judging:
-    """Return what is needed to label shards as an outcome does."""
-    annotations, method = outcome.annotations, aggregators.create(outcome.method)
-    return Judging(
-        method, outcome.params, annotations.labels_per_class, annotations.classes, outcome.seed
-    )
+def given_posteriors(shard: Part, labeller: Labeller) -> Floats:
+    """Return the posterior probabilities of all given labels, added up: (annotator)."""
+    return shard.by_annotator(shard.given_posterior(labeller.label(shard)[0]))
 
 
-def told_by(shard: Part, judging: Judging) -> Floats:
-    """Return the belief in what every annotator said, added up: (annotator)."""
-    return shard.by_annotator(shard.given_posterior(judge(shard, judging)[0]))
-
-
-def _write_piece(shard: Shard, folder: str, judging: Judging) -> Floats:
-    """Write the labels of a shard; return the belief in what every annotator said, added up."""
-    posterior, label = judge(shard, judging)
+def _write_piece(shard: Shard, folder: str, labeller: Labeller) -> Floats:
+    """Write the labels of a shard; return the posteriors of given labels: (annotator)."""
+    posterior, label = labeller.label(shard)
     if shard.stop > shard.start:
-        write_piece(folder, shard.start, shard.names, label, posterior, judging.classes)
+        write_piece(folder, shard.start, shard.names, label, posterior, labeller.classes)
     return shard.by_annotator(shard.given_posterior(posterior))

@@ -1,8 +1,8 @@
-"""Intervals for annotators from shards: fit again to items drawn anew, wherever they are.
+"""Bootstrap intervals for annotators from shards: the Poisson bootstrap over items.
 
-Every item counts as often as a Poisson number with mean one says, drawn for its place, so nothing
-has to be agreed between shards; for many items that is drawing with replacement. Each fit begins
-where the fit to all items ended.
+Every item has a Poisson weight with mean one, drawn within its shard, so that shards need no
+coordination; for many items that is drawing with replacement. Each fit starts from the fit to all
+items.
 
     A. Chamandy, O. Muralidharan, A. Najmi, S. Naidu. Estimating uncertainty for massive data
     streams. Google technical report, 2012.
@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .._relation import Floats
-from ..aggregation._base import Fit, Found
+from ..aggregation import Fitted
 from ..annotations import Annotations, Part
 from ..engine import Engine
 from ..errors import OptionError
-from .fitting import Outcome, additive, judging_of, told_by
+from .fitting import ShardedFit, additive, context_of, given_posteriors
 
 __all__ = ["quality_intervals"]
 
@@ -31,40 +31,40 @@ Result = TypeVar("Result")
 
 
 def quality_intervals(
-    outcome: Outcome,
+    fit: ShardedFit,
     *,
     resamples: int = 100,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Floats:
-    """Return where the quality of every annotator lies: (annotator, 2), NaN without labels."""
+    """Return an interval for the quality of every annotator: (annotator, 2), NaN without labels."""
     if resamples < 2:
         raise OptionError(f"resamples = {resamples}, but it must be at least 2")
     drawn = []
     for number in range(resamples):
-        drawn.append(_quality(outcome, seed, number))
+        drawn.append(_quality(fit, seed, number))
         progress(number + 1, resamples)
-    bounds = [(1 - level) / 2, (1 + level) / 2]
+    bounds = [(1 - confidence) / 2, (1 + confidence) / 2]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # somebody without any label
+        warnings.simplefilter("ignore", RuntimeWarning)  # annotators without labels
         return np.nanquantile(np.stack(drawn), bounds, axis=0).T
 
 
 @dataclass(frozen=True)
-class _Begun:
-    """Where a fit begins: what was found before."""
+class _StartFrom:
+    """Checkpoints that start a fit from given parameters."""
 
     params: Any
 
-    def load(self, kind: type | None, attempt: int) -> Found:  # noqa: ARG002
-        return Found(self.params, (), False)
+    def load(self, kind: type | None, attempt: int) -> Fitted:  # noqa: ARG002
+        return Fitted(self.params, (), False)
 
-    def save(self, found: Found, attempt: int) -> None: ...
+    def save(self, fitted: Fitted, attempt: int) -> None: ...
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _Resampled:
     """An engine whose parts have every item as often as it was drawn."""
 
     engine: Engine
@@ -74,55 +74,46 @@ class _Drawn:
         return self.engine.cut(annotations)
 
     def each(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Iterable[Result]:
-        return self.engine.each(partial(_on_drawn, work=work, stream=self.stream), parts)
+        return self.engine.each(partial(_on_resampled, work=work, stream=self.stream), parts)
 
     def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
-        return self.engine.add_up(partial(_on_drawn, work=work, stream=self.stream), parts)
+        return self.engine.add_up(partial(_on_resampled, work=work, stream=self.stream), parts)
 
 
-def _on_drawn(part: Part, work: Callable[[Part], Result], stream: tuple[int, ...]) -> Result:
+def _on_resampled(part: Part, work: Callable[[Part], Result], stream: tuple[int, ...]) -> Result:
     return work(draw(part, stream))
 
 
 def draw(part: Part, stream: tuple[int, ...]) -> Part:
-    """Return a part with every item as often as a Poisson number for its place says."""
+    """Return a part with every item repeated a Poisson number of times."""
     times = np.random.default_rng([*stream, part.start]).poisson(1.0, part.stop - part.start)
     which = np.repeat(np.arange(len(times)), times)
     size = np.diff(part.index)[which]
     index = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     rows = np.repeat(part.index[which] - index[:-1], size) + np.arange(index[-1])
-    return Part(
-        0,
-        len(which),
-        index,
-        part.annotator[rows],
-        part.label[rows],
-        np.ones(len(rows)),
-        part.n_annotators,
-        part.n_classes,
-        None if part.gold is None else part.gold[which],
+    return replace(
+        part,
+        start=0,
+        stop=len(which),
+        index=index,
+        annotator=part.annotator[rows],
+        label=part.label[rows],
+        ones=np.ones(len(rows)),
+        gold=None if part.gold is None else part.gold[which],
     )
 
 
-def _quality(outcome: Outcome, seed: int, number: int) -> Floats:
-    method, annotations = additive(outcome.method), outcome.annotations
-    engine = _Drawn(outcome.engine, (seed, number))
+def _quality(fit: ShardedFit, seed: int, number: int) -> Floats:
+    """Return the quality of annotators on resampled items; NaN for those without labels."""
+    method, annotations = additive(fit.method), fit.annotations
+    engine = _Resampled(fit.engine, (seed, number))
     labels = engine.add_up(_labels, annotations.shards)
-    fit = Fit(
-        cast(Annotations, annotations),
-        annotations.shards,
-        np.empty(0, dtype=np.int64) if annotations.has_gold else None,
-        engine,
-        outcome.seed,
-        None,
-        lambda *_: None,
-        kept=_Begun(outcome.params) if outcome.params is not None else None,
-    )
-    params = method.find(fit).params
+    start = _StartFrom(fit.params) if fit.params is not None else None
+    params = method.estimate_params(context_of(annotations, engine, fit.seed, start)).params
     agreement = np.zeros(annotations.n_annotators)
-    if params is None:  # a vote, whose quality is how often somebody is with it
-        told = engine.add_up(partial(told_by, judging=judging_of(outcome)), annotations.shards)
-        agreement = told / np.maximum(labels, 1)
+    if params is None:  # a vote: quality is the agreement with it
+        work = partial(given_posteriors, labeller=fit.labeller())
+        agreement = engine.add_up(work, annotations.shards) / np.maximum(labels, 1)
     return np.where(labels > 0, method.quality(params, agreement), np.nan)
 
 

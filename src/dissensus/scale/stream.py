@@ -1,12 +1,12 @@
 """A stream of annotations with its state in a folder: nothing is lost, nothing counts twice.
 
-    stream.json       the method and how it is kept up to date
-    state.npz         everything up to a batch
-    batch-00000042    the batches after that, each whole or not there
+    stream.json       the method and its settings
+    state.npz         the state after a batch
+    batch-00000042    the batches after that, each complete or not there
 
-A batch counts from the moment its file has its name. Whoever starts again loads the state and
-takes the batches after it in the same order, which leads to the same place. The state is written
-when the method is fitted to all annotations, that is each time they have grown by a share.
+A batch counts from the moment its file has its name. After a restart the state is loaded and the
+batches after it are added in the same order, which leads to the same result. The state is written
+at every full fit, that is each time the annotations have grown by a factor.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from .._names import text
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
-from ..sharded.batches import Batch, read_batch, write_batch
-from .growing import Growing
-from .running import Running
-from .work import locked
+from ..sharded.batches import AnnotationBatch, read_batch, write_batch
+from .annotation_log import AnnotationLog
+from .checkpoints import locked
+from .online import OnlineAggregation
 
 __all__ = ["Stream"]
 
 
 class Stream:
-    """A `Running` whose batches are kept."""
+    """An `OnlineAggregation` whose batches and state are stored in a folder."""
 
-    def __init__(self, folder: Path, running: Running) -> None:
-        self.folder, self.running = folder, running
-        self.batch = 0  # the last one that was taken
+    def __init__(self, folder: Path, online: OnlineAggregation) -> None:
+        self.folder, self.online = folder, online
+        self.batch = 0  # number of the last batch
         self.seen: dict[str, int] = {}  # rows that were read, by file
-        self._saved = 0  # annotations at the last state
+        self._saved = 0  # annotations in the stored state
 
     @classmethod
     @contextmanager
@@ -49,21 +49,25 @@ class Stream:
         method: str = "dawid-skene",
         *,
         classes: Sequence[Any] | None = None,
-        **how: Any,
+        refit: float = 0.5,
+        refresh: int = 10,
+        seed: int = 0,
     ) -> Iterator[Stream]:
-        """Yield the stream in a folder, taken up where it was, or a new one.
+        """Yield the stream in a folder, resumed or new.
 
-        Words as in `Running`; while it is open nobody else may write to the folder.
+        Parameters as in `OnlineAggregation`; while it is open the folder is locked.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         with locked(path):
-            running = Running(method, classes=classes, **how)
-            told = {"method": aggregators.describe(running.method), "seed": running.seed}
-            told |= {"refit": running.refit, "refresh": running.refresh}
-            told |= {"classes": None if classes is None else [str(name) for name in classes]}
-            _agree(path, told)
-            stream = cls(path, running)
+            online = OnlineAggregation(
+                method, classes=classes, refit=refit, refresh=refresh, seed=seed
+            )
+            settings = {"method": aggregators.describe(online.method), "seed": seed}
+            settings |= {"refit": refit, "refresh": refresh}
+            settings |= {"classes": None if classes is None else [str(name) for name in classes]}
+            _check_settings(path, settings)
+            stream = cls(path, online)
             stream._load()
             yield stream
 
@@ -76,13 +80,13 @@ class Stream:
         ids: Sequence[Any] | None = None,
         seen: dict[str, int] | None = None,
     ) -> int:
-        """Take annotations and keep them; return how many were new.
+        """Store and add annotations; return how many were new.
 
-        `seen` says how many rows of which file have been read with them.
+        `seen` is the number of rows that have been read of every file.
         """
         if not len(item) == len(annotator) == len(label):
-            raise DataError("columns of different length")  # before it is kept
-        batch = Batch(
+            raise DataError("columns of different length")  # before it is stored
+        batch = AnnotationBatch(
             [text(name) for name in item],
             [text(name) for name in annotator],
             [text(name) for name in label],
@@ -90,13 +94,13 @@ class Stream:
             {"seen": seen or {}},
         )
         write_batch(self._path(self.batch + 1), batch)
-        return self._take(batch)
+        return self._add(batch)
 
-    def _take(self, batch: Batch) -> int:
+    def _add(self, batch: AnnotationBatch) -> int:
         self.batch += 1
-        taken = self.running.add(batch.item, batch.annotator, batch.label, ids=batch.ids)
+        taken = self.online.add(batch.item, batch.annotator, batch.label, ids=batch.ids)
         self.seen |= batch.notes["seen"]
-        if self.running.fitted > self._saved:
+        if self.online.fitted > self._saved:
             self._save()
         return taken
 
@@ -104,33 +108,33 @@ class Stream:
         return self.folder / f"batch-{number:08}"
 
     def _save(self) -> None:
-        """Write the state, then let go of the batches that it holds."""
-        running = self.running
-        kept = running.annotations.kept()
-        texts = {name: kept.pop(name) for name in ("items", "annotators", "classes")}
-        texts |= {"ids": sorted(running.ids), "seen": self.seen}
+        """Write the state, then remove the batches that it includes."""
+        online = self.online
+        state = online.log.state()
+        texts = {name: state.pop(name) for name in ("items", "annotators", "classes")}
+        texts |= {"ids": sorted(online.ids), "seen": self.seen}
         numbers: dict[str, Any] = {
             "batch": self.batch,
-            "fitted": running.fitted,
-            "turn": running.turn,
+            "fitted": online.fitted,
+            "turn": online.turn,
         }
-        learned = {f"params.{name}": v for name, v in pack_params(running.params).items()}
+        params = {f"params.{name}": v for name, v in pack_params(online.params).items()}
         with atomic_file(self.folder / "state.npz") as draft, draft.open("wb") as file:
             np.savez(
                 file,
                 texts=np.frombuffer(json.dumps(texts).encode(), dtype=np.uint8),
-                posterior=running.posterior,
-                **kept,
+                posterior=online.posterior,
+                **state,
                 **numbers,
-                **learned,
+                **params,
             )
-        self._saved = running.fitted
+        self._saved = online.fitted
         for path in self.folder.glob("batch-*"):
             if int(path.name.removeprefix("batch-")) <= self.batch:
                 path.unlink()
 
     def _load(self) -> None:
-        running, path = self.running, self.folder / "state.npz"
+        online, path = self.online, self.folder / "state.npz"
         if path.exists():
             try:
                 with np.load(path, allow_pickle=False) as stored:
@@ -138,39 +142,40 @@ class Stream:
                 texts = json.loads(arrays["texts"].tobytes())
                 names = {name: texts[name] for name in ("items", "annotators", "classes")}
                 columns = {name: arrays[name] for name in ("item", "annotator", "label")}
-                running.annotations = Growing.restored(
-                    {**names, **columns, "room": int(arrays["room"])}
-                )
-                running.ids, self.seen = set(texts["ids"]), texts["seen"]
-                learned = {
+                online.log = AnnotationLog.from_state({**names, **columns, "room": arrays["room"]})
+                online.ids, self.seen = set(texts["ids"]), texts["seen"]
+                params = {
                     name.removeprefix("params."): value
                     for name, value in arrays.items()
                     if name.startswith("params.")
                 }
-                running.params = unpack_params(running.method.learns, learned)
-                running.turn, running.fitted = int(arrays["turn"]), int(arrays["fitted"])
-                running.recount(arrays["belief"])
-                self.batch, self._saved = int(arrays["batch"]), running.fitted
+                online.params = unpack_params(online.method.params_type, params)
+                online.turn, online.fitted = int(arrays["turn"]), int(arrays["fitted"])
+                online.recount(arrays["posterior"])
+                self.batch, self._saved = int(arrays["batch"]), online.fitted
             except (OSError, ValueError, KeyError, TypeError) as problem:
-                raise DataError(f"{path}: not a saved stream ({problem})") from None
+                raise DataError(
+                    f"{path}: not the state of a stream of this version ({problem!r}); "
+                    "name another folder with --state"
+                ) from None
         while self._path(self.batch + 1).exists():
-            self._take(read_batch(self._path(self.batch + 1)))
+            self._add(read_batch(self._path(self.batch + 1)))
 
 
-def _agree(folder: Path, told: dict[str, Any]) -> None:
-    """Write down how the stream is kept, or refuse to keep it otherwise."""
+def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Store the settings of a new stream, or refuse others than the stored ones."""
     note = folder / "stream.json"
     try:
         before = json.loads(note.read_text(encoding="utf-8"))
     except FileNotFoundError:
         with atomic_file(note) as draft:
-            draft.write_text(json.dumps(told), encoding="utf-8")
+            draft.write_text(json.dumps(settings), encoding="utf-8")
         return
     except ValueError:
         raise DataError(f"{note}: not readable; is this the folder of a stream?") from None
-    for name, value in told.items():
+    for name, value in settings.items():
         if before.get(name) != value:
             raise OptionError(
-                f"{folder}: begun with {name} {before.get(name)}, not {value}; "
+                f"{folder}: started with {name} {before.get(name)}, not {value}; "
                 "name another folder with --state"
             )

@@ -1,1 +1,1 @@
-"""More rows than fit into memory: chunks of Parquet, shards of items, and pieces of results."""
+"""Data sets beyond memory: chunks of Parquet, shards of items, and pieces of results."""

@@ -1,10 +1,11 @@
-"""Batches of annotations as they came: one file each, whole or not there."""
+"""Batches of annotations in the order of their arrival: one file each, whole or not there."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,17 +14,18 @@ import polars as pl
 from .._files import atomic_file
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
+from ..readers.long_tables import without_gaps
 from ..readers.sources import open_source
-from ..readers.tables import as_frame, column_names, read_columns, without_gaps
-from .chunks import naming
+from ..readers.tables import column_names, read_columns
+from .parquet_files import naming
 
-__all__ = ["Batch", "new_rows", "read_batch", "write_batch"]
+__all__ = ["AnnotationBatch", "new_rows", "read_batch", "write_batch"]
 
 IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
 
-class Batch(NamedTuple):
-    """Annotations by name, perhaps with ids, and where they came from."""
+class AnnotationBatch(NamedTuple):
+    """New annotations by name, perhaps with ids, and notes about their source."""
 
     item: Sequence[str]
     annotator: Sequence[str]
@@ -32,7 +34,7 @@ class Batch(NamedTuple):
     notes: dict[str, Any]
 
 
-def write_batch(path: Path, batch: Batch) -> None:
+def write_batch(path: Path, batch: AnnotationBatch) -> None:
     """Write a batch: a line of notes, then the table."""
     columns = {"item": batch.item, "annotator": batch.annotator, "label": batch.label}
     if batch.ids is not None:
@@ -45,42 +47,42 @@ def write_batch(path: Path, batch: Batch) -> None:
         file.write(body.getbuffer())
 
 
-def read_batch(path: Path) -> Batch:
+def read_batch(path: Path) -> AnnotationBatch:
     """Read a batch that `write_batch` wrote."""
     with naming(str(path)), path.open("rb") as file:
         notes = json.loads(file.readline())
         frame = pl.read_ipc_stream(io.BytesIO(file.read()))
     ids = frame["id"].to_list() if "id" in frame.columns else None
     item, annotator, label = (frame[role].to_list() for role in NEEDED)
-    return Batch(item, annotator, label, ids, notes)
+    return AnnotationBatch(item, annotator, label, ids, notes)
 
 
 def new_rows(
     path: Path, seen: int, columns: Mapping[str, str] | None = None, missing: str = "error"
-) -> Batch:
-    """Return the rows of a file after those that were seen; `notes["rows"]` counts them all.
+) -> AnnotationBatch:
+    """Return the rows of a file after the first `seen`; `notes["rows"]` counts them all.
 
-    A last line that is not ended is left for the next time: somebody may be writing it.
+    An incomplete last line is left for the next time: it may still be being written.
     """
     source = open_source(path)
     if source.format in ("csv", "tsv", "jsonl") and isinstance(source.content, Path):
         raw = source.content.read_bytes()
-        source = source.__class__(source.name, raw[: raw.rfind(b"\n") + 1], source.format)
+        source = replace(source, content=raw[: raw.rfind(b"\n") + 1])
     if not source.content:
-        return Batch([], [], [], None, {"rows": seen})
+        return AnnotationBatch([], [], [], None, {"rows": seen})
     present = column_names(source)
-    told = dict(columns or {})
-    name = told.pop("id", next((one for one in present if one.lower() in IDS), None))
+    given = dict(columns or {})
+    name = given.pop("id", next((one for one in present if one.lower() in IDS), None))
     others = [one for one in present if one != name]
-    roles = find_columns(others, NEEDED, told, source.name)
-    wanted = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
-    frame = as_frame(read_columns(source, list(wanted.values())))
+    roles = find_columns(others, NEEDED, given, source.name)
+    names = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
+    frame = read_columns(source, list(names.values()))
     if frame.height < seen:
         raise DataError(
             f"{path}: has {frame.height} rows, and {seen} were read before; files may only grow"
         )
     rows = frame.height
-    frame = frame.select(pl.col(one).alias(role) for role, one in wanted.items()).slice(seen)
-    frame = without_gaps(frame, missing, source.name, None)
-    texts = [frame[role].cast(pl.String).to_list() for role in wanted]
-    return Batch(texts[0], texts[1], texts[2], texts[3] if name else None, {"rows": rows})
+    frame = frame.select(pl.col(one).alias(role) for role, one in names.items()).slice(seen)
+    frame = without_gaps(frame, missing)
+    texts = [frame[role].cast(pl.String).to_list() for role in names]
+    return AnnotationBatch(texts[0], texts[1], texts[2], texts[3] if name else None, {"rows": rows})

@@ -1,15 +1,13 @@
-"""Many rows in Parquet, read a chunk at a time: files, folders, patterns, object stores.
+"""Many rows in Parquet, read a chunk at a time.
 
-A chunk is a range of rows of one file. Whatever reads it gets three columns, item, annotator and
-label, each as whole numbers or as texts, in the same way for all files.
+A chunk is a range of rows of one file, read as three columns, item, annotator and label, each as
+whole numbers or as texts, in the same way for all files.
 """
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,23 +15,12 @@ import polars as pl
 from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
-from ..readers.tables import annotations_from, as_frame
+from ..readers.long_tables import annotations_from
+from ..readers.tables import as_frame
+from .parquet_files import naming, rows_in, scan
 
-__all__ = [
-    "Chunk",
-    "Chunks",
-    "Table",
-    "chunks_of",
-    "columns_of",
-    "find_files",
-    "holds_parquet",
-    "is_many",
-    "read_all",
-    "rows_in",
-]
+__all__ = ["Chunk", "Chunks", "TableChunk", "chunks_of", "columns_of", "read_all"]
 
-_CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
-_ENDINGS = (".parquet", ".pq", ".parq")
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
@@ -51,31 +38,31 @@ class Chunk:
     missing: str = "error"
 
     def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
-        """Return some of its columns, without rows that lack something."""
-        wanted = _wanted(self.columns, roles, self.missing)
+        """Return some of its columns, without incomplete rows."""
+        columns = _needed(self.columns, roles, self.missing)
         with naming(self.file):
-            scan = _scan(self.file).slice(self.start, self.rows)
-            raw = scan.select(pl.col(column).alias(role) for role, column, _ in wanted).collect()
-        return _named(raw, wanted, roles, self.missing, self.file, self.start)
+            rows = scan(self.file).slice(self.start, self.rows)
+            raw = rows.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
+        return _named(raw, columns, roles, self.missing, self.file, self.start)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """The rows of a table that is in memory, read like those of a file."""
+class TableChunk:
+    """The rows of a table in memory, read like those of a file."""
 
     table: Any
     columns: tuple[Column, ...]
     missing: str = "error"
 
     def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
-        """Return some of its columns, without rows that lack something."""
-        wanted = _wanted(self.columns, roles, self.missing)
-        frame = as_frame(self.table[[column for _, column, _ in wanted]])
-        raw = frame.select(pl.col(column).alias(role) for role, column, _ in wanted)
-        return _named(raw, wanted, roles, self.missing, "table", 0)
+        """Return some of its columns, without incomplete rows."""
+        columns = _needed(self.columns, roles, self.missing)
+        frame = as_frame(self.table[[column for _, column, _ in columns]])
+        raw = frame.select(pl.col(column).alias(role) for role, column, _ in columns)
+        return _named(raw, columns, roles, self.missing, "table", 0)
 
 
-def _wanted(columns: Sequence[Column], roles: Iterable[str], missing: str) -> list[Column]:
+def _needed(columns: Sequence[Column], roles: Iterable[str], missing: str) -> list[Column]:
     return [one for one in columns if one[0] in roles or missing == "drop"]
 
 
@@ -87,7 +74,7 @@ def _named(
     source: str,
     start: int,
 ) -> pl.DataFrame:
-    """Return rows as whole numbers or texts, without those that lack something."""
+    """Return rows as whole numbers or texts, without incomplete ones."""
     rows = raw.select(_as_name(raw[role], whole) for role, _, whole in columns)
     gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
     if gaps.any() and missing != "drop":
@@ -103,7 +90,7 @@ def _named(
 
 @dataclass(frozen=True)
 class Chunks:
-    """All rows there are, and how names stand in them."""
+    """All rows of a data set in chunks, and whether its names are whole numbers."""
 
     chunks: tuple[Any, ...]
     rows: int
@@ -111,59 +98,10 @@ class Chunks:
     whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
 
 
-def is_many(paths: Sequence[str]) -> bool:
-    """Return whether paths mean a set of Parquet files rather than one file to be looked at."""
-    if len(paths) != 1:
-        return True
-    one = paths[0]
-    if _scheme(one):
-        return True
-    if any(mark in one for mark in "*?[") and not Path(one).exists():
-        return True
-    return Path(one).is_dir() and next(_inside(Path(one)), None) is not None
-
-
-def holds_parquet(path: str) -> bool:
-    """Return whether a path is a Parquet file, told by its first letters."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(4) == b"PAR1"
-    except OSError:
-        return False
-
-
-def rows_in(files: Sequence[str]) -> int:
-    """Return how many rows files have, as their last lines tell."""
-    count = 0
-    for file in files:
-        with naming(file):
-            count += int(_scan(file).select(pl.len()).collect().item())
-    return count
-
-
 def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
     """Return all rows as annotations in memory."""
     frame = pl.concat([chunk.read() for chunk in rows.chunks])
     return annotations_from(frame, classes=classes)
-
-
-def find_files(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the Parquet files that paths, folders and patterns mean, each once, in order."""
-    found: dict[str, None] = {}
-    for path in paths:
-        here = Path(path)
-        if _scheme(path):
-            files = _matching(path)
-        elif here.is_dir():
-            files = [str(file) for file in sorted(_inside(here))]
-        elif here.exists():
-            files = [path]
-        else:
-            files = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-        if not files:
-            raise DataError(f"{path}: no Parquet file there")
-        found |= dict.fromkeys(files)
-    return tuple(found)
 
 
 def chunks_of(
@@ -173,17 +111,17 @@ def chunks_of(
     rows: int = 2**21,
     missing: str = "error",
 ) -> Chunks:
-    """Return all rows of files in chunks; columns are found by their names, or as told."""
-    told = {role: name for role, name in (columns or {}).items() if role in NEEDED}
+    """Return all rows of files in chunks; columns are given, or recognised by their names."""
+    given = {role: name for role, name in (columns or {}).items() if role in NEEDED}
     schemas, sizes = [], []
     for file in files:
         with naming(file):
-            schema = dict(_scan(file).collect_schema())
+            schema = dict(scan(file).collect_schema())
             sizes.append(rows_in([file]))
-        roles = find_columns(list(schema), NEEDED, told, file)
+        roles = find_columns(list(schema), NEEDED, given, file)
         schemas.append({role: (roles[role], schema[roles[role]]) for role in NEEDED})
     whole = {role: all(one[role][1] in _WHOLE for one in schemas) for role in NEEDED}
-    made = [
+    chunks = [
         Chunk(
             file,
             start,
@@ -194,79 +132,22 @@ def chunks_of(
         for file, schema, size in zip(files, schemas, sizes, strict=True)
         for start in range(0, size, rows)
     ]
-    if not made:
+    if not chunks:
         raise DataError(f"{files[0]}: no labels in it, only a header")
-    return Chunks(tuple(made), sum(sizes), tuple(files), whole)
+    return Chunks(tuple(chunks), sum(sizes), tuple(files), whole)
 
 
-def columns_of(kinds: Mapping[str, str], told: Mapping[str, str] | None) -> tuple[Column, ...]:
-    """Return the columns that are needed of a table with columns of such kinds, by name."""
-    roles = find_columns(list(kinds), NEEDED, told, "table")
+def columns_of(kinds: Mapping[str, str], given: Mapping[str, str] | None) -> tuple[Column, ...]:
+    """Return item, annotator and label among the columns of a table, whose types are `kinds`."""
+    roles = find_columns(list(kinds), NEEDED, given, "table")
     return tuple(
         (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
         for role in NEEDED
     )
 
 
-class naming:  # noqa: N801
-    """Tell of whatever fails inside as one line that names a file."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
-        damaged = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-        if isinstance(problem, damaged):
-            reason = " ".join(str(problem).split())[:300]
-            raise DataError(f"{self.file}: damaged parquet ({reason})") from None
-        if isinstance(problem, OSError):
-            reason = (problem.strerror or str(problem)).splitlines()[0].lower()
-            raise DataError(f"{self.file}: {reason}") from None
-
-
-def _scan(file: str) -> pl.LazyFrame:
-    scheme = _scheme(file)
-    if scheme and scheme not in _CLOUD and scheme != "file":
-        import fsspec
-
-        with fsspec.open(file, "rb") as opened:
-            return pl.scan_parquet(opened.read())
-    path = file.removeprefix("file://") if scheme == "file" else file
-    return pl.scan_parquet(path, glob=False, hive_partitioning=True)
-
-
-def _scheme(path: str) -> str:
-    scheme, mark, _ = path.partition("://")
-    return scheme.lower() if mark else ""
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    """Yield the Parquet files of a folder, also those in folders named by what they hold."""
-    return (
-        file
-        for file in folder.rglob("*")
-        if file.suffix in _ENDINGS
-        and not any(name.startswith((".", "_")) for name in file.relative_to(folder).parts)
-    )
-
-
-def _matching(url: str) -> list[str]:
-    """Return the files that an address with a scheme means."""
-    if not any(mark in url for mark in "*?[") and url.lower().endswith(_ENDINGS):
-        return [url]
-    try:
-        import fsspec
-    except ImportError:
-        raise DataError(f"{url}: folders and patterns need fsspec: pip install fsspec") from None
-    system, path = fsspec.core.url_to_fs(url)
-    names = system.glob(path) if any(mark in path for mark in "*?[") else system.find(path)
-    return [system.unstrip_protocol(name) for name in sorted(names) if name.endswith(_ENDINGS)]
-
-
 def _as_name(column: pl.Series, whole: bool) -> pl.Series:
-    """Return a column as whole numbers or as texts, null where there is nothing."""
+    """Return a column as whole numbers or as texts, null where it is empty."""
     if whole:
         return column.cast(pl.Int64)
     if column.dtype.is_float():

@@ -1,9 +1,9 @@
-"""Labels in pieces, gathered into what was asked for: a folder of them, one file, or a stream."""
+"""Labels in pieces, combined into the output: a folder of them, one file, or a stream."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import move, rmtree
@@ -13,12 +13,11 @@ import polars as pl
 
 from .._files import atomic_file, atomic_folder
 from .._names import Names
-from .._relation import Array, Floats, Integers
+from .._relation import Floats, Integers
 from ..errors import OptionError
 from ..readers.sources import format_for
-from ..writers.content import column
 
-__all__ = ["gathering", "is_address", "one_file", "write_columns", "write_piece"]
+__all__ = ["combining", "is_address", "one_file", "write_piece"]
 
 _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),
@@ -30,12 +29,12 @@ _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
 
 
 def is_address(path: str) -> bool:
-    """Return whether a path is the address of something in an object store."""
+    """Return whether a path is an address of an object store."""
     return "://" in path
 
 
 def one_file(output: str | None) -> str | None:
-    """Return the kind of the one file that is asked for; `None` for a folder or a stream."""
+    """Return the format of an output that is one file; `None` for a folder or a stream."""
     if output is None or output == "-" or is_address(output):
         return None
     if output.endswith("/") or "." not in Path(output).name or Path(output).is_dir():
@@ -50,14 +49,17 @@ def one_file(output: str | None) -> str | None:
 
 
 @contextmanager
-def gathering(output: str | None, work: Path) -> Iterator[str]:
-    """Yield a folder for pieces; what was asked for is there only if all went well.
+def combining(output: str | None, work: Path) -> Iterator[str]:
+    """Yield a folder for pieces; the output appears only if all went well.
 
-    An object store knows no renaming: pieces are written in place, and `_SUCCESS` after them.
+    An object store has no renaming: pieces are written in place, and `_SUCCESS` after them.
     """
     if output is not None and is_address(output):
         yield output.rstrip("/")
-        _mark(output)
+        import fsspec
+
+        with fsspec.open(f"{output.rstrip('/')}/_SUCCESS", "wb") as file:
+            file.write(b"")
         return
     kind, pieces = one_file(output), work / "pieces"
     rmtree(pieces, ignore_errors=True)
@@ -79,14 +81,9 @@ def gathering(output: str | None, work: Path) -> Iterator[str]:
 
 
 def write_piece(
-    folder: str,
-    start: int,
-    items: pl.Series,
-    label: Integers,
-    posterior: Floats,
-    classes: Names,
+    folder: str, start: int, items: pl.Series, label: Integers, posterior: Floats, classes: Names
 ) -> None:
-    """Write the labels of some items, the first of which has this number."""
+    """Write the labels of some items, the first of which has the number `start`."""
     undecided = pl.Series(label < 0)
     chosen = np.where(label < 0, posterior.argmax(axis=1), label)
     names = pl.Series(classes.tolist(), dtype=pl.String).gather(chosen)
@@ -104,16 +101,3 @@ def write_piece(
         return
     with atomic_file(path) as draft:
         frame.write_parquet(draft, compression="zstd")
-
-
-def write_columns(table: Mapping[str, Array], path: Path) -> None:
-    """Write columns as Parquet."""
-    frame = pl.DataFrame({name: column(values) for name, values in table.items()})
-    frame.write_parquet(path, compression="zstd")
-
-
-def _mark(output: str) -> None:
-    import fsspec
-
-    with fsspec.open(f"{output.rstrip('/')}/_SUCCESS", "wb") as file:
-        file.write(b"")

@@ -1,8 +1,8 @@
-"""Shards as files, and the rows they are made of.
+"""Shards as files, and the rows they are joined from.
 
-spill/00012       rows of shard 12 from all chunks, in blocks, until the shard is made
+spill/00012       rows of shard 12 from all chunks, in blocks, until the shard is written
 00012.*.npy       a shard: index, annotator, label, perhaps gold; items in 00012.items
-00012.made        a shard is whole
+00012.done        the shard is complete
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .._files import atomic_file
 from ..errors import DataError
 from .sharding import Shard, ones
 
-__all__ = ["Stored", "append", "blocks", "made", "room"]
+__all__ = ["ShardFiles", "append", "blocks", "disk_space", "write_shard"]
 
 _LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A shard in files."""
+class ShardFiles:
+    """The files of a shard."""
 
     stem: str
     n_items: int
@@ -58,8 +58,8 @@ class Stored:
 
 
 @contextmanager
-def room(folder: str | Path) -> Iterator[None]:
-    """Tell of a full disk in one line."""
+def disk_space(folder: str | Path) -> Iterator[None]:
+    """Turn the error of a full disk into one line."""
     try:
         yield
     except (OSError, pl.exceptions.ComputeError) as problem:
@@ -78,7 +78,7 @@ def append(path: Path, piece: pl.DataFrame) -> None:
     block = io.BytesIO()
     piece.write_ipc_stream(block)
     with path.open("ab") as file:
-        file.write(_LENGTH.pack(block.tell()))
+        file.write(_LENGTH.pack(len(block.getbuffer())))
         file.write(block.getbuffer())
 
 
@@ -91,10 +91,12 @@ def blocks(path: Path) -> Iterator[pl.DataFrame]:
             yield pl.read_ipc_stream(io.BytesIO(file.read(*_LENGTH.unpack(head))))
 
 
-def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], position: int) -> Stored:
-    """Return a shard in files, made from its rows unless it was made before."""
-    stem, spilled = folder / f"{position:05}", folder / "spill" / f"{position:05}"
-    note = folder / f"{position:05}.made"
+def write_shard(
+    folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], number: int
+) -> ShardFiles:
+    """Return the files of a shard, joined from its rows unless that was done before."""
+    stem, spilled = folder / f"{number:05}", folder / "spill" / f"{number:05}"
+    note = folder / f"{number:05}.done"
     if not note.exists():
         shard = join(list(blocks(spilled)))
         wide = np.int32 if len(shard.label) < 2**31 else np.int64
@@ -109,4 +111,4 @@ def made(folder: Path, join: Callable[[Sequence[pl.DataFrame]], Shard], position
         with atomic_file(note) as draft:
             draft.write_text(" ".join(map(str, sizes)), encoding="ascii")
         spilled.unlink(missing_ok=True)
-    return Stored(str(stem), *map(int, note.read_text(encoding="ascii").split()))
+    return ShardFiles(str(stem), *map(int, note.read_text(encoding="ascii").split()))

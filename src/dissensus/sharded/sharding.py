@@ -1,9 +1,8 @@
-"""From chunks of rows to shards of items: all rows of an item stand in the same one.
+"""From chunks of rows to shards of items: all rows of an item are in the same shard.
 
-No list of all items is ever needed: which shard an item belongs to follows from a hash of its
-name, and within a shard items have numbers of their own. Only annotators and classes have codes
-for the whole, from a survey of all chunks. The order of items that holds is: by shard, and within
-a shard the natural order of its names.
+No list of all items is ever needed: the shard of an item follows from a hash of its name, and
+within a shard items have numbers of their own. Only annotators and classes have global codes, from
+a survey of all chunks. Items are ordered by shard, and within a shard by natural order of names.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from .chunks import Chunk
 
 __all__ = ["Dictionary", "Shard", "Survey", "dictionary_of", "join", "split", "survey"]
 
-_ITEM_SEED = 20_261_116  # of the hash that deals items to shards
-_DENSE = 2**26  # numbers that lie no further apart are looked up by their place
+_ITEM_SEED = 20_261_116  # of the hash that assigns items to shards
+_DENSE = 2**26  # numbers within such a range are looked up in an array
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +80,8 @@ class Dictionary:
 
     @cached_property
     def _numbers(self) -> dict[str, tuple[Integers, Integers]]:
-        """Whole numbers in order with their codes; all numbers between where these are few."""
-        made = {}
+        """Whole numbers in order with their codes; if their range is small, codes of all of it."""
+        tables = {}
         for role, names in (("annotator", self.annotators), ("label", self.classes)):
             if self.whole[role]:
                 position = np.flatnonzero(np.strings.isdecimal(np.strings.lstrip(names, "-")))
@@ -93,12 +92,12 @@ class Dictionary:
                     dense = np.zeros(values[-1] - values[0] + 1, dtype=np.int64)
                     dense[values - values[0]] = position
                     position = dense
-                made[role] = (values, position)
-        return made
+                tables[role] = (values, position)
+        return tables
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        return kept | {"annotators": self.annotators.tolist(), "classes": self.classes.tolist()}
+        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return state | {"annotators": self.annotators.tolist(), "classes": self.classes.tolist()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -107,25 +106,27 @@ class Dictionary:
 
 
 def dictionary_of(
-    found: Survey,
+    surveyed: Survey,
     whole: Mapping[str, bool],
     *,
     classes: Sequence[Any] | None = None,
     gold: Mapping[str, str] | None = None,
     source: str = "",
 ) -> Dictionary:
-    """Return the codes for what was found, with classes as declared and gold coded."""
-    annotators, labels = (_names(values) for values in (found.annotators, found.labels))
+    """Return the codes of surveyed names, with classes as declared and gold coded."""
+    annotators, labels = (_names(values) for values in (surveyed.annotators, surveyed.labels))
     names = labels if classes is None else as_names(classes)
     positions = {name: position for position, name in enumerate(names.tolist())}
     for label in labels.tolist():
         if label not in positions:
-            raise DataError(f"{source}: label {label!r} is not among the classes {_few(positions)}")
+            raise DataError(
+                f"{source}: label {label!r} is not among the classes {_abbreviated(positions)}"
+            )
     for item, label in (gold or {}).items():
         if label not in positions:
             raise DataError(
                 f"gold says {label!r} for item {item!r}, which is not among the classes "
-                f"{_few(positions)}; declare it with --classes"
+                f"{_abbreviated(positions)}; declare it with --classes"
             )
     known = {item: positions[label] for item, label in (gold or {}).items()}
     return Dictionary(annotators, names, dict(whole), known)
@@ -156,16 +157,16 @@ def split(chunk: Chunk, dictionary: Dictionary, n_shards: int) -> list[pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class Shard(Part):
-    """A part that knows the names of its items, or the file that holds them."""
+    """A part with the names of its items, or the file that holds them."""
 
     items: pl.Series | str = ""  # (item): numbers or texts
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"ones": None, "labels": None}  # both are quickly made again
+        return vars(self) | {"ones": None, "labels": None}  # both are quickly rebuilt
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = state | {"ones": ones(len(state["label"]))}
-        vars(self).update({name: value for name, value in made.items() if name != "labels"})
+        full = state | {"ones": ones(len(state["label"]))}
+        vars(self).update({name: value for name, value in full.items() if name != "labels"})
 
     @property
     def names(self) -> pl.Series:
@@ -176,8 +177,8 @@ class Shard(Part):
 
 
 def join(pieces: Sequence[pl.DataFrame], dictionary: Dictionary, start: int = 0) -> Shard:
-    """Return the shard that pieces of all chunks make; its items are counted from `start`."""
-    rows = pl.concat([_nothing(dictionary), *pieces])
+    """Return the shard joined from pieces of all chunks; its items are counted from `start`."""
+    rows = pl.concat([_empty(dictionary), *pieces])
     sizes = [len(dictionary.annotators), len(dictionary.classes)]
     codes = [rows[role].to_numpy() for role in ("annotator", "label")]
     key, size, names = _keys(rows["item"])
@@ -205,14 +206,14 @@ _ONES: list[Floats] = [np.ones(0)]
 
 def ones(size: int) -> Floats:
     """Return so many ones, over memory that all shards of a process share."""
-    held = _ONES[0]  # another thread may change it meanwhile
+    held = _ONES[0]  # another thread may replace it
     if len(held) < size:
         held = _ONES[0] = np.ones(size)
     return held[:size]
 
 
 def _keys(items: pl.Series) -> tuple[Codes, int, Callable[[Codes], pl.Series]]:
-    """Return keys of items in their natural order, what all are below, and their names."""
+    """Return keys of items in natural order, a bound on them, and the function that names them."""
     if items.dtype == pl.String:
         codes, texts = code_columns(items.to_frame("item"))["item"]
         return codes, len(texts), lambda key: pl.Series("item", texts[key].tolist(), pl.String)
@@ -220,8 +221,8 @@ def _keys(items: pl.Series) -> tuple[Codes, int, Callable[[Codes], pl.Series]]:
     least = int(values.min()) if len(values) else 0
     size = int(values.max()) - least + 1 if len(values) else 0
     if size < 2**40:  # so that a key and two codes are one number, and quickly sorted
-        away = (values - least).astype(np.uint64)
-        return away, size, lambda key: pl.Series("item", key.astype(np.int64) + least)
+        offset = (values - least).astype(np.uint64)
+        return offset, size, lambda key: pl.Series("item", key.astype(np.int64) + least)
     known, position = np.unique(values, return_inverse=True)
     return (
         position.astype(smallest_dtype(len(known))),
@@ -230,7 +231,7 @@ def _keys(items: pl.Series) -> tuple[Codes, int, Callable[[Codes], pl.Series]]:
     )
 
 
-def _nothing(dictionary: Dictionary) -> pl.DataFrame:
+def _empty(dictionary: Dictionary) -> pl.DataFrame:
     kinds: dict[str, Any] = {"item": pl.Int64 if dictionary.whole["item"] else pl.String}
     for role, names in (("annotator", dictionary.annotators), ("label", dictionary.classes)):
         kinds[role] = pl.Series(np.empty(0, dtype=smallest_dtype(len(names)))).dtype
@@ -242,10 +243,10 @@ def _gold(items: pl.Series, gold: Mapping[str, int]) -> Integers | None:
         return None
     known = pl.DataFrame({"item": list(gold), "gold": list(gold.values())})
     names = items.cast(pl.String).to_frame("item")
-    found = names.join(known, on="item", how="left", maintain_order="left")
-    return found["gold"].fill_null(-1).to_numpy().astype(np.int64)
+    coded = names.join(known, on="item", how="left", maintain_order="left")
+    return coded["gold"].fill_null(-1).to_numpy().astype(np.int64)
 
 
-def _few(names: Mapping[str, int]) -> str:
+def _abbreviated(names: Mapping[str, int]) -> str:
     shown = ", ".join(list(names)[:8])
     return shown if len(names) <= 8 else f"{shown} … ({len(names)} in all)"

@@ -1,4 +1,4 @@
-"""Crowds that are known: strategies to draw annotators and what they say, one file per strategy."""
+"""Simulated annotators with known truth, one file per strategy."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import OptionError
 from ..registry import simulators
-from ._answers import one_by_one
-from ._crowd import Crowd, Plan, Strategy
-from ._fast import all_at_once
+from ._all_at_once import all_at_once
+from ._one_by_one import one_by_one
 from .given_matrices import GivenMatrices
+from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["Crowd", "Simulation", "Strategy", "simulate"]
+__all__ = ["CrowdParameters", "Simulation", "Strategy", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What a simulated crowd said, and the truth about it."""
+    """Simulated annotations and their truth."""
 
     annotations: Annotations | Numbers
     truth: Array  # (item): a class, or a number
-    crowd: Crowd
+    crowd: CrowdParameters
     options: dict[str, Any]  # every argument, ready for JSON
 
     @property
@@ -42,7 +42,7 @@ class Simulation:
 
     @property
     def extras(self) -> dict[str, Array]:
-        """What else was drawn and is worth saving, besides the confusion matrices."""
+        """Other parameters that were drawn, besides the confusion matrices."""
         return self.crowd.extras
 
 
@@ -60,18 +60,18 @@ def simulate(
     matrices: npt.ArrayLike | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
-    """Draw annotators and what they say about items whose truth is known.
+    """Draw annotators and their labels of items with known truth.
 
     Parameters
     ----------
     strategy
         A strategy, or `name[setting=value,…]`.
     n_items
-        How many items.
+        Number of items.
     n_annotators
-        How many annotators.
+        Number of annotators.
     n_classes
-        How many classes; numeric answers have none.
+        Number of classes; numeric answers have none.
     feedback
         Labels per item, at most; all annotators if not given. As with peerannot, no item gets
         more labels than an annotator may give (`workerload`).
@@ -80,14 +80,14 @@ def simulate(
     imbalance
         Whether the number of labels differs between items, from one up to what is allowed.
     seed
-        The same seed gives the same answers.
+        Random seed.
     fast
         Draw everything at once, on all cores, instead of item by item. The truth and the crowd
         stay the same, the answers do not; every item gets its `feedback`, or it is an error.
     matrices
         Confusion matrices (annotator, true class, given class) for `given-matrices`.
     progress
-        Called with the items that are done and how many there are.
+        Called with the items done and their number.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def simulate(
     spec = simulators.describe(chosen)
     if matrices is not None and not isinstance(chosen, GivenMatrices):
         raise OptionError(f"matrices are for given-matrices, but the strategy is {spec}")
-    plan = Plan(
+    design = Design(
         n_items=n_items,
         n_annotators=n_annotators,
         n_classes=n_classes,
@@ -117,13 +117,13 @@ def simulate(
     )
     progress = progress or (lambda _done, _total: None)
     rng = np.random.default_rng(seed)
-    truth = chosen.truth(plan, rng)
-    crowd = chosen.crowd(plan, rng)
+    truth = chosen.truth(design, rng)
+    crowd = chosen.crowd(design, rng)
     if fast:
-        starts, annotator, answer = all_at_once(chosen, plan, crowd, truth, progress)
+        starts, annotator, answer = all_at_once(chosen, design, crowd, truth, progress)
     else:
-        starts, annotator, answer = one_by_one(chosen, plan, crowd, truth, rng, progress)
-    # The rows are in order already, which `from_codes` would need memory to find out.
+        starts, annotator, answer = one_by_one(chosen, design, crowd, truth, rng, progress)
+    # Rows are sorted already; `from_codes` would need memory to check it.
     columns: dict[str, Any] = {
         "index": starts,
         "annotator": annotator,
@@ -135,7 +135,7 @@ def simulate(
         annotations = Numbers(value=answer, **columns)
     else:
         annotations = Annotations(label=answer, classes=numbered(n_classes), **columns)
-    options = {name: getattr(plan, name) for name in vars(plan) if name != "matrices"}
+    options = {name: getattr(design, name) for name in vars(design) if name != "matrices"}
     return Simulation(
         annotations, truth, crowd, {"strategy": spec, "settings": asdict(chosen), **options}
     )

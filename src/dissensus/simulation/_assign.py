@@ -1,7 +1,7 @@
 """Which annotators label which item, for all items at once.
 
-Rows are items. In each stand different annotators, in ascending order. Where more than half of
-all annotators label an item, those who do not are drawn instead.
+Rows are items, each with distinct annotators in ascending order. Where more than half of all
+annotators label an item, those who do not are drawn instead.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import numpy.typing as npt
 from .._names import Codes, smallest_dtype
 from .._relation import Integers
 
-__all__ = ["dealt", "drawn", "loads"]
+__all__ = ["assign_loads", "drawn", "loads"]
 
 
 def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) -> Codes:
     """Return `most` annotators for every item, every set of them equally probable.
 
-    What was drawn twice is drawn again, as often as needed. No annotator is treated differently
-    in this, so all sets stay equally probable.
+    Repeats are drawn again, as often as needed, which treats all annotators alike.
 
     >>> drawn(2, 3, 3, np.random.default_rng(0)).tolist()
     [[0, 1, 2], [0, 1, 2]]
@@ -52,17 +51,17 @@ def loads(total: int, cap: int, n_annotators: int, rng: np.random.Generator) -> 
     return load
 
 
-def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
+def assign_loads(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
     """Return annotators for every item, each as often as `load` says, at most once per item.
 
-    Everybody's labels are shuffled and dealt out. Whoever then stands in a row twice changes
-    places with somebody in another row, if that makes fewer repeats. Such a change always exists
-    while no load exceeds the number of items, so random tries come to an end.
+    The labels of all annotators are shuffled and assigned in order. An annotator who is then in a
+    row twice is swapped with one of another row, if that makes fewer repeats. Such a swap always
+    exists while no load exceeds the number of items, so random tries come to an end.
     """
     n_annotators = len(load)
     most = int(load.sum()) // n_items
     if 2 * most > n_annotators:
-        return others(dealt(n_items, n_items - load, rng), n_annotators)
+        return others(assign_loads(n_items, n_items - load, rng), n_annotators)
     slots = np.repeat(np.arange(n_annotators, dtype=smallest_dtype(n_annotators)), load)
     rng.shuffle(slots)
     rows = slots.reshape(n_items, most)
@@ -75,9 +74,9 @@ def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
         other, spot = rng.integers(n_items, size=len(again)), rng.integers(most, size=len(again))
         owner[again] = turn
         owner[other] = turn
-        mine, theirs = rows[again], rows[other]  # (pair, place)
+        mine, theirs = rows[again], rows[other]  # (pair, slot)
         give, take = mine[turn, position][:, None], theirs[turn, spot][:, None]
-        fits = (owner[again] == turn) & (owner[other] == turn)  # no row in two changes
+        fits = (owner[again] == turn) & (owner[other] == turn)  # no row in two swaps
         fits &= ~(theirs == give).any(axis=1)
         fits &= ~(mine == take).any(axis=1) | ((theirs == take).sum(axis=1) > 1)
         rows[again[fits], position[fits]] = take[fits, 0]
@@ -90,7 +89,7 @@ def dealt(n_items: int, load: Integers, rng: np.random.Generator) -> Codes:
 
 
 def others(absent: Codes, n_annotators: int) -> Codes:
-    """Return the annotators who do not stand in a row.
+    """Return the annotators who are not in a row.
 
     >>> others(np.array([[1], [0]], dtype=np.uint8), 3).tolist()
     [[0, 2], [1, 2]]
@@ -102,7 +101,7 @@ def others(absent: Codes, n_annotators: int) -> Codes:
 
 
 def repeated(rows: Codes) -> npt.NDArray[np.bool_]:
-    """Return where a sorted row has the same annotator as one place before."""
+    """Return where a sorted row has the same annotator as before."""
     same = np.zeros(rows.shape, dtype=bool)
     np.equal(rows[:, 1:], rows[:, :-1], out=same[:, 1:])
     return same

@@ -1,4 +1,4 @@
-"""What simulated items look like: patches of colours and stripes, frames, and texts of words."""
+"""Inputs of simulated items: patches of colours and stripes, frames, and texts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from .._relation import Array, Floats, Integers
 from ..errors import OptionError
 
-__all__ = ["painted", "written"]
+__all__ = ["composed", "rendered"]
 
 _SIDE = 8  # pixels of a patch
 _FRAME = 16  # pixels of a frame
-_VECTOR = 16  # numbers of a patch that is not painted
+_VECTOR = 16  # numbers of a patch vector
 _CONTRAST = 0.6
-_SPAN = 3  # words that say something, in a row
+_SPAN = 3  # informative words in a row
 
 _FILLERS = "and so then it was there with some of that which they had by the"
 _WORDS = (  # of every class
@@ -28,9 +28,9 @@ _WORDS = (  # of every class
 )
 
 
-def painted(content: Floats, kind: str, blur: float, rng: np.random.Generator) -> Array:
-    """Return contents (item, place, feature) as vectors, images or frames, from 0 to 1."""
-    n_items, n_places, n_features = content.shape
+def rendered(content: Floats, kind: str, blur: float, rng: np.random.Generator) -> Array:
+    """Return contents (item, position, feature) as vectors, images or frames, from 0 to 1."""
+    n_items, n_positions, n_features = content.shape
     if kind == "patches":
         mixing = rng.standard_normal((n_features, _VECTOR)) / n_features**0.5
         vectors = content @ mixing
@@ -41,27 +41,27 @@ def painted(content: Floats, kind: str, blur: float, rng: np.random.Generator) -
     pixels = (1 / (1 + np.exp(-_CONTRAST * looks))).astype(np.float32)
     if kind == "video":
         return pixels  # (item, frame, channel, row, column)
-    across = round(n_places**0.5)
+    across = round(n_positions**0.5)
     grid = pixels.reshape(n_items, across, across, 3, side, side)
     return grid.transpose(0, 3, 1, 4, 2, 5).reshape(n_items, 3, across * side, across * side)
 
 
 def _patterns(n_features: int, side: int) -> Floats:
     """Return a pattern for every feature: plain red, green and blue, then ever finer stripes."""
-    made = np.zeros((n_features, 3, side, side))
+    patterns = np.zeros((n_features, 3, side, side))
     at = (np.arange(side) + 0.5) / side
     waves = [(0, 0)] + [(s - down, down) for s in range(1, n_features) for down in range(s + 1)]
     for feature in range(n_features):
         across, down = waves[feature // 3]
         stripes = np.cos(np.pi * down * at)[:, None] * np.cos(np.pi * across * at)
-        made[feature, feature % 3] = stripes / np.sqrt(np.square(stripes).mean())
-    return made
+        patterns[feature, feature % 3] = stripes / np.sqrt(np.square(stripes).mean())
+    return patterns
 
 
-def written(classes: Integers, rng: np.random.Generator) -> tuple[tuple[str, ...], Any]:
+def composed(classes: Integers, rng: np.random.Generator) -> tuple[tuple[str, ...], Any]:
     """Return texts with a span of every class (item, span), and which words are of which span.
 
-    >>> written(np.array([[0, 1]]), np.random.default_rng(0))[0]
+    >>> composed(np.array([[0, 1]]), np.random.default_rng(0))[0]
     ('that some was was goat rabbit dog by some that cloud frost wind was had which and',)
     """
     fillers, lists = _FILLERS.split(), [words.split() for words in _WORDS]

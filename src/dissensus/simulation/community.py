@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..params import Count, Positive
-from ._crowd import Crowd, Plan, Strategy
 from .independent_confusion import uniform_matrices
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["Community"]
 
@@ -43,13 +43,13 @@ class Community(Strategy):
     n_communities: Count = 3
     strength: Positive = 10.0
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        centre = uniform_matrices(self.n_communities, plan.n_classes, rng)
-        community = rng.choice(self.n_communities, size=plan.n_annotators)
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        centre = uniform_matrices(self.n_communities, design.n_classes, rng)
+        community = rng.choice(self.n_communities, size=design.n_annotators)
         expected = centre[community]  # (annotator, true class, given class)
         amount = rng.standard_gamma(self.strength * expected)
         total = amount.sum(axis=2, keepdims=True)
         # A very small strength can leave nothing to divide; the expectation then stands in.
         confusion = np.where(total > 0, amount / np.where(total > 0, total, 1), expected)
         extras = {"community": community, "community_matrices": centre}
-        return Crowd(plan.n_classes, confusion, extras)
+        return CrowdParameters(design.n_classes, confusion, extras)

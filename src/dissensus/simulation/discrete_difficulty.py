@@ -21,7 +21,7 @@ import numpy as np
 
 from .._relation import Array
 from ..params import NonNegative, Probability
-from ._crowd import Crowd, Plan, Strategy, dominant
+from .strategy import CrowdParameters, Design, Strategy, dominant
 
 __all__ = ["DiscreteDifficulty"]
 
@@ -50,20 +50,25 @@ class DiscreteDifficulty(Strategy):
     ratio_diff: NonNegative = 1.0
     random: Probability = 0.0
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        n_classes = plan.n_classes
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        n_classes = design.n_classes
         hard = (1 - self.random) / (self.ratio_diff + 1)
         shares = [self.ratio_diff * hard, hard, self.random]
-        difficulty = rng.choice(["easy", "hard", "random"], p=shares, size=plan.n_items)
-        n_good = int(self.ratio * plan.n_annotators)
-        n_bad = plan.n_annotators - n_good
+        difficulty = rng.choice(["easy", "hard", "random"], p=shares, size=design.n_items)
+        n_good = int(self.ratio * design.n_annotators)
+        n_bad = design.n_annotators - n_good
         good = rng.dirichlet(np.full(n_classes, 0.2), size=(n_good, n_classes))
         bad = rng.dirichlet(np.full(n_classes, 5.0), size=(n_bad, n_classes))
         confusion = np.concatenate([dominant(good), bad])
-        return Crowd(n_classes, confusion, {"difficulties": difficulty})
+        return CrowdParameters(n_classes, confusion, {"difficulties": difficulty})
 
     def answers(
-        self, crowd: Crowd, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+        self,
+        crowd: CrowdParameters,
+        truth: Array,
+        item: Array,
+        annotator: Array,
+        rng: np.random.Generator,
     ) -> Array:
         difficulty = crowd.extras["difficulties"][item]
         label = truth[item]

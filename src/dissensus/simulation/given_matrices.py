@@ -17,7 +17,7 @@ import numpy as np
 
 from .._relation import Array, Floats
 from ..errors import DataError, OptionError
-from ._crowd import Crowd, Plan, Strategy
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["GivenMatrices"]
 
@@ -44,11 +44,11 @@ class GivenMatrices(Strategy):
 
     file: str | None = None
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        if (self.file is None) == (plan.matrices is None):
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        if (self.file is None) == (design.matrices is None):
             raise OptionError("given-matrices needs its matrices: give either file or matrices")
-        given: Any = plan.matrices if self.file is None else _load(self.file)
-        return Crowd(plan.n_classes, _checked(given, plan), {})
+        given: Any = design.matrices if self.file is None else _load(self.file)
+        return CrowdParameters(design.n_classes, _checked(given, design), {})
 
 
 def _load(file: str) -> Array:
@@ -63,17 +63,17 @@ def _load(file: str) -> Array:
         ) from None
 
 
-def _checked(given: Any, plan: Plan) -> Floats:
+def _checked(given: Any, design: Design) -> Floats:
     """Return the matrices, if that is what they are."""
     try:
         matrices = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise OptionError("matrices must be numbers (annotator, true class, given class)") from None
-    wanted = (plan.n_annotators, plan.n_classes, plan.n_classes)
-    if matrices.shape != wanted:
+    requested = (design.n_annotators, design.n_classes, design.n_classes)
+    if matrices.shape != requested:
         raise OptionError(
-            f"matrices of shape {matrices.shape}, but n_annotators = {plan.n_annotators} and "
-            f"n_classes = {plan.n_classes} need {wanted}"
+            f"matrices of shape {matrices.shape}, but n_annotators = {design.n_annotators} and "
+            f"n_classes = {design.n_classes} need {requested}"
         )
     wrong = ~(matrices >= 0).all(axis=2) | ~(abs(matrices.sum(axis=2) - 1) <= _CLOSE)
     if wrong.any():

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from .._relation import Array, Floats
-from ._crowd import Crowd, Plan, Strategy, one_coin
+from .strategy import CrowdParameters, Design, Strategy, one_coin
 
 __all__ = ["Glad"]
 
@@ -34,13 +34,15 @@ class Glad(Strategy):
     {'ability': (2,), 'log_easiness': (4,)}
     """
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        ability = rng.normal(1, 1, size=plan.n_annotators)
-        log_easiness = rng.normal(1, 1, size=plan.n_items)
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        ability = rng.normal(1, 1, size=design.n_annotators)
+        log_easiness = rng.normal(1, 1, size=design.n_items)
         extras = {"ability": ability, "log_easiness": log_easiness}
-        return Crowd(plan.n_classes, None, extras)
+        return CrowdParameters(design.n_classes, None, extras)
 
-    def chances(self, crowd: Crowd, truth: Array, item: Array, annotator: Array) -> Floats:
+    def probabilities(
+        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
+    ) -> Floats:
         easiness = np.exp(crowd.extras["log_easiness"][item])
         correct = expit(crowd.extras["ability"][annotator] * easiness)  # (answer)
         return one_coin(correct[:, None], truth[item, None] == np.arange(crowd.n_classes))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..params import Probability
-from ._crowd import Crowd, Plan, Strategy
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["HammerSpammer"]
 
@@ -38,9 +38,9 @@ class HammerSpammer(Strategy):
 
     ratio: Probability = 0.1
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        n_hammers = plan.n_annotators - int(self.ratio * plan.n_annotators)
-        shape = (plan.n_annotators, plan.n_classes, plan.n_classes)
-        confusion = np.full(shape, 1 / plan.n_classes)
-        confusion[:n_hammers] = np.eye(plan.n_classes)
-        return Crowd(plan.n_classes, confusion, {})
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        n_hammers = design.n_annotators - int(self.ratio * design.n_annotators)
+        shape = (design.n_annotators, design.n_classes, design.n_classes)
+        confusion = np.full(shape, 1 / design.n_classes)
+        confusion[:n_hammers] = np.eye(design.n_classes)
+        return CrowdParameters(design.n_classes, confusion, {})

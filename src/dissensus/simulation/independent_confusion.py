@@ -1,7 +1,7 @@
 """Independent confusion: every annotator has a random confusion matrix, and is mostly right.
 
-The rows of a matrix are uniform on the simplex. In each, the diagonal entry then changes places
-with the largest, so that no wrong class is more probable than the true one. On average an
+The rows of a matrix are uniform on the simplex. In each, the diagonal entry is then swapped with
+the largest, so that no wrong class is more probable than the true one. On average an
 annotator is right with probability (1 + 1/2 + … + 1/K) / K.
 
     A. P. Dawid, A. M. Skene. Maximum likelihood estimation of observer error-rates using the
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._relation import Floats
-from ._crowd import Crowd, Plan, Strategy, dominant
+from .strategy import CrowdParameters, Design, Strategy, dominant
 
 __all__ = ["IndependentConfusion", "uniform_matrices"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndependentConfusion(Strategy):
-    """A random confusion matrix per annotator, with the largest chance for the truth.
+    """A random confusion matrix per annotator, with the largest probability for the truth.
 
     Examples
     --------
@@ -36,9 +36,9 @@ class IndependentConfusion(Strategy):
     True
     """
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        confusion = uniform_matrices(plan.n_annotators, plan.n_classes, rng)
-        return Crowd(plan.n_classes, confusion, {})
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        confusion = uniform_matrices(design.n_annotators, design.n_classes, rng)
+        return CrowdParameters(design.n_classes, confusion, {})
 
 
 def uniform_matrices(count: int, n_classes: int, rng: np.random.Generator) -> Floats:

@@ -1,9 +1,9 @@
-"""MACE: annotators either know the answer or have a habit.
+"""MACE: annotators either know the answer or guess with a response bias.
 
-Annotator a gives the true class with probability trust[a]. Otherwise the label comes from their
-habit, a distribution over the classes that does not look at the item; it may hit the truth by
-chance. Trust is drawn from a Beta(0.5, 0.5), which makes many experts and many spammers and few
-in between, habits uniformly from the simplex.
+Annotator a gives the true class with probability trust[a]. Otherwise the label is drawn from their
+response bias, a distribution over the classes that does not depend on the item. Trust is drawn from
+a Beta(0.5, 0.5), which makes many experts and many spammers and few in between, response biases
+uniformly from the simplex.
 
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy. Learning whom to trust with MACE.
     Proceedings of NAACL-HLT, 2013.
@@ -15,26 +15,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._crowd import Crowd, Plan, Strategy
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["Mace"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mace(Strategy):
-    """Annotators who know, or answer out of habit.
+    """Annotators who know, or guess with a response bias.
 
     Examples
     --------
     >>> from dissensus import simulate
     >>> drawn = simulate("mace", n_annotators=2, n_classes=3)
     >>> {name: values.shape for name, values in drawn.extras.items()}
-    {'trust': (2,), 'habit': (2, 3)}
+    {'trust': (2,), 'response_bias': (2, 3)}
     """
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        trust = rng.beta(0.5, 0.5, size=plan.n_annotators)
-        habit = rng.dirichlet(np.ones(plan.n_classes), size=plan.n_annotators)
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        trust = rng.beta(0.5, 0.5, size=design.n_annotators)
+        response_bias = rng.dirichlet(np.ones(design.n_classes), size=design.n_annotators)
         knows = trust[:, None, None]
-        confusion = knows * np.eye(plan.n_classes) + (1 - knows) * habit[:, None, :]
-        return Crowd(plan.n_classes, confusion, {"trust": trust, "habit": habit})
+        confusion = knows * np.eye(design.n_classes) + (1 - knows) * response_bias[:, None, :]
+        return CrowdParameters(
+            design.n_classes, confusion, {"trust": trust, "response_bias": response_bias}
+        )

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._relation import Array
 from ..params import NonNegative, Positive
-from ._crowd import Crowd, Plan, Strategy
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["Numeric"]
 
@@ -51,17 +51,22 @@ class Numeric(Strategy):
     noise: Positive = 1.0
     evenness: Positive = 3.0
 
-    def truth(self, plan: Plan, rng: np.random.Generator) -> Array:
-        return rng.normal(0, self.spread, size=plan.n_items)
+    def truth(self, design: Design, rng: np.random.Generator) -> Array:
+        return rng.normal(0, self.spread, size=design.n_items)
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        bias = rng.normal(0, self.bias, size=plan.n_annotators)
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        bias = rng.normal(0, self.bias, size=design.n_annotators)
         scale = 1 / (self.noise**2 * self.evenness)
-        precision = rng.gamma(self.evenness, scale, size=plan.n_annotators)
-        return Crowd(0, None, {"bias": bias, "precision": precision})
+        precision = rng.gamma(self.evenness, scale, size=design.n_annotators)
+        return CrowdParameters(0, None, {"bias": bias, "precision": precision})
 
     def answers(
-        self, crowd: Crowd, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+        self,
+        crowd: CrowdParameters,
+        truth: Array,
+        item: Array,
+        annotator: Array,
+        rng: np.random.Generator,
     ) -> Array:
         bias, precision = crowd.extras["bias"], crowd.extras["precision"]
         error = rng.standard_normal(len(item)) / np.sqrt(precision[annotator])

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import MethodError
 from ..params import Positive, Probability
-from ._crowd import Crowd, Plan, Strategy, one_coin
+from .strategy import CrowdParameters, Design, Strategy, one_coin
 
 __all__ = ["OneCoin"]
 
@@ -53,10 +53,10 @@ class OneCoin(Strategy):
         if self.low > self.high:
             raise MethodError(f"low = {self.low}, but it must be at most high = {self.high}")
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         correct = self.low + (self.high - self.low) * rng.beta(
-            self.a, self.b, size=plan.n_annotators
+            self.a, self.b, size=design.n_annotators
         )
-        is_true = np.eye(plan.n_classes, dtype=bool)
+        is_true = np.eye(design.n_classes, dtype=bool)
         confusion = one_coin(correct[:, None, None], is_true)
-        return Crowd(plan.n_classes, confusion, {"correct": correct})
+        return CrowdParameters(design.n_classes, confusion, {"correct": correct})

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import softmax
 
 from ..params import NonNegative, Positive
-from ._crowd import Crowd, Plan, Strategy
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["Ordinal"]
 
@@ -45,10 +45,12 @@ class Ordinal(Strategy):
     sharpness: Positive = 2.0
     bias: NonNegative = 0.5
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        sharpness = rng.gamma(4, self.sharpness / 4, size=plan.n_annotators)
-        shift = rng.normal(0, self.bias, size=plan.n_annotators)
-        true, given = np.ogrid[: plan.n_classes, : plan.n_classes]
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        sharpness = rng.gamma(4, self.sharpness / 4, size=design.n_annotators)
+        shift = rng.normal(0, self.bias, size=design.n_annotators)
+        true, given = np.ogrid[: design.n_classes, : design.n_classes]
         distance = abs(true + shift[:, None, None] - given)  # (annotator, true, given)
         confusion = softmax(-sharpness[:, None, None] * distance, axis=2)
-        return Crowd(plan.n_classes, confusion, {"sharpness": sharpness, "shift": shift})
+        return CrowdParameters(
+            design.n_classes, confusion, {"sharpness": sharpness, "shift": shift}
+        )

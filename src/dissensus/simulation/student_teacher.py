@@ -19,8 +19,8 @@ import numpy as np
 from .._relation import Array
 from ..errors import OptionError
 from ..params import Probability
-from ._crowd import Crowd, Plan, Strategy
 from .independent_confusion import uniform_matrices
+from .strategy import CrowdParameters, Design, Strategy
 
 __all__ = ["StudentTeacher"]
 
@@ -47,23 +47,28 @@ class StudentTeacher(Strategy):
     ratio: Probability = 0.1
     copy_prob: Probability = 0.0
 
-    def crowd(self, plan: Plan, rng: np.random.Generator) -> Crowd:
-        n_students = int(self.ratio * plan.n_annotators)
-        n_teachers = plan.n_annotators - n_students
+    def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
+        n_students = int(self.ratio * design.n_annotators)
+        n_teachers = design.n_annotators - n_students
         if n_teachers == 0:
             raise OptionError(
-                f"ratio = {self.ratio} makes students of all {plan.n_annotators} annotators; "
+                f"ratio = {self.ratio} makes students of all {design.n_annotators} annotators; "
                 "lower it, so that somebody can teach"
             )
-        matrices = uniform_matrices(n_teachers, plan.n_classes, rng)
+        matrices = uniform_matrices(n_teachers, design.n_classes, rng)
         teacher = rng.choice(n_teachers, replace=True, size=n_students)
-        student = np.arange(n_teachers, plan.n_annotators)
+        student = np.arange(n_teachers, design.n_annotators)
         pairs = np.column_stack([student, teacher])  # (student, 2)
         confusion = np.concatenate([matrices, matrices[teacher]])
-        return Crowd(plan.n_classes, confusion, {"student_teacher_association": pairs})
+        return CrowdParameters(design.n_classes, confusion, {"student_teacher_association": pairs})
 
     def answers(
-        self, crowd: Crowd, truth: Array, item: Array, annotator: Array, rng: np.random.Generator
+        self,
+        crowd: CrowdParameters,
+        truth: Array,
+        item: Array,
+        annotator: Array,
+        rng: np.random.Generator,
     ) -> Array:
         label = super().answers(crowd, truth, item, annotator, rng)
         student, teacher = crowd.extras["student_teacher_association"].T
@@ -75,9 +80,9 @@ class StudentTeacher(Strategy):
         key = item.astype(np.int64) * len(learned) + annotator
         by_key = key.argsort(kind="stable")
         taught = np.flatnonzero(learned[annotator] >= 0)
-        wanted = key[taught] - annotator[taught] + learned[annotator[taught]]
-        position = by_key[np.searchsorted(key, wanted, sorter=by_key)]  # nobody is past the end
-        together = key[position] == wanted
+        requested = key[taught] - annotator[taught] + learned[annotator[taught]]
+        position = by_key[np.searchsorted(key, requested, sorter=by_key)]  # nobody is past the end
+        together = key[position] == requested
         taught, position = taught[together], position[together]
         copied = rng.random(len(taught)) < self.copy_prob
         label[taught[copied]] = label[position[copied]]

@@ -1,1 +1,10 @@
-"""What would each annotator say? One file per method; `TendencyClassifier` is the way in."""
+"""Models of individual annotators, to predict what each of them would say.
+
+One file per method; `TendencyClassifier` is the estimator.
+"""
+
+from __future__ import annotations
+
+from ._base import FitContext, Tendency, TendencyMethod
+
+__all__ = ["FitContext", "Tendency", "TendencyMethod"]

@@ -1,219 +1,175 @@
-"""What every method that foresees single annotators promises.
+"""The contract of all models of individual annotators.
 
-A `TendencyMethod` is a set of settings, as the registry knows it. Fitted to views of items and to
-who said what about them, it gives a `Tendency`, which answers one question,
+A `TendencyMethod` holds settings, as the registry knows them. Fitted to features and annotations,
+it returns a `Tendency`, which predicts labels,
 
-    log_chance(views, item, annotator)[n, l]
-        = log P(annotator[n] would say l of item[n]),
+    log_probability(features, item, annotator)[n, l]
+        = log P(annotator[n] gives label l to item[n]),
 
-at a cost that grows with the pairs asked for, never with items × annotators. A `Tendency` is never
-changed: a new annotator makes a new one. What it has learned comes out of `state` as plain arrays
-and what JSON can say, and goes back in by `restore` of the method.
+at a cost that grows with the number of pairs, not with items × annotators. A `Tendency` is
+immutable: adding an annotator returns a new one. `state` returns its parameters as arrays and
+JSON, and `restore` of the method rebuilds it.
 
     class Mine(TendencyMethod):
         strength: Positive = 1.0
 
-        def learn(self, views, said, how): return MyTendency(…)
+        def _fit(self, features, annotations, context): return MyTendency(…)
         def restore(self, state): return MyTendency(**state.arrays)
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from .._relation import Array, Floats, Integers
+from .._progress import Progress
+from .._relation import Floats, Integers
+from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
+from ..nn.features import Features
 from ..params import Settings
-from ._views import Layout, Places, Seen, Views
 
-__all__ = [
-    "How",
-    "Layout",
-    "Places",
-    "Progress",
-    "Seen",
-    "State",
-    "Tendency",
-    "TendencyMethod",
-    "Views",
-]
+__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces"]
 
-Progress = Callable[[int, int, str], None]  # steps done, steps in all, how it goes
-_CELLS = 2**22  # probabilities that are worked on together
-
-
-class State(NamedTuple):
-    """What a fitted model is made of: arrays by name, and what JSON can say.
-
-    >>> whole = State.of(linear=State({"a": 1}, {"w": np.ones(2)}))
-    >>> whole.inner("linear").arrays["w"].tolist(), sorted(whole.arrays)
-    ([1.0, 1.0], ['linear.w'])
-    """
-
-    notes: dict[str, Any]
-    arrays: dict[str, Array]
-
-    @classmethod
-    def of(cls, **inner: State) -> State:
-        """Return the state of a model that is made of others, each under a name of its own."""
-        arrays = {
-            f"{name}.{key}": value
-            for name, state in inner.items()
-            for key, value in state.arrays.items()
-        }
-        return cls({name: state.notes for name, state in inner.items()}, arrays)
-
-    def inner(self, name: str) -> State:
-        """Return the state of one of the models that this one is made of."""
-        start = f"{name}."
-        arrays = {
-            key.removeprefix(start): value
-            for key, value in self.arrays.items()
-            if key.startswith(start)
-        }
-        return State(self.notes[name], arrays)
+_CELLS = 2**22  # probabilities per piece
 
 
 class Tendency(ABC):
-    """A fitted model of what every annotator says."""
+    """A fitted model of individual annotators."""
 
     n_annotators: int
     n_classes: int
 
     @abstractmethod
-    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        """Return log-probabilities of what annotators say of items, pair by pair: (pair, class).
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        """Return log-probabilities of labels for pairs of item and annotator: (pair, class).
 
-        Items are places among the views, annotators are codes.
+        Items are row indices of the features, annotators are codes.
         """
 
-    def log_proba(self, views: Views, annotator: Integers | None = None) -> Floats:
-        """Return what these annotators, all by default, say of all items: (item, annotator, class).
+    def log_proba(self, features: Features, annotator: Integers | None = None) -> Floats:
+        """Return log-probabilities for all items and, by default, all annotators.
 
-        The one answer whose size is items × annotators.
+        The shape is (item, annotator, class).
         """
         codes = np.arange(self.n_annotators) if annotator is None else np.asarray(annotator)
-        out = np.empty((len(views), len(codes), self.n_classes))
-        step = max(_CELLS // max(len(codes) * self.n_classes, 1), 1)
-        for at in range(0, len(views), step):
-            item = np.arange(at, min(at + step, len(views)))
+        out = np.empty((len(features), len(codes), self.n_classes))
+        for items in pieces(len(features), len(codes) * self.n_classes):
             pairs = self.log_probability(
-                views, np.repeat(item, len(codes)), np.tile(codes, len(item))
+                features, np.repeat(items, len(codes)), np.tile(codes, len(items))
             )
-            out[item] = pairs.reshape(len(item), len(codes), self.n_classes)
+            out[items] = pairs.reshape(len(items), len(codes), self.n_classes)
         return out
 
     @abstractmethod
     def state(self) -> State:
-        """Return what it has learned."""
+        """Return what was learned."""
 
     def with_annotator(
         self,
-        views: Views,
+        features: Features,
         label: Integers,
         *,
-        features: Floats | None = None,
+        metadata: Floats | None = None,
         seed: int = 0,
     ) -> Tendency:
-        """Return a model that knows one annotator more, with the code `n_annotators`.
+        """Return a model with one more annotator, whose code is `n_annotators`.
 
-        Only what is the new one's own is learned; all else stays as it is.
+        Only parameters of the new annotator are learned; all others stay as they are.
 
         Parameters
         ----------
-        views
+        features
             The items that they labelled.
         label
-            What they said of each, as codes of classes; none where only features are known.
-        features
-            What is known of them, where the model has learned from such: (feature).
+            Their label of each, as codes of classes; may be empty if metadata are given.
+        metadata
+            Encoded metadata of the annotator, if the model was fitted with metadata: (feature).
         seed
-            Decides what is random.
+            Random seed.
         """
-        raise MethodError(f"{type(self).__name__} cannot take up a new annotator; fit it again")
+        raise MethodError(f"{type(self).__name__} cannot add an annotator; fit it again")
+
+
+def pieces(n_items: int, cells_per_item: int) -> Iterator[Integers]:
+    """Yield ranges of items, small enough for an array with so many cells per item."""
+    step = max(_CELLS // max(cells_per_item, 1), 1)
+    for start in range(0, n_items, step):
+        yield np.arange(start, min(start + step, n_items))
+
+
+def _silent(done: float, total: float = 0, message: str = "") -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class How:
-    """What `fit` is told beside the data; a method hands it on to those that it is made of."""
+class FitContext:
+    """What a fit needs besides the data; composite methods pass it on to their parts.
 
-    metadata: Floats | None = None  # (annotator, feature): what is known of the annotators
+    Parameters
+    ----------
+    metadata
+        Encoded metadata of the annotators: (annotator, feature).
+    seed
+        Random seed.
+    progress
+        Called with steps done, steps in total and a message.
+    folder, resume
+        Where networks write checkpoints, and whether to resume from them.
+    """
+
+    metadata: Floats | None = None
     seed: int = 0
-    progress: Progress = field(default=lambda *_: None)
-    folder: Path | None = None  # where networks keep checkpoints
+    progress: Progress = _silent
+    folder: Path | None = None
     resume: bool = False
 
-    def inside(self, name: str) -> How:
-        """Return the same for a part of the work, with a folder of its own."""
+    def subfolder(self, name: str) -> FitContext:
+        """Return the same context with a folder below its folder."""
         return replace(self, folder=None if self.folder is None else self.folder / name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TendencyMethod(Settings, ABC):
-    """A way to foresee what every annotator would say."""
+    """Settings of a model of individual annotators."""
 
-    wants_tokens: ClassVar[bool] = False  # whether places of the items are to be given as well
+    uses_tokens: ClassVar[bool] = False  # whether it learns from token features
 
     def fit(
-        self,
-        views: Views,
-        annotations: Annotations,
-        *,
-        metadata: Floats | None = None,
-        seed: int = 0,
-        progress: Progress | None = None,
-        folder: str | Path | None = None,
-        resume: bool = False,
+        self, features: Features, annotations: Annotations, context: FitContext | None = None
     ) -> Tendency:
-        """Learn from items and who said what about them.
+        """Fit the model to items, in the order of the annotations.
 
-        Parameters
-        ----------
-        views
-            The items, in the order of `annotations`.
-        annotations
-            Who said what; items without a label and annotators without one may exist.
-        metadata
-            What is known of the annotators: (annotator, feature).
-        seed
-            Decides what is random.
-        progress
-            Called with steps done, steps in all, and how it goes.
-        folder, resume
-            Where networks keep checkpoints, and whether to go on from them.
+        Items without labels and annotators without labels may exist.
         """
-        if len(views) != annotations.n_items:
-            raise DataError(f"{len(views)} inputs, but annotations on {annotations.n_items} items")
+        context = FitContext() if context is None else context
+        if len(features) != annotations.n_items:
+            raise DataError(
+                f"{len(features)} inputs, but annotations on {annotations.n_items} items"
+            )
         if not len(annotations):
             raise DataError("no annotations to learn from")
-        if metadata is not None and len(metadata) != annotations.n_annotators:
+        if context.metadata is not None and len(context.metadata) != annotations.n_annotators:
             raise DataError(
-                f"metadata of {len(metadata)} annotators, but {annotations.n_annotators} speak"
+                f"metadata of {len(context.metadata)} annotators, but there are "
+                f"{annotations.n_annotators}"
             )
-        how = How(
-            metadata=metadata,
-            seed=seed,
-            progress=progress or (lambda *_: None),
-            folder=None if folder is None else Path(folder),
-            resume=resume,
-        )
-        return self.learn(views, annotations, how)
+        return self._fit(features, annotations, context)
 
-    def looks_at_tokens(self, annotations: Annotations) -> bool:
-        """Return whether places of the items are of use for these annotations."""
-        return self.wants_tokens
+    def needs_tokens(self, annotations: Annotations) -> bool:
+        """Return whether token features are of use for these annotations."""
+        return self.uses_tokens
 
     @abstractmethod
-    def learn(self, views: Views, annotations: Annotations, how: How) -> Tendency:
-        """Return the fitted model; `fit` has looked at the data."""
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitContext
+    ) -> Tendency: ...
 
     @abstractmethod
     def restore(self, state: State) -> Tendency:
-        """Return the fitted model whose state this is."""
+        """Return the fitted model with this state."""

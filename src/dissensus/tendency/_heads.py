@@ -1,14 +1,14 @@
-"""From what a query found to labels: classifiers of each annotator's own, shared, or both.
+"""Classifiers of a query model: one per annotator, one for all, or both.
 
     own      a network per annotator
-    shared   one for all; only the queries tell annotators apart
-    bias     what all share, and a bias of one's own
-    shrunk   what all share plus a linear part and a bias of one's own, drawn towards zero
+    shared   one network; only the queries differ between annotators
+    bias     a shared network and a bias per annotator
+    shrunk   a shared network, plus a linear layer and a bias per annotator, with weight decay
 
-Networks have one hidden layer, or none. Weights of annotators are rows of a `Table`: a step costs
-what the annotators in it cost, and one more annotator adds a row and nothing else.
+Networks have one hidden layer or none. Parameters of annotators are rows of a `Table`: a step costs
+what its annotators cost, and a new annotator adds a row.
 
-Labels in an order get one score and thresholds instead of a number for every class:
+Ordinal labels have one score and thresholds instead of a logit per class:
 
     P(label ≤ c) = sigmoid(threshold[c] − score)
     threshold[c] = threshold[c − 1] + softplus(gap[c])
@@ -36,32 +36,28 @@ __all__ = [
     "gaps_of",
 ]
 
-_LEAST = 1e-3  # between two thresholds
+_MIN_GAP = 1e-3  # between neighbouring thresholds
 
 
 class Heads(nn.Module):
-    """Vectors and annotators to numbers: (pair, width), (pair) → (pair, out)."""
+    """A map from vectors and annotators to outputs: (pair, width), (pair) → (pair, out)."""
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
-        """Return the numbers of every pair."""
+        """Return the outputs of every pair."""
         raise NotImplementedError
 
     def own(self) -> list[Tensor]:
-        """Return the parameters that are drawn towards zero."""
+        """Return the parameters of annotators that get weight decay of their own."""
         return []
 
 
 class SharedHeads(Heads):
     """One network for all annotators."""
 
-    def __init__(self, width: int, hidden: int, out: int, *, zero: bool = False) -> None:
+    def __init__(self, width: int, hidden: int, out: int) -> None:
         super().__init__()
         layers: list[nn.Module] = [nn.Linear(width, hidden), nn.GELU()] if hidden else []
-        last = nn.Linear(hidden or width, out)
-        if zero:
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
-        self.body = nn.Sequential(*layers, last)
+        self.body = nn.Sequential(*layers, nn.Linear(hidden or width, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
         return self.body(x)
@@ -70,36 +66,31 @@ class SharedHeads(Heads):
 class OwnHeads(Heads):
     """A network per annotator."""
 
-    def __init__(
-        self, n_annotators: int, width: int, hidden: int, out: int, *, zero: bool = False
-    ) -> None:
+    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
         super().__init__()
-        sizes = [width, hidden, out] if hidden else [width, out]
         self.weights = nn.ModuleList()
         self.biases = nn.ModuleList()
-        for position, (wide, narrow) in enumerate(pairwise(sizes)):
-            limit = 0.0 if zero and position == len(sizes) - 2 else 1 / sqrt(wide)
-            start = torch.empty(n_annotators, wide + 1, narrow).uniform_(-limit, limit)
-            self.weights.append(Table(start[:, :-1]))  # (annotator, from, to)
-            self.biases.append(Table(start[:, -1]))  # (annotator, to)
+        for n_in, n_out in pairwise([width, hidden, out] if hidden else [width, out]):
+            limit = 1 / sqrt(n_in)
+            start = torch.empty(n_annotators, n_in + 1, n_out).uniform_(-limit, limit)
+            self.weights.append(Table(start[:, :-1]))  # (annotator, in, out)
+            self.biases.append(Table(start[:, -1]))  # (annotator, out)
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
-        laid = slots(annotator)
-        x = laid.lay(x)  # (row, slot, from)
-        for position, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = functional.gelu(x) if position else x
-            x = torch.baddbmm(bias(laid.owner)[:, None], x, weight(laid.owner))
-        return laid.pick(x)
+        rows = slots(annotator)
+        x = rows.pack(x)  # (row, slot, in)
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = functional.gelu(x) if layer else x
+            x = torch.baddbmm(bias(rows.owner)[:, None], x, weight(rows.owner))
+        return rows.unpack(x)
 
 
 class BiasHeads(Heads):
-    """One network for all, and a bias of every annotator's own."""
+    """A shared network and a bias per annotator."""
 
-    def __init__(
-        self, n_annotators: int, width: int, hidden: int, out: int, *, zero: bool = False
-    ) -> None:
+    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
         super().__init__()
-        self.shared = SharedHeads(width, hidden, out, zero=zero)
+        self.shared = SharedHeads(width, hidden, out)
         self.bias = Table(torch.zeros(n_annotators, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
@@ -107,25 +98,23 @@ class BiasHeads(Heads):
 
 
 class ShrunkHeads(BiasHeads):
-    """One network for all, and a linear part and a bias of every annotator's own."""
+    """A shared network, and a linear layer and a bias per annotator."""
 
-    def __init__(
-        self, n_annotators: int, width: int, hidden: int, out: int, *, zero: bool = False
-    ) -> None:
-        super().__init__(n_annotators, width, hidden, out, zero=zero)
+    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
+        super().__init__(n_annotators, width, hidden, out)
         self.weight = Table(torch.zeros(n_annotators, width, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:
-        laid = slots(annotator)
-        own = torch.bmm(laid.lay(x), self.weight(laid.owner))
-        return super().forward(x, annotator) + laid.pick(own)
+        rows = slots(annotator)
+        own = torch.bmm(rows.pack(x), self.weight(rows.owner))
+        return super().forward(x, annotator) + rows.unpack(own)
 
     def own(self) -> list[Tensor]:
         return [self.weight.weight]
 
 
 class OrdinalHeads(Heads):
-    """One score, and thresholds that cut it into labels: log-probabilities (pair, class)."""
+    """A score and thresholds that cut it into labels: log-probabilities (pair, class)."""
 
     def __init__(self, score: Heads, gaps: Tensor, n_annotators: int, *, own: bool) -> None:
         super().__init__()
@@ -137,7 +126,7 @@ class OrdinalHeads(Heads):
         gaps = self.gaps.expand(len(x), -1)
         if self.own_gaps is not None:
             gaps = gaps + self.own_gaps(annotator)
-        steps = torch.cat([gaps[:, :1], functional.softplus(gaps[:, 1:]) + _LEAST], dim=1)
+        steps = torch.cat([gaps[:, :1], functional.softplus(gaps[:, 1:]) + _MIN_GAP], dim=1)
         above = steps.cumsum(dim=1) - self.score(x, annotator)  # (pair, class − 1)
         at_most = functional.logsigmoid(above)
         more = functional.logsigmoid(-above)
@@ -146,17 +135,17 @@ class OrdinalHeads(Heads):
         return torch.cat([at_most[:, :1], between, more[:, -1:]], dim=1)
 
     def own(self) -> list[Tensor]:
-        mine = [] if self.own_gaps is None else [self.own_gaps.weight]
-        return [*self.score.own(), *mine]
+        gaps = [] if self.own_gaps is None else [self.own_gaps.weight]
+        return [*self.score.own(), *gaps]
 
 
 def gaps_of(counts: Tensor) -> Tensor:
-    """Return gaps whose thresholds give classes the shares of these counts, at score zero.
+    """Return gaps whose thresholds give the classes the shares of these counts, at score zero.
 
     >>> gaps_of(torch.tensor([1.0, 1.0]))
     tensor([0.])
     """
     share = (counts.cumsum(dim=0)[:-1] + 0.5) / (counts.sum() + 1)
     steps = torch.diff(torch.logit(share), prepend=torch.zeros(1))
-    rest = (steps[1:] - _LEAST).clamp(min=1e-2)
+    rest = (steps[1:] - _MIN_GAP).clamp(min=1e-2)
     return torch.cat([steps[:1], torch.log(torch.expm1(rest))])

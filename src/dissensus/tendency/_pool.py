@@ -1,7 +1,7 @@
-"""Several models as one: the mean of their chances, weighted by how they foresee new items.
+"""Linear opinion pool: the weighted mean of several models' probabilities.
 
-Weights are those of the highest likelihood of annotations out of fold, under a prior that is worth
-one annotation for each model; EM finds them. Members that hardly count are left out.
+Weights maximize the likelihood of held-out annotations, with a pseudo-count of one annotation per
+model; they are found by EM. Models with little weight are dropped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .._relation import Floats, Integers
 
 __all__ = ["pool", "pool_weights"]
 
-_ROUNDS = 500
+_MAX_ITER = 500
 
 
 def pool(log_probability: Floats, weight: Floats) -> Floats:
@@ -23,34 +23,33 @@ def pool(log_probability: Floats, weight: Floats) -> Floats:
 
 
 def pool_weights(log_probability: Floats, label: Integers, least: float = 0.0) -> Floats:
-    """Return how much models count, from what they foresaw: (model, annotation, class).
+    """Return weights of models from their held-out predictions: (model, annotation, class).
 
     >>> good, bad = np.log([[0.9, 0.1]] * 50), np.log([[0.1, 0.9]] * 50)
     >>> pool_weights(np.stack([good, bad]), np.zeros(50, dtype=int)).round(1).tolist()
     [1.0, 0.0]
 
-    Those below `least` get nothing; the one that counts most stays.
+    Weights below `least` become zero, except the largest.
     """
     given = log_probability[:, np.arange(len(label)), label]  # (model, annotation)
-    chance = np.exp(given - given.max(axis=0))
-    kept = np.ones(len(chance), dtype=bool)
+    likelihood = np.exp(given - given.max(axis=0))
+    members = np.ones(len(likelihood), dtype=bool)
     while True:
-        weight = _climb(chance[kept])
-        out = np.zeros(len(chance))
-        out[kept] = weight
-        low = kept & (out < least) & (out < out.max())
+        weight = np.zeros(len(likelihood))
+        weight[members] = _em(likelihood[members])
+        low = members & (weight < least) & (weight < weight.max())
         if not low.any():
-            return out
-        kept[np.flatnonzero(low)[out[low].argmin()]] = False
+            return weight
+        members[np.flatnonzero(low)[weight[low].argmin()]] = False
 
 
-def _climb(chance: Floats) -> Floats:
-    weight = np.full(len(chance), 1 / len(chance))
-    for _ in range(_ROUNDS):
-        share = weight[:, None] * chance
-        share /= share.sum(axis=0)
-        weight, before = share.sum(axis=1) + 1.0, weight
+def _em(likelihood: Floats) -> Floats:
+    weight = np.full(len(likelihood), 1 / len(likelihood))
+    for _ in range(_MAX_ITER):
+        responsibility = weight[:, None] * likelihood
+        responsibility /= responsibility.sum(axis=0)
+        previous, weight = weight, responsibility.sum(axis=1) + 1.0
         weight /= weight.sum()
-        if np.abs(weight - before).max() < 1e-6:
+        if np.abs(weight - previous).max() < 1e-6:
             break
     return weight

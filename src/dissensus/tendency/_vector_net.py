@@ -1,15 +1,16 @@
-"""Networks over the items' vectors: what the deep baselines share.
+"""Networks on item vectors: what the deep baselines share.
 
 A `VectorNet` gives the log-probability of every label from the vector of the item and the code of
-the annotator. Loss, training, choice of the epoch and storage live here; a method's file holds its
+the annotator. Loss, training, early stopping and state are here; a method's file holds its
 formulas.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,39 +19,37 @@ from torch import Tensor, nn
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ..errors import DataError
 from ..nn.batches import Batch, Examples
+from ..nn.features import Features
 from ..nn.learner import Learner
 from ..nn.training import Training, train
 from ..nn.validation_split import hold_out
 from ..params import Count, NonNegative, Positive, Probability
-from ._base import How, State, Tendency, TendencyMethod, Views
-from ._views import standardised
+from ._base import FitContext, State, Tendency, TendencyMethod
+from ._components import check_width
+from ._token_layers import Standardize
 
-__all__ = ["NetworkMethod", "NetworkTendency", "Sizes", "VectorNet", "body"]
+__all__ = ["NetworkMethod", "Sizes", "VectorNet", "VectorTendency", "fit_network", "hidden_layer"]
 
-_PAIRS = 2**14  # asked together
+_PAIRS = 2**14  # predicted at a time
+Net = TypeVar("Net", bound=Learner)
 
 
 class Sizes(NamedTuple):
-    """How large a network has to be."""
+    """Sizes of a network."""
 
-    features: int
+    n_features: int
     n_annotators: int
     n_classes: int
 
 
 class VectorNet(Learner):
-    """A network that says what an annotator says of a vector."""
-
-    mean: Tensor  # (feature)
-    scale: Tensor  # (feature)
+    """A network from the vector of an item and an annotator to the annotator's label."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.register_buffer("mean", torch.zeros(sizes.features))
-        self.register_buffer("scale", torch.ones(sizes.features))
+        self.scaled = Standardize(sizes.n_features)
 
     @abstractmethod
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
@@ -61,80 +60,112 @@ class VectorNet(Learner):
         x
             Scaled vectors: (item, feature).
         row
-            The item of every pair, by its place among them.
+            The item of every pair, as a row of `x`.
         annotator
             The annotator of every pair.
         """
 
     def start(self, annotations: Annotations) -> None:
-        """Begin with what labels tell before anything is learned."""
-
-    def scaled(self, x: Tensor) -> Tensor:
-        """Return vectors of mean zero and spread one: (item, feature)."""
-        return (x - self.mean) * self.scale
+        """Set buffers that depend on the annotations."""
 
     def log_batch(self, batch: Batch) -> Tensor:
         """Return log-probabilities of labels in a batch: (annotation, class)."""
         return self.log_given(self.scaled(batch.x), batch.row, batch.annotator)
 
     def loss(self, batch: Batch) -> Tensor:
-        return -self.log_batch(batch).gather(1, batch.label[:, None]).mean()
+        return -self.log_probability(batch).mean()
 
     def log_probability(self, batch: Batch) -> Tensor:
         return self.log_batch(batch).gather(1, batch.label[:, None])[:, 0]
 
 
-def body(features: int, hidden: int, dropout: float) -> nn.Sequential:
+def hidden_layer(n_features: int, hidden: int, dropout: float) -> nn.Sequential:
     """Return one hidden layer, shared by all annotators."""
     return nn.Sequential(
-        nn.Dropout(dropout), nn.Linear(features, hidden), nn.ReLU(), nn.Dropout(dropout)
+        nn.Dropout(dropout), nn.Linear(n_features, hidden), nn.ReLU(), nn.Dropout(dropout)
     )
 
 
-class NetworkTendency(Tendency):
-    """A trained network."""
+class VectorTendency(Tendency):
+    """A trained network on vectors."""
 
-    def __init__(self, net: VectorNet, seed: int) -> None:
-        self.net, self.seed = net.eval(), seed
-        self.n_annotators, self.n_classes = net.sizes.n_annotators, net.sizes.n_classes
+    def __init__(self, net: nn.Module, sizes: Sizes, seed: int = 0) -> None:
+        self.net, self.sizes, self.seed = net.eval(), sizes, seed
+        self.n_annotators, self.n_classes = sizes.n_annotators, sizes.n_classes
+
+    @abstractmethod
+    def log_pairs(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
+        """Return log-probabilities of labels, for items `x[row]`: (pair, class)."""
 
     @torch.inference_mode()
-    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        if views.vectors.shape[1] != self.net.sizes.features:
-            raise DataError(
-                f"vectors of {views.vectors.shape[1]} features, but the model has learned from "
-                f"{self.net.sizes.features}"
-            )
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        check_width(features, self.sizes.n_features)
         item, annotator = np.asarray(item), np.asarray(annotator, dtype=np.int64)
         out = np.empty((len(item), self.n_classes))
         with torch.random.fork_rng(devices=[]):
-            for at in range(0, len(item), _PAIRS):
-                here = slice(at, at + _PAIRS)
-                torch.manual_seed(self.seed)
-                items, row = np.unique(item[here], return_inverse=True)
-                x = self.net.scaled(torch.from_numpy(views.vectors[items]))
-                who = torch.from_numpy(annotator[here])
-                log = self.net.log_given(x, torch.from_numpy(row), who).double()
-                out[here] = log.log_softmax(dim=1).numpy()
+            for start in range(0, len(item), _PAIRS):
+                pairs = slice(start, start + _PAIRS)
+                torch.manual_seed(self.seed)  # for Monte-Carlo dropout
+                items, row = np.unique(item[pairs], return_inverse=True)
+                x = torch.from_numpy(features.vectors[items])
+                log = self.log_pairs(x, torch.from_numpy(row), torch.from_numpy(annotator[pairs]))
+                out[pairs] = log.double().log_softmax(dim=1).numpy()
         return out
 
     def state(self) -> State:
         arrays = {name: value.cpu().numpy() for name, value in self.net.state_dict().items()}
-        return State({"sizes": list(self.net.sizes), "seed": self.seed}, arrays)
+        return State({"sizes": list(self.sizes), "seed": self.seed}, arrays)
+
+
+class NetworkTendency(VectorTendency):
+    """A trained `VectorNet`."""
+
+    net: VectorNet
+
+    def log_pairs(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
+        return self.net.log_given(self.net.scaled(x), row, annotator)
+
+
+def fit_network(
+    build: Callable[[Annotations], Net],
+    x: Tensor,
+    annotations: Annotations,
+    training: Training,
+    held_out: float,
+    context: FitContext,
+) -> Net:
+    """Return a trained network, built for the annotations outside the validation split."""
+    examples = Examples(x, annotations)
+    valid: Examples | None = None
+    if held_out and examples.n_labelled > 1:
+        examples, valid = hold_out(examples, held_out, context.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(context.seed)
+        net = build(examples.annotations)
+        train(
+            net,
+            examples,
+            training,
+            valid=valid if valid is not None and valid.n_labelled else None,
+            folder=context.folder,
+            resume=context.resume,
+            progress=context.progress,
+        )
+    return net
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkMethod(TendencyMethod):
-    """What networks over vectors have in common.
+    """Settings that networks on vectors share.
 
     Parameters
     ----------
     hidden
         Width of the hidden layer.
     dropout
-        Share of vector and hidden layer that is left out in every step.
+        Dropout of the vector and of the hidden layer.
     epochs
-        How often every item is seen, at most.
+        Maximal number of epochs.
     batch
         Items per step.
     lr
@@ -142,9 +173,9 @@ class NetworkMethod(TendencyMethod):
     decay
         Weight decay.
     patience
-        Epochs without a better one before training ends.
+        Epochs without improvement before training stops.
     held_out
-        Share of items held out, whose annotations choose the epoch.
+        Share of items in the validation split, whose annotations choose the epoch.
     """
 
     hidden: Count = 128
@@ -160,35 +191,17 @@ class NetworkMethod(TendencyMethod):
     def build(self, sizes: Sizes) -> VectorNet:
         """Return the network to train."""
 
-    def learn(self, views: Views, annotations: Annotations, how: How) -> NetworkTendency:
-        examples = Examples(torch.from_numpy(views.vectors), annotations)
-        held: Examples | None = None
-        if self.held_out and examples.n_labelled > 1:
-            examples, held = hold_out(examples, self.held_out, how.seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(how.seed)
-            net = self.build(
-                Sizes(views.vectors.shape[1], annotations.n_annotators, annotations.n_classes)
-            )
-            mean, scale = standardised(views.vectors)
-            net.mean.copy_(torch.from_numpy(mean))
-            net.scale.copy_(torch.from_numpy(scale))
-            net.start(examples.annotations)
-            train(
-                net,
-                examples,
-                self.training(how.seed),
-                valid=held if held is not None and held.n_labelled else None,
-                folder=how.folder,
-                resume=how.resume,
-                progress=how.progress,
-            )
-        net.start(annotations)
-        return NetworkTendency(net, how.seed)
+    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
+        x = torch.from_numpy(features.vectors)
+        sizes = Sizes(x.shape[1], annotations.n_annotators, annotations.n_classes)
 
-    def training(self, seed: int) -> Training:
-        """Return how the network is trained."""
-        return Training(
+        def build(learned: Annotations) -> VectorNet:
+            net = self.build(sizes)
+            net.scaled.fit(x)
+            net.start(learned)
+            return net
+
+        training = Training(
             epochs=self.epochs,
             batch=self.batch,
             optimizer="adamw",
@@ -196,10 +209,14 @@ class NetworkMethod(TendencyMethod):
             decay=self.decay,
             patience=self.patience,
             held_out=0.0,
-            seed=seed,
+            seed=context.seed,
         )
+        net = fit_network(build, x, annotations, training, self.held_out, context)
+        net.start(annotations)
+        return NetworkTendency(net, sizes, context.seed)
 
-    def restore(self, state: State) -> NetworkTendency:
-        net = self.build(Sizes(*state.notes["sizes"]))
+    def restore(self, state: State) -> Tendency:
+        sizes = Sizes(*state.notes["sizes"])
+        net = self.build(sizes)
         net.load_state_dict({name: torch.tensor(value) for name, value in state.arrays.items()})
-        return NetworkTendency(net, state.notes["seed"])
+        return NetworkTendency(net, sizes, state.notes["seed"])

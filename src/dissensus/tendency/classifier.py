@@ -1,64 +1,64 @@
-"""The scikit-learn face of models of annotators.
+"""TendencyClassifier: a scikit-learn estimator of what each annotator would say.
 
     TendencyClassifier().fit(texts, annotations).predict_annotator_proba(new_texts)
 
-Items of the inputs and of the annotations are in the same order. Annotations may also be a matrix
-(item, annotator) with -1 or NaN where nobody spoke.
+`predict` and `predict_proba` are the consensus of the predicted annotators.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from .._files import atomic_folder
 from .._names import as_names, text
-from .._relation import Array, Floats, Integers, indices_of
+from .._progress import Progress
+from .._relation import Array, Floats, indices_of
+from .._serialization import State
 from ..annotations import Annotations
-from ..errors import DataError
+from ..errors import DataError, OptionError
+from ..nn.estimator import Estimator
+from ..nn.features import Features
 from ..registry import tendencies
-from ._base import Progress, State, Tendency, Views
+from ._base import FitContext, Tendency, pieces
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
-from .own_majority import habits
+from .own_majority import label_marginals
 from .scores import TendencyScores, score, vote
 
-__all__ = ["TendencyClassifier"]
+__all__ = ["TendencyClassifier", "Voting"]
 
-_FORMAT = 1
-_CELLS = 2**22
+Voting = Literal["hard", "soft", "confidence"]
 
 
-class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
+class TendencyClassifier(Estimator):
     """A model of what every annotator would say.
 
     Parameters
     ----------
     method
-        How to learn, as the registry writes it: `name[setting=value,…]`.
+        Specification of the method: `name[setting=value,…]`.
     encoder
-        What turns inputs into vectors, by name; `auto` takes numbers as they are and finds one
-        that fits texts and images. It learns nothing here.
+        Name of the encoder that turns inputs into features; `auto` takes numbers as they are and
+        chooses one for texts and images. It is frozen.
     classes
         All classes, in order; by default those of the annotations.
     seed
-        Decides what is random.
+        Random seed.
 
     Examples
     --------
     >>> random = np.random.default_rng(0)
     >>> x = random.normal(size=(200, 2))
     >>> annotations = np.stack([x[:, 0] > 0, x[:, 1] > 0], axis=1).astype(int)  # (item, annotator)
-    >>> made = TendencyClassifier("linear").fit(x, annotations)
-    >>> made.predict_annotators([[2.0, -2.0], [-2.0, 2.0]]).tolist()
-    [['1', '0'], ['0', '1']]
+    >>> model = TendencyClassifier("linear").fit(x, annotations)
+    >>> model.predict_annotators([[2.0, -2.0], [-2.0, 2.0]]).tolist()
+    [[1, 0], [0, 1]]
     """
 
     def __init__(
@@ -78,121 +78,96 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         self,
         X: Any,  # noqa: N803
         annotations: Annotations | ArrayLike,
-        metadata: Table | None = None,
         *,
+        metadata: Table | None = None,
         folder: str | Path | None = None,
         resume: bool = False,
         progress: Progress | None = None,
-        encoding: Callable[[int, int], None] | None = None,
     ) -> Self:
-        """Learn from inputs and what annotators said of them.
+        """Learn from inputs and annotations.
 
         Parameters
         ----------
         X
-            Inputs, one per item: texts, paths of images, an array, or views.
+            Inputs, one per item: texts, paths of images, an array, or features.
         annotations
-            Who said what, items in the order of the inputs.
+            Annotations or a matrix (item, annotator), items in the order of the inputs.
         metadata
-            What is known of annotators: name → column → value.
+            Metadata of annotators: name → column → value.
         folder, resume
-            Where networks keep checkpoints, and whether to go on from them.
-        progress, encoding
-            Told how the fit goes, and how the encoder does before it.
+            Folder of checkpoints, and whether to resume from them.
+        progress
+            Called with steps done, steps in all, and a message.
         """
         method = tendencies.create(self.method)
-        annotations = self._as_annotations(annotations)
-        self.tokens_ = method.looks_at_tokens(annotations)
-        views = self._views(X, encoding)
-        self.metadata_ = None if metadata is None else Metadata.learn(metadata)
-        self.known_: Table = {} if metadata is None else metadata
+        inputs = X if isinstance(X, Features) else self._inputs(X, fitting=True)
+        annotations = self._annotations(annotations, inputs)
+        self.tokens_ = method.needs_tokens(annotations)
+        features = self._features(inputs, fitting=True, progress=progress, tokens=self.tokens_)
+        self.metadata_ = None if metadata is None else Metadata.fit(metadata)
+        self.table_: Table = {} if metadata is None else metadata
         known = None
-        if self.metadata_ is not None and metadata is not None:
-            known = self.metadata_.features(metadata, annotations.annotators.tolist())
-        self.tendency_: Tendency = method.fit(
-            views,
-            annotations,
+        if self.metadata_ is not None:
+            known = self.metadata_.features(self.table_, self.annotators_.tolist())
+        context = FitContext(
             metadata=known,
             seed=self.seed,
-            progress=progress,
-            folder=folder,
+            folder=None if folder is None else Path(folder),
             resume=resume,
         )
-        self.classes_, self.annotators_ = annotations.classes, annotations.annotators
-        self.n_features_ = views.vectors.shape[1]
-        self.habits_ = habits(annotations, 2.0)  # (annotator, class)
+        if progress is not None:
+            context = replace(context, progress=progress)
+        self.label_marginals_ = label_marginals(annotations)  # (annotator, class)
+        self.model_: Tendency = method.fit(features, annotations, context)
         return self
 
-    def _as_annotations(self, annotations: Annotations | ArrayLike) -> Annotations:
-        if isinstance(annotations, Annotations):
-            return annotations if self.classes is None else annotations.recode(self.classes)
-        return Annotations.from_matrix(annotations, classes=self.classes)
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        if len(shape) == 2:  # tokens: texts may be longer or shorter
+            return len(self.shape_) == 2 and shape[1] == self.shape_[1]
+        return super()._fits(shape)
 
-    def _views(self, given: Any, encoding: Callable[[int, int], None] | None = None) -> Views:
-        given = np.asarray(given) if _is_rows(given) else given
-        return Views.of(given, self.encoder, tokens=self.tokens_, progress=encoding)
-
-    def _codes(self, annotators: ArrayLike | None) -> Integers:
-        check_is_fitted(self, "tendency_")
-        if annotators is None:
-            return np.arange(len(self.annotators_))
-        names = as_names(np.atleast_1d(np.asarray(annotators)))
-        codes = indices_of(names, self.annotators_)
-        if (codes < 0).any():
-            unknown = names[codes < 0][0]
-            raise DataError(
-                f"annotator {unknown!r} gave no labels to learn from; add_annotator takes some"
-            )
-        return codes
+    def _fitted_features(self, X: Any, progress: Progress | None = None) -> Features:  # noqa: N803
+        check_is_fitted(self)
+        return self._features(X, progress=progress, tokens=self.tokens_)
 
     def predict_annotator_proba(
         self,
         X: Any,  # noqa: N803
         annotators: ArrayLike | None = None,
         *,
-        encoding: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
-        """Return what annotators, all by default, would say: (item, annotator, class)."""
-        codes = self._codes(annotators)
-        return np.exp(self.tendency_.log_proba(self._views(X, encoding), codes))
+        """Return label probabilities of annotators, all by default: (item, annotator, class)."""
+        codes = self._annotator_codes(annotators)
+        return np.exp(self.model_.log_proba(self._fitted_features(X, progress), codes))
 
     def predict_annotators(self, X: Any, annotators: ArrayLike | None = None) -> Array:  # noqa: N803
         """Return the most probable label of annotators, all by default: (item, annotator)."""
-        return self.classes_[self.predict_annotator_proba(X, annotators).argmax(axis=2)]
+        label = self.predict_annotator_proba(X, annotators).argmax(axis=2)
+        return self.classes_[label]
 
-    def predict_consensus_proba(
-        self,
-        X: Any,  # noqa: N803
-        how: Literal["vote", "sum", "confidence"] = "vote",
-    ) -> Floats:
-        """Return what annotators would make of items together: (item, class).
+    def predict_proba(self, X: Any, voting: Voting = "hard") -> Floats:  # noqa: N803
+        """Return the consensus of all annotators: (item, class).
 
         Parameters
         ----------
         X
             Inputs.
-        how
-            `vote`: the share of annotators of whom a class is the most probable; `sum`: the mean of
-            their probabilities; `confidence`: the same, the sure ones (of low entropy) weighing
-            more.
+        voting
+            `hard`: the share of annotators whose most probable label is the class; `soft`: the mean
+            of their probabilities; `confidence`: that mean weighted by one minus the entropy.
         """
-        codes, views = self._codes(None), self._views(X)
+        features = self._fitted_features(X)
         n_classes = len(self.classes_)
-        out = np.empty((len(views), n_classes))
-        step = max(_CELLS // max(len(codes) * n_classes, 1), 1)
-        for at in range(0, len(views), step):
-            items = np.arange(at, min(at + step, len(views)))
-            log = self.tendency_.log_proba(views.take(items), codes)
-            out[items] = _together(log, how)
+        out = np.empty((len(features), n_classes))
+        for items in pieces(len(features), len(self.annotators_) * n_classes):
+            out[items] = _consensus(self.model_.log_proba(features.take(items)), voting)
         return out
 
-    def predict_consensus(
-        self,
-        X: Any,  # noqa: N803
-        how: Literal["vote", "sum", "confidence"] = "vote",
-    ) -> Array:
-        """Return the label that annotators would give together; ties are drawn by the seed."""
-        return self.classes_[vote(self.predict_consensus_proba(X, how), self.seed)]
+    def predict(self, X: Any, voting: Voting = "hard") -> Array:  # noqa: N803
+        """Return the consensus label of all annotators; ties are broken by the random seed."""
+        label = vote(self.predict_proba(X, voting), self.seed)
+        return self.classes_[label]
 
     def predict_jury(
         self,
@@ -200,70 +175,61 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         column: str,
         quota: Mapping[str, float],
         *,
-        n_seats: int = 12,
+        size: int = 12,
         juries: int = 100,
     ) -> Verdict:
-        """Return what juries would say whose seats are shared out by a column of the metadata."""
-        check_is_fitted(self, "tendency_")
-        found = [self.known_.get(name, {}).get(column) for name in self.annotators_.tolist()]
-        if all(value is None for value in found):
+        """Return the verdict of juries, with members by quota of a metadata column."""
+        check_is_fitted(self)
+        values = [self.table_.get(name, {}).get(column) for name in self.annotators_.tolist()]
+        if all(value is None for value in values):
             raise DataError(f"no metadata {column!r} of annotators; give them to fit")
-        groups = [None if value is None else text(value) for value in found]
-        return jury(
-            self.tendency_,
-            self._views(X),
-            groups,
-            quota,
-            n_seats=n_seats,
-            juries=juries,
-            seed=self.seed,
-        )
+        groups = [None if value is None else text(value) for value in values]
+        features = self._fitted_features(X)
+        return jury(self.model_, features, groups, quota, size=size, juries=juries, seed=self.seed)
 
     def evaluate(self, X: Any, annotations: Annotations, **options: Any) -> TendencyScores:  # noqa: N803
-        """Return how well annotations on items that were not learned from are foreseen.
+        """Return scores of predictions on held-out items.
 
-        Annotators that the model does not know are left out; options are those of `score`.
+        Annotators that the model does not know are ignored; options are those of `score`.
         """
-        annotations, log_probability = self.foreseen(X, annotations)
+        annotations, log_probability = self.predict_annotations(X, annotations)
         return score(annotations, log_probability, **{"seed": self.seed, **options})
 
     def score(self, X: Any, annotations: Annotations | ArrayLike) -> float:  # noqa: N803
         """Return the mean log-likelihood of annotations."""
-        annotations, log_probability = self.foreseen(X, annotations)
+        annotations, log_probability = self.predict_annotations(X, annotations)
         return float(log_probability[np.arange(len(annotations)), annotations.label].mean())
 
-    def foreseen(
+    def predict_annotations(
         self,
         X: Any,  # noqa: N803
         annotations: Annotations | ArrayLike,
     ) -> tuple[Annotations, Floats]:
-        """Return annotations by annotators that are known, and the chances they were given.
+        """Return annotations by known annotators, and log-probabilities of their labels.
 
-        The annotations are in the codes of this model, the chances are logs: (annotation, class).
+        The annotations have the codes of this model; the shape is (annotation, class).
         """
-        check_is_fitted(self, "tendency_")
-        if not isinstance(annotations, Annotations):
-            annotations = Annotations.from_matrix(
-                annotations, classes=self.classes_, annotators=self.annotators_
-            )
-        annotations = annotations.recode(self.classes_)
-        known = indices_of(annotations.annotators, self.annotators_)
-        kept = known[annotations.annotator] >= 0
-        if not kept.any():
+        check_is_fitted(self)
+        annotations = self._recoded(annotations)
+        codes = indices_of(annotations.annotators, self.annotators_)
+        known = codes[annotations.annotator] >= 0
+        if not known.any():
             raise DataError("none of these annotators gave labels to learn from")
         annotations = Annotations.from_codes(
-            annotations.item[kept],
-            known[annotations.annotator[kept]],
-            annotations.label[kept],
+            annotations.item[known],
+            codes[annotations.annotator[known]],
+            annotations.label[known],
             items=annotations.items,
             annotators=self.annotators_,
-            classes=self.classes_,
+            classes=annotations.classes,
         )
-        views = self._views(X)
-        if len(views) != annotations.n_items:
-            raise DataError(f"{len(views)} inputs, but annotations on {annotations.n_items} items")
+        features = self._fitted_features(X)
+        if len(features) != annotations.n_items:
+            raise DataError(
+                f"{len(features)} inputs, but annotations on {annotations.n_items} items"
+            )
         item, annotator = annotations.item.astype(np.int64), annotations.annotator.astype(np.int64)
-        return annotations, self.tendency_.log_probability(views, item, annotator)
+        return annotations, self.model_.log_probability(features, item, annotator)
 
     def add_annotator(
         self,
@@ -272,128 +238,77 @@ class TendencyClassifier(BaseEstimator):  # type: ignore[misc]
         name: str,
         metadata: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Take up a new annotator from a few labels; nothing changes for the others.
+        """Add an annotator from a few labels; predictions for the others do not change.
 
         Parameters
         ----------
         X
-            Inputs that they labelled; may be empty where metadata are known.
+            Inputs that they labelled; may be empty if metadata are given.
         labels
-            What they said of each.
+            Their label of each.
         name
-            Who they are.
+            Their name.
         metadata
-            What is known of them: column → value.
+            Their metadata: column → value.
         """
-        check_is_fitted(self, "tendency_")
-        if text(name) in set(self.annotators_.tolist()):
+        check_is_fitted(self)
+        name = text(name)
+        if name in set(self.annotators_.tolist()):
             raise DataError(f"annotator {name!r} is known already; fit again with their labels")
-        given = as_names(np.atleast_1d(np.asarray(labels))) if np.size(labels) else as_names([])
-        codes = indices_of(given, self.classes_)
+        given = as_names(np.atleast_1d(np.asarray(labels)) if np.size(labels) else [])
+        codes = indices_of(given, as_names(self.classes_))
         if (codes < 0).any():
             raise DataError(f"label {given[codes < 0][0]!r} is not among the classes")
-        views = self._views(X) if len(codes) else self._no_views()
-        if len(views) != len(codes):
-            raise DataError(f"{len(views)} inputs, but {len(codes)} labels")
+        features = (
+            self._fitted_features(X) if len(codes) else Features(np.zeros((0, 1), np.float32))
+        )
+        if len(features) != len(codes):
+            raise DataError(f"{len(features)} inputs, but {len(codes)} labels")
         known = None
         if metadata is not None:
             if self.metadata_ is None:
                 raise DataError("metadata of the new annotator, but none were given to fit")
             known = self.metadata_.features({"": metadata}, [""])[0]
-        self.tendency_ = self.tendency_.with_annotator(views, codes, features=known, seed=self.seed)
-        self.annotators_ = as_names([*self.annotators_.tolist(), text(name)])
-        counts = np.bincount(codes, minlength=len(self.classes_)) + 2 * self.habits_.mean(axis=0)
-        self.habits_ = np.vstack([self.habits_, counts / counts.sum()])
-        if metadata is not None:
-            self.known_ = {**self.known_, text(name): metadata}
+            self.table_ = {**self.table_, name: metadata}
+        self.model_ = self.model_.with_annotator(features, codes, metadata=known, seed=self.seed)
+        self.annotators_ = as_names([*self.annotators_.tolist(), name])
+        overall = 2 * self.label_marginals_.mean(axis=0)
+        counts = np.bincount(codes, minlength=len(self.classes_)) + overall
+        self.label_marginals_ = np.vstack([self.label_marginals_, counts / counts.sum()])
         return self
 
-    def _no_views(self) -> Views:
-        return Views(np.zeros((0, self.n_features_), np.float32))
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder: arrays as safetensors, the rest as JSON."""
-        from safetensors.numpy import save_file
-
-        check_is_fitted(self, "tendency_")
-        folder = Path(folder)
-        if folder.exists() and any(folder.iterdir()) and not (folder / "tendency.json").exists():
-            raise DataError(f"{folder}: holds something else; name a new folder")
-        state = self.tendency_.state()
-        told = {
-            "format": _FORMAT,
-            "settings": self.get_params() | {"classes": None},
-            "classes": self.classes_.tolist(),
-            "annotators": self.annotators_.tolist(),
+    def _state(self) -> State:
+        state = State.join(model=self.model_.state())
+        notes = {
             "metadata": None if self.metadata_ is None else vars(self.metadata_),
-            "known": {
-                name: {k: text(v) for k, v in row.items()} for name, row in self.known_.items()
+            "table": {
+                name: {column: text(value) for column, value in row.items()}
+                for name, row in self.table_.items()
             },
-            "features": self.n_features_,
             "tokens": self.tokens_,
-            "habits": self.habits_.tolist(),
-            "notes": state.notes,
         }
-        arrays = {name: np.ascontiguousarray(value) for name, value in state.arrays.items()}
-        with atomic_folder(folder) as draft:
-            save_file(arrays, draft / "arrays.safetensors")
-            (draft / "tendency.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        return State(state.notes | notes, state.arrays | {"label_marginals": self.label_marginals_})
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Return a model that `save` has written."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
-        folder = Path(folder)
-        try:
-            told = json.loads((folder / "tendency.json").read_text(encoding="utf-8"))
-            if told["format"] != _FORMAT:
-                raise DataError(f"{folder}: written by another version; fit it again")
-            state = State(told["notes"], load_file(folder / "arrays.safetensors"))
-            made = cls(**told["settings"])
-            made.classes_, made.annotators_ = (
-                as_names(told["classes"]),
-                as_names(told["annotators"]),
-            )
-            kept = told["metadata"]
-            made.metadata_ = None if kept is None else _metadata(kept)
-            made.known_, made.n_features_ = told["known"], told["features"]
-            made.tokens_, made.habits_ = told["tokens"], np.array(told["habits"])
-            made.tendency_ = tendencies.create(made.method).restore(state)
-        except DataError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
-            raise DataError(f"{folder}: not a saved model of annotators ({problem})") from None
-        return made
+    def _restore(self, state: State) -> None:
+        encoding = state.notes["metadata"]
+        if encoding is not None:
+            numbers = {name: (mean, std) for name, (mean, std) in encoding["numbers"].items()}
+            encoding = Metadata(numbers, encoding["groups"])
+        self.metadata_, self.table_ = encoding, state.notes["table"]
+        self.tokens_ = state.notes["tokens"]
+        self.label_marginals_ = state.arrays["label_marginals"]
+        self.model_ = tendencies.create(self.method).restore(state.part("model"))
 
 
-def _together(log: Floats, how: str) -> Floats:
-    """Return what annotators make of items together: (item, class)."""
-    chance = np.exp(log)  # (item, annotator, class)
-    if how == "sum":
-        return chance.mean(axis=1)
-    if how == "confidence":
-        entropy = -(chance * log).sum(axis=2, keepdims=True) / np.log(max(log.shape[2], 2))
+def _consensus(log: Floats, voting: str) -> Floats:
+    """Return the consensus of annotators' log-probabilities (item, annotator, class)."""
+    probability = np.exp(log)
+    if voting == "hard":
+        return np.eye(log.shape[2])[log.argmax(axis=2)].mean(axis=1)
+    if voting == "soft":
+        return probability.mean(axis=1)
+    if voting == "confidence":
+        entropy = -(probability * log).sum(axis=2, keepdims=True) / np.log(max(log.shape[2], 2))
         weight = np.maximum(1 - entropy, 1e-6)
-        return (weight * chance).sum(axis=1) / weight.sum(axis=1)
-    if how == "vote":
-        best = log.argmax(axis=2)
-        return (best[:, :, None] == np.arange(log.shape[2])).mean(axis=1)
-    raise DataError(f"no consensus {how!r}; there are vote, sum and confidence")
-
-
-def _metadata(kept: dict[str, Any]) -> Metadata:
-    numbers = {
-        name: (float(mean), float(spread)) for name, (mean, spread) in kept["numbers"].items()
-    }
-    return Metadata(numbers, kept["groups"])
-
-
-def _is_rows(given: Any) -> bool:
-    """Return whether it is a list of lists of numbers."""
-    return (
-        isinstance(given, (list, tuple))
-        and len(given) > 0
-        and not isinstance(given[0], (str, Path))
-    )
+        return (weight * probability).sum(axis=1) / weight.sum(axis=1)
+    raise OptionError(f"no voting {voting!r}; there are hard, soft and confidence")

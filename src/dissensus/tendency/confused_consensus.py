@@ -1,10 +1,10 @@
-"""What is true of an item, seen through every annotator's confusion matrix.
+"""The truth of an item, seen through every annotator's confusion matrix.
 
     P(k says l of x) = Σ_t P(x is t) π[k, t, l]
 
-The truth is estimated by an aggregator (Dawid and Skene's, if not told otherwise), a classifier
-learns the belief in it, and π is counted under that belief; rows of annotators with few labels
-lean on what all do. Annotators differ in how they err, never in which items they err on.
+The truth is estimated by an aggregator (Dawid and Skene's by default), a classifier learns its
+posterior, and π is counted under that posterior, with rows of annotators with few labels shrunk
+towards those of all. Annotators differ in how they err, but not in the items on which they err.
 """
 
 from __future__ import annotations
@@ -15,42 +15,38 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import NonNegative
 from ..registry import aggregators
-from ._base import How, State, Tendency, Views
-from .consensus import Consensus, Opinion
+from ._base import FitContext, State, Tendency
+from .consensus import Consensus, PosteriorClassifier
 
 __all__ = ["ConfusedConsensus", "ConfusedTendency"]
 
 
 class ConfusedTendency(Tendency):
-    """An opinion, and confusion matrices."""
+    """A classifier of the truth, and confusion matrices."""
 
-    def __init__(self, opinion: Opinion, confusion: Floats) -> None:
-        self.opinion, self.confusion = opinion, confusion  # (annotator, true, given)
+    def __init__(self, classifier: PosteriorClassifier, confusion: Floats) -> None:
+        self.classifier, self.confusion = classifier, confusion  # (annotator, true, given)
         self.n_annotators, self.n_classes = confusion.shape[:2]
 
-    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        asked, row = np.unique(np.asarray(item), return_inverse=True)
-        posterior = np.exp(self.opinion.log_belief(views.take(asked)))
-        return np.log(
-            np.einsum("nt,ntl->nl", posterior[row], self.confusion[np.asarray(annotator)])
-        )
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        posterior = np.exp(self.classifier.log_posterior(features, item))
+        return np.log(np.einsum("nt,ntl->nl", posterior, self.confusion[np.asarray(annotator)]))
 
     def state(self) -> State:
         own = State({}, {"confusion": self.confusion})
-        return State.of(opinion=self.opinion.state(), own=own)
+        return State.join(classifier=self.classifier.state(), own=own)
 
 
 def count_confusion(annotations: Annotations, posterior: Floats, pooled: float) -> Floats:
-    """Return confusion matrices by counting under a belief: (annotator, true, given)."""
-    given_true: Floats = (
-        annotations.part(0, annotations.n_items).labels.T @ posterior
-    )  # annotator and given; true
+    """Return confusion matrices counted under a posterior: (annotator, true, given)."""
+    given_true = annotations.part(0, annotations.n_items).labels.T @ posterior  # (… given, true)
     counts = given_true.reshape(annotations.n_annotators, annotations.n_classes, -1).swapaxes(1, 2)
-    everyone = counts.sum(axis=0) + np.eye(annotations.n_classes) + 0.01
-    found = counts + (pooled + 0.01) * everyone / everyone.sum(axis=1, keepdims=True)
-    return found / found.sum(axis=2, keepdims=True)
+    overall = counts.sum(axis=0) + np.eye(annotations.n_classes) + 0.01
+    smoothed = counts + (pooled + 0.01) * overall / overall.sum(axis=1, keepdims=True)
+    return smoothed / smoothed.sum(axis=2, keepdims=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,20 +56,20 @@ class ConfusedConsensus(Consensus):
     Parameters
     ----------
     labels
-        The aggregator that estimates what is true, as the registry writes it.
+        The aggregator that estimates the truth, as the registry writes it.
     pooled
-        How many labels what all annotators do is worth, in every row of a confusion matrix.
+        Pseudo-count of labels with the confusion of all annotators, in every row.
     """
 
     labels: str = "dawid-skene"
     pooled: NonNegative = 5.0
 
-    def learn(self, views: Views, annotations: Annotations, how: How) -> Tendency:
+    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
         posterior = np.array(aggregators.create(self.labels).fit(annotations).posterior)
         posterior[annotations.labels_per_item == 0] = 0
         confusion = count_confusion(annotations, posterior, self.pooled)
-        return ConfusedTendency(self.opinion(views, posterior, how), confusion)
+        return ConfusedTendency(self.classifier(features, posterior, context), confusion)
 
     def restore(self, state: State) -> Tendency:
-        opinion = Opinion.from_state(state.inner("opinion"))
-        return ConfusedTendency(opinion, state.inner("own").arrays["confusion"])
+        classifier = PosteriorClassifier.from_state(state.part("classifier"))
+        return ConfusedTendency(classifier, state.part("own").arrays["confusion"])

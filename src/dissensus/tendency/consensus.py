@@ -1,8 +1,8 @@
-"""One opinion for everybody: a classifier of the majority label, whoever is asked.
+"""One prediction for all annotators: a classifier of the majority label.
 
-What most work with annotations does. It cannot tell annotators apart, and it is surer than they
-are: the majority of five is nearly certain where each of the five is not. Ridge and space are
-chosen by the log-loss of majority labels on items held out, as for any classifier.
+This is what most work with annotations does. It cannot distinguish annotators, and it is more
+confident than they are: the majority of five is nearly certain where each of the five is not. Ridge
+and kernel are chosen by the held-out log-loss of majority labels, as for any classifier.
 """
 
 from __future__ import annotations
@@ -17,88 +17,94 @@ from scipy.special import log_softmax
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import Count
-from ._base import How, State, Tendency, TendencyMethod, Views
-from ._components import Components, Space, find_components
-from ._shrunk import Pairs, ShrunkLinear, Spreads, class_basis, fit_shrunk
-from .linear import SPACES
+from ._base import FitContext, State, Tendency, TendencyMethod
+from ._components import KERNELS, Components, Kernel, fit_components
+from ._pairs import Pairs, class_basis
+from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
-__all__ = ["Consensus", "ConsensusTendency", "Opinion", "believed"]
+__all__ = ["Consensus", "ConsensusTendency", "PosteriorClassifier", "majority_posterior"]
 
 _SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
-_USUAL = 0.5  # by which spaces are compared
+_TYPICAL = 0.5  # prior with which kernels are compared
 
 
-class Opinion:
-    """A classifier of beliefs about items: components and one linear head."""
+class PosteriorClassifier:
+    """A classifier of posterior probabilities: components and one linear head."""
 
     def __init__(self, components: Components, weight: Floats, level: Floats) -> None:
         self.components, self.weight, self.level = components, weight, level
 
-    def log_belief(self, views: Views) -> Floats:
-        """Return log-probabilities of the classes: (item, class)."""
-        return log_softmax(self.components.of(views) @ self.weight.T + self.level, axis=1)
+    def log_posterior(self, features: Features, item: Integers) -> Floats:
+        """Return log-probabilities of the classes of items: (item, class)."""
+        items, row = np.unique(np.asarray(item), return_inverse=True)
+        x = self.components.of(features.take(items))
+        return log_softmax(x @ self.weight.T + self.level, axis=1)[row]
 
     def state(self) -> State:
-        """Return what it has learned."""
+        """Return what was learned."""
         head = State({}, {"weight": self.weight, "level": self.level})
-        return State.of(components=State({}, self.components.arrays()), head=head)
+        return State.join(components=State({}, self.components.arrays()), head=head)
 
     @classmethod
-    def from_state(cls, state: State) -> Opinion:
-        """Return it again."""
-        components = Components.from_arrays(state.inner("components").arrays)
-        return cls(components, **state.inner("head").arrays)
+    def from_state(cls, state: State) -> PosteriorClassifier:
+        """Return the classifier with this state."""
+        components = Components.from_arrays(state.part("components").arrays)
+        return cls(components, **state.part("head").arrays)
 
     @classmethod
-    def learn(
-        cls, views: Views, posterior: Floats, spaces: list[Space], most: int, folds: int, seed: int
-    ) -> Opinion:
-        """Learn beliefs (item, class); items whose row is zero are left out."""
-        known = np.flatnonzero(posterior.sum(axis=1) > 0)
-        views, posterior = views.take(known), posterior[known]
-        folds = min(folds, len(known))
-        fold = np.random.default_rng([seed, 0xF01D]).permutation(len(known)) % folds
-        parts = [(fold == each) for each in range(folds)] if folds > 1 else []
+    def fit(
+        cls,
+        features: Features,
+        posterior: Floats,
+        kernels: list[Kernel],
+        most: int,
+        folds: int,
+        seed: int,
+    ) -> PosteriorClassifier:
+        """Fit to posteriors (item, class); items whose row is zero are ignored."""
+        labelled = np.flatnonzero(posterior.sum(axis=1) > 0)
+        features, posterior = features.take(labelled), posterior[labelled]
+        folds = min(folds, len(labelled))
+        fold = np.random.default_rng([seed, 0xF01D]).permutation(len(labelled)) % folds
 
-        def losses(space: Space, spreads: Sequence[float]) -> Floats:
-            """Return the log-loss of beliefs held out, under every spread."""
-            out = np.zeros(len(spreads))
-            for held in parts:
-                found = find_components(views.vectors[~held], most, space, seed)
-                x, start = found.of(views), None
-                for position, shared in enumerate(spreads):
-                    heads, start = fit_shrunk(
-                        _pairs(x[~held], posterior[~held]), Spreads(shared), start=start
-                    )
+        def losses(kernel: Kernel, priors: Sequence[float]) -> Floats:
+            """Return the held-out log-loss under every prior."""
+            out = np.zeros(len(priors))
+            for each in range(folds) if folds > 1 else ():
+                held = fold == each
+                x = fit_components(features.vectors[~held], most, kernel, seed).of(features)
+                start = None
+                for index, shared in enumerate(priors):
+                    data = _pairs(x[~held], posterior[~held])
+                    heads, start = fit_shrunk(data, Priors(shared), start=start)
                     log = log_softmax(x[held] @ _weight(heads).T + heads.level, axis=1)
-                    out[position] -= float((posterior[held] * log).sum())
+                    out[index] -= float((posterior[held] * log).sum())
             return out
 
-        space = min(spaces, key=lambda each: float(losses(each, [_USUAL])[0]))
-        shared = _SHARED[int(losses(space, _SHARED).argmin())]
-        found = find_components(views.vectors, most, space, seed)
-        heads = fit_shrunk(
-            _pairs(found.of(views), posterior), Spreads(shared), tol=1e-8, max_iter=600
-        ).heads
-        return cls(found, _weight(heads), heads.level)
+        kernel = min(kernels, key=lambda each: float(losses(each, [_TYPICAL])[0]))
+        shared = _SHARED[int(losses(kernel, _SHARED).argmin())]
+        components = fit_components(features.vectors, most, kernel, seed)
+        data = _pairs(components.of(features), posterior)
+        heads = fit_shrunk(data, Priors(shared), tol=1e-8, max_iter=600).heads
+        return cls(components, _weight(heads), heads.level)
 
 
 def _weight(heads: ShrunkLinear) -> Floats:
-    """Return the shared head, class by class: (class, component)."""
+    """Return the shared head: (class, component)."""
     return heads.basis.T @ heads.weight
 
 
 def _pairs(x: Floats, posterior: Floats) -> Pairs:
-    """Return items as if one annotator had spoken of them."""
-    item, n_classes = np.arange(len(x)), posterior.shape[1]
-    nobody = np.zeros(len(x), dtype=np.int64)
-    basis = class_basis(n_classes, ordinal=False)
-    return Pairs(x, item, nobody, posterior, np.zeros((1, 0)), basis)
+    """Return the data of a fit with one annotator."""
+    basis = class_basis(posterior.shape[1], ordinal=False)
+    annotator = np.zeros(len(x), dtype=np.int64)
+    return Pairs(x, np.arange(len(x)), annotator, posterior, np.zeros((1, 0)), basis)
 
 
-def believed(annotations: Annotations) -> Floats:
-    """Return the majority label of every item, shared where several tie: (item, class)."""
+def majority_posterior(annotations: Annotations) -> Floats:
+    """Return the majority label of every item, divided equally between ties: (item, class)."""
     votes = annotations.votes()
     most = votes.max(axis=1, keepdims=True)
     ahead = ((votes == most) & (most > 0)).astype(np.float64)
@@ -106,54 +112,56 @@ def believed(annotations: Annotations) -> Floats:
 
 
 class ConsensusTendency(Tendency):
-    """An opinion that everybody has."""
+    """The same prediction for every annotator."""
 
-    def __init__(self, opinion: Opinion, n_annotators: int) -> None:
-        self.opinion, self.n_annotators = opinion, n_annotators
-        self.n_classes = len(opinion.level)
+    def __init__(self, classifier: PosteriorClassifier, n_annotators: int) -> None:
+        self.classifier, self.n_annotators = classifier, n_annotators
+        self.n_classes = len(classifier.level)
 
-    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        asked, row = np.unique(np.asarray(item), return_inverse=True)
-        return self.opinion.log_belief(views.take(asked))[row]
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        return self.classifier.log_posterior(features, item)
 
     def state(self) -> State:
-        told = State.of(opinion=self.opinion.state())
-        return State(told.notes | {"n_annotators": self.n_annotators}, told.arrays)
+        state = State.join(classifier=self.classifier.state())
+        return State(state.notes | {"n_annotators": self.n_annotators}, state.arrays)
 
     def with_annotator(
-        self, views: Views, label: Integers, *, features: Floats | None = None, seed: int = 0
+        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
     ) -> ConsensusTendency:
-        return ConsensusTendency(self.opinion, self.n_annotators + 1)
+        return ConsensusTendency(self.classifier, self.n_annotators + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Consensus(TendencyMethod):
-    """One opinion for everybody, learned from majority labels.
+    """One prediction for all annotators, learned from majority labels.
 
     Parameters
     ----------
-    space
-        What components are taken of, as in `linear`.
+    kernel
+        Of the components, as in `linear`.
     components
-        How many, at most.
+        Maximal number of components.
     folds
-        Parts of the items that are held out in turn to choose.
+        Folds of the cross-validation.
     """
 
-    space: Literal["auto", "straight", "curved", "direction"] = "auto"
+    kernel: Literal["auto", "linear", "rbf", "cosine"] = "auto"
     components: Count = 256
     folds: Annotated[int, Ge(2)] = 3
 
-    def opinion(self, views: Views, posterior: Floats, how: How) -> Opinion:
-        """Return a classifier of beliefs."""
-        spaces = list(SPACES.values()) if self.space == "auto" else [SPACES[self.space]]
-        return Opinion.learn(views, posterior, spaces, self.components, self.folds, how.seed)
-
-    def learn(self, views: Views, annotations: Annotations, how: How) -> Tendency:
-        return ConsensusTendency(
-            self.opinion(views, believed(annotations), how), annotations.n_annotators
+    def classifier(
+        self, features: Features, posterior: Floats, context: FitContext
+    ) -> PosteriorClassifier:
+        """Return a classifier of posteriors."""
+        kernels = list(KERNELS.values()) if self.kernel == "auto" else [KERNELS[self.kernel]]
+        return PosteriorClassifier.fit(
+            features, posterior, kernels, self.components, self.folds, context.seed
         )
 
+    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
+        classifier = self.classifier(features, majority_posterior(annotations), context)
+        return ConsensusTendency(classifier, annotations.n_annotators)
+
     def restore(self, state: State) -> Tendency:
-        opinion = Opinion.from_state(state.inner("opinion"))
-        return ConsensusTendency(opinion, state.notes["n_annotators"])
+        classifier = PosteriorClassifier.from_state(state.part("classifier"))
+        return ConsensusTendency(classifier, state.notes["n_annotators"])

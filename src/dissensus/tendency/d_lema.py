@@ -1,9 +1,9 @@
-"""D-LEMA (2021): one network for every annotator, or for every group of annotators alike.
+"""D-LEMA (2021): one network per annotator, or per group of similar annotators.
 
-Nothing is shared but the encoder. Predictions are means over `samples` draws of dropout. With more
-annotators than `bases`, those with similar habits share a network: annotators stand in the order
-of the first principal axis of their habits, and are cut into groups with as many labels each. The
-published method segments images and forms its groups by hand; the order is ours.
+Nothing is shared but the encoder. Predictions are means over `samples` of Monte-Carlo dropout. With
+more annotators than `bases`, those with similar label marginals share a network: annotators are
+sorted along the first principal axis of their log marginals and cut into groups with equally many
+labels. The published method segments images and forms its groups by hand; the sorting is ours.
 
     Z. Mirikharaji et al. D-LEMA: deep learning ensembles from multiple annotations, application to
     skin lesion segmentation. CVPR Workshops 2021. arXiv:2012.07206
@@ -24,29 +24,28 @@ from ..annotations import Annotations
 from ..nn.tables import Table
 from ..params import Count
 from ._vector_net import NetworkMethod, Sizes, VectorNet
-from .own_majority import habits
+from .own_majority import label_marginals
 
 __all__ = ["DLema", "DLemaNet", "groups"]
 
 
 def groups(annotations: Annotations, bases: int) -> Integers:
-    """Return the group of every annotator: their own, or one with others of similar habits."""
+    """Return the group of every annotator: their own, or one with similar label marginals."""
     if annotations.n_annotators <= bases:
         return np.arange(annotations.n_annotators)
-    habit = np.log(habits(annotations, 2.0))
-    habit = habit - habit.mean(axis=0)
-    axis = np.linalg.svd(habit, full_matrices=False)[2][0]
-    order = np.argsort(habit @ axis, kind="stable")
-    before = (
-        np.cumsum(annotations.labels_per_annotator[order]) - annotations.labels_per_annotator[order]
-    )
+    log_marginals = np.log(label_marginals(annotations))
+    centred = log_marginals - log_marginals.mean(axis=0)
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    order = np.argsort(centred @ axis, kind="stable")
+    count = annotations.labels_per_annotator[order]
+    before = np.cumsum(count) - count
     out = np.empty(annotations.n_annotators, dtype=np.int64)
     out[order] = np.minimum(before * bases // max(len(annotations), 1), bases - 1)
     return out
 
 
 class DLemaNet(VectorNet):
-    """A whole network for every group."""
+    """A network per group."""
 
     group: Tensor  # (annotator)
 
@@ -54,7 +53,7 @@ class DLemaNet(VectorNet):
         super().__init__(sizes)
         self.dropout, self.samples, self.bases = method.dropout, method.samples, method.bases
         count = min(sizes.n_annotators, method.bases)
-        first = torch.randn(count, method.hidden, sizes.features + 1) / sizes.features**0.5
+        first = torch.randn(count, method.hidden, sizes.n_features + 1) / sizes.n_features**0.5
         last = torch.randn(count, sizes.n_classes, method.hidden + 1) / method.hidden**0.5
         self.first, self.last = Table(first), Table(last)
         self.register_buffer("group", torch.zeros(sizes.n_annotators, dtype=torch.int64))
@@ -64,14 +63,14 @@ class DLemaNet(VectorNet):
             self.group.copy_(torch.from_numpy(groups(annotations, self.bases)))
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        asked, position = torch.unique(self.group[annotator], return_inverse=True)
-        first, last = self.first(asked), self.last(asked)
-        draws = 1 if self.training else self.samples
-        log_probability = [self._drawn(x, first, last)[row, position] for _ in range(draws)]
-        return torch.stack(log_probability).logsumexp(dim=0) - log(draws)
+        group, index = torch.unique(self.group[annotator], return_inverse=True)
+        first, last = self.first(group), self.last(group)
+        samples = 1 if self.training else self.samples
+        logs = [self._sample(x, first, last)[row, index] for _ in range(samples)]
+        return torch.stack(logs).logsumexp(dim=0) - log(samples)
 
-    def _drawn(self, x: Tensor, first: Tensor, last: Tensor) -> Tensor:
-        """Return what every network says of every item, with some of it left out."""
+    def _sample(self, x: Tensor, first: Tensor, last: Tensor) -> Tensor:
+        """Return log-probabilities under one dropout mask: (item, group, class)."""
         x = dropout(x, self.dropout)
         hidden = torch.einsum("id,ghd->igh", x, first[:, :, :-1]) + first[:, :, -1]
         hidden = dropout(hidden.relu(), self.dropout)
@@ -81,14 +80,14 @@ class DLemaNet(VectorNet):
 
 @dataclass(frozen=True, kw_only=True)
 class DLema(NetworkMethod):
-    """One network for every annotator, or for every group of annotators alike.
+    """One network per annotator, or per group of similar annotators.
 
     Parameters
     ----------
     bases
-        Networks, at most.
+        Maximal number of networks.
     samples
-        Draws of dropout that a prediction is the mean of.
+        Dropout samples that a prediction is the mean of.
     """
 
     hidden: Count = 32

@@ -1,58 +1,59 @@
-"""How far maps of attention can be trusted, in numbers.
+"""Measures of how far attention maps can be trusted.
 
-deletion        the chance of the foreseen label while the places that a map ranks first are hidden
-                one after the other, as the mean over all steps; lower is better
+deletion        the probability of the predicted label while the positions that a map ranks highest
+                are masked one after the other, as the mean over all steps; lower is better
 insertion       the same while only these are shown; higher is better
-                (both beside places in random order: what any map would give)
-randomisation   how far maps move, from 0 to 1, when an annotator gets a query drawn at random; a
-                map that stays was never the annotator's
+                (both compared with a random order)
+randomization   the distance, from 0 to 1, that maps move when an annotator gets a random query; a
+                map that does not move does not depend on the annotator
 stability       the correlation between maps of fits with different seeds
-gradient        the rank correlation with gradient × input, another opinion on what matters
-apart           how far the maps of two annotators lie apart on the same item, from 0 to 1
+gradient        the rank correlation with gradient × input, another attribution method
+distance        the distance between maps of two annotators on the same item, from 0 to 1
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 import torch
 from scipy.stats import rankdata
 
 from .._relation import Floats, Integers
-from ._base import Places, Tendency, Views
-from .maps import look, queries_of
+from ..nn.features import FeatureBatch, Features, TokenFeatures
+from ._base import Tendency
+from .maps import attention_maps, query_model
 from .qumatl import QueryTendency
 
-__all__ = ["Faithfulness", "deletion", "faithfulness", "gradient_maps", "rank_agreement"]
+__all__ = ["Faithfulness", "deletion", "faithfulness", "gradient_maps", "rank_correlation"]
 
 _STEPS = 8
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How far maps can be trusted; not a number where it cannot be told."""
+    """How far maps can be trusted; NaN for undefined measures."""
 
-    deletion: float
-    deletion_by_chance: float
-    insertion: float
-    insertion_by_chance: float
-    randomisation: float
-    stability: float
-    gradient: float
-    apart: float
     n_items: int
+    deletion: float = nan
+    deletion_random: float = nan
+    insertion: float = nan
+    insertion_random: float = nan
+    randomization: float = nan
+    stability: float = nan
+    gradient: float = nan
+    distance: float = nan
 
     def as_dict(self) -> dict[str, float | None]:
-        """Return it for JSON."""
+        """Return the measures for JSON."""
         return {name: None if isnan(value) else value for name, value in asdict(self).items()}
 
 
 def faithfulness(
     tendency: Tendency,
-    views: Views,
+    features: Features,
     annotator: Integers | None = None,
     *,
     most: int = 32,
@@ -64,132 +65,129 @@ def faithfulness(
     ----------
     tendency
         A fitted model with queries.
-    views
-        Items, of which at most `most` are looked at.
+    features
+        Items, of which at most `most` are sampled.
     annotator
-        Codes; all if not given.
+        Codes; all by default.
     most
-        Items that are looked at, drawn at random.
+        Maximal number of items.
     seed
-        Decides which, and what else is random.
+        Random seed.
     """
     rng = np.random.default_rng(seed)
-    model = queries_of(tendency)
+    model = query_model(tendency)
     codes = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    views = views.take(np.sort(rng.permutation(len(views))[:most]))
-    maps = _token_maps(model, views, codes)
-    if views.tokens is None or maps.shape[2] < 2:
-        none = float("nan")
-        return Faithfulness(none, none, none, none, none, none, none, none, len(views))
-    chance = rng.random(maps.shape)
-    hidden, shown = deletion(tendency, views, codes, maps)
-    hidden_chance, shown_chance = deletion(tendency, views, codes, chance)
-    fits = [_token_maps(model, views, codes, [net]) for net in range(len(model.nets))]
-    pairs = list(combinations(range(len(codes)), 2))
-    apart = [_distance(maps[:, one], maps[:, two]) for one, two in pairs]
+    features = features.take(np.sort(rng.permutation(len(features))[:most]))
+    maps = _token_maps(model, features, codes)
+    if features.tokens is None or maps.shape[2] < 2:
+        return Faithfulness(len(features))
+    random_order = rng.random(maps.shape)
+    masked, shown = deletion(tendency, features, codes, maps)
+    masked_random, shown_random = deletion(tendency, features, codes, random_order)
+    fits = [_token_maps(model, features, codes, [fit]) for fit in range(len(model.nets))]
+    pairs = combinations(range(len(codes)), 2)
     return Faithfulness(
-        deletion=hidden,
-        deletion_by_chance=hidden_chance,
+        n_items=len(features),
+        deletion=masked,
+        deletion_random=masked_random,
         insertion=shown,
-        insertion_by_chance=shown_chance,
-        randomisation=_randomised(model, views, codes, seed),
+        insertion_random=shown_random,
+        randomization=_randomization(model, features, codes, seed),
         stability=_mean([_correlation(one, two) for one, two in combinations(fits, 2)]),
-        gradient=rank_agreement(fits[0], gradient_maps(model, views, codes)),
-        apart=_mean(apart),
-        n_items=len(views),
+        gradient=rank_correlation(fits[0], gradient_maps(model, features, codes)),
+        distance=_mean([_distance(maps[:, one], maps[:, two]) for one, two in pairs]),
     )
 
 
 def deletion(
-    tendency: Tendency, views: Views, annotator: Integers, maps: Floats
+    tendency: Tendency, features: Features, annotator: Integers, maps: Floats
 ) -> tuple[float, float]:
-    """Return the mean chance of foreseen labels with first places hidden, and with only them.
+    """Return the mean probability of predicted labels, for deletion and for insertion.
 
     Parameters
     ----------
     tendency
         The model.
-    views
-        Items with places.
+    features
+        Items with token features.
     annotator
         Codes, as in the maps.
     maps
-        (item, annotator, place): places are hidden from the highest down; frames as a whole.
+        (item, annotator, position): positions are masked from the highest down; frames as a whole.
     """
-    assert views.tokens is not None
-    n_items, n_annotators, n_places = maps.shape
+    assert features.tokens is not None
+    n_items, n_annotators, n_positions = maps.shape
     item = np.repeat(np.arange(n_items), n_annotators)
-    who = np.tile(annotator, n_items)
-    values, mask = views.tokens.load(item)  # (pair, place, feature)
-    flat = mask.reshape(len(item), n_places, -1)  # (pair, place, token of a frame)
-    there = flat.any(axis=2)
-    ranked = np.where(there, -maps.reshape(-1, n_places), np.inf)
-    rank = ranked.argsort(axis=1).argsort(axis=1)  # (pair, place): 0 is hidden first
-    count = there.sum(axis=1, keepdims=True)
-    label = np.exp(tendency.log_probability(views, item, who)).argmax(axis=1)
+    codes = np.tile(annotator, n_items)
+    values, mask = features.tokens.load(item)  # (pair, position, feature)
+    flat = mask.reshape(len(item), n_positions, -1)  # (pair, position, token of a frame)
+    present = flat.any(axis=2)
+    rank = np.where(present, -maps.reshape(-1, n_positions), np.inf).argsort(axis=1).argsort(axis=1)
+    count = present.sum(axis=1, keepdims=True)
+    label = tendency.log_probability(features, item, codes).argmax(axis=1)
     pairs = np.arange(len(item))
-    found: list[list[float]] = [[], []]
+    probabilities: tuple[list[float], list[float]] = ([], [])
     for step in range(1, _STEPS + 1):
         first = rank < np.clip(np.rint(step * count / (_STEPS + 1)), 1, count - 1)
-        for kept, seen in zip((~first, first), found, strict=True):
+        for kept, out in zip((~first, first), probabilities, strict=True):
             shown = (flat & kept[:, :, None]).reshape(mask.shape)
-            cut = Views(views.vectors[item], Places(values, shown))
-            chance = np.exp(tendency.log_probability(cut, pairs, who))
-            seen.append(float(chance[pairs, label].mean()))
-    return _mean(found[0]), _mean(found[1])
+            masked = Features(features.vectors[item], TokenFeatures(values, shown))
+            log = tendency.log_probability(masked, pairs, codes)
+            out.append(float(np.exp(log[pairs, label]).mean()))
+    return _mean(probabilities[0]), _mean(probabilities[1])
 
 
-def gradient_maps(model: QueryTendency, views: Views, annotator: Integers) -> Floats:
-    """Return |gradient × input| of the foreseen label's log-chance: (item, annotator, place)."""
+def gradient_maps(model: QueryTendency, features: Features, annotator: Integers) -> Floats:
+    """Return |gradient × input| of the predicted label's log-probability.
+
+    The shape is (item, annotator, position).
+    """
     net = model.nets[0]
-    who = torch.from_numpy(np.asarray(annotator, dtype=np.int64))
-    seen = net.seen(views.rows[np.arange(len(views))])
+    codes = torch.from_numpy(np.asarray(annotator, dtype=np.int64))
+    batch = net.split(features.rows[np.arange(len(features))])
     out = []
-    for item in range(len(views)):
-        values = seen.values[item : item + 1].expand(len(who), *seen.values.shape[1:])
-        values = values.clone().requires_grad_(True)
-        one = seen._replace(
-            vector=seen.vector[item : item + 1].expand(len(who), -1),
-            values=values,
-            mask=seen.mask[item : item + 1].expand(len(who), *seen.mask.shape[1:]),
+    for item in range(len(features)):
+        one = FeatureBatch(
+            *(each[item : item + 1].expand(len(codes), *each.shape[1:]) for each in batch)
         )
-        log = net.log_given(one, torch.arange(len(who)), who)
+        values = one.values.clone().requires_grad_(True)
+        log = net.log_given(one._replace(values=values), torch.arange(len(codes)), codes)
         (grad,) = torch.autograd.grad(log.max(dim=1).values.sum(), values)
         by_token = (grad * values).detach().sum(dim=-1).abs()
         out.append(by_token.flatten(2).sum(dim=2) if by_token.ndim == 3 else by_token)
     return torch.stack(out).double().numpy()
 
 
-def rank_agreement(one: Floats, two: Floats) -> float:
-    """Return the mean rank correlation of maps: (item, annotator, place).
+def rank_correlation(one: Floats, two: Floats) -> float:
+    """Return the mean rank correlation of maps: (item, annotator, position).
 
-    >>> rank_agreement(np.array([[[1.0, 2.0, 3.0]]]), np.array([[[3.0, 5.0, 9.0]]]))
+    >>> rank_correlation(np.array([[[1.0, 2.0, 3.0]]]), np.array([[[3.0, 5.0, 9.0]]]))
     1.0
     """
     return _correlation(rankdata(one, axis=2), rankdata(two, axis=2))
 
 
 def _token_maps(
-    model: QueryTendency, views: Views, codes: Integers, fits: list[int] | None = None
+    model: QueryTendency, features: Features, codes: Integers, fits: list[int] | None = None
 ) -> Floats:
-    """Return maps over the tokens as they are; over frames for videos."""
-    return look(model, views, codes, fits=fits, whole=True).values
+    """Return maps over tokens, or over frames."""
+    return attention_maps(model, features, codes, fits=fits, all_tokens=True).values
 
 
-def _randomised(model: QueryTendency, views: Views, codes: Integers, seed: int) -> float:
-    """Return how far maps move when annotators get queries at random."""
-    moved = []
-    for position, net in enumerate(model.nets):
-        before = _token_maps(model, views, codes, [position])
+def _randomization(model: QueryTendency, features: Features, codes: Integers, seed: int) -> float:
+    """Return how far maps move when annotators get random queries."""
+    distances = []
+    for index, net in enumerate(model.nets):
+        before = _token_maps(model, features, codes, [index])
         weight = net.queries.own.weight.data
-        kept = weight.clone()
-        drawn = torch.randn(kept.shape, generator=torch.Generator().manual_seed(seed))
+        learned = weight.clone()
+        random = torch.randn(learned.shape, generator=torch.Generator().manual_seed(seed))
         try:
-            weight.copy_(kept.mean(dim=0) + drawn * kept.std())
-            moved.append(_distance(before, _token_maps(model, views, codes, [position])))
+            weight.copy_(learned.mean(dim=0) + random * learned.std())
+            distances.append(_distance(before, _token_maps(model, features, codes, [index])))
         finally:
-            weight.copy_(kept)
-    return _mean(moved)
+            weight.copy_(learned)
+    return _mean(distances)
 
 
 def _distance(one: Floats, two: Floats) -> float:
@@ -204,4 +202,4 @@ def _correlation(one: Floats, two: Floats) -> float:
 
 
 def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
+    return float(np.mean(values)) if values else nan

@@ -2,10 +2,10 @@
 
     simple    W₂ softplus(W₁ x) + b[k]
     medium    W₂ (softplus(W₁ x) · softplus(W₃ e[k]))
-    formula   W₂ [softplus(W₁ x), s[k]],   s[k, c] = (share of c among k's labels − mean) / spread
+    formula   W₂ [softplus(W₁ x), s[k]],   s[k, c] = (share of c among k's labels − mean) / std
 
-Biases b begin within ±.001, embeddings e within ±.01. Mean and spread of the formula are those of
-the shares over annotators.
+Biases b start within ±.001, embeddings e within ±.01. Mean and standard deviation of the formula
+are those of the shares over annotators.
 
     J. Kocoń et al. Learning personal human biases and representations for subjective tasks in
     natural language processing. ICDM 2021.
@@ -23,22 +23,22 @@ from ..annotations import Annotations
 from ..nn.tables import Table
 from ..params import Count, Probability
 from ._vector_net import NetworkMethod, Sizes, VectorNet
-from .own_majority import habits
+from .own_majority import label_marginals
 
 __all__ = ["HubiFormula", "HubiMedium", "HubiSimple"]
 
 
 class _Net(VectorNet):
-    """What the three share: the item's side."""
+    """The hidden layer of the item and the output layer."""
 
     def __init__(self, sizes: Sizes, method: NetworkMethod, width: int | None = None) -> None:
         super().__init__(sizes)
         self.drop = nn.Dropout(method.dropout)
-        self.first = nn.Linear(sizes.features, method.hidden)
+        self.first = nn.Linear(sizes.n_features, method.hidden)
         self.last = nn.Linear(width or method.hidden, sizes.n_classes)
 
-    def item(self, x: Tensor) -> Tensor:
-        """Return what is seen in items: (item, hidden)."""
+    def hidden(self, x: Tensor) -> Tensor:
+        """Return the hidden layer: (item, hidden)."""
         return self.drop(softplus(self.first(self.drop(x))))
 
 
@@ -50,11 +50,11 @@ class SimpleNet(_Net):
         self.bias = Table(0.002 * torch.rand(sizes.n_annotators, sizes.n_classes) - 0.001)
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        return (self.last(self.item(x))[row] + self.bias(annotator)).log_softmax(dim=1)
+        return (self.last(self.hidden(x))[row] + self.bias(annotator)).log_softmax(dim=1)
 
 
 class MediumNet(_Net):
-    """An embedding per annotator, which decides what counts of an item."""
+    """An embedding per annotator that gates the hidden layer."""
 
     def __init__(self, sizes: Sizes, method: HubiMedium) -> None:
         super().__init__(sizes, method)
@@ -63,32 +63,32 @@ class MediumNet(_Net):
         self.map = nn.Linear(method.width, method.hidden)
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        counts = softplus(self.map(self.drop_embedding(self.embedding(annotator))))
-        return self.last(self.item(x)[row] * counts).log_softmax(dim=1)
+        gate = softplus(self.map(self.drop_embedding(self.embedding(annotator))))
+        return self.last(self.hidden(x)[row] * gate).log_softmax(dim=1)
 
 
 class FormulaNet(_Net):
-    """Habits of annotators, beside the item."""
+    """Label marginals of the annotator, concatenated to the hidden layer."""
 
-    habit: Tensor  # (annotator, class)
+    marginals: Tensor  # (annotator, class)
 
     def __init__(self, sizes: Sizes, method: HubiFormula) -> None:
         super().__init__(sizes, method, method.hidden + sizes.n_classes)
-        self.register_buffer("habit", torch.zeros(sizes.n_annotators, sizes.n_classes))
+        self.register_buffer("marginals", torch.zeros(sizes.n_annotators, sizes.n_classes))
 
     def start(self, annotations: Annotations) -> None:
-        habit = torch.from_numpy(habits(annotations, 2.0))
-        spread = habit.std(dim=0, unbiased=False).clamp(min=1e-6)
-        self.habit.copy_((habit - habit.mean(dim=0)) / spread)
+        marginals = torch.from_numpy(label_marginals(annotations))
+        std = marginals.std(dim=0, unbiased=False).clamp(min=1e-6)
+        self.marginals.copy_((marginals - marginals.mean(dim=0)) / std)
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        both = torch.cat([self.item(x)[row], self.habit[annotator]], dim=1)
+        both = torch.cat([self.hidden(x)[row], self.marginals[annotator]], dim=1)
         return self.last(both).log_softmax(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HubiSimple(NetworkMethod):
-    """A bias per annotator over a hidden layer that all share."""
+    """A bias per annotator on a shared hidden layer."""
 
     hidden: Count = 100
 
@@ -98,14 +98,14 @@ class HubiSimple(NetworkMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class HubiMedium(NetworkMethod):
-    """An embedding per annotator, multiplied with what is seen in the item.
+    """An embedding per annotator, multiplied with the hidden layer of the item.
 
     Parameters
     ----------
     width
-        Length of the embeddings.
+        Width of the embeddings.
     embedding_dropout
-        Share of an embedding that is left out in every step.
+        Dropout of the embeddings.
     """
 
     hidden: Count = 100
@@ -118,7 +118,7 @@ class HubiMedium(NetworkMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class HubiFormula(NetworkMethod):
-    """Habits of annotators beside what is seen in the item."""
+    """Label marginals of the annotator, concatenated to the hidden layer of the item."""
 
     hidden: Count = 100
 

@@ -1,8 +1,8 @@
-"""Gordon et al. (2022), jury learning: who is asked decides what comes out.
+"""Gordon et al. (2022), jury learning: the composition of the jury decides the verdict.
 
-A jury has seats, and every group of annotators its share of them. Juries are drawn many times;
-each gives the mean of what its members would say, and the median over juries is the verdict. Any
-fitted model of annotators can sit on a jury.
+Every group of annotators gets its share of the jury's members. Juries are sampled many times; each
+gives the mean of its members' predictions, and the median over juries is the verdict. Any fitted
+model of annotators can be used.
 
     M. L. Gordon et al. Jury learning: integrating dissenting voices into machine learning models.
     CHI 2022. doi:10.1145/3491102.3502004
@@ -17,100 +17,95 @@ import numpy as np
 
 from .._relation import Floats, Integers, frozen
 from ..errors import DataError, OptionError
-from ._base import Tendency, Views
+from ..nn.features import Features
+from ._base import Tendency, pieces
 
-__all__ = ["Verdict", "indices", "jury"]
-
-_CELLS = 2**22
+__all__ = ["Verdict", "apportion", "jury"]
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What juries say."""
+    """The predictions of juries."""
 
-    median: Floats  # (item, class): of the juries' means, brought to sum one
-    low: Floats  # (item, class): a tenth of the juries is below
-    high: Floats  # (item, class): a tenth is above
+    median: Floats  # (item, class): over juries, normalized
+    low: Floats  # (item, class): 10th percentile over juries
+    high: Floats  # (item, class): 90th percentile
     label: Integers  # (item)
-    share: Floats  # (item, class): juries whose mean is highest there
+    share: Floats  # (item, class): juries whose prediction it is
 
 
-def indices(quota: Mapping[str, float], n_seats: int) -> dict[str, int]:
-    """Return seats of every group, in proportion; the largest remainders get what is left.
+def apportion(quota: Mapping[str, float], size: int) -> dict[str, int]:
+    """Return how many of `size` members every group gets, by the largest remainders.
 
-    >>> indices({"x": 2, "y": 1}, 4)
+    >>> apportion({"x": 2, "y": 1}, 4)
     {'x': 3, 'y': 1}
     """
     total = sum(quota.values())
     if not quota or total <= 0 or min(quota.values()) < 0:
         raise OptionError("a jury needs shares of groups, none below 0 and not all 0")
-    exact = {name: share * n_seats / total for name, share in quota.items()}
+    exact = {name: share * size / total for name, share in quota.items()}
     out = {name: int(each) for name, each in exact.items()}
     rest = sorted(exact, key=lambda name: out[name] - exact[name])
-    for name in rest[: n_seats - sum(out.values())]:
+    for name in rest[: size - sum(out.values())]:
         out[name] += 1
     return out
 
 
 def jury(
     model: Tendency,
-    views: Views,
+    features: Features,
     groups: Sequence[str | None],
     quota: Mapping[str, float],
     *,
-    n_seats: int = 12,
+    size: int = 12,
     juries: int = 100,
     seed: int = 0,
 ) -> Verdict:
-    """Return what juries of some composition say of items.
+    """Return the predictions of juries with a given composition.
 
     Parameters
     ----------
     model
-        Who says what.
-    views
+        Predicts the members.
+    features
         The items.
     groups
         The group of every annotator, `None` for those in none.
     quota
-        Shares of the groups among the seats, in any unit.
-    n_seats
-        Seats of a jury. Members are drawn without repeats while a group has enough of them.
+        Shares of the groups among the members, in any unit.
+    size
+        Members of a jury, sampled without replacement if a group is large enough.
     juries
-        How many juries are drawn; the same ones judge every item.
+        Number of juries; the same ones judge every item.
     seed
-        Decides who is drawn.
+        Random seed.
     """
     if len(groups) != model.n_annotators:
         raise DataError(
-            f"groups of {len(groups)} annotators, but the model knows {model.n_annotators}"
+            f"groups of {len(groups)} annotators, but the model has {model.n_annotators}"
         )
     random = np.random.default_rng([seed, 0x7041])
-    wanted = {name: count for name, count in indices(quota, n_seats).items() if count}
-    members = {name: np.flatnonzero([each == name for each in groups]) for name in wanted}
-    for name, found in members.items():
-        if not len(found):
-            raise DataError(f"no annotator is in group {name!r}, which has {wanted[name]} seats")
-    drawn = np.array(
-        [
-            np.concatenate(
-                [
-                    random.choice(members[name], count, replace=count > len(members[name]))
-                    for name, count in wanted.items()
-                ]
-            )
-            for _ in range(juries)
+    counts = {name: count for name, count in apportion(quota, size).items() if count}
+    members = {name: np.flatnonzero([each == name for each in groups]) for name in counts}
+    for name, codes in members.items():
+        if not len(codes):
+            raise DataError(f"no annotator is in group {name!r}, which has {counts[name]} members")
+
+    def sample() -> Integers:
+        chosen = [
+            random.choice(members[name], count, replace=count > len(members[name]))
+            for name, count in counts.items()
         ]
-    )  # (jury, seat)
-    asked, position = np.unique(drawn, return_inverse=True)
-    sits = np.zeros((juries, len(asked)))
-    np.add.at(sits, (np.arange(juries)[:, None], position.reshape(drawn.shape)), 1 / drawn.shape[1])
-    out = np.empty((4, len(views), model.n_classes))
-    step = max(_CELLS // (max(len(asked), juries) * model.n_classes), 1)
-    for at in range(0, len(views), step):
-        items = np.arange(at, min(at + step, len(views)))
-        chance = np.exp(model.log_proba(views.take(items), asked))  # (item, annotator, class)
-        means = np.einsum("ja,iac->jic", sits, chance)
+        return np.concatenate(chosen)
+
+    drawn = np.array([sample() for _ in range(juries)])  # (jury, member)
+    codes, index = np.unique(drawn, return_inverse=True)
+    weight = np.zeros((juries, len(codes)))
+    np.add.at(weight, (np.arange(juries)[:, None], index.reshape(drawn.shape)), 1 / drawn.shape[1])
+    out = np.empty((4, len(features), model.n_classes))
+    for items in pieces(len(features), max(len(codes), juries) * model.n_classes):
+        probability = np.exp(model.log_proba(features.take(items), codes))
+        means = np.einsum("ja,iac->jic", weight, probability)
         out[:3, items] = np.quantile(means, [0.5, 0.1, 0.9], axis=0)
         best = means.argmax(axis=2)
         out[3, items] = (best[:, :, None] == np.arange(model.n_classes)).mean(axis=0)

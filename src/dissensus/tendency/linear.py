@@ -1,15 +1,15 @@
-"""Linear heads on components of the items, drawn towards a head that all annotators share.
+"""Linear heads on components of the items, shrunk towards a head that all annotators share.
 
     logits of annotator k = (1 + slope[k]) z(x) + bias[k] + U[k] x,   z(x) = W x + level
 
-W is learned from all labels of all annotators; bias, slope and U are what is k's own, and how far
-each may go is decided by the log-loss of annotations on items held out, where "not at all" is
-always among the answers. So annotators with thousands of labels get heads of their own, and those
-with six a bias. Components are those of a kernel where that foresees better, which makes z a kernel
-regression. What is known of annotators (metadata) gives them a bias and a head as well, so that one
-who has said nothing yet is foreseen by those alike.
+W is learned from all labels; bias, slope and U are those of annotator k, and how far they may
+deviate from zero is chosen by cross-validation, where "not at all" is always a candidate. So
+annotators with thousands of labels get heads of their own, and those with six a bias. Components
+are those of an RBF kernel where that predicts better, which makes z a kernel regression. Metadata
+give annotators a bias and a head as well, so that annotators without labels are predicted by
+similar ones.
 
-Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of strengths are ours.
+Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
 """
 
 from __future__ import annotations
@@ -26,206 +26,215 @@ from scipy.special import log_softmax
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
+from ..nn.features import Features
 from ..params import Count, NonNegative, Positive
-from ._base import How, State, Tendency, TendencyMethod, Views
-from ._components import Components, Space, find_components
-from ._shrunk import Pairs, ShrunkLinear, Spreads, fit_shrunk
-from ._strengths import CrossFit, Trial, search
+from ._base import FitContext, State, Tendency, TendencyMethod
+from ._components import KERNELS, Components, fit_components
+from ._cross_validation import Candidate, CrossValidation, search
+from ._pairs import Pairs
+from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
 __all__ = ["Linear", "LinearTendency"]
 
-SPACES = {
-    "straight": Space(False, 0.0),
-    "curved": Space(False, 1.0),
-    "direction": Space(True, 1.0),
-}
-_START = Spreads(0.5, bias=1.0, slope=0.3)
-_MOST = 600  # steps of the fit to everything
+_START = Priors(0.5, bias=1.0, slope=0.3)
+_MAX_ITER = 600  # of the final fit
 
 
 class LinearTendency(Tendency):
     """Components of items, and heads on them."""
 
-    def __init__(self, components: Components, heads: ShrunkLinear, spreads: Spreads) -> None:
-        self.components, self.heads, self.spreads = components, heads, spreads
+    def __init__(self, components: Components, heads: ShrunkLinear, priors: Priors) -> None:
+        self.components, self.heads, self.priors = components, heads, priors
         self.n_annotators, self.n_classes = heads.bias.shape
 
-    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        return log_softmax(self.logits(views, item, annotator), axis=1)
-
-    def logits(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        """Return logits of pairs: (pair, class)."""
-        asked, row = np.unique(np.asarray(item), return_inverse=True)
-        return self.heads.logits(self.components.of(views.take(asked)), row, np.asarray(annotator))
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        items, row = np.unique(np.asarray(item), return_inverse=True)
+        x = self.components.of(features.take(items))
+        return log_softmax(self.heads.logits(x, row, np.asarray(annotator)), axis=1)
 
     def state(self) -> State:
-        parts = {
-            "components": State({}, self.components.arrays()),
-            "heads": State({}, self.heads.arrays()),
-        }
-        whole = State.of(**parts)
-        return State(whole.notes | {"spreads": list(self.spreads)}, whole.arrays)
+        components, heads = self.components.arrays(), self.heads.arrays()
+        joined = State.join(components=State({}, components), heads=State({}, heads))
+        return State(joined.notes | {"priors": list(self.priors)}, joined.arrays)
 
     @classmethod
     def from_state(cls, state: State) -> LinearTendency:
-        """Return it again."""
+        """Return the model with this state."""
         return cls(
-            Components.from_arrays(state.inner("components").arrays),
-            ShrunkLinear(**state.inner("heads").arrays),
-            Spreads(*state.notes["spreads"]),
+            Components.from_arrays(state.part("components").arrays),
+            ShrunkLinear(**state.part("heads").arrays),
+            Priors(*state.notes["priors"]),
         )
 
     def with_annotator(
         self,
-        views: Views,
+        features: Features,
         label: Integers,
         *,
-        features: Floats | None = None,
+        metadata: Floats | None = None,
         seed: int = 0,
     ) -> LinearTendency:
-        known = np.zeros(self.heads.n_known)
-        if features is not None and len(features) != len(known):
+        n_metadata = self.heads.n_metadata
+        if metadata is not None and len(metadata) != n_metadata:
             raise DataError(
-                f"{len(features)} features of the annotator, but {len(known)} are known"
+                f"{len(metadata)} metadata features of an annotator, but the model has {n_metadata}"
             )
-        if features is not None:
-            known = np.asarray(features, dtype=np.float64)
-        x = self.components.of(views)
-        return LinearTendency(
-            self.components, _newcomer(self.heads, self.spreads, x, label, known), self.spreads
-        )
+        known = np.zeros(n_metadata) if metadata is None else np.asarray(metadata, np.float64)
+        heads = _with_annotator(self.heads, self.priors, self.components.of(features), label, known)
+        return LinearTendency(self.components, heads, self.priors)
 
 
-def _newcomer(
-    heads: ShrunkLinear, spreads: Spreads, x: Floats, label: Integers, known: Floats
+def _with_annotator(
+    heads: ShrunkLinear, priors: Priors, x: Floats, label: Integers, metadata: Floats
 ) -> ShrunkLinear:
-    """Return the heads with one annotator more, the mode of what is theirs alone."""
+    """Return the heads and those of one more annotator, at the posterior mode."""
     q, c = heads.basis.shape
-    rank = heads.embedding.shape[1] - len(known)
-    fixed, free = heads.factor[rank:], heads.factor[:rank]
-    base = known @ heads.known_bias
+    rank = heads.embedding.shape[1] - len(metadata)
+    bias_0 = metadata @ heads.metadata_bias
     z = x @ heads.weight.T  # (item, direction)
-    given = heads.level + base + (z + np.einsum("f,fqd,id->iq", known, fixed, x)) @ heads.basis
-    seen = np.einsum("rqd,id->irq", free, x)
-    own = spreads.own if len(heads.own) else 0.0
-    few = x[:, : heads.own.shape[2]]
-    sizes = [c, 1, rank, q * few.shape[1] if own else 0]
-    units = np.repeat([spreads.bias, spreads.slope, 1.0, own], sizes)
+    factors = heads.factors(x)  # (item, factor, direction)
+    fixed = z + np.einsum("f,ifq->iq", metadata, factors[:, rank:])
+    factors, given = factors[:, :rank], heads.level + bias_0 + fixed @ heads.basis
+    own_prior = priors.own if len(heads.own) else 0.0
+    first = x[:, : heads.own.shape[2] if own_prior else 0]
+    sizes = [c, 1, rank, q * first.shape[1]]
+    units = np.repeat([priors.bias, priors.slope, 1.0, own_prior], sizes)
     target = np.eye(c)[np.asarray(label, dtype=np.int64)]
 
+    def split(flat: Floats) -> list[Floats]:
+        return np.split(flat * units, np.cumsum(sizes)[:-1])
+
     def objective(flat: Floats) -> tuple[float, Floats]:
-        bias, slope, embedding, mine = np.split(flat * units, np.cumsum(sizes)[:-1])
-        told = slope * z + np.einsum("r,irq->iq", embedding, seen)
-        if own:
-            told = told + few @ mine.reshape(q, -1).T
-        log = log_softmax(given + bias + told @ heads.basis, axis=1)
+        bias, slope, embedding, own = split(flat)
+        out = slope * z + np.einsum("r,irq->iq", embedding, factors) + first @ own.reshape(q, -1).T
+        log = log_softmax(given + bias + out @ heads.basis, axis=1)
         residual = np.exp(log) - target
         back = residual @ heads.basis.T
-        grad = [residual.sum(axis=0), [(back * z).sum()], np.einsum("iq,irq->r", back, seen)]
-        grad.append((back.T @ few).ravel() if own else np.zeros(0))
+        grad = np.concatenate(
+            [
+                residual.sum(axis=0),
+                [(back * z).sum()],
+                np.einsum("iq,irq->r", back, factors),
+                (back.T @ first).ravel(),
+            ]
+        )
         loss = -float((target * log).sum()) + 0.5 * float(flat @ flat)
-        return loss, np.concatenate(grad) * units + flat
+        return loss, grad * units + flat
 
-    found = minimize(objective, np.zeros(sum(sizes)), jac=True, method="L-BFGS-B").x * units
-    bias, slope, embedding, mine = np.split(found, np.cumsum(sizes)[:-1])
-    return heads.joined(
-        bias + base,
+    solution = minimize(objective, np.zeros(sum(sizes)), jac=True, method="L-BFGS-B").x
+    bias, slope, embedding, own = split(solution)
+    return heads.with_annotator(
+        bias + bias_0,
         float(slope[0]),
-        mine.reshape(q, -1) if own else np.zeros(heads.own.shape[1:]),
-        np.concatenate([embedding, known]),
+        own.reshape(q, -1) if own_prior else np.zeros(heads.own.shape[1:]),
+        np.concatenate([embedding, metadata]),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(TendencyMethod):
-    """Linear heads on components of the items, drawn towards a head that all share.
+    """Linear heads on components of the items, shrunk towards a shared head.
 
     Parameters
     ----------
-    space
-        What components are taken of: the features (straight), their kernel (curved), the kernel
-        of vectors whose length does not count (direction), or what foresees best (auto).
+    kernel
+        Of the components: linear, rbf, cosine (rbf of vectors scaled to length one), or the one
+        that predicts best (auto).
     components
-        How many, at most.
+        Maximal number of components.
     shared
-        Standard deviation of the prior on the shared head; `None`: chosen, as for those below.
+        Prior standard deviation of the shared head; `None`: chosen, as for those below.
     bias
-        The same of an annotator's bias; 0 for none.
+        The same for an annotator's bias; 0 for none.
     slope
-        The same of how much more or less the shared head counts for an annotator.
+        The same for an annotator's factor on the shared head.
     own
-        The same of a head of an annotator's own.
-    known
-        The same of what metadata say of an annotator, where there are any.
+        The same for an annotator's own head.
+    metadata
+        The same for effects of metadata, if there are any.
     ordinal
-        Whether classes stand in an order: logits of neighbours differ by one number.
+        Whether classes are ordered: logits of neighbours differ by one number.
     folds
-        Parts of the items that are held out in turn to choose.
+        Folds of the cross-validation.
     """
 
-    space: Literal["auto", "straight", "curved", "direction"] = "auto"
+    kernel: Literal["auto", "linear", "rbf", "cosine"] = "auto"
     components: Count = 256
     shared: Positive | None = None
     bias: NonNegative | None = None
     slope: NonNegative | None = None
     own: NonNegative | None = None
-    known: NonNegative | None = None
+    metadata: NonNegative | None = None
     ordinal: bool = False
     folds: Annotated[int, Ge(2)] = 3
 
-    def learn(self, views: Views, annotations: Annotations, how: How) -> LinearTendency:
-        trial = self.choose(self.cross(views, annotations, how), how)
-        return self.fitted(views, annotations, trial, how)
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitContext
+    ) -> LinearTendency:
+        validation = self.validation(features, annotations, context)
+        return self.fit_candidate(features, annotations, self.choose(validation, context), context)
 
-    def cross(self, views: Views, annotations: Annotations, how: How) -> CrossFit:
-        """Return what trials foresee of annotations on items held out."""
-        known = _scaled(how.metadata)
-        return CrossFit(
-            views, annotations, known, self.ordinal, self.components, self.folds, how.seed
+    def validation(
+        self, features: Features, annotations: Annotations, context: FitContext
+    ) -> CrossValidation:
+        """Return the cross-validation by which candidates are scored."""
+        return CrossValidation(
+            features,
+            annotations,
+            _float64(context.metadata),
+            self.ordinal,
+            self.components,
+            self.folds,
+            context.seed,
         )
 
-    def choose(self, cross: CrossFit, how: How) -> Trial:
-        """Return the trial that foresees best."""
-        grid = self.grid(cross.known is not None)
-        spaces = SPACES if self.space == "auto" else {self.space: SPACES[self.space]}
-        start = Trial(next(iter(spaces.values())), self.start(cross.known is not None))
-        return search(cross, start, {"space": list(spaces.values()), **grid}, how.progress)
+    def choose(self, validation: CrossValidation, context: FitContext) -> Candidate:
+        """Return the candidate that predicts best."""
+        has_metadata = validation.metadata is not None
+        kernels = [KERNELS[self.kernel]] if self.kernel != "auto" else list(KERNELS.values())
+        start = Candidate(kernels[0], self.start(has_metadata))
+        grid = {"kernel": kernels, **self.grid(has_metadata)}
+        return search(validation, start, grid, context.progress)
 
-    def start(self, known: bool) -> Spreads:
-        """Return the spreads that are told, and where the others begin."""
-        given = {name: getattr(self, name) for name in ("shared", "bias", "slope", "own", "known")}
-        told = {name: value for name, value in given.items() if value is not None}
-        return _START._replace(**told | ({} if known else {"known": 0.0}))
+    def start(self, has_metadata: bool) -> Priors:
+        """Return the given priors, and starting values of the others."""
+        names = ("shared", "bias", "slope", "own", "metadata")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return _START._replace(**given | ({} if has_metadata else {"metadata": 0.0}))
 
-    def grid(self, known: bool) -> dict[str, Sequence[float]]:
-        """Return what is tried of every part that is not told."""
-        every: dict[str, Sequence[float]] = {
+    def grid(self, has_metadata: bool) -> dict[str, Sequence[float]]:
+        """Return the values to try of every prior that is not given."""
+        grid: dict[str, Sequence[float]] = {
             "shared": (0.12, 0.25, 0.5, 1.0),
             "bias": (0.0, 0.3, 0.6, 1.0, 2.0),
             "slope": (0.0, 0.15, 0.3, 0.6),
-            "known": (0.0, 0.1, 0.3, 1.0) if known else (),
+            "metadata": (0.0, 0.1, 0.3, 1.0) if has_metadata else (),
             "own": (0.0, 0.1, 0.2, 0.4, 0.8),
         }
-        return {
-            part: values for part, values in every.items() if values and getattr(self, part) is None
-        }
+        return {name: each for name, each in grid.items() if each and getattr(self, name) is None}
 
-    def fitted(
-        self, views: Views, annotations: Annotations, trial: Trial, how: How
+    def fit_candidate(
+        self,
+        features: Features,
+        annotations: Annotations,
+        candidate: Candidate,
+        context: FitContext,
     ) -> LinearTendency:
-        """Return the model of a trial, fitted to everything."""
-        components = find_components(views.vectors, self.components, trial.space, how.seed)
-        known = _scaled(how.metadata)
-        pairs = Pairs.of(components.of(views), annotations, known=known, ordinal=self.ordinal)
+        """Return the model of a candidate, fitted to all annotations."""
+        kernel, priors = candidate
+        components = fit_components(features.vectors, self.components, kernel, context.seed)
+        metadata = _float64(context.metadata)
+        x = components.of(features)
+        pairs = Pairs.of(x, annotations, metadata=metadata, ordinal=self.ordinal)
         start = None
-        if trial.spreads.rank:  # factors begin where the rest leaves off
-            start = fit_shrunk(pairs, trial.spreads._replace(rank=0), max_iter=_MOST).parts
-        heads = fit_shrunk(pairs, trial.spreads, start=start, max_iter=_MOST).heads
-        return LinearTendency(components, heads, trial.spreads)
+        if priors.rank:  # factors start from a fit without them
+            start = fit_shrunk(pairs, priors._replace(rank=0), max_iter=_MAX_ITER).parts
+        heads = fit_shrunk(pairs, priors, start=start, max_iter=_MAX_ITER).heads
+        return LinearTendency(components, heads, priors)
 
     def restore(self, state: State) -> LinearTendency:
         return LinearTendency.from_state(state)
 
 
-def _scaled(metadata: Any) -> Floats | None:
+def _float64(metadata: Any) -> Floats | None:
     return None if metadata is None else np.asarray(metadata, dtype=np.float64)

@@ -1,12 +1,12 @@
-"""Where every annotator looks: the attention of their queries over patches, words or frames.
+"""Attention maps: where every annotator's query attends to, over patches, words or frames.
 
-The weights with which the query of an annotator looks at the places of an item, averaged over
-heads, layers and fits, are a map that sums to one. A token for the whole image is left out of it,
-and so are the marks at the ends of a text; the queries that sum up one frame are added up.
+The attention weights of an annotator's query over the tokens of an item, averaged over heads,
+layers and fits, are a map that sums to one. A token for the whole image and special tokens of a
+text are left out; the queries that summarize a frame are summed.
 
-Attention says where the network looked, not why it answered as it did: places can be looked at
-without any use, and what is used can come by way of other queries. `faithfulness.py` tells how far
-a map can be trusted.
+Attention shows where the network looked, not why it predicted a label: tokens can get attention
+without being used, and information can come by way of other queries. `faithfulness.py` measures how
+far maps can be trusted.
 """
 
 from __future__ import annotations
@@ -23,169 +23,159 @@ from torch import Tensor
 
 from .._relation import Floats, Integers
 from ..errors import MethodError
-from ._base import Tendency, Views
-from ._entrance import FrameEntrance
-from .qformer import Asked
+from ..nn.features import Features
+from ._base import Tendency
+from ._token_layers import FrameLayer
+from .qformer import Output
 from .qumatl import QueryTendency
 
-__all__ = ["Maps", "Over", "look", "queries_of", "word_maps", "word_spans"]
+__all__ = ["Layers", "Maps", "attention_maps", "query_model", "word_maps", "word_spans"]
 
-Over = Literal["mean", "last", "rollout"]
-_BATCH = 32  # items looked at together
+Layers = Literal["mean", "last", "rollout"]
+Kind = Literal["patches", "frames", "tokens", "words"]
+_BATCH = 32  # items at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Where annotators look in items."""
+    """Attention maps of items by annotator."""
 
-    values: Floats  # (item, annotator, place): sums to one
-    shape: tuple[int, ...]  # of the places: (row, column), (frame) or (place)
-    kind: Literal["patches", "frames", "places", "words"]
+    values: Floats  # (item, annotator, position): sums to one
+    shape: tuple[int, ...]  # of the positions: (row, column), (frame) or (token)
+    kind: Kind
     annotator: Integers  # (annotator): codes
-    raw: list[Floats]  # by fit, if asked for: (item, layer, head, annotator, token)
+    raw: list[Floats]  # by fit, if requested: (item, layer, head, annotator, token)
 
     def __len__(self) -> int:
         return len(self.values)
 
 
-def queries_of(tendency: Tendency) -> QueryTendency:
-    """Return the query model that a fitted model is or holds."""
-    found = _queries_in(tendency)
-    if found is None:
-        raise MethodError("a model without queries looks nowhere; fit it with query or qumatl")
-    return found
+def query_model(tendency: Tendency) -> QueryTendency:
+    """Return the query model that a fitted model is or contains."""
+    model = _find(tendency)
+    if model is None:
+        raise MethodError("a model without queries has no attention; fit it with query or qumatl")
+    return model
 
 
-def _queries_in(held: Any) -> QueryTendency | None:
-    """Return the first query model in a model, or in what it holds."""
-    if isinstance(held, QueryTendency):
-        return held
-    inside: Any = ()
-    if isinstance(held, Tendency):
-        inside = vars(held).values()
-    elif isinstance(held, (list, tuple, dict)):
-        inside = held.values() if isinstance(held, dict) else held
-    return next(filter(None, map(_queries_in, inside)), None)
+def _find(value: Any) -> QueryTendency | None:
+    """Return the first query model in a value."""
+    if isinstance(value, QueryTendency):
+        return value
+    inner: Any = vars(value) if isinstance(value, Tendency) else value
+    inner = tuple(inner.values()) if isinstance(inner, dict) else inner
+    return next(filter(None, map(_find, inner)), None) if isinstance(inner, (list, tuple)) else None
 
 
-def look(
+def attention_maps(
     tendency: Tendency,
-    views: Views,
+    features: Features,
     annotator: Integers | None = None,
     *,
-    over: Over = "mean",
+    layers: Layers = "mean",
     raw: bool = False,
     fits: Sequence[int] | None = None,
-    whole: bool = False,
+    all_tokens: bool = False,
 ) -> Maps:
-    """Return where annotators look in items.
+    """Return attention maps of items.
 
     Parameters
     ----------
     tendency
         A fitted model with queries.
-    views
+    features
         The items.
     annotator
-        Codes; all if not given.
-    over
-        The mean over layers, the last one, or all of them one after the other (rollout).
+        Codes; all by default.
+    layers
+        The mean over layers, the last layer, or attention rollout through all of them.
     raw
         Whether to keep the weights of every layer and head.
     fits
-        Which of the fits; the mean over all if not given.
-    whole
+        Which of the fits; the mean over all by default.
+    all_tokens
         Whether to keep tokens that stand for the whole item.
     """
-    model = queries_of(tendency)
+    model = query_model(tendency)
     codes = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    if over == "rollout":
-        return _picked(_look(model, views, _core(model, codes), over, raw, fits, whole), codes)
-    return _look(model, views, codes, over, raw, fits, whole)
-
-
-def _look(
-    model: QueryTendency,
-    views: Views,
-    codes: Integers,
-    over: Over,
-    raw: bool,
-    fits: Sequence[int] | None,
-    whole: bool,
-) -> Maps:
-    found: list[Floats] = []
-    kept: list[Floats] = []
-    for net in range(len(model.nets)) if fits is None else fits:
-        parts = [
-            model.looked(views.take(np.arange(at, min(at + _BATCH, len(views)))), codes, net)
-            for at in range(0, len(views), _BATCH)
-        ]
-        asks = model.nets[net].asks
-        assert asks is not None
-        every = asks.shape.cross_every
-        found.append(torch.cat([_over(part, over, every) for part in parts]).double().numpy())
-        if raw:
-            kept.append(torch.cat([torch.stack(part.cross, dim=1) for part in parts]).numpy())
-    alike = not whole and _alike(views)
-    values, shape, kind = _placed(np.mean(found, axis=0), model.nets[0].entrance, alike)
-    return Maps(values, shape, kind, codes, kept)
-
-
-def _alike(views: Views) -> bool:
-    """Return whether all items have all places."""
-    if views.tokens is None:
-        return False
-    mask, chosen = views.tokens.mask, views.tokens.chosen
-    return bool(np.all(mask if chosen is None else mask[chosen]))
-
-
-def _over(part: Asked, over: Over, cross_every: int) -> Tensor:
-    """Return weights over tokens: (item, annotator, token)."""
-    if over == "last":
-        return part.cross[-1].mean(dim=1)
-    if over == "mean":
-        return torch.stack(part.cross).mean(dim=(0, 2))
-    gone = torch.zeros_like(part.cross[0][:, 0])  # (item, query, token)
-    for layer in range(cross_every * len(part.cross)):
-        if layer < len(part.own):  # what others have seen comes along
-            gone = gone / 2 + part.own[layer].mean(dim=1) @ gone / 2
-        if layer % cross_every == 0:
-            gone = gone / 2 + part.cross[layer // cross_every].mean(dim=1) / 2
-    return gone / gone.sum(dim=2, keepdim=True)
-
-
-def _core(model: QueryTendency, codes: Integers) -> Integers:
-    """Return all annotators that see each other, which rollout has to follow."""
+    if layers != "rollout":
+        return _maps(model, features, codes, layers, raw, fits, all_tokens)
     n_core = model.nets[0].sizes.n_core
     if codes.max(initial=0) >= n_core:
-        raise MethodError("rollout is of the annotators that the model was trained with")
-    return np.arange(n_core)
+        raise MethodError("rollout is undefined for annotators added after training")
+    maps = _maps(model, features, np.arange(n_core), layers, raw, fits, all_tokens)
+    weights = [each[:, :, :, codes] for each in maps.raw]
+    return replace(maps, values=maps.values[:, codes], annotator=codes, raw=weights)
 
 
-def _picked(maps: Maps, codes: Integers) -> Maps:
-    raw = [each[:, :, :, codes] for each in maps.raw]
-    return replace(maps, values=maps.values[:, codes], annotator=codes, raw=raw)
+def _maps(
+    model: QueryTendency,
+    features: Features,
+    codes: Integers,
+    layers: Layers,
+    raw: bool,
+    fits: Sequence[int] | None,
+    all_tokens: bool,
+) -> Maps:
+    values: list[Floats] = []
+    weights: list[Floats] = []
+    batches = [
+        features.take(np.arange(start, min(start + _BATCH, len(features))))
+        for start in range(0, len(features), _BATCH)
+    ]
+    for fit in range(len(model.nets)) if fits is None else fits:
+        outputs = [model.attention(batch, codes, fit) for batch in batches]
+        qformer = model.nets[fit].qformer
+        assert qformer is not None
+        every = qformer.shape.cross_every
+        tokens = torch.cat([_over_layers(output, layers, every) for output in outputs])
+        values.append(tokens.double().numpy())
+        if raw:
+            weights.append(torch.cat([torch.stack(each.cross, dim=1) for each in outputs]).numpy())
+    image = not all_tokens and _without_padding(features)
+    mean, shape, kind = _arrange(np.mean(values, axis=0), model.nets[0].tokens, image)
+    return Maps(mean, shape, kind, codes, weights)
 
 
-def _placed(
-    values: Floats, entrance: Any, alike: bool
-) -> tuple[Floats, tuple[int, ...], Literal["patches", "frames", "places"]]:
-    """Return weights over what people see: patches of a grid, frames, or places in a row."""
+def _without_padding(features: Features) -> bool:
+    if features.tokens is None:
+        return False
+    mask, selected = features.tokens.mask, features.tokens.selected
+    return bool(np.all(mask if selected is None else mask[selected]))
+
+
+def _over_layers(output: Output, layers: Layers, cross_every: int) -> Tensor:
+    """Return weights over tokens: (item, annotator, token)."""
+    if layers == "last":
+        return output.cross[-1].mean(dim=1)
+    if layers == "mean":
+        return torch.stack(output.cross).mean(dim=(0, 2))
+    rollout = torch.zeros_like(output.cross[0][:, 0])  # (item, query, token)
+    for layer in range(cross_every * len(output.cross)):
+        if layer < len(output.own):
+            rollout = rollout / 2 + output.own[layer].mean(dim=1) @ rollout / 2
+        if layer % cross_every == 0:
+            rollout = rollout / 2 + output.cross[layer // cross_every].mean(dim=1) / 2
+    return rollout / rollout.sum(dim=2, keepdim=True)
+
+
+def _arrange(values: Floats, layer: Any, image: bool) -> tuple[Floats, tuple[int, ...], Kind]:
+    """Return weights over patches of a grid, frames, or tokens in a row."""
     n_tokens = values.shape[2]
-    if isinstance(entrance, FrameEntrance):
-        n_queries = entrance.queries.shape[1]
+    if isinstance(layer, FrameLayer):
+        n_queries = layer.queries.shape[1]
         frames = values.reshape(*values.shape[:2], n_tokens // n_queries, n_queries).sum(axis=3)
         return frames, (frames.shape[2],), "frames"
-    for first in (0, 1):  # a token for the whole image comes first, where there is one
+    for first in (0, 1):  # a token for the whole image, if any, is the first
         side = isqrt(n_tokens - first)
-        if alike and side > 1 and side**2 == n_tokens - first:
+        if image and side > 1 and side**2 == n_tokens - first:
             rest = values[:, :, first:]
             return rest / rest.sum(axis=2, keepdims=True), (side, side), "patches"
-    return values, (n_tokens,), "places"
+    return values, (n_tokens,), "tokens"
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return where the words of a text begin and end.
+    """Return start and end of every word.
 
     >>> word_spans("so it is.")
     [(0, 2), (3, 5), (6, 9)]
@@ -194,19 +184,18 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def word_maps(maps: Maps, texts: Sequence[str], tokenizer: Any, length: int) -> list[Floats]:
-    """Return, for every text, where annotators look among its words: (annotator, word).
+    """Return maps over the words of every text: (annotator, word).
 
-    Parts of a word are added up; marks that are no part of the text are left out.
+    Tokens of a word are summed; special tokens are left out.
     """
-    found = []
+    out = []
     for item, text in enumerate(texts):
-        told = tokenizer(text, truncation=True, max_length=length, return_offsets_mapping=True)
-        words = word_spans(text)
-        begins = [begin for begin, _ in words]
-        out = np.zeros((maps.values.shape[1], len(words)))
-        for position, (begin, end) in enumerate(told["offset_mapping"]):
-            if end > begin:
-                word = int(np.searchsorted(begins, begin, side="right")) - 1
-                out[:, word] += maps.values[item, :, position]
-        found.append(out / np.maximum(out.sum(axis=1, keepdims=True), 1e-12))
-    return found
+        encoded = tokenizer(text, truncation=True, max_length=length, return_offsets_mapping=True)
+        starts = [start for start, _ in word_spans(text)]
+        values = np.zeros((maps.values.shape[1], len(starts)))
+        for token, (start, end) in enumerate(encoded["offset_mapping"]):
+            if end > start:
+                word = int(np.searchsorted(starts, start, side="right")) - 1
+                values[:, word] += maps.values[item, :, token]
+        out.append(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
+    return out

@@ -1,8 +1,8 @@
-"""Davani, Díaz and Prabhakaran (2022): one task per annotator over a body that all share.
+"""Davani, Díaz and Prabhakaran (2022): one task per annotator on a shared hidden layer.
 
-    P(k says · of x) = softmax(H_k h(x)),   loss: the sum over labels that were given
+    P(k says · of x) = softmax(H_k h(x)),   loss: the sum over observed labels
 
-The spread of the heads tells how much annotators will disagree; their vote is the consensus.
+The variance between heads estimates how much annotators will disagree; their vote is the consensus.
 
     A. M. Davani, M. Díaz, V. Prabhakaran. Dealing with disagreements: looking beyond the majority
     vote in subjective annotations. TACL 10, 2022. doi:10.1162/tacl_a_00449
@@ -16,19 +16,19 @@ import torch
 from torch import Tensor
 
 from ..nn.tables import Table
-from ._vector_net import NetworkMethod, Sizes, VectorNet, body
+from ._vector_net import NetworkMethod, Sizes, VectorNet, hidden_layer
 
 __all__ = ["MultiTask", "MultiTaskNet"]
 
 
 class MultiTaskNet(VectorNet):
-    """A body, and a head for every annotator."""
+    """A shared hidden layer and a head per annotator."""
 
     def __init__(self, sizes: Sizes, method: MultiTask) -> None:
         super().__init__(sizes)
-        self.body = body(sizes.features, method.hidden, method.dropout)
+        self.body = hidden_layer(sizes.n_features, method.hidden, method.dropout)
         start = torch.randn(sizes.n_annotators, sizes.n_classes, method.hidden + 1)
-        self.heads = Table(start / method.hidden**0.5)  # the last for the bias
+        self.heads = Table(start / method.hidden**0.5)  # the last column is the bias
 
     def log_given(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
         head = self.heads(annotator)  # (pair, class, hidden + 1)
@@ -38,7 +38,7 @@ class MultiTaskNet(VectorNet):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiTask(NetworkMethod):
-    """A head for every annotator over a hidden layer that all share."""
+    """A head per annotator on a shared hidden layer."""
 
     def build(self, sizes: Sizes) -> MultiTaskNet:
         return MultiTaskNet(sizes, self)

@@ -1,8 +1,8 @@
-"""Every annotator says what they have always said, whatever the item.
+"""Every annotator gives labels at their own rates, whatever the item.
 
-The chance of a class is its share among the annotator's labels, drawn towards its share among all
-labels as if `pooled` more had been seen of those. With two classes and a crowd that mostly says
-one of them, much that looks like foresight is this.
+The probability of a class is its share among the annotator's labels, shrunk towards its share among
+all labels as if `pooled` more labels had been seen. With two classes and annotators who mostly use
+one of them, much of what looks like a good prediction is this.
 """
 
 from __future__ import annotations
@@ -13,57 +13,64 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..annotations import Annotations
+from ..nn.features import Features
 from ..params import Positive
-from ._base import How, State, Tendency, TendencyMethod, Views
+from ._base import FitContext, State, Tendency, TendencyMethod
 
-__all__ = ["OwnMajority", "OwnMajorityTendency", "habits"]
+__all__ = ["OwnMajority", "OwnMajorityTendency", "label_counts", "label_marginals"]
 
 
-def habits(annotations: Annotations, pooled: float) -> Floats:
-    """Return how often annotators say every class: (annotator, class).
-
-    >>> annotations = Annotations.from_matrix([[0, 1], [0, 1], [0, -1]])
-    >>> habits(annotations, 1.0)[0].round(2).tolist()
-    [0.9, 0.1]
-    """
+def label_counts(annotations: Annotations) -> Integers:
+    """Return how often annotators gave every class: (annotator, class)."""
     n_classes = annotations.n_classes
     cells = annotations.annotator.astype(np.int64) * n_classes + annotations.label
-    counts = np.bincount(cells, minlength=annotations.n_annotators * n_classes).reshape(
-        -1, n_classes
-    )
-    everyone = counts.sum(axis=0) + 1 / n_classes
-    found = counts + pooled * everyone / everyone.sum()
-    return found / found.sum(axis=1, keepdims=True)
+    counts = np.bincount(cells, minlength=annotations.n_annotators * n_classes)
+    return counts.reshape(-1, n_classes)
+
+
+def label_marginals(annotations: Annotations, pooled: float = 2.0) -> Floats:
+    """Return smoothed shares of classes among every annotator's labels: (annotator, class).
+
+    >>> annotations = Annotations.from_matrix([[0, 1], [0, 1], [0, -1]])
+    >>> label_marginals(annotations, 1.0)[0].round(2).tolist()
+    [0.9, 0.1]
+    """
+    counts = label_counts(annotations)
+    overall = counts.sum(axis=0) + 1 / annotations.n_classes
+    smoothed = counts + pooled * overall / overall.sum()
+    return smoothed / smoothed.sum(axis=1, keepdims=True)
 
 
 class OwnMajorityTendency(Tendency):
-    """How often every annotator says every class."""
+    """Label marginals of every annotator."""
 
-    def __init__(self, log_habit: Floats, pooled: float) -> None:
-        self.log_habit, self.pooled = log_habit, pooled  # (annotator, class)
-        self.n_annotators, self.n_classes = log_habit.shape
+    def __init__(self, log_marginals: Floats) -> None:
+        self.log_marginals = log_marginals  # (annotator, class)
+        self.n_annotators, self.n_classes = log_marginals.shape
 
-    def log_probability(self, views: Views, item: Integers, annotator: Integers) -> Floats:
-        return self.log_habit[annotator]
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        return self.log_marginals[annotator]
 
     def state(self) -> State:
-        return State({"pooled": self.pooled}, {"log_habit": self.log_habit})
+        return State({}, {"log_marginals": self.log_marginals})
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnMajority(TendencyMethod):
-    """Every annotator says what they have always said, whatever the item.
+    """Label marginals of every annotator, whatever the item.
 
     Parameters
     ----------
     pooled
-        How many labels the habits of all are worth, beside an annotator's own.
+        Pseudo-count of labels with the marginals of all annotators.
     """
 
     pooled: Positive = 2.0
 
-    def learn(self, views: Views, annotations: Annotations, how: How) -> OwnMajorityTendency:
-        return OwnMajorityTendency(np.log(habits(annotations, self.pooled)), self.pooled)
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitContext
+    ) -> OwnMajorityTendency:
+        return OwnMajorityTendency(np.log(label_marginals(annotations, self.pooled)))
 
     def restore(self, state: State) -> OwnMajorityTendency:
-        return OwnMajorityTendency(state.arrays["log_habit"], state.notes["pooled"])
+        return OwnMajorityTendency(**state.arrays)

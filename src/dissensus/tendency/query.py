@@ -1,12 +1,10 @@
-"""QuMATL for a processor: a small Q-Former, shrunk classifiers, likelihood, several fits.
+"""QuMATL for a CPU: a small Q-Former, shrunk classifiers, likelihood, several fits.
 
-The network of `qumatl` with sizes that train in seconds to minutes without a graphics card, and
-with what has helped on small data: classifiers that share all but a linear part and a bias, which
-begins at the annotator's habits; learned places; tokens scaled by feature; the epoch chosen by
-likelihood, which is at its best long before accuracy is; and the mean of several fits, since one
-fit moves with its seed. Queries see each other where there are at most 64 annotators.
-
-It can also be fitted as a correction of logits that another model gives: it then begins at zero.
+The network of `qumatl` with sizes that train in seconds to minutes without a GPU, and with what
+helped on small data: classifiers that share all but a linear layer and a bias, which starts at the
+annotator's label marginals; position embeddings; tokens normalized by feature; early stopping on
+likelihood, which peaks long before accuracy does; and the mean of several fits, since a single fit
+varies with its seed. Queries attend to each other with at most 64 annotators.
 """
 
 from __future__ import annotations

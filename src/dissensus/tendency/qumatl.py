@@ -1,21 +1,20 @@
-"""QuMATL (Zhang et al. 2025): every annotator asks the item with a query of their own.
+"""QuMATL (Zhang et al. 2025): every annotator attends to the item with a query of their own.
 
-The tokens of an item (patches, words, frames) come from an encoder that learns nothing. A Q-Former
-with one learned query per annotator asks them; what a query found goes through a layer that all
-share and then through the annotator's own classifier:
+The tokens of an item (patches, words, frames) come from a frozen encoder. A Q-Former with one
+learned query per annotator attends to them; its output goes through a shared layer and then through
+the annotator's own classifier:
 
     P(annotator k says · of x) = softmax(classifier_k(gelu(W · Q-Former(queries, tokens(x))[k])))
 
-The loss is the sum of the cross-entropies of the labels that were given; a label that was not
-given is in no sum. Defaults are the paper's. Its ablations are settings: `qformer=False` (base:
-the vector of the item instead of queries), `head=shared` (U-cls), `self_attention=False`,
-`votes=before` (pre-mv: learn the majority label from the mean of all queries) and `votes=after`
-(post-mv: the majority of what all annotators are foreseen to say).
+The loss is the sum of the cross-entropies of the observed labels. Defaults are the paper's. Its
+ablations are settings: `qformer=False` (base: the vector of the item instead of queries),
+`head=shared` (U-cls), `self_attention=False`, `votes=before` (pre-mv: learn the majority label from
+the mean of all queries) and `votes=after` (post-mv: the majority of all predicted labels).
 
-What the paper leaves open is ours: the width of the shared layer (256), one hidden layer in every
-classifier, batches of 32 items, and a tenth of the items held out, by which the epoch with the
-highest mean accuracy over annotators is kept. With these widths, ten annotators, six classes and
-the tokens of ViT-G there are 106.02 million parameters, as published.
+What the paper leaves open is our choice: a shared layer of width 256, one hidden layer in every
+classifier, batches of 32 items, and a validation split of a tenth of the items, on which the epoch
+with the highest mean accuracy over annotators is chosen. With these widths, ten annotators, six
+classes and the tokens of ViT-G there are 106.02 million parameters, as published.
 
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
@@ -25,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -36,206 +35,179 @@ from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
 from ..nn.devices import mixed
+from ..nn.features import Features, Layout
 from ..nn.training import History, Training, train
 from ..params import Count, NonNegative, Positive, Probability
-from ._base import How, State, Tendency, TendencyMethod, Views
+from ._base import FitContext, State, Tendency, TendencyMethod
 from ._net import QueryNet, Sizes
-from .qformer import Asked, Shape, pretrained_shape
+from .pretrained import pretrained_shape
+from .qformer import Output, Shape
 
-__all__ = ["QueryTendency", "Qumatl", "voted"]
+__all__ = ["QueryTendency", "Qumatl", "vote_shares"]
 
-_ITEMS = 256  # asked at a time
+_ITEMS = 256  # predicted at a time
 _PAIRS = 2**14
-_FEW = 64  # annotators that see each other, where nobody says whether they should
+_FEW = 64  # annotators whose queries attend to each other, if self_attention is None
 
 
 class QueryTendency(Tendency):
-    """Networks that were fitted with different seeds; chances are their means."""
+    """Networks fitted with different seeds, whose probabilities are averaged."""
 
     def __init__(
         self, nets: Sequence[QueryNet], method: Qumatl, histories: Sequence[History] = ()
     ) -> None:
         self.nets, self.method, self.histories = tuple(nets), method, tuple(histories)
         sizes = nets[0].sizes
-        self.n_annotators, self.n_classes = sizes.n_core + sizes.n_guests, sizes.n_classes
+        self.n_annotators, self.n_classes = sizes.n_annotators, sizes.n_classes
 
-    def log_probability(
-        self,
-        views: Views,
-        item: Integers,
-        annotator: Integers,
-        offset: Floats | None = None,
-    ) -> Floats:
-        """Return log-probabilities of what annotators say of items, pair by pair: (pair, class).
+    def log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
+        self._check(features)
+        if self.method.votes != "after":
+            return self._log_probability(features, np.asarray(item), np.asarray(annotator))
+        items, index = np.unique(item, return_inverse=True)
+        annotators = np.arange(self.n_annotators)
+        pairs = np.repeat(items, len(annotators)), np.tile(annotators, len(items))
+        log = self._log_probability(features, *pairs)
+        probability = np.exp(log).reshape(len(items), len(annotators), self.n_classes)
+        return np.log(vote_shares(probability))[index]
 
-        Parameters
-        ----------
-        views
-            The items.
-        item
-            Of every pair.
-        annotator
-            Of every pair.
-        offset
-            Logits of every pair that the networks are added to, where they were fitted so.
-        """
-        self._check(views, offset)
-        if self.method.votes == "after":
-            items, position = np.unique(item, return_inverse=True)
-            return self._voted(views.take(items))[position]
-        return self._log_probability(views, item, annotator, offset)
-
-    def _log_probability(
-        self, views: Views, item: Integers, annotator: Integers, offset: Floats | None = None
-    ) -> Floats:
+    @torch.inference_mode()
+    def _log_probability(self, features: Features, item: Integers, annotator: Integers) -> Floats:
         out = np.empty((len(item), self.n_classes))
         order = np.argsort(item, kind="stable")
-        for pairs in _pieces(np.asarray(item)[order]) if len(item) else ():
-            here = order[pairs]
-            items, row = np.unique(np.asarray(item)[here], return_inverse=True)
-            x = views.rows[items]
-            who = torch.from_numpy(np.asarray(annotator)[here].astype(np.int64))
-            more = None if offset is None else torch.as_tensor(offset[here], dtype=torch.float32)
-            with torch.inference_mode():
-                logs = [
-                    net.log_given(net.seen(x), torch.from_numpy(row), who, more)
-                    .double()
-                    .log_softmax(1)
-                    for net in self.nets
-                ]
-            out[here] = (torch.stack(logs).logsumexp(dim=0) - np.log(len(logs))).numpy()
+        for piece in _pieces(item[order]):
+            pairs = order[piece]
+            items, row = np.unique(item[pairs], return_inverse=True)
+            x = features.rows[items]
+            codes = torch.from_numpy(annotator[pairs].astype(np.int64))
+            logs = [
+                net.log_given(net.split(x), torch.from_numpy(row), codes).double().log_softmax(1)
+                for net in self.nets
+            ]
+            out[pairs] = (torch.stack(logs).logsumexp(dim=0) - np.log(len(logs))).numpy()
         return out
 
-    def _voted(self, views: Views) -> Floats:
-        """Return the shares of annotators who are foreseen to say every class: (item, class)."""
-        n_items, everyone = len(views), np.arange(self.n_annotators)
-        item = np.repeat(np.arange(n_items), self.n_annotators)
-        log = self._log_probability(views, item, np.tile(everyone, n_items))
-        chance = np.exp(log).reshape(n_items, self.n_annotators, self.n_classes)
-        return np.log(voted(chance))
-
-    def looked(self, views: Views, annotator: Integers, net: int = 0) -> Asked:
-        """Return where these annotators look in every item; by one of the networks."""
+    @torch.inference_mode()
+    def attention(self, features: Features, annotator: Integers, net: int = 0) -> Output:
+        """Return attention weights of these annotators on every item, in one of the networks."""
         chosen = self.nets[net]
-        if chosen.asks is None:
-            raise MethodError("without a Q-Former nobody looks anywhere; fit with qformer=True")
-        self._check(views, None, maps=True)
-        with torch.inference_mode():
-            seen = chosen.seen(views.rows[np.arange(len(views))])
-            return chosen.looked(seen, torch.from_numpy(np.asarray(annotator, dtype=np.int64)))
+        if chosen.qformer is None:
+            raise MethodError("no attention without a Q-Former; fit with qformer=True")
+        self._check(features)
+        x = chosen.split(features.rows[np.arange(len(features))])
+        return chosen.attention(x, torch.from_numpy(np.asarray(annotator, dtype=np.int64)))
 
     def state(self) -> State:
-        arrays = {
-            f"{position}.{name}": value.cpu().numpy()
-            for position, net in enumerate(self.nets)
-            for name, value in net.state_dict().items()
-        }
-        return State({"sizes": self.nets[0].sizes.notes(), "nets": len(self.nets)}, arrays)
+        nets = [
+            State({}, {name: value.cpu().numpy() for name, value in net.state_dict().items()})
+            for net in self.nets
+        ]
+        joined = State.join(**{str(index): state for index, state in enumerate(nets)})
+        notes = {"sizes": self.nets[0].sizes.as_dict(), "nets": len(nets)}
+        return State(joined.notes | notes, joined.arrays)
 
     def with_annotator(
         self,
-        views: Views,
+        features: Features,
         label: Integers,
         *,
-        features: Floats | None = None,
+        metadata: Floats | None = None,
         seed: int = 0,
     ) -> QueryTendency:
-        from ._newcomer import joined
+        from ._newcomer import add_annotator
 
         nets = [
-            joined(net, views, label, features, mixed(seed, position))
-            for position, net in enumerate(self.nets)
+            add_annotator(net, features, label, metadata, mixed(seed, index))
+            for index, net in enumerate(self.nets)
         ]
         return QueryTendency(nets, self.method)
 
-    def _check(self, views: Views, offset: Floats | None, *, maps: bool = False) -> None:
+    def _check(self, features: Features) -> None:
         sizes = self.nets[0].sizes
-        mine, given = sizes.layout, views.layout
-        same = mine.features == given.features and mine.token_features == given.token_features
-        if not same or len(mine.positions) != len(given.positions):
-            raise DataError(f"items are {_told(given)}, but the model has learned {_told(mine)}")
-        frames = len(mine.positions) == 2 and given.positions[0] > mine.positions[0]
-        if frames or (sizes.positions and mine.positions != given.positions):
+        expected, given = sizes.layout, features.layout
+        widths = [(each.features, each.token_features) for each in (expected, given)]
+        if widths[0] != widths[1] or len(expected.tokens) != len(given.tokens):
             raise DataError(
-                f"items have {given.positions} places, but the model has learned {mine.positions}"
+                f"items are {_described(given)}, but the model was fitted to {_described(expected)}"
             )
-        if not maps and sizes.corrects != (offset is not None):
-            wanted = "asks for" if sizes.corrects else "was fitted without"
-            raise MethodError(f"the model {wanted} offsets")
+        more_frames = len(expected.tokens) == 2 and given.tokens[0] > expected.tokens[0]
+        if more_frames or (sizes.positions and expected.tokens != given.tokens):
+            raise DataError(
+                f"items have {given.tokens} tokens, but the model was fitted to "
+                f"{expected.tokens} tokens"
+            )
 
 
-def voted(chance: Floats) -> Floats:
-    """Return shares of annotators by their most probable class, none of them zero: (item, class).
+def vote_shares(probability: Floats) -> Floats:
+    """Return shares of annotators by their most probable class, all above zero: (item, class).
 
-    Among classes with as many votes, the one with the higher chances added up is ahead by a hair.
+    Ties go to the class with the larger sum of probabilities.
 
-    >>> voted(np.array([[[0.6, 0.4], [0.4, 0.6], [0.3, 0.7]]])).argmax(axis=1).tolist()
+    >>> vote_shares(np.array([[[0.6, 0.4], [0.4, 0.6], [0.3, 0.7]]])).argmax(axis=1).tolist()
     [1]
     """
-    n_items, n_annotators, n_classes = chance.shape
-    best = chance.argmax(axis=2)
-    votes = np.zeros((n_items, n_classes))
-    np.add.at(votes, (np.arange(n_items)[:, None], best), 1)
-    shares = votes + chance.sum(axis=1) / (n_annotators + 1)
+    _, n_annotators, n_classes = probability.shape
+    votes = np.eye(n_classes)[probability.argmax(axis=2)].sum(axis=1)
+    shares = votes + probability.sum(axis=1) / (n_annotators + 1)
     return shares / shares.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Qumatl(TendencyMethod):
-    """A query per annotator asks the item, and a classifier of their own says the label.
+    """A query per annotator attends to the item, and a classifier per annotator gives the label.
 
     Parameters
     ----------
     width
-        Of a query.
+        Width of a query.
     layers
-        Of the Q-Former.
+        Layers of the Q-Former.
     heads
-        Of every attention.
+        Attention heads.
     hidden
-        Width of the layer that ends every layer of the Q-Former.
+        Width of the Q-Former's feed-forward blocks.
     cross_every
-        Queries look at the item in the first layer and every so many.
+        Queries attend to the item in the first layer and every so many.
     dropout
-        Share left out in every step.
+        Dropout in the Q-Former and after the shared layer.
     self_attention
-        Whether queries see each other; `None`: where there are at most 64 annotators.
+        Whether queries attend to each other; `None`: with at most 64 annotators.
     qformer
-        Whether there are queries; without, the vector of the item goes to the shared layer.
+        Whether there are queries; if not, the vector of the item goes to the shared layer.
     fc
         Width of the shared layer.
     head
-        Classifiers: each annotator's own, one shared, or a shared one with a bias, or with a bias
-        and a linear part (shrunk), of their own.
+        Classifiers: one per annotator (own), one for all (shared), a shared one with a bias per
+        annotator (bias), or with a bias and a linear layer per annotator (shrunk).
     head_hidden
         Width of their hidden layer; 0 for none.
     ordinal
-        Whether classes stand in an order: one score and thresholds instead of logits.
+        Whether classes are ordered: one score and thresholds instead of logits.
     votes
-        before: learn the majority label; after: foresee the majority of what all would say.
+        before: learn the majority label; after: predict the majority of all predicted labels.
     positions
-        Whether places get learned vectors, where all items have the same places.
+        Whether tokens get learned position embeddings, if all items have the same tokens.
     scale
-        Tokens are scaled each by its own spread (layer) or by feature over items (feature).
+        Normalize each token (layer), or every feature over the items (feature).
     frame_queries
-        Of videos: queries that sum up a frame.
+        Of videos: queries that summarize a frame.
     video_layers
-        Of videos: layers in which annotators' queries look at the frames.
+        Of videos: layers in which annotators' queries attend to the frames.
     pretrained
-        A folder with the Q-Former of BLIP-2 or InstructBLIP to begin with; sizes are its own.
+        A folder with the Q-Former of BLIP-2 or InstructBLIP to start from; it sets the sizes.
     reduction
         The loss as a sum over annotators, or as their mean.
     shrink
-        Weight decay of what is an annotator's own, of `head=shrunk`.
+        Weight decay of the parameters per annotator, for `head=shrunk`.
     fits
-        How often it is fitted, with other seeds; chances are averaged.
+        Number of fits with different seeds; their probabilities are averaged.
     epochs, batch, lr, decay, warmup, clip, patience, held_out, precision
-        How to train; see `dissensus.nn.Training`.
+        Training; see `dissensus.nn.Training`.
     choose
-        By what the epoch is chosen: accuracy, annotator by annotator, or likelihood.
+        Choose the epoch by accuracy, annotator by annotator, or by likelihood.
     """
 
-    wants_tokens: ClassVar[bool] = True
+    uses_tokens: ClassVar[bool] = True
 
     width: Count = 768
     layers: Count = 12
@@ -272,89 +244,57 @@ class Qumatl(TendencyMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pretrained is None:
-            self._shape(1)  # sizes that do not go together are found here
+            self._shape(1)  # raises if sizes do not go together
 
-    def learn(
-        self, views: Views, annotations: Annotations, how: How, offset: Floats | None = None
+    def _fit(
+        self, features: Features, annotations: Annotations, context: FitContext
     ) -> QueryTendency:
-        """Return the fitted model.
-
-        Parameters
-        ----------
-        views, annotations, how
-            What to learn from.
-        offset
-            Logits (annotation, class) in the order of `annotations`: the networks begin at zero and are
-            added to them.
-        """
-        if offset is not None and (self.ordinal or self.votes == "before"):
-            raise MethodError("offsets go with labels without an order, and without votes before")
+        metadata, tokens = context.metadata, features.tokens
+        same_tokens = tokens is not None and bool(np.asarray(tokens.mask).all())
         sizes = Sizes(
-            views.layout,
+            features.layout,
             self._shape(annotations.n_annotators),
             annotations.n_annotators,
             annotations.n_classes,
-            n_metadata=0 if how.metadata is None else np.shape(how.metadata)[1],
-            positions=self.positions and _alike(views),
-            corrects=offset is not None,
+            n_metadata=0 if metadata is None else np.shape(metadata)[1],
+            positions=self.positions and same_tokens,
         )
-        labels = _majority(annotations, how.seed) if self.votes == "before" else annotations
-        found = [
-            self._fit(views, annotations, labels, how, offset, sizes, position)
-            for position in range(self.fits)
-        ]
-        return QueryTendency([net for net, _ in found], self, [history for _, history in found])
+        labels = _majority(annotations, context.seed) if self.votes == "before" else annotations
+        examples = Examples(features.rows, labels)
+        nets, histories = [], []
+        for fit in range(self.fits):
+            seed = mixed(context.seed, fit) >> 32
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                net = QueryNet(sizes, self)
+                net.start(features, annotations, metadata, seed, self.pretrained)
 
-    def _fit(
-        self,
-        views: Views,
-        annotations: Annotations,
-        labels: Annotations,
-        how: How,
-        offset: Floats | None,
-        sizes: Sizes,
-        position: int,
-    ) -> tuple[QueryNet, History]:
-        """Fit one of the networks."""
-        seed = mixed(how.seed, position) >> 32
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            net = QueryNet(sizes, self)
-            net.start(views, annotations, how.metadata, seed, self.pretrained)
-        if offset is not None:
-            net.offset_by(labels, offset)
+            def progress(done: float, total: float = 0, message: str = "", fit: int = fit) -> None:
+                context.progress(done + fit * total, self.fits * total, message)
 
-        def progress(done: int, total: int, words: str) -> None:
-            how.progress(done + position * total, self.fits * total, words)
-
-        history = train(
-            net,
-            Examples(views.rows, labels),
-            self.training(seed),
-            folder=how.inside(f"fit-{position + 1}").folder,
-            resume=how.resume,
-            progress=progress,
-        )
-        net.offset_key, net.offset_value = net.offset_key[:0], net.offset_value[:0]
-        return net.cpu().eval(), history
+            history = train(
+                net,
+                examples,
+                self.training(seed),
+                folder=context.subfolder(f"fit-{fit + 1}").folder,
+                resume=context.resume,
+                progress=progress,
+            )
+            nets.append(net.cpu().eval())
+            histories.append(history)
+        return QueryTendency(nets, self, histories)
 
     def restore(self, state: State) -> QueryTendency:
-        sizes = Sizes.of(state.notes["sizes"])
         nets = []
-        for position in range(state.notes["nets"]):
-            net = QueryNet(sizes, self)
-            start = f"{position}."
-            weights = {
-                name.removeprefix(start): torch.from_numpy(np.array(value))
-                for name, value in state.arrays.items()
-                if name.startswith(start)
-            }
-            net.load_state_dict(weights)
+        for index in range(state.notes["nets"]):
+            net = QueryNet(Sizes.from_dict(state.notes["sizes"]), self)
+            arrays = state.part(str(index)).arrays
+            net.load_state_dict({name: torch.tensor(value) for name, value in arrays.items()})
             nets.append(net.eval())
         return QueryTendency(nets, self)
 
     def training(self, seed: int) -> Training:
-        """Return how it is trained."""
+        """Return the settings of the training loop."""
         return Training(
             epochs=self.epochs,
             batch=self.batch,
@@ -386,43 +326,32 @@ class Qumatl(TendencyMethod):
 
 
 def _pieces(item: Integers) -> list[slice]:
-    """Return slices of pairs, sorted by item, of a few items and pairs each."""
-    starts = np.flatnonzero(np.diff(item, prepend=-1))
-    ends = np.append(starts[1:], len(item))
-    pieces, at, since = [], 0, 0
-    for position, end in enumerate(ends.tolist(), 1):
-        if position - since >= _ITEMS or end - at >= _PAIRS or position == len(ends):
-            pieces.append(slice(at, end))
-            at, since = end, position
+    """Return slices of pairs, sorted by item, that cut no item in two."""
+    ends = np.append(np.flatnonzero(np.diff(item)) + 1, len(item))
+    pieces, start, first = [], 0, 0
+    for index, end in enumerate(ends.tolist() if len(item) else [], 1):
+        if index - first >= _ITEMS or end - start >= _PAIRS or index == len(ends):
+            pieces.append(slice(start, end))
+            start, first = end, index
     return pieces
 
 
-def _alike(views: Views) -> bool:
-    """Return whether all items have the same places."""
-    if views.tokens is None:
-        return False
-    mask: Any = views.tokens.mask
-    return bool(np.asarray(mask).all())
-
-
 def _majority(annotations: Annotations, seed: int) -> Annotations:
-    """Return the label that most gave to every item, as of one annotator; ties by lot."""
+    """Return the majority label of every item as the labels of one annotator; ties at random."""
     votes = annotations.votes()
-    lot = np.random.default_rng([seed, 0x71E]).random(votes.shape)
+    noise = np.random.default_rng([seed, 0x71E]).random(votes.shape)
     item = np.flatnonzero(annotations.labels_per_item)
-    label = (votes + lot / 2)[item].argmax(axis=1)
     return Annotations.from_codes(
         item,
         np.zeros(len(item), np.int64),
-        label,
+        (votes + noise / 2)[item].argmax(axis=1),
         items=annotations.items,
         annotators=["majority"],
         classes=annotations.classes,
     )
 
 
-def _told(layout: Any) -> str:
-    positions = " × ".join(map(str, layout.positions))
-    if not layout.positions:
+def _described(layout: Layout) -> str:
+    if not layout.tokens:
         return f"vectors of {layout.features}"
-    return f"{positions} tokens of {layout.token_features}"
+    return f"{' × '.join(map(str, layout.tokens))} tokens of {layout.token_features}"

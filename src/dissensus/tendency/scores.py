@@ -1,15 +1,15 @@
-"""How well single annotators are foreseen.
+"""Scores of predictions for individual annotators.
 
-    log_loss      mean over labels of −log of the chance that was given to them
-    accuracy      share of labels that had the highest chance; a tie between m classes counts 1/m
-    macro_f1      mean F1 of an annotator's classes
-    ece           expected calibration error over all labels, 15 bins
-    habit_error   how far an annotator's mean chances are from the shares of what they said
+    log_loss        mean over labels of −log of their predicted probability
+    accuracy        share of labels with the highest probability; ties between m classes count 1/m
+    macro_f1        mean F1 of an annotator's classes
+    ece             expected calibration error over all labels, 15 bins
+    marginal_error  total variation distance between mean predictions and label marginals
 
-Accuracy and F1 of annotators with few labels say nothing, so those with fewer than `min_labels`
-are left out of everything that is told per annotator; their labels still count in `log_loss`. Half
-of an annotator's labels may be one class whatever the item: a score says little unless
-`own-majority` and `consensus` stand beside it.
+Accuracy and F1 of annotators with few labels are noise, so annotators with fewer than `min_labels`
+are left out of means over annotators; their labels still count in `log_loss`. Half of an
+annotator's labels may be one class whatever the item: compare every score with those of
+`own-majority` and `consensus`.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ import numpy as np
 
 from .._names import Names
 from .._relation import Floats, Integers, frozen
-from ..aggregation._base import TIE
 from ..annotations import Annotations
 from ..errors import DataError
 from .dic import Dic, dic, split_half, with_labels
 
-__all__ = ["TendencyScores", "most_likely", "score", "vote"]
+__all__ = ["TendencyScores", "score", "vote"]
 
 _BINS = 15
 _LEAST = 1e-15
+_TIE = 1e-12  # probabilities closer than this are equal
+_BY_ANNOTATOR = ("count", "accuracy", "log_loss", "macro_f1", "marginal_error")
 
 
 @dataclass(frozen=True, eq=False)
 class TendencyScores:
-    """How well single annotators are foreseen; arrays have a row per annotator.
+    """Scores of predictions for individual annotators; arrays have a row per annotator.
 
     Attributes
     ----------
     count
-        Labels of every annotator that were foreseen.
-    accuracy, log_loss, macro_f1, habit_error
+        Labels of every annotator that were predicted.
+    accuracy, log_loss, macro_f1, marginal_error
         Of every annotator; NaN for those without labels.
     overall
-        Mean log loss over labels, calibration error, DIC and its companions, and the accuracy of
-        the vote of predictions against the vote of labels.
+        Mean log-loss over labels, calibration error, DIC and related measures, and the accuracy of
+        the majority vote of predictions against that of labels.
     """
 
     annotators: Names
@@ -54,37 +55,36 @@ class TendencyScores:
     accuracy: Floats
     log_loss: Floats
     macro_f1: Floats
-    habit_error: Floats
+    marginal_error: Floats
     overall: dict[str, float]
     pairs: Dic
 
     @property
-    def known(self) -> Any:
-        """Which annotators gave enough labels to be spoken of."""
+    def enough(self) -> Any:
+        """Which annotators have enough labels."""
         return self.count >= self.min_labels
 
     def summary(self) -> dict[str, float]:
-        """Return the numbers of a line in a table."""
+        """Return overall scores and means over annotators."""
         out = dict(self.overall)
-        for name in ("accuracy", "macro_f1", "habit_error"):
-            out[name] = _mean(getattr(self, name)[self.known])
-        accuracy = np.sort(self.accuracy[self.known])
+        for name in ("accuracy", "macro_f1", "marginal_error"):
+            out[name] = _mean(getattr(self, name)[self.enough])
+        accuracy = np.sort(self.accuracy[self.enough])
         out["accuracy_median"] = float(np.median(accuracy)) if len(accuracy) else math.nan
         out["accuracy_worst_decile"] = _mean(accuracy[: math.ceil(len(accuracy) / 10)])
-        out["log_loss_by_annotator"] = _mean(self.log_loss[self.known])
-        out["n_annotators"] = float(self.known.sum())
+        out["log_loss_by_annotator"] = _mean(self.log_loss[self.enough])
+        out["n_annotators"] = float(self.enough.sum())
         return out
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and numbers, ready for JSON."""
-        each = ("count", "accuracy", "log_loss", "macro_f1", "habit_error")
-        rows = zip(*(getattr(self, name).tolist() for name in each), strict=True)
+        """Return the scores for JSON."""
+        columns = [getattr(self, name).tolist() for name in _BY_ANNOTATOR]
         return {
-            "summary": {name: _plain(value) for name, value in self.summary().items()},
+            "summary": _plain(self.summary()),
             "min_labels": self.min_labels,
             "annotators": {
-                name: {key: _plain(value) for key, value in zip(each, row, strict=True)}
-                for name, row in zip(self.annotators.tolist(), rows, strict=True)
+                name: _plain(dict(zip(_BY_ANNOTATOR, row, strict=True)))
+                for name, *row in zip(self.annotators.tolist(), *columns, strict=True)
             },
         }
 
@@ -98,140 +98,123 @@ def score(
     floor: bool = True,
     **options: Any,
 ) -> TendencyScores:
-    """Return how well annotations were foreseen.
+    """Return scores of predictions.
 
     Parameters
     ----------
     annotations
-        What annotators said, of items that no model has learned from.
+        Labels on held-out items.
     log_probability
-        What each was expected to say there: (annotation, class), in the order of `annotations`.
+        Predictions: (annotation, class), in the order of `annotations`.
     min_labels
-        Labels below which nothing is told of an annotator.
+        Labels below which an annotator is left out of means.
     seed
-        Decides ties of votes, and halves of the items.
+        Random seed, for ties of votes and for halves of the items.
     floor
-        Whether to measure the noise that DIC cannot fall below.
+        Whether to measure the DIC due to noise alone.
     options
         Of `dic`: min_overlap, measure, weights.
 
     Examples
     --------
     >>> annotations = Annotations.from_matrix([[0, 1], [1, 1]])
-    >>> sure = np.log([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]])
-    >>> score(annotations, sure, min_labels=1).accuracy.tolist()
+    >>> log_probability = np.log([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]])
+    >>> score(annotations, log_probability, min_labels=1).accuracy.tolist()
     [1.0, 1.0]
     """
     if log_probability.shape != (len(annotations), annotations.n_classes):
         raise DataError(
-            f"chances of {log_probability.shape} for {len(annotations)} labels of {annotations.n_classes} classes"
+            f"probabilities of shape {log_probability.shape} for {len(annotations)} labels of "
+            f"{annotations.n_classes} classes"
         )
     annotator, label = annotations.annotator.astype(np.int64), annotations.label.astype(np.int64)
-    size, here = annotations.n_annotators, np.arange(len(annotations))
+    rows, n_classes = np.arange(len(annotations)), annotations.n_classes
     best = log_probability.max(axis=1)
-    tied = log_probability >= best[:, None] - TIE
-    right = tied[here, label] / tied.sum(axis=1)
-    loss = -np.maximum(log_probability[here, label], math.log(_LEAST))
-    count = np.bincount(annotator, minlength=size)
-    predicted = most_likely(log_probability)
-    pairs = dic(annotations, with_labels(annotations, predicted), **options)
+    tied = log_probability >= best[:, None] - _TIE
+    correct = tied[rows, label] / tied.sum(axis=1)
+    loss = -np.maximum(log_probability[rows, label], math.log(_LEAST))
+    count = np.bincount(annotator, minlength=annotations.n_annotators)
+    predicted = log_probability.argmax(axis=1)
+    predictions = with_labels(annotations, predicted)
+    pairs = dic(annotations, predictions, **options)
     overall = {
         "log_loss": _mean(loss),
-        "ece": _ece(np.exp(best), right),
+        "ece": _ece(np.exp(best), correct),
         "dic": pairs.dic,
         "dic_rms": pairs.dic_rms,
         "kappa_correlation": pairs.correlation,
         "n_pairs_used": float(pairs.n_pairs_used),
-        "consensus_accuracy": _consensus(annotations, predicted, seed),
+        "consensus_accuracy": _consensus_accuracy(annotations, predictions, seed),
     }
     if floor:
-        overall["dic_floor"], overall["dic_rms_floor"] = split_half(
-            annotations, seed=seed, **options
-        )
+        noise = split_half(annotations, seed=seed, **options)
+        overall["dic_floor"], overall["dic_rms_floor"] = noise
+
+    def mean_by_annotator(values: Floats) -> Floats:
+        total = np.bincount(annotator, values, len(count))
+        return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+
+    gap = np.exp(log_probability) - np.eye(n_classes)[label]
+    gap = np.stack([mean_by_annotator(column) for column in gap.T], axis=1)
+    f1 = _macro_f1(annotator, label, predicted, (len(count), n_classes))
     return TendencyScores(
         annotations.annotators,
         min_labels,
         frozen(count),
-        frozen(_by(annotator, right, count)),
-        frozen(_by(annotator, loss, count)),
-        frozen(
-            _f1(annotator, label, predicted, annotations.n_annotators, annotations.n_classes, count)
-        ),
-        frozen(_habit_error(annotations, np.exp(log_probability), count)),
+        frozen(mean_by_annotator(correct)),
+        frozen(mean_by_annotator(loss)),
+        frozen(np.where(count > 0, f1, np.nan)),
+        frozen(np.abs(gap).sum(axis=1) / 2),
         overall,
         pairs,
     )
 
 
-def most_likely(log_probability: Floats) -> Integers:
-    """Return the class of highest chance, the first of several: (…)."""
-    return log_probability.argmax(axis=-1)
-
-
 def vote(votes: Floats, seed: int = 0) -> Integers:
-    """Return the class with most votes, ties drawn: (item); -1 where there is none.
+    """Return the class with most votes, ties at random: (item); -1 without votes.
 
     >>> vote(np.array([[2.0, 1.0], [0.0, 0.0], [0.0, 3.0]])).tolist()
     [0, -1, 1]
     """
     random = np.random.default_rng([seed, 0x707E]).random(votes.shape)
-    tied = votes >= votes.max(axis=1, keepdims=True) - TIE
+    tied = votes >= votes.max(axis=1, keepdims=True) - _TIE
     return np.where(votes.max(axis=1) > 0, np.where(tied, random, -1.0).argmax(axis=1), -1)
 
 
-def _consensus(annotations: Annotations, predicted: Integers, seed: int) -> float:
-    """Return how often the vote of predictions is that of labels, where that one is decided."""
-    true, guessed = annotations.votes(), with_labels(annotations, predicted).votes()
-    most = true.max(axis=1, keepdims=True)
-    decided = ((true >= most - TIE).sum(axis=1) == 1) & (most[:, 0] > 0)
-    return _mean((vote(guessed, seed) == true.argmax(axis=1))[decided].astype(float))
+def _consensus_accuracy(annotations: Annotations, predictions: Annotations, seed: int) -> float:
+    """Return how often the vote of predictions is that of labels, on items without a tie."""
+    votes = annotations.votes()
+    most = votes.max(axis=1, keepdims=True)
+    decided = ((votes >= most - _TIE).sum(axis=1) == 1) & (most[:, 0] > 0)
+    correct = vote(predictions.votes(), seed) == votes.argmax(axis=1)
+    return _mean(correct[decided].astype(float))
 
 
-def _by(annotator: Integers, value: Floats, count: Integers) -> Floats:
-    """Return means by annotator, NaN for those without labels."""
-    total = np.bincount(annotator, value, len(count))
-    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
-
-
-def _f1(
-    annotator: Integers,
-    label: Integers,
-    predicted: Integers,
-    n_annotators: int,
-    n_classes: int,
-    count: Integers,
+def _macro_f1(
+    annotator: Integers, label: Integers, predicted: Integers, shape: tuple[int, int]
 ) -> Floats:
-    """Return the mean F1 of the classes that an annotator says, or is thought to: (annotator)."""
-    cells = n_annotators * n_classes
+    """Return the mean F1 of the classes among an annotator's labels or predictions."""
+    n_annotators, n_classes = shape
 
     def tally(code: Integers, weight: Any = None) -> Floats:
-        found = np.bincount(annotator * n_classes + code, weight, cells)
-        return found.reshape(n_annotators, n_classes).astype(np.float64)
+        count = np.bincount(annotator * n_classes + code, weight, n_annotators * n_classes)
+        return count.reshape(shape).astype(np.float64)
 
-    occurs = tally(label) + tally(predicted)
+    total = tally(label) + tally(predicted)
     hits = 2 * tally(label, (label == predicted).astype(float))
-    f1 = np.divide(hits, occurs, out=np.zeros_like(hits), where=occurs > 0)
-    mean = f1.sum(axis=1) / np.maximum((occurs > 0).sum(axis=1), 1)
-    return np.where(count > 0, mean, np.nan)
+    f1 = np.divide(hits, total, out=np.zeros_like(hits), where=total > 0)
+    return f1.sum(axis=1) / np.maximum((total > 0).sum(axis=1), 1)
 
 
-def _habit_error(annotations: Annotations, chance: Floats, count: Integers) -> Floats:
-    """Return half the sum of differences between mean chances and shares: (annotator)."""
-    annotator = annotations.annotator.astype(np.int64)
-    gap = chance - np.eye(annotations.n_classes)[annotations.label]
-    mean = np.stack([_by(annotator, column, count) for column in gap.T], axis=1)
-    return np.abs(mean).sum(axis=1) / 2
-
-
-def _ece(confidence: Floats, right: Floats) -> float:
+def _ece(confidence: Floats, correct: Floats) -> float:
     which = np.clip(np.ceil(confidence * _BINS - 1e-9).astype(np.int64), 1, _BINS) - 1
-    gap = np.bincount(which, right - confidence, _BINS)
-    return float(np.abs(gap).sum() / max(len(right), 1))
+    gap = np.bincount(which, correct - confidence, _BINS)
+    return float(np.abs(gap).sum() / max(len(correct), 1))
 
 
 def _mean(values: Floats) -> float:
     return float(np.mean(values)) if len(values) else math.nan
 
 
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _plain(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in values.items()}

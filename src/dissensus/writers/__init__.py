@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from .writing import losses, write
+from .targets import losses
+from .writing import write
 
 __all__ = ["losses", "write"]

@@ -4,16 +4,15 @@
     aum/full_aum_records.csv     logits and probabilities of every item after every epoch
     waum_…/waum.csv              index, task, waum
     waum_…/aum_per_worker.json   {index: {annotator: area under the margin}}
-    waum_…/score_per_worker.json {index: {annotator: how far they are trusted with it}}
-    …/too_hard_<alpha>.txt       index and item; what `--path-remove` reads
+    waum_…/score_per_worker.json {index: {annotator: weight of their label}}
+    …/too_hard_<alpha>.txt       index and item, as `--path-remove` reads them
 
-There the index is the place of an image among all of the folder, sorted by class and name, and
-a task is a file's name; elsewhere they are the number and the name of the item.
+The index is the position of an image among all of the folder, sorted by class and name, and a task
+is a file's name; without files they are the number and the name of the item.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 from .._files import atomic_file
 from .._names import Names, as_names
 from .._relation import Floats, Integers
-from .score_tables import write_columns
+from .table_files import write_columns, write_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
@@ -36,14 +35,14 @@ __all__ = ["Samples", "samples_of", "write_aum", "write_too_hard", "write_waum"]
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What peerannot calls the items."""
+    """Items as peerannot numbers and names them."""
 
     index: Integers  # (item)
     task: Names  # (item)
 
 
 def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] = ()) -> Samples:
-    """Return the place and the file of every item, where there are files; else number and name."""
+    """Return position and file name of every item, where there are files; else number and name."""
     if not files:
         return Samples(np.arange(len(items)), items)
     order = sorted({*files, *others}, key=lambda file: (file.parent.name, file.name))
@@ -53,19 +52,19 @@ def samples_of(items: Names, files: Sequence[Path] = (), others: Sequence[Path] 
     )
 
 
-def write_aum(folder: Path, found: AumScores, samples: Samples) -> None:
-    """Write areas under the margin, and the records of all epochs where they were kept."""
-    known = np.flatnonzero(found.label >= 0)
+def write_aum(folder: Path, scores: AumScores, samples: Samples) -> None:
+    """Write areas under the margin, and the records of all epochs if there are any."""
+    known = np.flatnonzero(scores.label >= 0)
     table = {
         "sample_id": samples.index[known],
         "filename": samples.task[known],
-        "AUM_yang": found.top2[known],
-        "AUM_pleiss": found.pleiss[known],
+        "AUM_yang": scores.top2[known],
+        "AUM_pleiss": scores.pleiss[known],
     }
     write_columns(table, folder / "aum_values.csv")
-    if found.scores is not None:
-        records = _records(found.scores[:, known], found.label[known])
-        epochs = len(found.scores)
+    if scores.scores is not None:
+        records = _records(scores.scores[:, known], scores.label[known])
+        epochs = len(scores.scores)
         named = {
             "index": np.tile(samples.index[known], epochs),
             "task": np.tile(samples.task[known], epochs),
@@ -73,37 +72,31 @@ def write_aum(folder: Path, found: AumScores, samples: Samples) -> None:
         write_columns(named | records, folder / "full_aum_records.csv")
 
 
-def write_waum(folder: Path, found: WaumScores, samples: Samples) -> None:
+def write_waum(folder: Path, scores: WaumScores, samples: Samples) -> None:
     """Write scores of items, and areas and weights of their labels."""
-    labelled = np.flatnonzero(found.annotations.labels_per_item > 0)
+    labelled = np.flatnonzero(scores.annotations.labels_per_item > 0)
     table = {
         "index": samples.index[labelled],
         "task": samples.task[labelled],
-        "waum": found.waum[labelled],
+        "waum": scores.waum[labelled],
     }
     write_columns(table, folder / "waum.csv")
-    for name, values in {"aum_per_worker": found.aum, "score_per_worker": found.weight}.items():
-        with atomic_file(folder / f"{name}.json") as draft:
-            told = json.dumps(
-                _by_pair(found.annotations, values, samples), indent=3, ensure_ascii=False
-            )
-            draft.write_text(told, encoding="utf-8")
+    for name, values in {"aum_per_worker": scores.aum, "score_per_worker": scores.weight}.items():
+        write_json(folder / f"{name}.json", _by_pair(scores.annotations, values, samples), indent=3)
 
 
 def write_too_hard(path: Path, index: Integers, items: Names) -> None:
     """Write the items that are left out, a line each: index and name."""
     names = [" ".join(name.replace("\t", "\n").splitlines()) for name in items.tolist()]
-    told = zip(index.tolist(), names, strict=True)
+    rows = zip(index.tolist(), names, strict=True)
     with atomic_file(path) as draft:
-        draft.write_text(
-            "".join(f"{position}\t{name}\n" for position, name in told), encoding="utf-8"
-        )
+        draft.write_text("".join(f"{number}\t{name}\n" for number, name in rows), encoding="utf-8")
 
 
 def _by_pair(
     annotations: Annotations, values: Floats, samples: Samples
 ) -> dict[str, dict[str, Any]]:
-    """Return {index: {annotator: value}}; several values of one who spoke several times."""
+    """Return {index: {annotator: value}}; a list of values for repeated labels."""
     out: dict[str, dict[str, Any]] = {}
     rows = zip(
         samples.index[annotations.item].tolist(),
@@ -121,15 +114,15 @@ def _by_pair(
 
 
 def _records(logits: Floats, label: Integers) -> dict[str, Any]:
-    """Return what peerannot records of every item after every epoch, epoch by epoch."""
+    """Return the records that peerannot has of every item after every epoch, epoch by epoch."""
     epochs, n_items, n_classes = logits.shape
     flat = logits.reshape(-1, n_classes)
     shifted = np.exp(flat - flat.max(axis=1, keepdims=True))
-    shares = shifted / shifted.sum(axis=1, keepdims=True)
+    probabilities = shifted / shifted.sum(axis=1, keepdims=True)
     given = np.tile(label, epochs)
     rows = np.arange(len(flat))
     out: dict[str, Any] = {"label": given, "epoch": np.repeat(np.arange(epochs), n_items)}
-    for name, values in {"logit": flat, "prob": shares}.items():
+    for name, values in {"logit": flat, "prob": probabilities}.items():
         others = values.copy()
         others[rows, given] = -np.inf
         out[f"label_{name}"] = values[rows, given]

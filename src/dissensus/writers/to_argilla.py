@@ -18,51 +18,51 @@ __all__ = ["answers", "clashes", "results"]
 
 def answers(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a record for every item, with a response for every label."""
-    confidence, by_model = content.column("confidence"), content.by_model()
+    confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
         responses, suggestion = [], None
         for position in positions:
-            value, who = _value(content, content.answers[position]), content.annotators[position]
+            value = _value(content, content.answers[position])
+            annotator = content.annotators[position]
             if not by_model[position]:
-                responses.append({"value": value, "user_id": who})
+                responses.append({"value": value, "user_id": annotator})
             elif suggestion is None:
                 score = None if confidence is None else confidence[position]
-                suggestion = {"value": value, "score": score, "agent": who.removeprefix(MODEL)}
+                suggestion = {
+                    "value": value,
+                    "score": score,
+                    "agent": annotator.removeprefix(MODEL),
+                }
         yield _record(content, item, responses, suggestion)
 
 
 def results(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a record for every item, with the label of a result as its suggestion."""
-    for item, label, score in content.verdicts():
-        made = None
+    for item, label, score in content.labels():
+        suggestion = None
         if label is not None:
-            made = {"value": _value(content, label), "score": score, "agent": content.method}
-        yield _record(content, item, [], made)
+            suggestion = {"value": _value(content, label), "score": score, "agent": content.method}
+        yield _record(content, item, [], suggestion)
 
 
 def clashes(content: Content) -> list[str]:
-    """Say whom Argilla will not know, and how many models it has no room for."""
+    """Return how many annotators Argilla does not know, and how many labels of models are lost."""
     if content.is_result:
         return []
-    told, by_model = [], content.by_model()
-    models = {who for who, made in zip(content.annotators, by_model, strict=True) if made}
-    strange = [
-        who
-        for who in content.annotations.annotators.tolist()
-        if who not in models and not _is_uuid(who)
-    ]
-    if strange:
-        told.append(
-            f"{len(strange)} annotators are no ids of Argilla's users (UUID), such as "
-            f"{strange[0]!r}: Argilla takes responses only of users it knows"
+    sentences, by_model = [], content.by_model
+    unknown = [name for name in content.people if not _is_uuid(name)]
+    if unknown:
+        sentences.append(
+            f"{len(unknown)} annotators are no ids of Argilla's users (UUID), such as "
+            f"{unknown[0]!r}: Argilla takes responses only of users it knows"
         )
     more = sum(
         max(sum(by_model[position] for position in positions) - 1, 0)
         for _, positions in content.items()
     )
-    if models and more:
-        told.append(f"{more} labels of models are left out: a record has one suggestion")
-    return told
+    if more:
+        sentences.append(f"{more} labels of models are left out: a record has one suggestion")
+    return sentences
 
 
 def _record(

@@ -1,16 +1,14 @@
 """Tables for Hugging Face `datasets`: a row for every item, lists of labels and annotators.
 
 `labels` and `annotators` are parallel lists, and so is whatever is carried along. A result adds
-`label`, `confidence` and `soft_label`, a structure with the belief in every class by name.
+`label`, `confidence` and `soft_label`, a structure with the posterior probability of every class.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from ..aggregation.numeric.result import Estimation
-from ..result import Aggregation
-from .content import Content, column, table_of
+from .content import Content, table_of
 
 __all__ = ["answers", "results"]
 
@@ -35,18 +33,10 @@ def answers(content: Content) -> pl.DataFrame:
 
 
 def results(content: Content) -> pl.DataFrame:
-    """Return the same with the label of every item and how sure it is."""
-    frame, what = answers(content), content.what
-    if isinstance(what, Estimation):
-        value = pl.Series("label", what.value).fill_nan(None)
-        return frame.with_columns(value, pl.Series("deviation", what.deviation).fill_nan(None))
-    if not isinstance(what, Aggregation):
-        raise TypeError(what)
-    posteriors = pl.DataFrame(
-        {name: what.posterior[:, position] for position, name in enumerate(what.classes.tolist())}
-    )
-    return frame.with_columns(
-        column(what.labels).alias("label"),
-        pl.Series("confidence", what.confidence),
-        posteriors.to_struct("soft_label"),
-    )
+    """Return the same with label and confidence of every item, or number and standard error."""
+    table = table_of(content.what).drop("item")
+    probabilities = table.select(pl.col(r"^p:.*$").name.map(lambda name: name.removeprefix("p:")))
+    frame = answers(content).with_columns(table.select(pl.exclude(r"^p:.*$")))
+    if not probabilities.width:
+        return frame
+    return frame.with_columns(probabilities.to_struct("soft_label"))

@@ -1,8 +1,8 @@
 """Tasks for Label Studio, as its import takes them.
 
-Annotations keep who gave them (`completed_by`), when and how long it took. A result becomes a
-prediction of every task: its label, how sure it is, and the method as `model_version`. On import
-Label Studio gives tasks new ids, so the item's name also stands in `data`.
+Annotations keep their annotator (`completed_by`), time and duration. A result becomes a prediction
+for every task: its label, its confidence, and the method as `model_version`. On import Label
+Studio gives tasks new ids, so the item's name is also in `data`.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from .content import Content, chosen_options
 
 __all__ = ["answers", "clashes", "results"]
 
-MODEL = "model:"  # how a model is called among annotators
+MODEL = "model:"  # prefix of models among annotators
 
 
 def answers(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a task for every item, with an annotation for every label."""
     durations, times = content.column("duration"), content.column("time")
-    confidence, by_model = content.column("confidence"), content.by_model()
+    confidence, by_model = content.column("confidence"), content.by_model
     for item, positions in content.items():
         known = content.gold.get(item)
         annotations: list[dict[str, Any]] = []
         predictions: list[dict[str, Any]] = []
         for position in positions:
-            answer, who = content.answers[position], content.annotators[position]
+            answer, annotator = content.answers[position], content.annotators[position]
             result = _result(content, answer)
             if by_model[position]:
                 score = None if confidence is None else confidence[position]
-                predictions.append(_prediction(who.removeprefix(MODEL), score, result))
+                predictions.append(_prediction(annotator.removeprefix(MODEL), score, result))
                 continue
             one = {
-                "completed_by": int(who) if _is_id(who) else {"email": who},
+                "completed_by": int(annotator) if _is_id(annotator) else {"email": annotator},
                 "ground_truth": answer == known,
                 "was_cancelled": False,
                 "result": result,
             }
             if answer == known:
-                known = None  # one annotation is enough to say so
+                known = None  # one annotation marks it
             if durations is not None and _is_number(durations[position]):
                 one["lead_time"] = durations[position]
             if times is not None and isinstance(times[position], datetime):
@@ -53,42 +53,34 @@ def answers(content: Content) -> Iterator[dict[str, Any]]:
 
 def results(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a task for every item, with the label of a result as its prediction."""
-    for item, label, score in content.verdicts():
-        made = []
+    for item, label, score in content.labels():
+        predictions = []
         if label is not None:
-            made = [_prediction(content.method, score, _result(content, label))]
-        yield _task(content, item, [], made)
+            predictions = [_prediction(content.method, score, _result(content, label))]
+        yield _task(content, item, [], predictions)
 
 
 def clashes(content: Content) -> list[str]:
-    """Say whom Label Studio will not know, and which gold nobody gave."""
+    """Return how many annotators Label Studio does not know, and how much gold is lost."""
     if content.is_result:
         return []
-    told, annotations = [], content.annotations
-    models = {who for who, made in zip(content.annotators, content.by_model(), strict=True) if made}
-    strange = [
-        who
-        for who in annotations.annotators.tolist()
-        if not (_is_id(who) or "@" in who or who in models)
-    ]
-    if strange:
-        told.append(
-            f"{len(strange)} annotators are neither numbers nor e-mail addresses, such as "
-            f"{strange[0]!r}: Label Studio takes labels only of members it knows"
+    sentences = []
+    unknown = [name for name in content.people if not (_is_id(name) or "@" in name)]
+    if unknown:
+        sentences.append(
+            f"{len(unknown)} annotators are neither numbers nor e-mail addresses, such as "
+            f"{unknown[0]!r}: Label Studio takes labels only of members it knows"
         )
-    given: set[tuple[str, Any]] = (
-        {
-            (item, content.answers[position])
-            for item, positions in content.items()
-            for position in positions
-        }
-        if content.gold
-        else set()
-    )
-    silent = sum(pair not in given for pair in content.gold.items())
-    if silent:
-        told.append(f"gold of {silent} items is left out: nobody gave that label")
-    return told
+    given = {
+        (item, content.answers[position])
+        for item, positions in content.items()
+        for position in positions
+        if item in content.gold
+    }
+    lost = sum(pair not in given for pair in content.gold.items())
+    if lost:
+        sentences.append(f"gold of {lost} items is left out: nobody gave that label")
+    return sentences
 
 
 def _task(
@@ -106,10 +98,8 @@ def _task(
 
 
 def _prediction(version: str, score: float | None, result: list[Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"model_version": version, "result": result}
-    if score is not None:
-        made["score"] = score
-    return made
+    prediction: dict[str, Any] = {"model_version": version, "result": result}
+    return prediction if score is None else prediction | {"score": score}
 
 
 def _result(content: Content, answer: Any) -> list[dict[str, Any]]:

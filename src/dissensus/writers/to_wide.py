@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import chain, count
 
-import numpy as np
 import polars as pl
 
 from ..annotations import Annotations
@@ -19,13 +18,13 @@ _LIKE_MISSING = {"-1", "na", "n/a", "nan", "none", "null"}
 
 
 def answers(content: Content) -> pl.DataFrame:
-    """Return a row for every item, nothing where an annotator did not label it."""
+    """Return a row for every item; a cell is empty where an annotator did not label it."""
     annotations = content.annotations
     cells = annotations.n_items * annotations.n_annotators
     if cells > _MOST_CELLS:
         raise OptionError(
-            f"a wide table of {annotations.n_items} items and {annotations.n_annotators} annotators has "
-            f"{cells:.1g} cells, nearly all of them empty; write a long one"
+            f"a wide table of {annotations.n_items} items and {annotations.n_annotators} "
+            f"annotators has {cells:.1g} cells, nearly all of them empty; write a long one"
         )
     annotators = annotations.annotators.tolist()
     usual = chain(("item", "item_id", "task"), (f"item {position}" for position in count(2)))
@@ -35,28 +34,27 @@ def answers(content: Content) -> pl.DataFrame:
     wide = pl.DataFrame({key: annotations.items.tolist()}, schema={key: pl.String}).join(
         cells_of, on=key, how="left", maintain_order="left"
     )
-    silent = [
+    unused = [
         pl.lit(None, long.schema["label"]).alias(name)
         for name in annotators
         if name not in cells_of.columns
     ]
-    return wide.with_columns(silent).select(key, *annotators)
+    return wide.with_columns(unused).select(key, *annotators)
 
 
 def clashes(content: Content) -> list[str]:
-    """Say which labels have no cell of their own, and which look like an empty one."""
-    annotations, told = content.annotations, []
-    same = (np.diff(annotations.item.astype(np.int64)) == 0) & (
-        np.diff(annotations.annotator.astype(np.int64)) == 0
-    )
-    if same.any():
-        told.append(
-            f"{int(same.sum())} labels are left out: an annotator has one cell for an item, "
-            "and the label that sorts first is kept"
+    """Return which labels have no cell of their own, and which look like an empty one."""
+    annotations, sentences = content.annotations, []
+    if content.repeats.any():
+        sentences.append(
+            f"{int(content.repeats.sum())} labels are left out: an annotator has one cell for an "
+            "item, and the label that sorts first is kept"
         )
     if isinstance(annotations, Annotations):
         odd = [name for name in annotations.classes.tolist() if name.lower() in _LIKE_MISSING]
-        told += [f"the label {name!r} may be read as an empty cell" for name in odd]
+        sentences += [f"the label {name!r} may be read as an empty cell" for name in odd]
     known = [name for name in annotations.annotators.tolist() if is_known(name)]
-    told += [f"the annotator {name!r} may be taken for a column of that name" for name in known]
-    return told
+    sentences += [
+        f"the annotator {name!r} may be taken for a column of that name" for name in known
+    ]
+    return sentences

@@ -13,103 +13,104 @@ import msgspec
 import polars as pl
 
 from .._files import atomic_file
+from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
-from ..readers.sources import format_for
-from ..readers.tables import write_frame
-from .content import Content, What, content_of, table_of
-from .targets import TARGETS, Place, goes_to_folder, losses, place_of
+from .content import Content, Writable, content_of, table_of
+from .table_files import write_frame
+from .targets import TARGETS, Destination, destination_of
 
-__all__ = ["goes_to_folder", "losses", "table_of", "write", "write_truth"]
+__all__ = ["write"]
 
 
 def write(
-    what: What | Reading,
+    what: Writable | Reading,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002
     gold: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | pl.DataFrame | None = None,
-    beside: Reading | None = None,
+    reading: Reading | None = None,
 ) -> None:
-    """Write annotations or results; the ending tells the format, `-` is standard output as CSV.
+    """Write annotations or results; the ending gives the format, `-` is standard output as CSV.
 
     Parameters
     ----------
     what
-        Annotations, numbers, a result, or a reading with what was found beside the annotations.
+        Annotations, numbers, a result, or a reading with its gold and texts.
     path
         A file ending in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also
         .zst); a folder (no ending, or a slash) gets the layout of peerannot.
     format
         `long`, `nested`, `wide`, `crowd-kit`, `label-studio`, `argilla`, `huggingface` or
-        `peerannot`, or a kind of file where the ending does not tell.
+        `peerannot`, or a kind of file where the ending does not show it.
     gold, texts
-        Known classes and what the items are, by item, for formats that hold them.
-    beside
-        For a result, the reading that it was made from: its question, gold and texts go along.
+        Known classes and texts of items, by item, for formats that hold them.
+    reading
+        For a result, the reading it is based on, for its question, gold and texts.
     """
-    content = content_of(what, gold, texts, beside)
-    position = place_of(content.what, path, format)
-    if position.kind == "folder":
-        TARGETS[position.target].module.save(content, path)
+    content = content_of(what, gold, texts, reading)
+    destination = destination_of(content.what, path, format)
+    if destination.kind == "folder":
+        from .folders import save
+
+        save(content, path)
         return
-    made = _made(content, position.target)
+    body = _body(content, destination.target)
     if str(path) == "-":
-        body = io.BytesIO()
-        _save(made, body, position)
-        sys.stdout.buffer.write(body.getvalue())
+        buffer = io.BytesIO()
+        _save(body, buffer, destination)
+        sys.stdout.buffer.write(buffer.getvalue())
         sys.stdout.buffer.flush()
         return
     with atomic_file(path) as draft, draft.open("wb") as file:
-        _save(made, file, position)
+        _save(body, file, destination)
 
 
-def write_truth(truth: Mapping[str, Any], path: str | Path) -> None:
-    """Write known labels as a table of item and label."""
-    kind, compression = format_for(path)
-    frame = pl.DataFrame({"item": list(truth), "label": list(truth.values())})
-    with atomic_file(path) as draft, draft.open("wb") as file:
-        write_frame(frame, file, kind, compression)
-
-
-def _made(content: Content, name: str) -> Any:
+def _body(content: Content, name: str) -> Any:
     """Return a table, records one by one, or one object."""
-    module = TARGETS[name].module
+    if name == "nested" and not content.is_result:
+        if not isinstance(content.what, Annotations):
+            raise OptionError("nested JSON holds classes, not numbers; write a table")
+        return content.what.to_dict()
+    target = TARGETS[name]
+    if name in ("long", "crowd-kit"):
+        names = {"item": "task", "annotator": "worker"} if name == "crowd-kit" else {}
+        return table_of(content.what).rename(names, strict=False)
     if not content.is_result:
-        return module.answers(content)
-    if not hasattr(module, "results"):
-        others = ", ".join(other for other in TARGETS if hasattr(TARGETS[other].module, "results"))
+        return target.module.answers(content)
+    if not target.results:
+        others = ", ".join(other for other in TARGETS if TARGETS[other].results)
         raise OptionError(f"{name} is for annotations; a result can be written as {others}")
-    return module.results(content)
+    return target.module.results(content)
 
 
-def _save(made: Any, file: IO[bytes], position: Place) -> None:
-    if isinstance(made, pl.DataFrame) and position.kind != "json":
-        write_frame(made, file, position.kind, position.compression)
+def _save(body: Any, file: IO[bytes], destination: Destination) -> None:
+    if isinstance(body, pl.DataFrame) and destination.kind != "json":
+        write_frame(body, file, destination.kind, destination.compression)
         return
-    if position.compression == "zstd":
+    if destination.compression == "zstd":
         raise DataError("JSON is written plain or as .gz, not as .zst")
-    if isinstance(made, pl.DataFrame):
-        made = made.iter_rows(named=True)
-    if position.compression == "gzip":
+    if isinstance(body, pl.DataFrame):
+        body = body.iter_rows(named=True)
+    if destination.compression == "gzip":
         with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-            _save_json(made, packed, position.kind)
+            _save_json(body, packed, destination.kind)
     else:
-        _save_json(made, file, position.kind)
+        _save_json(body, file, destination.kind)
 
 
-def _save_json(made: Any, file: IO[bytes] | gzip.GzipFile, kind: str) -> None:
-    """Write one object, or records as a list or a line each, piece by piece."""
+def _save_json(body: Any, file: IO[bytes] | gzip.GzipFile, kind: str) -> None:
+    """Write one object, or records as a list or a line each, one by one."""
     encode = msgspec.json.Encoder().encode
-    if isinstance(made, dict):
-        file.write(encode(made))
+    if isinstance(body, dict):
+        file.write(encode(body))
         return
-    records: Iterable[Any] = made
+    records: Iterable[Any] = body
     before, between, after = (b"", b"\n", b"\n") if kind == "jsonl" else (b"[", b",\n", b"]\n")
     file.write(before)
-    for position, record in enumerate(records):
-        if position:
+    for number, record in enumerate(records):
+        if number:
             file.write(between)
         file.write(encode(record))
     file.write(after)

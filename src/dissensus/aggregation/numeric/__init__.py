@@ -1,60 +1,67 @@
-"""From many numbers to one: estimators, one file per method."""
+"""Aggregation of numbers: the values of items from the numbers of several annotators."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...answers.numbers import Numbers
 from ...registry import estimators
-from .result import Estimation
+from ._base import Estimator
 
 if TYPE_CHECKING:
-    from ...answers.numbers import Numbers
-    from ._base import Estimator
-    from .catd import Catd
-    from .crh import Crh
-    from .gaussian import Gaussian
-    from .lfc_n import LfcN
-    from .mean import Mean
-    from .median import Median
-    from .pm import Pm
-    from .trimmed_mean import TrimmedMean
+    from ...result import Estimation
+    from .._base import Progress
+    from .catd import Catd as Catd
+    from .crh import Crh as Crh
+    from .gaussian import Gaussian as Gaussian
+    from .lfc_n import LfcN as LfcN
+    from .mean import Mean as Mean
+    from .median import Median as Median
+    from .pm import Pm as Pm
+    from .trimmed_mean import TrimmedMean as TrimmedMean
 
 __all__ = [
-    "Catd",
-    "Crh",
-    "Estimation",
     "Estimator",
-    "Gaussian",
-    "LfcN",
-    "Mean",
-    "Median",
-    "Pm",
-    "TrimmedMean",
     "estimate",
+    *(target.partition(":")[2] for target in estimators.table.values()),
 ]
 
 
 def __getattr__(name: str) -> Any:
-    for position in (*estimators.table.values(), f"{__name__}._base:Estimator"):
-        module, _, method = position.partition(":")
+    for target in estimators.table.values():
+        module, _, method = target.partition(":")
         if method == name:
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def estimate(annotations: Numbers, method: str | Estimator = "mean", **given: Any) -> Estimation:
+def estimate(
+    annotations: Numbers | str | Path | Any,
+    method: str | Estimator = "mean",
+    *,
+    gold: Mapping[Any, Any] | str | Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Estimation:
     """Infer the value of every item.
 
     Parameters
     ----------
     annotations
-        The numbers.
+        The numbers; or annotations, a path or a table whose labels are numbers.
     method
-        A method, or `name[setting=value,…]`. Where annotators answer too high or too low by habit
-        and items have few answers, `gaussian[rate=within]` may be closer to the truth.
-    **given
-        What `Estimator.fit` takes: gold, seed, progress.
+        A method, or `name[setting=value,…]`. Where annotators are biased and items have few
+        answers, `gaussian[rate=within]` may be closer to the truth.
+    gold
+        Known values, `{item: number}` or a file: they are kept, and methods with parameters learn
+        from them.
+    seed
+        Random seed.
+    progress
+        Called after every iteration with its number and the objective.
 
     Examples
     --------
@@ -63,5 +70,13 @@ def estimate(annotations: Numbers, method: str | Estimator = "mean", **given: An
     >>> estimate(annotations, "median").value.tolist()
     [2.0, 5.0]
     """
+    if not isinstance(annotations, Numbers):
+        from ...readers import as_annotations, as_numbers
+
+        annotations = as_numbers(as_annotations(annotations))
+    if isinstance(gold, (str, Path)):
+        from ...readers import as_truth
+
+        gold = as_truth(gold)
     chosen = estimators.create(method) if isinstance(method, str) else method
-    return chosen.fit(annotations, **given)
+    return chosen.fit(annotations, gold=gold, seed=seed, progress=progress)

@@ -1,37 +1,34 @@
-"""What every estimator promises, and the steps that all of them share."""
+"""The interface of estimators of numbers, and the steps they have in common."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..._names import text
 from ..._relation import Floats, Integers
 from ...answers.numbers import Numbers
 from ...errors import DataError
 from ...params import Settings
 from ...registry import estimators
-from .result import Estimation
+from ...result import Estimation, gold_values
+from .._base import Progress, no_progress
 
-__all__ = ["Estimator", "Fit", "Progress"]
-
-Progress = Callable[[int, float], None]  # called with the round and the objective
+__all__ = ["Estimator", "NumericContext", "ratio"]
 
 
 @dataclass(frozen=True)
-class Fit:
-    """All that an estimator is given besides its settings."""
+class NumericContext:
+    """Everything that an estimator is given besides its settings."""
 
     annotations: Numbers
     gold: Floats  # (item): the known value, or NaN
-    seed: int
-    progress: Progress
+    seed: int = 0
+    progress: Progress = no_progress
 
     @cached_property
     def item(self) -> Integers:
@@ -40,38 +37,38 @@ class Fit:
 
     @cached_property
     def variance(self) -> float:
-        """The variance of all answers, the unit of small numbers; 1 where all are the same."""
+        """The variance of all answers; 1 where all are the same."""
         return float(self.annotations.value.var()) or 1.0
 
     @cached_property
     def within(self) -> float:
-        """The variance of answers within items; at least a small share of that of all."""
-        off = self.off(self.mean(np.ones(len(self.annotations))))
-        spare = len(off) - int((self.annotations.labels_per_item > 0).sum())
-        return max(float(off @ off) / max(spare, 1), 1e-6 * self.variance)
+        """The variance of answers within items; at least a small fraction of that of all."""
+        error = self.errors(self.mean(np.ones(len(self.annotations))))
+        freedom = len(error) - int((self.annotations.labels_per_item > 0).sum())
+        return max(float(error @ error) / max(freedom, 1), 1e-6 * self.variance)
 
     @cached_property
     def ranked(self) -> Integers:
-        """The answers of every item in the order of their values, as places in the relation."""
+        """The order of the answers by item and value."""
         return np.lexsort((self.annotations.value, self.item))
 
     def by_item(self, value: Floats) -> Floats:
-        """Return values of answers, added up for every item."""
+        """Return values of answers, summed by item."""
         return np.bincount(self.item, value, minlength=self.annotations.n_items).astype(float)
 
     def by_annotator(self, value: Floats) -> Floats:
-        """Return values of answers, added up for every annotator."""
+        """Return values of answers, summed by annotator."""
         n_annotators = self.annotations.n_annotators
         return np.bincount(self.annotations.annotator, value, minlength=n_annotators).astype(float)
 
     def mean(self, weight: Floats) -> Floats:
-        """Return the mean of every item under weights of answers; NaN where there is none."""
+        """Return the weighted mean of every item; NaN where there is none."""
         return ratio(self.by_item(weight * self.annotations.value), self.by_item(weight))
 
     def median(self, weight: Floats) -> Floats:
-        """Return the median of every item under weights of answers; NaN where there is none.
+        """Return the weighted median of every item; NaN where there is none.
 
-        Half of the weight lies on either side. Where that leaves a gap, it is its middle.
+        Half of the weight lies on either side. Where that leaves an interval, it is its middle.
         """
         value, index = self.annotations.value[self.ranked], self.annotations.index
         part = ratio(weight, self.by_item(weight)[self.item])[self.ranked]
@@ -80,23 +77,23 @@ class Fit:
         first, last = index[:-1], np.maximum(index[1:] - 1, 0)
         lower = np.clip(np.searchsorted(upto[1:], half - _HALF), first, last)
         upper = np.clip(np.searchsorted(upto[1:], half + _HALF), first, last)
-        found = np.full(self.annotations.n_items, np.nan)
+        median = np.full(self.annotations.n_items, np.nan)
         some = self.annotations.labels_per_item > 0
-        found[some] = value[lower[some]] / 2 + value[upper[some]] / 2
-        return found
+        median[some] = value[lower[some]] / 2 + value[upper[some]] / 2
+        return median
 
     def keep_gold(self, value: Floats) -> Floats:
-        """Return values with the known ones in their places."""
+        """Return values with gold kept."""
         return np.where(np.isnan(self.gold), value, self.gold)
 
-    def off(self, value: Floats) -> Floats:
-        """Return by how much every answer misses the value of its item."""
+    def errors(self, value: Floats) -> Floats:
+        """Return the difference of every answer from the value of its item."""
         return self.annotations.value - value[self.item]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator(Settings, ABC):
-    """A way to infer the values of items from the numbers that annotators gave."""
+    """A method that infers the values of items from annotators' numbers."""
 
     def fit(
         self,
@@ -113,24 +110,25 @@ class Estimator(Settings, ABC):
         annotations
             The numbers.
         gold
-            Known values, `{item: number}`; they are kept, and methods that learn learn from them.
+            Known values, `{item: number}`: they are kept, and methods with parameters learn from
+            them.
         seed
-            Decides what is random; so far nothing is.
+            Random seed; no method uses it so far.
         progress
-            Called after every round with its number and the objective.
+            Called after every iteration with its number and the objective.
         """
         if len(annotations) == 0:
             raise DataError("there is no answer to estimate from")
-        progress = progress or (lambda _round, _objective: None)
-        return self.infer(Fit(annotations, gold_values(annotations, gold), seed, progress))
+        known = gold_values(annotations, gold)
+        return self.infer(NumericContext(annotations, known, seed, progress or no_progress))
 
     @abstractmethod
-    def infer(self, fit: Fit) -> Estimation:
+    def infer(self, fit: NumericContext) -> Estimation:
         """Return the result of a fit."""
 
-    def conclude(
+    def result(
         self,
-        fit: Fit,
+        fit: NumericContext,
         value: Floats,
         deviation: Floats,
         *,
@@ -140,19 +138,19 @@ class Estimator(Settings, ABC):
         trace: tuple[float, ...] = (),
         converged: bool = True,
     ) -> Estimation:
-        """Return the result, with gold kept and silence left open.
+        """Return the result, with gold kept and NaN for items without answers.
 
-        What a method does not learn about annotators is measured: the mean of what they miss by,
-        and how far that scatters.
+        Bias and noise that a method does not estimate are the mean and standard deviation of an
+        annotator's errors.
         """
         known, size = ~np.isnan(fit.gold), fit.annotations.labels_per_annotator
         value = fit.keep_gold(np.where(fit.annotations.labels_per_item > 0, value, np.nan))
         deviation = np.where(known, 0.0, np.where(np.isnan(value), np.nan, deviation))
-        off = fit.off(value)
+        error = fit.errors(value)
         weight = np.ones(len(size)) if weight is None else weight
-        bias = ratio(fit.by_annotator(off), size) if bias is None else bias
+        bias = ratio(fit.by_annotator(error), size) if bias is None else bias
         if noise is None:
-            squares = fit.by_annotator((off - bias[fit.annotations.annotator]) ** 2)
+            squares = fit.by_annotator((error - bias[fit.annotations.annotator]) ** 2)
             noise = np.sqrt(ratio(squares, np.maximum(size - 1, 0)))
         return Estimation(
             estimators.describe(self),
@@ -167,7 +165,7 @@ class Estimator(Settings, ABC):
         )
 
 
-_HALF = 1e-9  # weights that miss one half by less than this are one half
+_HALF = 1e-9  # tolerance of one half of the weight
 
 
 def ratio(part: Floats, whole: Floats | Integers) -> Floats:
@@ -177,27 +175,3 @@ def ratio(part: Floats, whole: Floats | Integers) -> Floats:
     [0.5, nan]
     """
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole != 0)
-
-
-def gold_values(annotations: Numbers, gold: Mapping[Any, Any] | None) -> Floats:
-    """Return the known value of every item, NaN where it is not known.
-
-    Gold about items that nobody was asked about is of no use here and left aside.
-    """
-    values = np.full(annotations.n_items, np.nan)
-    if not gold:
-        return values
-    position = {name: position for position, name in enumerate(annotations.items.tolist())}
-    for item, given in gold.items():
-        if text(item) not in position:
-            continue
-        try:
-            number = float(given)
-        except (TypeError, ValueError):
-            number = math.nan
-        if not math.isfinite(number):
-            raise DataError(f"gold says {given!r} for item {text(item)!r}, which is not a number")
-        values[position[text(item)]] = number
-    if np.isnan(values).all():
-        raise DataError("gold is given, but for none of the annotated items")
-    return values

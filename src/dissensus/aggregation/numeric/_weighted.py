@@ -1,7 +1,6 @@
-"""Weighted means in rounds: values from weights of annotators, weights from what they miss by.
+"""Weighted means: values from weights of annotators, weights from annotators' errors, in turns.
 
-A method says how it weighs annotators by their losses. Start, gold, the end and the standard
-errors are here.
+A method provides the weights from losses. Start, gold, convergence and standard errors are here.
 """
 
 from __future__ import annotations
@@ -13,17 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._fixed_point import rounds
+from ..._fixed_point import iterate
 from ..._relation import Floats
 from ...params import Count, NonNegative
-from ._base import Estimator, Fit, ratio
-from .result import Estimation
+from ...result import Estimation
+from .._truth_discovery import TruthDiscovery
+from ._base import Estimator, NumericContext, ratio
 
-__all__ = ["WeightedMean"]
+__all__ = ["DiscoveryMean", "WeightedMean"]
 
 
-class Reached(NamedTuple):
-    """Where a round has come."""
+class State(NamedTuple):
+    """The state after an iteration."""
 
     value: Floats  # (item)
     weight: Floats = np.empty(0)  # (annotator)
@@ -32,68 +32,82 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMean(Estimator):
-    """Values and weights of annotators, in turns.
+    """Weighted means and weights of annotators, in turns.
 
     Parameters
     ----------
     max_iter
-        Rounds at most.
+        Maximum number of iterations.
     tol
-        Stop when a round moves the values by less than this share of the answers' standard
-        deviation, in the mean of squares.
+        Root mean square change of the values below which the fit has converged, in standard
+        deviations of the answers.
     """
 
     max_iter: Count = 50
     tol: NonNegative = 1e-6
 
     @abstractmethod
-    def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        """Return the weight of every annotator from the losses on all their answers."""
+    def weight(self, fit: NumericContext, loss: Floats) -> Floats:
+        """Return the weight of every annotator from the sum of their losses."""
 
-    def objective(self, fit: Fit, loss: Floats) -> float:
-        """Return what the rounds make as large as they can; NaN where there is no such thing."""
+    def objective(self, fit: NumericContext, loss: Floats) -> float:
+        """Return the objective that iterations maximize; NaN where there is none."""
         return math.nan
 
-    def losses(self, fit: Fit, value: Floats) -> Floats:
-        """Return how bad every answer is."""
-        return fit.off(value) ** 2
+    def losses(self, fit: NumericContext, value: Floats) -> Floats:
+        """Return the loss of every answer."""
+        return fit.errors(value) ** 2
 
-    def locate(self, fit: Fit, weight: Floats) -> Floats:
+    def locate(self, fit: NumericContext, weight: Floats) -> Floats:
         """Return the best value of every item under weights of answers."""
         return fit.mean(weight)
 
-    def start(self, fit: Fit) -> Floats:
-        """Return the values to begin with."""
+    def start(self, fit: NumericContext) -> Floats:
+        """Return the values to start from."""
         return fit.mean(np.ones(len(fit.annotations)))
 
-    def errors(self, fit: Fit, value: Floats, weight: Floats) -> Floats:
-        """Return standard errors of weighted means, if annotators miss as they missed here."""
+    def deviation(self, fit: NumericContext, value: Floats, weight: Floats) -> Floats:
+        """Return standard errors of weighted means, from the errors of annotators."""
         size = fit.annotations.labels_per_annotator
-        variance = ratio(fit.by_annotator(fit.off(value) ** 2), size)[fit.annotations.annotator]
+        variance = ratio(fit.by_annotator(fit.errors(value) ** 2), size)[fit.annotations.annotator]
         return ratio(np.sqrt(fit.by_item(weight**2 * variance)), fit.by_item(weight))
 
-    def infer(self, fit: Fit) -> Estimation:
+    def infer(self, fit: NumericContext) -> Estimation:
         annotator, scored = fit.annotations.annotator, fit.annotations.labels_per_item > 0
 
-        def advance(last: Reached) -> Reached:
+        def advance(last: State) -> State:
             loss = fit.by_annotator(self.losses(fit, last.value))
-            weight = self.weigh(fit, loss)
+            weight = self.weight(fit, loss)
             value = fit.keep_gold(self.locate(fit, weight[annotator]))
-            return Reached(value, weight, self.objective(fit, loss))
+            return State(value, weight, self.objective(fit, loss))
 
-        def settled(_trace: list[float], now: Reached, before: Reached) -> bool:
-            moved = np.mean((now.value - before.value)[scored] ** 2)
-            return bool(moved <= self.tol**2 * fit.variance)
+        def has_converged(_trace: list[float], state: State, last: State) -> bool:
+            change = np.mean((state.value - last.value)[scored] ** 2)
+            return bool(change <= self.tol**2 * fit.variance)
 
-        first = Reached(fit.keep_gold(self.start(fit)))
-        (value, weight, _), trace, converged = rounds(
-            first, advance, settled, self.max_iter, fit.progress
+        first = State(fit.keep_gold(self.start(fit)))
+        (value, weight, _), trace, converged = iterate(
+            first, advance, has_converged, self.max_iter, fit.progress
         )
-        return self.conclude(
+        return self.result(
             fit,
             value,
-            self.errors(fit, value, weight[annotator]),
+            self.deviation(fit, value, weight[annotator]),
             weight=weight,
             trace=() if np.isnan(trace).any() else trace,
             converged=converged,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryMean(TruthDiscovery, WeightedMean):
+    """Means weighted by truth discovery."""
+
+    def weight(self, fit: NumericContext, loss: Floats) -> Floats:
+        return self.weights(loss, fit.annotations.labels_per_annotator, fit.variance)
+
+    def objective(self, fit: NumericContext, loss: Floats) -> float:
+        if not self.has_objective:
+            return math.nan
+        labels = fit.annotations.labels_per_annotator
+        return float(self.objectives(loss, labels, fit.variance).sum())

@@ -1,10 +1,10 @@
-"""CATD for numbers: annotators count by how well they are known to be good.
+"""CATD for numbers: annotators are weighted by a confidence bound of their variance.
 
 An annotator's weight is one over the upper bound of a confidence interval for their variance: the
 lower quantile of chi-squared with as many degrees of freedom as answers, divided by the sum of
-squares they miss by. So who gave few answers counts less than their small errors would say.
-Values are means under these weights. The rounds make the sum over annotators of quantile times
-log loss as small as they can.
+squared errors. So annotators with few answers count less than their small errors suggest. Values
+are means under these weights. Iterations minimize the sum over annotators of quantile times log
+loss.
 
     Q. Li, Y. Li, J. Gao, L. Su, B. Zhao, M. Demirbas, W. Fan, J. Han. A confidence-aware approach
     for truth discovery on long-tail data. Proceedings of the VLDB Endowment 8(4), 2014.
@@ -17,16 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._relation import Floats
-from .._truth_discovery import ByConfidence
-from ._base import Fit
-from ._weighted import WeightedMean
+from .._truth_discovery import CatdWeights
+from ._base import NumericContext
+from ._weighted import DiscoveryMean
 
 __all__ = ["Catd"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catd(ByConfidence, WeightedMean):
-    """Means weighed by what annotators' precision is at least.
+class Catd(CatdWeights, DiscoveryMean):
+    """Means weighted by a lower bound of annotators' precision.
 
     Examples
     --------
@@ -36,15 +36,5 @@ class Catd(ByConfidence, WeightedMean):
     [1.0, 2.0, 5.1]
     """
 
-    def start(self, fit: Fit) -> Floats:
+    def start(self, fit: NumericContext) -> Floats:
         return fit.median(np.ones(len(fit.annotations)))
-
-    def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        return self.quantile(fit.annotations.labels_per_annotator) / (loss + _LEAST * fit.variance)
-
-    def objective(self, fit: Fit, loss: Floats) -> float:
-        quantile = self.quantile(fit.annotations.labels_per_annotator)
-        return -float(quantile @ np.log(loss + _LEAST * fit.variance))
-
-
-_LEAST = 1e-9  # added to the loss of an annotator, in variances of all answers

@@ -1,9 +1,9 @@
-"""CRH for numbers: annotators count by the share they have in all that is missed.
+"""CRH for numbers: annotators are weighted by their share in all losses.
 
 An answer's loss is its squared distance from the item's value, divided by the standard deviation
 of the item's answers, so that hard items do not decide alone. An annotator's weight is minus the
 logarithm of their share in the losses of all; the value of an item is the mean under these
-weights, or the median where the loss is the absolute distance. Weights and values each minimise
+weights, or the median where the loss is the absolute distance. Weights and values each minimize
 the weighted loss, the weights under the constraint that exp(-weight) sums to one, so it never
 rises.
 
@@ -14,28 +14,50 @@ rises.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ..._relation import Floats
-from .._truth_discovery import ByShare
-from ._base import Fit, ratio
-from ._weighted import WeightedMean
+from .._truth_discovery import CrhWeights
+from ._base import NumericContext, ratio
+from ._weighted import DiscoveryMean
 
-__all__ = ["Crh"]
+__all__ = ["Crh", "CrhLosses"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crh(ByShare, WeightedMean):
-    """Means weighed by the logarithm of annotators' share in all losses.
+class CrhLosses(DiscoveryMean):
+    """Losses in units of the standard deviation of an item's answers.
 
     Parameters
     ----------
     loss
-        Whether distances count `squared`, which gives means, or `absolute`, which gives medians.
+        The `squared` distance, which gives means, or the `absolute` one, which gives medians.
+    """
+
+    loss: Literal["squared", "absolute"] = "squared"
+
+    def losses(self, fit: NumericContext, value: Floats) -> Floats:
+        error = fit.errors(fit.mean(np.ones(len(fit.annotations))))
+        spread = np.sqrt(ratio(fit.by_item(error**2), fit.annotations.labels_per_item))
+        spread[spread == 0] = np.sqrt(fit.variance)
+        distance = abs(fit.errors(value))
+        return (distance**2 if self.loss == "squared" else distance) / spread[fit.item]
+
+    def locate(self, fit: NumericContext, weight: Floats) -> Floats:
+        return fit.median(weight) if self.loss == "absolute" else fit.mean(weight)
+
+    def deviation(self, fit: NumericContext, value: Floats, weight: Floats) -> Floats:
+        if self.loss == "absolute":
+            return np.full(len(value), np.nan)
+        return super().deviation(fit, value, weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crh(CrhWeights, CrhLosses):
+    """Means weighted by the logarithm of annotators' share in all losses.
 
     Examples
     --------
@@ -44,35 +66,3 @@ class Crh(ByShare, WeightedMean):
     >>> Crh(loss="absolute").fit(annotations).value.tolist()
     [1.0, 2.0, 5.1]
     """
-
-    loss: Literal["squared", "absolute"] = "squared"
-
-    def losses(self, fit: Fit, value: Floats) -> Floats:
-        size = fit.annotations.labels_per_item
-        off = fit.off(fit.mean(np.ones(len(fit.annotations))))
-        spread = np.sqrt(ratio(fit.by_item(off**2), size))
-        spread[spread == 0] = np.sqrt(fit.variance)
-        distance = abs(fit.off(value))
-        return (distance**2 if self.loss == "squared" else distance) / spread[fit.item]
-
-    def weigh(self, fit: Fit, loss: Floats) -> Floats:
-        loss = self.comparable(loss, fit.annotations.labels_per_annotator)
-        return self.by_share(loss, _LEAST)
-
-    def locate(self, fit: Fit, weight: Floats) -> Floats:
-        if self.loss == "absolute":
-            return fit.median(weight)
-        return fit.mean(weight)
-
-    def errors(self, fit: Fit, value: Floats, weight: Floats) -> Floats:
-        if self.loss == "absolute":
-            return np.full(len(value), np.nan)
-        return super().errors(fit, value, weight)
-
-    def objective(self, fit: Fit, loss: Floats) -> float:
-        if self.per_label:
-            return math.nan  # the values still minimise the sum, so there is no common aim
-        return -float(self.weigh(fit, loss) @ loss)
-
-
-_LEAST = 1e-12  # least weight: where nobody else answered, the worst decides

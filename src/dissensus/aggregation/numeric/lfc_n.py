@@ -1,9 +1,9 @@
-"""LFC-N: every annotator has a variance of their own, and counts by one over it.
+"""LFC-N: means weighted by one over the variance of annotators.
 
-In turns: an annotator's variance is the mean square of what they miss by; an item's value is the
-mean of its answers, weighed by one over the variance. Every round makes the answers more
-probable under normal errors. A variance has a floor, because the likelihood has none: without it,
-values may copy one annotator whose variance goes to zero.
+In turns: an annotator's variance is their mean squared error; an item's value is the mean of its
+answers, weighted by one over the variance. Every iteration raises the likelihood under normal
+errors. A variance has a floor, because the likelihood is unbounded: without it, values may copy one
+annotator whose variance goes to zero.
 
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni, L. Moy. Learning from
     crowds. Journal of Machine Learning Research 11, 2010.
@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._relation import Floats
 from ...params import Positive
-from ._base import Fit
+from ._base import NumericContext
 from ._weighted import WeightedMean
 
 __all__ = ["LfcN"]
@@ -25,12 +25,12 @@ __all__ = ["LfcN"]
 
 @dataclass(frozen=True, kw_only=True)
 class LfcN(WeightedMean):
-    """Means weighed by one over the variance of annotators.
+    """Means weighted by one over the variance of annotators.
 
     Parameters
     ----------
     floor
-        Least variance of an annotator, as a share of the variance of all answers.
+        Least variance of an annotator, as a fraction of the variance of all answers.
 
     Examples
     --------
@@ -42,13 +42,13 @@ class LfcN(WeightedMean):
 
     floor: Positive = 1e-9
 
-    def weigh(self, fit: Fit, loss: Floats) -> Floats:
+    def weight(self, fit: NumericContext, loss: Floats) -> Floats:
         return 1 / self._variance(fit, loss)
 
-    def objective(self, fit: Fit, loss: Floats) -> float:
+    def objective(self, fit: NumericContext, loss: Floats) -> float:
         size, variance = fit.annotations.labels_per_annotator, self._variance(fit, loss)
         return -0.5 * float((size * np.log(2 * np.pi * variance) + loss / variance).sum())
 
-    def _variance(self, fit: Fit, loss: Floats) -> Floats:
+    def _variance(self, fit: NumericContext, loss: Floats) -> Floats:
         size = np.maximum(fit.annotations.labels_per_annotator, 1)
         return np.maximum(loss / size, self.floor * fit.variance)

@@ -1,6 +1,6 @@
-"""Mean: every answer counts the same.
+"""Mean: every answer has the same weight.
 
-The standard error is the one of the item's own answers, so it takes two of them.
+The standard error is that of the item's own answers, so it needs at least two.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._base import Estimator, Fit, ratio
-from .result import Estimation
+from ...result import Estimation
+from ._base import Estimator, NumericContext, ratio
 
 __all__ = ["Mean"]
 
@@ -27,9 +27,9 @@ class Mean(Estimator):
     [3.0, 4.0]
     """
 
-    def infer(self, fit: Fit) -> Estimation:
+    def infer(self, fit: NumericContext) -> Estimation:
         size = fit.annotations.labels_per_item
         value = fit.mean(np.ones(len(fit.annotations)))
-        squares = fit.by_item(fit.off(value) ** 2)
+        squares = fit.by_item(fit.errors(value) ** 2)
         deviation = np.sqrt(ratio(squares, size * np.maximum(size - 1, 0)))
-        return self.conclude(fit, value, deviation)
+        return self.result(fit, value, deviation)

@@ -1,4 +1,4 @@
-"""Median: half of an item's answers lie on either side, so a few wild ones change little."""
+"""Median: robust against a few outliers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._base import Estimator, Fit
-from .result import Estimation
+from ...result import Estimation
+from ._base import Estimator, NumericContext
 
 __all__ = ["Median"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Median(Estimator):
-    """The median of an item's answers; of an even number, the middle between the two in the middle.
+    """The median of an item's answers; of an even number, the mean of the middle two.
 
     Examples
     --------
@@ -24,6 +24,6 @@ class Median(Estimator):
     [2.0, 4.5]
     """
 
-    def infer(self, fit: Fit) -> Estimation:
+    def infer(self, fit: NumericContext) -> Estimation:
         value = fit.median(np.ones(len(fit.annotations)))
-        return self.conclude(fit, value, np.full(len(value), np.nan))
+        return self.result(fit, value, np.full(len(value), np.nan))

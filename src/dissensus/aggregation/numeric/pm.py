@@ -1,7 +1,7 @@
-"""PM for numbers: as CRH, but losses are compared with the largest instead of the sum.
+"""PM for numbers: as CRH, but losses are divided by the largest instead of the sum.
 
-So the worst annotator counts for nothing, except where nobody else answered. There is no common
-aim of values and weights, hence no objective.
+So the worst annotator has no weight, except where nobody else answered. Values and weights have no
+common objective.
 
     B. I. Aydin, Y. S. Yilmaz, Y. Li, Q. Li, J. Gao, M. Demirbas. Crowdsourcing for multiple-choice
     question answering. Proceedings of AAAI, 2014.
@@ -13,19 +13,17 @@ aim of values and weights, hence no objective.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from ..._relation import Floats
-from ._base import Fit
-from .crh import Crh
+from .._truth_discovery import PmWeights
+from .crh import CrhLosses
 
 __all__ = ["Pm"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pm(Crh):
-    """Means weighed by the logarithm of annotators' losses against the largest.
+class Pm(PmWeights, CrhLosses):
+    """Means weighted by the logarithm of annotators' losses relative to the largest.
 
     Examples
     --------
@@ -34,9 +32,3 @@ class Pm(Crh):
     >>> Pm().fit(annotations).value.round(1).tolist()
     [1.0, 2.0, 5.1]
     """
-
-    def against(self, loss: Floats) -> float:
-        return float(loss.max())
-
-    def objective(self, fit: Fit, loss: Floats) -> float:
-        return math.nan

@@ -1,7 +1,6 @@
-"""Trimmed mean: the mean of what remains of an item's answers without the highest and lowest.
+"""Trimmed mean: the mean of an item's answers without the highest and lowest.
 
-The standard error is the one of Tukey and McLaughlin: trimmed answers count like the last ones
-that were kept.
+The standard error is that of Tukey and McLaughlin, from winsorized answers.
 
     J. W. Tukey, D. H. McLaughlin. Less vulnerable confidence and significance procedures for
     location based on a single sample: trimming/Winsorization 1. Sankhyā A 25(3), 1963.
@@ -15,8 +14,8 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Interval
 
-from ._base import Estimator, Fit, ratio
-from .result import Estimation
+from ...result import Estimation
+from ._base import Estimator, NumericContext, ratio
 
 __all__ = ["TrimmedMean"]
 
@@ -28,7 +27,7 @@ class TrimmedMean(Estimator):
     Parameters
     ----------
     trim
-        Share of the answers that is left out at either end, rounded down to whole answers.
+        Fraction of the answers that is left out at either end, rounded down to whole answers.
 
     Examples
     --------
@@ -40,7 +39,7 @@ class TrimmedMean(Estimator):
 
     trim: Annotated[float, Interval(ge=0, lt=0.5)] = 0.1
 
-    def infer(self, fit: Fit) -> Estimation:
+    def infer(self, fit: NumericContext) -> Estimation:
         annotations, item = fit.annotations, fit.item
         size = annotations.labels_per_item
         cut = np.floor(self.trim * size + 1e-9).astype(np.int64)  # (item): left out at either end
@@ -49,9 +48,9 @@ class TrimmedMean(Estimator):
         ranked = annotations.value[fit.ranked]  # the items stand in the same order
         inside = (position >= first[item]) & (position <= last[item])
         value = ratio(fit.by_item(ranked * inside), size - 2 * cut)
-        pulled = ranked[np.clip(position, first[item], last[item])]
-        centre = ratio(fit.by_item(pulled), size)
-        squares = fit.by_item((pulled - centre[item]) ** 2)
+        winsorized = ranked[np.clip(position, first[item], last[item])]
+        centre = ratio(fit.by_item(winsorized), size)
+        squares = fit.by_item((winsorized - centre[item]) ** 2)
         kept = ratio(size - 2.0 * cut, size)
         variance = ratio(squares, size * np.maximum(size - 1, 0))
-        return self.conclude(fit, value, np.sqrt(variance) / kept)
+        return self.result(fit, value, np.sqrt(variance) / kept)

@@ -1,15 +1,15 @@
-"""Encoders by name: what turns an input into vectors.
+"""Encoders by name: networks that turn inputs into vectors.
 
     efficientnet-lite0, minilm      weights inside packages
     hf:<name or folder>             of Hugging Face
     timm:<name>                     where timm is installed
-    resnet18, vgg16-bn, …           written here, at random or from a file of weights
+    resnet18, vgg16-bn, …           random, or from a file of weights
     modellabelme, modelmusic        peerannot's
     conv4, patches, mlp, identity   small ones
-    auto                            by what the inputs are
+    auto                            by the kind of the inputs
 
-Settings stand in brackets, as for methods: `resnet18[size=32]`. Encoders that know something are
-frozen unless told otherwise; those that begin at random are tuned.
+Settings are written in brackets, as for methods: `resnet18[size=32]`. Pretrained encoders are
+frozen by default; random ones are trained.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ._base import Encoder, ImageEncoder, Tokens
 
 __all__ = ["Encoder", "ImageEncoder", "Tokens", "encoder_for", "encoder_spec", "encoders"]
 
-_USUAL = 224  # pixels: what encoders take that know only one size
+_USUAL = 224  # pixels of encoders with a single size
 
 encoders: Registry[Any] = Registry(
     "encode",
@@ -66,52 +66,52 @@ def encoder_for(
     name
         Its name, with settings in brackets.
     inputs
-        What it is for: how many features there are, and which one `auto` means.
+        Inputs to encode; they decide the number of features, and what `auto` means.
     frozen
-        Whether it learns nothing; if not told, those that know something already are.
+        Whether it is not trained; by default pretrained ones are frozen.
     seed
-        Decides weights that begin at random.
+        Random seed of weights that are not pretrained.
     """
     if name == "auto":
-        name = _fitting(inputs)
-    made = encoders.create(_as_spec(name))
+        name = _auto(inputs)
+    settings = encoders.create(_as_spec(name))
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        encoder: Encoder = made.build(inputs)
-    return encoder.freeze() if (encoder.learned if frozen is None else frozen) else encoder
+        encoder: Encoder = settings.build(inputs)
+    return encoder.freeze() if (encoder.pretrained if frozen is None else frozen) else encoder
 
 
 def encoder_spec(
     name: str, inputs: Inputs | None = None, *, size: int | None = None, pretrained: bool = False
 ) -> str:
-    """Return an encoder's name with all that is known of it in brackets.
+    """Return an encoder's specification with size and weights.
 
     Parameters
     ----------
     name
-        Its name; `auto` becomes the one that fits the inputs.
+        Its name; `auto` becomes the one for the kind of inputs.
     inputs
-        What it is for.
+        Inputs to encode.
     size
         Side of the images, in pixels.
     pretrained
-        Whether it begins with published weights; those of other sources begin so anyway.
+        Whether to load published weights, where random ones are the default.
 
     Examples
     --------
     >>> encoder_spec("ResNet18", size=64)
     'resnet[depth=18,size=64]'
     """
-    known, settings = encoders.resolve(_as_spec(_fitting(inputs) if name == "auto" else name))
-    has = {field.name for field in describe_fields(encoders.find(known))}
-    if size is not None and "size" in has:
+    known, settings = encoders.resolve(_as_spec(_auto(inputs) if name == "auto" else name))
+    names = {field.name for field in describe_fields(encoders.find(known))}
+    if size is not None and "size" in names:
         settings = {"size": size} | settings
     elif size not in (None, _USUAL) and inputs is not None and inputs.kind == "images":
-        raise OptionError(f"{known} takes images of one size alone; do not give another")
-    if pretrained and "weights" in has:
+        raise OptionError(f"{known} takes images of one size only; leave --img-size out")
+    if pretrained and "weights" in names:
         settings = {"weights": "imagenet"} | settings
-    told = ",".join(f"{key}={format_value(value)}" for key, value in sorted(settings.items()))
-    return f"{known}[{told}]" if told else known
+    inner = ",".join(f"{key}={format_value(value)}" for key, value in sorted(settings.items()))
+    return f"{known}[{inner}]" if inner else known
 
 
 def _as_spec(name: str) -> str:
@@ -123,9 +123,9 @@ def _as_spec(name: str) -> str:
     return f"{home}[model={model!r}{',' + settings if bracket else ']'}"
 
 
-def _fitting(inputs: Inputs | None) -> str:
+def _auto(inputs: Inputs | None) -> str:
     if inputs is None:
-        raise OptionError("name an encoder: without inputs there is none that fits")
+        raise OptionError("name an encoder: `auto` needs inputs")
     if isinstance(inputs, Arrays):
         return "resnet18" if inputs.values.ndim in (4, 5) else "identity"
     return "minilm" if inputs.kind == "texts" else "efficientnet-lite0"

@@ -1,4 +1,4 @@
-"""What every encoder promises: inputs prepared, a vector per item, and vectors of its places."""
+"""What every encoder has: prepared inputs, a vector per item, and features of its tokens."""
 
 from __future__ import annotations
 
@@ -16,53 +16,50 @@ from ..videos import Clips, Videos
 
 __all__ = ["Encoder", "ImageEncoder", "Tokens"]
 
-_MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel
 
 
 class Tokens(NamedTuple):
-    """Vectors of the places of every item: words, patches of an image, or of frames."""
+    """Features of the tokens of every item: words, patches of an image, or of frames."""
 
-    values: Tensor  # (item, place, feature) or (item, frame, place, feature)
-    mask: Tensor  # the same axes without the last: whether something is there
+    values: Tensor  # (item, token, feature) or (item, frame, token, feature)
+    mask: Tensor  # the same axes without the last: whether there is a token
 
 
 class Encoder(nn.Module, ABC):
-    """A network that turns an input into vectors.
-
-    A frozen one learns nothing and stays as in use, without dropout, whatever is trained above.
-    """
+    """A network that turns an input into vectors; a frozen one stays in evaluation mode."""
 
     name: str
     width: int  # of a vector
-    learned: bool = False  # whether it comes with weights that know something
+    pretrained: bool = False
     is_frozen: bool = False
 
     @abstractmethod
     def prepare(self, inputs: Inputs) -> Tensor | Source:
-        """Return what the network takes, from what a user has."""
+        """Return inputs as the network takes them."""
 
     @abstractmethod
     def tokens(self, x: Tensor) -> Tokens:
-        """Return vectors of places: (item, place, feature)."""
+        """Return features of tokens: (item, token, feature)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return one vector per item, if not overridden the mean of its places: (item, feature)."""
+        """Return one vector per item, by default the mean of its tokens: (item, feature)."""
         values, mask = self.tokens(x)
         weight = mask.to(values)[:, :, None]
         return (values * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
 
     def freeze(self) -> Self:
-        """Make it learn nothing."""
+        """Freeze its weights."""
         self.is_frozen = True
         self.requires_grad_(False)
         return self.eval()
 
     def train(self, mode: bool = True) -> Self:
-        """Set how dropout and the like behave; frozen, they stay as in use."""
+        """Set training mode, unless it is frozen."""
         return super().train(mode and not self.is_frozen)
 
     def digest(self) -> str:
-        """Return a short text that an encoder with other weights does not have."""
+        """Return a hash of name and weights."""
         digest = blake2b(self.name.encode(), digest_size=16)
         for name, value in sorted(self.state_dict().items()):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
@@ -77,18 +74,18 @@ class ImageEncoder(Encoder):
     """
 
     mean: Tensor
-    spread: Tensor
+    std: Tensor
 
     def __init__(
         self,
         size: int,
         mean: tuple[float, ...] = _MEAN,
-        spread: tuple[float, ...] = _SPREAD,
+        std: tuple[float, ...] = _STD,
     ) -> None:
         super().__init__()
         self.size = size
         self.register_buffer("mean", torch.tensor(mean)[:, None, None], persistent=False)
-        self.register_buffer("spread", torch.tensor(spread)[:, None, None], persistent=False)
+        self.register_buffer("std", torch.tensor(std)[:, None, None], persistent=False)
 
     def prepare(self, inputs: Inputs) -> Tensor | Source:
         """Return images of the size that the network takes."""
@@ -101,22 +98,20 @@ class ImageEncoder(Encoder):
         if isinstance(inputs, Arrays) and inputs.values.ndim == 5:
             flat = _sized(inputs.values.flatten(0, 1), self.size, len(self.mean))
             return flat.reshape(*inputs.values.shape[:2], *flat.shape[1:])
-        raise OptionError(f"{self.name} takes images, but these are {_told(inputs)}")
+        axes = f" with the axes {tuple(inputs.values.shape)}" if isinstance(inputs, Arrays) else ""
+        raise OptionError(f"{self.name} takes images, but these are {inputs.kind}{axes}")
 
     @abstractmethod
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the last layer, from scaled images: (item, feature, row, column)."""
+        """Return the last feature map, of standardized images: (item, feature, row, column)."""
 
     def tokens(self, x: Tensor) -> Tokens:
-        """Return vectors of patches, row by row: (item, place, feature).
-
-        Of videos: (item, frame, place, feature).
-        """
+        """Return features of patches: (item, patch, feature), or (item, frame, patch, feature)."""
         if x.ndim == 5:
             each = self.tokens(x.flatten(0, 1))
             shape = *x.shape[:2], *each.mask.shape[1:]
             return Tokens(each.values.reshape(*shape, -1), each.mask.reshape(shape))
-        values = self.patches((x - self.mean) / self.spread).flatten(2).transpose(1, 2)
+        values = self.patches((x - self.mean) / self.std).flatten(2).transpose(1, 2)
         return Tokens(values, torch.ones(values.shape[:2], dtype=torch.bool, device=x.device))
 
 
@@ -130,9 +125,3 @@ def _sized(x: Tensor, size: int, channels: int) -> Tensor:
     if tuple(x.shape[2:]) != (size, size):
         x = nn.functional.interpolate(x, (size, size), mode="bilinear", antialias=True)
     return x
-
-
-def _told(inputs: Inputs) -> str:
-    if isinstance(inputs, Arrays):
-        return f"arrays with the axes {tuple(inputs.values.shape)}"
-    return inputs.kind

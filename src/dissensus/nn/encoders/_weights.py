@@ -1,11 +1,11 @@
-"""Weights from files: safetensors, or torch's own format read without running anything.
+"""Weights from files: safetensors, or torch's own format without unpickling code.
 
-`imagenet` stands for the file that torchvision has for a network. It is taken from torch's cache
-(`TORCH_HOME`), and fetched only if it is not there.
+`imagenet` is torchvision's file for a network, from torch's cache (`TORCH_HOME`) or downloaded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from pickle import UnpicklingError
 
@@ -31,33 +31,51 @@ _FILES = {
 
 
 def weights_file(network: str, weights: str) -> str:
-    """Return the file of weights that is meant for a network; of `imagenet`, the published one."""
+    """Return the file of weights of a network; for `imagenet`, the published one."""
     if weights != "imagenet":
         return weights
     name = _FILES[network]
-    kept = Path(torch.hub.get_dir()) / "checkpoints" / name
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        mark = name.rpartition("-")[2].removesuffix(".pth")  # how its SHA-256 begins
+    file = Path(torch.hub.get_dir()) / "checkpoints" / name
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        digest = name.rpartition("-")[2].removesuffix(".pth")  # first digits of its SHA-256
         try:
-            torch.hub.download_url_to_file(_PUBLISHED + name, str(kept), mark, progress=False)
+            torch.hub.download_url_to_file(_PUBLISHED + name, str(file), digest, progress=False)
         except (OSError, RuntimeError) as problem:
             raise OptionError(
-                f"{network}: its published weights cannot be had ({problem}); put {name} into "
-                f"{kept.parent}, or take an encoder whose weights come inside a package"
+                f"{network}: its published weights cannot be downloaded ({problem}); put {name} "
+                f"into {file.parent}, or use an encoder whose weights are inside a package"
             ) from None
-    return str(kept)
+    return str(file)
 
 
-def load_weights(network: nn.Module, path: str, without: tuple[str, ...] = ()) -> None:
-    """Fill a network from a file; names that begin so are left out, all others have to fit."""
+def load_weights(
+    network: nn.Module,
+    path: str,
+    without: tuple[str, ...] = (),
+    rename: Callable[[str], str] = str,
+) -> None:
+    """Load weights from a file.
+
+    Parameters
+    ----------
+    network
+        The network; changed in place.
+    path
+        A `.safetensors` file, or one of torch's.
+    without
+        Weights whose names begin so are left out; all others have to fit.
+    rename
+        Name in the network → name in the file.
+    """
     try:
         if path.endswith(".safetensors"):
-            found = load_file(path)
+            weights = load_file(path)
         else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            weights = torch.load(path, map_location="cpu", weights_only=True)
+        names = {rename(name): name for name in network.state_dict()}
         network.load_state_dict(
-            {name: value for name, value in found.items() if not name.startswith(without)}
+            {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
         )
     except (OSError, SafetensorError, UnpicklingError, EOFError, AttributeError) as problem:
         first = str(problem).splitlines()[0]

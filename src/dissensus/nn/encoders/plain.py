@@ -1,4 +1,4 @@
-"""Encoders that learn little or nothing: features or pixels as they are, or a few layers."""
+"""Small encoders: features or pixels as they are, or a few layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class IdentitySettings(Settings):
 
     def build(self, inputs: Inputs | None) -> Identity:
         """Return the encoder."""
-        return Identity(features_of(inputs, "identity"))
+        return Identity(n_features_of(inputs, "identity"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,9 @@ class MlpSettings(Settings):
     hidden
         Width of every layer.
     layers
-        How many.
+        Number of layers.
     dropout
-        Share left out after every layer, in every step.
+        Dropout after every layer.
     """
 
     hidden: Count = 128
@@ -44,7 +44,7 @@ class MlpSettings(Settings):
 
     def build(self, inputs: Inputs | None) -> Mlp:
         """Return the encoder."""
-        return Mlp(features_of(inputs, "mlp"), self)
+        return Mlp(n_features_of(inputs, "mlp"), self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class PatchesSettings(Settings):
     size
         Side of the images, in pixels.
     side
-        Of a square; what is left over at the edges is cut off.
+        Side of a square; remainders at the edges are cut off.
     """
 
     size: Count = 64
@@ -80,14 +80,14 @@ class Identity(Encoder):
 
     def prepare(self, inputs: Inputs) -> Tensor:
         """Return one row of numbers per item."""
-        if features_of(inputs, self.name) != self.width:
-            found = features_of(inputs, self.name)
-            raise OptionError(f"{found} features per item, but the encoder takes {self.width}")
+        width = n_features_of(inputs, self.name)
+        if width != self.width:
+            raise OptionError(f"{width} features per item, but the encoder takes {self.width}")
         assert isinstance(inputs, Arrays)
         return inputs.values.flatten(1)
 
     def tokens(self, x: Tensor) -> Tokens:
-        """Return the features as those of a single place."""
+        """Return the features as those of a single token."""
         return Tokens(self(x)[:, None], torch.ones(len(x), 1, dtype=torch.bool, device=x.device))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -118,9 +118,9 @@ class Mlp(Identity):
 
 
 class Patches(ImageEncoder):
-    """Squares of an image, pixel by pixel: it has nothing to learn."""
+    """Squares of an image, pixel by pixel; it has no weights."""
 
-    learned = True
+    pretrained = True
 
     def __init__(self, size: int, side: int) -> None:
         super().__init__(size, (0.5,) * 3, (0.25,) * 3)
@@ -134,7 +134,7 @@ class Patches(ImageEncoder):
         return flat.reshape(len(x), self.width, across, across)
 
 
-def features_of(inputs: Inputs | None, name: str) -> int:
+def n_features_of(inputs: Inputs | None, name: str) -> int:
     """Return how many numbers an item has."""
     if not isinstance(inputs, Arrays):
         kind = "nothing" if inputs is None else inputs.kind

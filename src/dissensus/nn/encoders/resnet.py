@@ -1,15 +1,16 @@
-"""Residual networks (He et al. 2016), with torchvision's names for their weights.
+"""Residual networks of transformers, trained here or with torchvision's published weights.
 
     K. He, X. Zhang, S. Ren, J. Sun. Deep residual learning for image recognition. CVPR 2016.
     arXiv:1512.03385
 
-Images up to 64 pixels go without the first halvings, which would leave nothing of them.
+Images of up to 64 pixels skip the first two halvings.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -18,10 +19,11 @@ from ..inputs import Inputs
 from ._base import ImageEncoder
 from ._weights import load_weights, weights_file
 
-__all__ = ["ResNet", "ResNetSettings"]
+__all__ = ["ResNet", "ResNetSettings", "torchvision_name"]
 
 _SMALL = 64
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+_LAYER = re.compile(r"encoder\.stages\.(\d+)\.layers\.(\d+)\.(?:shortcut|layer\.(\d+))\.(\w+)(.*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +33,12 @@ class ResNetSettings(Settings):
     Parameters
     ----------
     depth
-        How many layers.
+        Number of layers.
     size
         Side of the images, in pixels.
     weights
         A file of weights with torchvision's names, `.safetensors` or `.pth`, or `imagenet` for the
-        published ones; at random without.
+        published ones; random without.
     """
 
     depth: Literal[18, 34, 50] = 18
@@ -45,99 +47,51 @@ class ResNetSettings(Settings):
 
     def build(self, inputs: Inputs | None) -> ResNet:  # noqa: ARG002
         """Return the encoder."""
-        made = ResNet(self.depth, self.size)
+        encoder = ResNet(self.depth, self.size)
         if self.weights is not None:
             file = weights_file(f"resnet{self.depth}", self.weights)
-            load_weights(made, file, without=("fc.",))
-            made.learned = True
-        return made
+            load_weights(encoder.body, file, without=("fc.",), rename=torchvision_name)
+            encoder.pretrained = True
+        return encoder
 
 
 class ResNet(ImageEncoder):
     """A residual network without its last layer."""
 
     def __init__(self, depth: int, size: int) -> None:
+        from transformers import ResNetConfig, ResNetModel
+        from transformers.models.resnet.modeling_resnet import ResNetConvLayer
+
         super().__init__(size)
         self.name = f"resnet{depth}[size={size}]"
-        block = _Bottleneck if depth >= 50 else _Basic
-        small = size <= _SMALL
-        self.conv1 = nn.Conv2d(
-            3, 64, 3 if small else 7, 1 if small else 2, 1 if small else 3, bias=False
-        )
-        self.bn1 = nn.BatchNorm2d(64)
-        self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, 2, 1)
-        width = 64
-        for position, count in enumerate(_BLOCKS[depth]):
-            inner = 64 * 2**position
-            layers = []
-            for number in range(count):
-                stride = 2 if position and not number else 1
-                layers.append(block(width, inner, stride))
-                width = inner * block.wider
-            setattr(self, f"layer{position + 1}", nn.Sequential(*layers))
-        self.width = width
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        wider, kind = (4, "bottleneck") if depth >= 50 else (1, "basic")
+        widths = [64 * 2**stage * wider for stage in range(4)]
+        self.width = widths[-1]
+        config = ResNetConfig(depths=list(_BLOCKS[depth]), hidden_sizes=widths, layer_type=kind)
+        self.body: Any = ResNetModel(config)
+        if size <= _SMALL:
+            stem: Any = self.body.embedder
+            stem.embedder, stem.pooler = ResNetConvLayer(3, 64, kernel_size=3), nn.Identity()
+            weight = stem.embedder.convolution.weight
+            nn.init.kaiming_normal_(weight, mode="fan_out", nonlinearity="relu")
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the last layer: (item, feature, row, column)."""
-        x = self.maxpool(self.bn1(self.conv1(x)).relu())
-        for position in range(1, 5):
-            x = getattr(self, f"layer{position}")(x)
-        return x
+        """Return the last feature map: (item, feature, row, column)."""
+        return self.body(pixel_values=x).last_hidden_state
 
 
-class _Residual(nn.Module):
-    """x plus what a few layers make of it."""
+def torchvision_name(name: str) -> str:
+    """Return torchvision's name of a weight of transformers.
 
-    wider: int
-    downsample: nn.Module
-
-    def body(self, x: Tensor) -> Tensor:
-        """Return what is added."""
-        raise NotImplementedError
-
-    def shortcut(self, width: int, out: int, stride: int) -> None:
-        """Make what x goes through where its sizes change."""
-        self.downsample = nn.Identity()
-        if stride > 1 or width != out:
-            conv = nn.Conv2d(width, out, 1, stride, bias=False)
-            self.downsample = nn.Sequential(conv, nn.BatchNorm2d(out))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the sum, without what is below zero."""
-        return (self.downsample(x) + self.body(x)).relu()
-
-
-class _Basic(_Residual):
-    wider = 1
-
-    def __init__(self, width: int, inner: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width, inner, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(inner)
-        self.conv2 = nn.Conv2d(inner, inner, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(inner)
-        self.shortcut(width, inner, stride)
-
-    def body(self, x: Tensor) -> Tensor:
-        return self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
-
-
-class _Bottleneck(_Residual):
-    wider = 4
-
-    def __init__(self, width: int, inner: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width, inner, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(inner)
-        self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(inner)
-        self.conv3 = nn.Conv2d(inner, 4 * inner, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * inner)
-        self.shortcut(width, 4 * inner, stride)
-
-    def body(self, x: Tensor) -> Tensor:
-        x = self.bn1(self.conv1(x)).relu()
-        return self.bn3(self.conv3(self.bn2(self.conv2(x)).relu()))
+    >>> torchvision_name("encoder.stages.1.layers.0.layer.1.normalization.bias")
+    'layer2.0.bn2.bias'
+    """
+    name = name.replace("embedder.embedder.convolution", "conv1")
+    name = name.replace("embedder.embedder.normalization", "bn1")
+    match = _LAYER.match(name)
+    if match is None:
+        return name
+    stage, block, layer, kind, rest = match.groups()
+    norm = kind == "normalization"
+    part = f"{'bn' if norm else 'conv'}{int(layer) + 1}" if layer else f"downsample.{int(norm)}"
+    return f"layer{int(stage) + 1}.{block}.{part}{rest}"

@@ -40,10 +40,7 @@ class Timm(ImageEncoder):
     def __init__(self, model: str, pretrained: bool) -> None:
         try:
             import timm
-        except (
-            ImportError,
-            RuntimeError,
-        ) as problem:  # RuntimeError: a torchvision without torch's
+        except (ImportError, RuntimeError) as problem:  # RuntimeError: torchvision without torch
             raise OptionError(
                 f"timm:{model} needs timm: pip install timm torchvision ({problem})"
             ) from None
@@ -51,13 +48,13 @@ class Timm(ImageEncoder):
             body = timm.create_model(model, pretrained=pretrained, num_classes=0)
         except (OSError, RuntimeError, ValueError) as problem:
             first = str(problem).splitlines()[0]
-            raise OptionError(f"timm:{model}: cannot be had ({first})") from None
+            raise OptionError(f"timm:{model}: cannot be loaded ({first})") from None
         config = body.pretrained_cfg
         super().__init__(config["input_size"][-1], tuple(config["mean"]), tuple(config["std"]))
-        self.name, self.body, self.learned = f"timm:{model}", body, pretrained
+        self.name, self.body, self.pretrained = f"timm:{model}", body, pretrained
         self.width = body.num_features
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the last layer, or all places: (item, feature, row, column)."""
-        found = self.body.forward_features(x)
-        return found if found.ndim == 4 else found.transpose(1, 2)[..., None]
+        """Return the last feature map: (item, feature, row, column)."""
+        maps = self.body.forward_features(x)
+        return maps if maps.ndim == 4 else maps.transpose(1, 2)[..., None]

@@ -32,12 +32,12 @@ class VggSettings(Settings):
     Parameters
     ----------
     depth
-        How many layers, with the three that are left out here.
+        Number of layers, with the three that are left out here.
     size
         Side of the images, in pixels.
     weights
         A file of weights with torchvision's names, `.safetensors` or `.pth`, or `imagenet` for the
-        published ones; at random without.
+        published ones; random without.
     """
 
     depth: Literal[11, 13, 16, 19] = 16
@@ -46,7 +46,7 @@ class VggSettings(Settings):
 
     def build(self, inputs: Inputs | None) -> Vgg:  # noqa: ARG002
         """Return the encoder."""
-        return _filled(Vgg(self.depth, self.size), self.weights)
+        return _loaded(Vgg(self.depth, self.size), self.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +58,12 @@ class PeerannotSettings(Settings):
     size
         Side of the images, in pixels.
     hidden
-        Width of the layer above the trunk, which alone is tuned.
+        Width of the layer above the trunk, which alone is trained.
     dropout
-        Share of it left out in every step.
+        Dropout of that layer.
     weights
         A file of weights of vgg16_bn with torchvision's names, or `imagenet` for the published
-        ones; at random without.
+        ones; random without.
     """
 
     size: Count = 224
@@ -73,7 +73,7 @@ class PeerannotSettings(Settings):
 
     def build(self, inputs: Inputs | None) -> ImageEncoder:  # noqa: ARG002
         """Return the encoder."""
-        return _Hidden(_filled(Vgg(16, self.size), self.weights), self.hidden, self.dropout)
+        return _Hidden(_loaded(Vgg(16, self.size), self.weights), self.hidden, self.dropout)
 
 
 class Vgg(ImageEncoder):
@@ -99,12 +99,12 @@ class Vgg(ImageEncoder):
                 nn.init.zeros_(module.bias)  # type: ignore[arg-type]
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the last layer: (item, feature, row, column)."""
+        """Return the last feature map: (item, feature, row, column)."""
         return self.features(x)
 
 
 class _Hidden(ImageEncoder):
-    """A frozen trunk, its patches side by side, and one hidden layer."""
+    """A frozen trunk, its patches concatenated, and one hidden layer."""
 
     def __init__(self, trunk: Vgg, hidden: int, dropout: float) -> None:
         super().__init__(trunk.size)
@@ -113,17 +113,17 @@ class _Hidden(ImageEncoder):
         self.head = nn.Sequential(nn.Linear(512 * 49, hidden), nn.ReLU(), nn.Dropout(dropout))
 
     def patches(self, x: Tensor) -> Tensor:
-        """Return the map of the trunk, as 7 × 7: (item, feature, row, column)."""
+        """Return the last feature map: (item, feature, row, column)."""
         return functional.adaptive_avg_pool2d(self.trunk.patches(x), 7)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer: (item, feature)."""
-        return self.head(self.patches((x - self.mean) / self.spread).flatten(1))
+        return self.head(self.patches((x - self.mean) / self.std).flatten(1))
 
 
-def _filled(made: Vgg, weights: str | None) -> Vgg:
+def _loaded(encoder: Vgg, weights: str | None) -> Vgg:
     if weights is not None:
-        file = weights_file(made.name.partition("[")[0], weights)
-        load_weights(made, file, without=("classifier.",))
-        made.learned = True
-    return made
+        file = weights_file(encoder.name.partition("[")[0], weights)
+        load_weights(encoder, file, without=("classifier.",))
+        encoder.pretrained = True
+    return encoder

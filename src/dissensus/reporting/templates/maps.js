@@ -4,11 +4,11 @@
   const by = (id) => document.getElementById(id);
   const root = document.documentElement;
 
-  // Dark or light, as the system has it until somebody chooses.
+  // Dark or light, as in the system until a reader chooses.
   by("theme").hidden = false;
   by("theme").addEventListener("click", () => {
-    const told = root.dataset.theme;
-    const dark = told ? told === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const chosen = root.dataset.theme;
+    const dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   });
 

@@ -12,10 +12,10 @@
   const percent = (value) => (value === null ? "–" : `${(100 * value).toFixed(value > 0.99 && value < 1 ? 1 : 0)}%`);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Dark or light, as the system has it until somebody chooses.
+  // Dark or light, as in the system until a reader chooses.
   const dark = () => {
-    const told = document.documentElement.dataset.theme;
-    return told ? told === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   };
   const theme = document.getElementById("theme");
   theme.hidden = false;
@@ -34,8 +34,8 @@
         const drawn = await vegaEmbed(canvas, spec, { actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } });
         canvas.classList.add("live");
         drawn.view.addEventListener("click", (_event, mark) => {
-          const place = mark && mark.datum && places.annotator.get(mark.datum.annotator);
-          if (place !== undefined && place !== null) annotator(place);
+          const index = mark && mark.datum && indices.annotator.get(mark.datum.annotator);
+          if (index !== undefined && index !== null) annotator(index);
         });
       } catch (problem) {
         console.error("a chart could not be drawn", problem);
@@ -47,9 +47,9 @@
 
   // Tables: sort by a heading, find a word, keep one kind.
   for (const bar of all(".controls, .downloads")) bar.hidden = false;
-  const wanted = {};
+  const filters = {};
   const show = (table) => {
-    const { word = "", kind = "" } = wanted[table.id] || {};
+    const { word = "", kind = "" } = filters[table.id] || {};
     let shown = 0;
     for (const row of table.tBodies[0].rows) {
       const fits = (!kind || (row.dataset.kinds || "").split("|").includes(kind)) && (!word || row.textContent.toLowerCase().includes(word));
@@ -62,14 +62,14 @@
   for (const field of all("[data-search]")) {
     field.addEventListener("input", () => {
       const table = document.getElementById(field.dataset.search);
-      wanted[table.id] = { ...wanted[table.id], word: field.value.trim().toLowerCase() };
+      filters[table.id] = { ...filters[table.id], word: field.value.trim().toLowerCase() };
       show(table);
     });
   }
   for (const field of all("[data-filter]")) {
     field.addEventListener("change", () => {
       const table = document.getElementById(field.dataset.filter);
-      wanted[table.id] = { ...wanted[table.id], kind: field.value };
+      filters[table.id] = { ...filters[table.id], kind: field.value };
       show(table);
     });
   }
@@ -82,9 +82,9 @@
         const down = head.getAttribute("aria-sort") === "ascending";
         for (const other of all("th[aria-sort]", table)) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const place = head.cellIndex, numeric = head.dataset.sort === "number";
+        const column = head.cellIndex, numeric = head.dataset.sort === "number";
         const value = (row) => {
-          const cell = row.cells[place];
+          const cell = row.cells[column];
           if (!numeric) return cell.textContent;
           return cell.dataset.value === "" ? NaN : Number(cell.dataset.value);
         };
@@ -113,19 +113,19 @@
     dialog.scrollTop = 0;
     title.focus();
   };
-  const places = { annotator: new Map(), item: new Map() };
-  (data.annotators || []).forEach((one, place) => places.annotator.set(one.name, place));
-  (data.items || []).forEach((one, place) => places.item.set(one.name, place));
+  const indices = { annotator: new Map(), item: new Map() };
+  (data.annotators || []).forEach((one, index) => indices.annotator.set(one.name, index));
+  (data.items || []).forEach((one, index) => indices.item.set(one.name, index));
   const link = (kind, name) => {
-    const place = places[kind].get(name);
-    if (place === undefined) return make("span", { dir: "auto" }, name);
+    const index = indices[kind].get(name);
+    if (index === undefined) return make("span", { dir: "auto" }, name);
     const button = make("button", { type: "button", class: "open-button", dir: "auto" }, name);
-    button.addEventListener("click", () => (kind === "item" ? item : annotator)(place));
+    button.addEventListener("click", () => (kind === "item" ? item : annotator)(index));
     return button;
   };
   const matrix = (rows) => {
     const table = make("table", { class: "matrix" });
-    table.append(make("caption", {}, "Rows: what the others say. Columns: what this annotator says. Share of each row."));
+    table.append(make("caption", {}, "Rows: consensus of the others. Columns: labels of this annotator. Share of each row."));
     const head = make("tr", {}, make("th", { scope: "col" }, ""));
     for (const name of data.classes) head.append(make("th", { scope: "col", dir: "auto" }, name));
     table.append(make("thead", {}, head));
@@ -142,77 +142,70 @@
     table.append(lines);
     return make("div", { class: "scroll" }, table);
   };
-  const annotator = (place) => {
-    const one = data.annotators[place];
+  const annotator = (index) => {
+    const one = data.annotators[index];
     const parts = [make("p", {}, make("strong", {}, one.verdict), ". ", one.evidence)];
     if (one.confusion) parts.push(matrix(one.confusion));
     if (one.alone.length) {
       const list = make("ul");
-      for (const [name, said, label] of one.alone) {
-        list.append(make("li", {}, link("item", name), `: said ${said}, where the label is ${label}`));
+      for (const [name, given, label] of one.alone) {
+        list.append(make("li", {}, link("item", name), `: gave ${given}, where the label is ${label}`));
       }
-      parts.push(make("h3", {}, "Stands alone on"), list);
+      parts.push(make("h3", {}, "Labels that nobody else gave"), list);
     }
     open(one.name, ...parts);
   };
-  const item = (place) => {
-    const one = data.items[place];
+  const item = (index) => {
+    const one = data.items[index];
     const parts = [];
     if (one.image) parts.push(make("img", { class: "item-image", src: one.image, alt: "the item" }));
     else if (one.text) parts.push(make("p", { class: "item-text", dir: "auto" }, one.text));
-    parts.push(make("p", {}, "The label is ", make("strong", { dir: "auto" }, one.label), `, held with ${percent(one.belief)} belief. Why people disagree: ${one.cause}.`));
+    parts.push(make("p", {}, "The label is ", make("strong", { dir: "auto" }, one.label), `, with a confidence of ${percent(one.confidence)}. Why annotators disagree: ${one.cause}.`));
     if (one.gold) parts.push(make("p", {}, "The known label is ", make("strong", { dir: "auto" }, one.gold), "."));
-    const beliefs = make("tbody");
+    const classes = make("tbody");
     for (const [name, share] of one.posterior) {
       const bar = make("span", { class: "bar" });
       bar.style.width = `${Math.round(140 * share)}px`;
-      beliefs.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), make("td", {}, bar, percent(share))));
+      classes.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), make("td", {}, bar, percent(share))));
     }
-    parts.push(make("table", { class: "plain" }, make("caption", {}, "Belief in every class"), beliefs));
-    const said = make("tbody");
-    for (const [who, label] of one.annotations) {
-      said.append(make("tr", {}, make("th", { scope: "row" }, link("annotator", data.names[who])), make("td", { dir: "auto" }, data.classes[label])));
+    parts.push(make("table", { class: "plain" }, make("caption", {}, "Probability of every class"), classes));
+    const labels = make("tbody");
+    for (const [annotator, label] of one.annotations) {
+      labels.append(make("tr", {}, make("th", { scope: "row" }, link("annotator", data.names[annotator])), make("td", { dir: "auto" }, data.classes[label])));
     }
     const more = one.n > one.annotations.length ? ` (${one.annotations.length} of ${one.n} shown)` : "";
-    parts.push(make("table", { class: "plain" }, make("caption", {}, `Who said what${more}`), said));
+    parts.push(make("table", { class: "plain" }, make("caption", {}, `Labels${more}`), labels));
     open(one.name, ...parts);
   };
   for (const label of all("[data-open]")) {
     const act = label.dataset.open === "item" ? item : annotator;
-    const place = Number(label.closest("tr").dataset.key);
+    const index = Number(label.closest("tr").dataset.key);
     const button = make("button", { type: "button", class: "open-button" }, label.textContent);
-    button.addEventListener("click", () => act(place));
+    button.addEventListener("click", () => act(index));
     label.replaceChildren(button);
   }
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });
 
-  // Downloads are made here, from what the page holds.
+  // Downloads come from the data of the page.
   const quote = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    const short = Number.isFinite(value) && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
+    const text = short === null || short === undefined ? "" : String(short);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const download = (name, head, rows) => {
     const text = [head, ...rows].map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
-    const place = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }));
-    const anchor = make("a", { href: place, download: name });
+    const url = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }));
+    const anchor = make("a", { href: url, download: name });
     document.body.append(anchor);
     anchor.click();
     anchor.remove();
-    setTimeout(() => URL.revokeObjectURL(place), 1000);
-  };
-  const tables = {
-    labels: () => [["item", "label", "confidence"], data.labels.item.map((name, k) => [name, data.labels.label[k] < 0 ? "" : data.classes[data.labels.label[k]], data.labels.confidence[k]])],
-    relabel: () => [["item", "label", "confidence", "why"], data.relabel],
-    annotators: () => [["annotator", "verdict", "labels", "right", "low", "high", "spam_score", "evidence"], data.annotators.map((one) => [one.name, one.verdict, one.labels, one.right, one.low, one.high, one.spam, one.evidence])],
-    plan: () => [["item", "annotator", "gain"], data.plan],
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
   for (const button of all("[data-download]")) {
-    const kind = button.dataset.download;
-    const given = (data.downloads || {})[kind];
-    if (!given && (!data[kind] || data[kind].length === 0)) { button.hidden = true; continue; }
-    button.addEventListener("click", () => download(`${kind}.csv`, ...(given || tables[kind]())));
+    const name = button.dataset.download;
+    button.addEventListener("click", () => download(`${name}.csv`, ...data.downloads[name]));
   }
   draw();
 })();

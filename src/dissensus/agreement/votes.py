@@ -1,0 +1,133 @@
+"""Label counts of items, which most measures need.
+
+Only cells with a vote are stored, so the size is that of the annotations. `distinct` merges items
+with equal counts into one row, which makes resampling cheap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._relation import Floats, Integers, Relation
+from ..annotations import Annotations
+
+__all__ = ["Votes", "count_votes", "repeats_previous"]
+
+_ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Label counts, one row for an item or for all items with equal counts.
+
+    Dense where that is not much larger than the labels, else sparse.
+    """
+
+    counts: Floats | sparse.csr_array[Any, Any]  # (row, class)
+    times: Integers  # (row): how many items have these counts
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.counts.shape[1]
+
+    @cached_property
+    def table(self) -> sparse.csr_array[Any, Any]:
+        """The counts as a sparse table: (row, class)."""
+        return sparse.csr_array(self.counts)
+
+    @cached_property
+    def size(self) -> Floats:
+        """The number of labels: (row)."""
+        return self.dot(np.ones(self.n_classes))
+
+    @property
+    def squares(self) -> Floats:
+        """Sums of squared counts: (row)."""
+        if isinstance(self.counts, np.ndarray):
+            return np.einsum("ij,ij->i", self.counts, self.counts)
+        return self._by_row(self.table.data**2)
+
+    def dot(self, values: Floats) -> Floats:
+        """Return class values summed over labels: (row)."""
+        return self.counts @ values
+
+    def around(self, values: Floats, center: Floats) -> Floats:
+        """Return squared distances from the center of a row, summed over labels: (row)."""
+        if isinstance(self.counts, np.ndarray):
+            return np.einsum("ij,ij->i", self.counts, (values - center[:, None]) ** 2)
+        away = values[self.table.indices] - self.spread(center)
+        return self._by_row(self.table.data * away**2)
+
+    def summed(self, weights: Floats) -> Floats:
+        """Return the weighted sum of the counts: (class)."""
+        return weights @ self.counts
+
+    def coincidences(self, weights: Floats) -> Floats:
+        """Return the weighted sum of outer products of the counts: (class, class)."""
+        if isinstance(self.counts, np.ndarray):
+            return self.counts.T @ (self.counts * weights[:, None])
+        scaled = self.table.copy()
+        scaled.data = scaled.data * self.spread(weights)
+        return (self.table.T @ scaled).toarray()
+
+    def spread(self, values: Floats) -> Floats:
+        """Return the value of a row for every cell of the sparse table."""
+        return np.repeat(values, np.diff(self.table.indptr))
+
+    def _by_row(self, values: Floats) -> Floats:
+        """Return values of cells, summed for every row."""
+        filled = np.flatnonzero(np.diff(self.table.indptr))
+        out = np.zeros(len(self.times))
+        if len(filled):
+            out[filled] = np.add.reduceat(values, self.table.indptr[filled])
+        return out
+
+    def distinct(self) -> Votes:
+        """Return every row once, in an order that does not depend on the order of items."""
+        # A sum of random 64-bit numbers identifies a row; the probability that two of 10^6 rows
+        # collide is 3e-8.
+        mark = np.random.default_rng(0).integers(2**63, size=self.n_classes, dtype=np.uint64)
+        cells = mark[self.table.indices] * self.table.data.astype(np.uint64)
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
+        name = total[self.table.indptr[1:]] - total[self.table.indptr[:-1]]
+        _, first, position = np.unique(name, return_index=True, return_inverse=True)
+        times = np.bincount(position, self.times, minlength=len(first)).astype(np.int64)
+        return Votes(self.table[first], times)
+
+
+def count_votes(annotations: Annotations) -> Votes:
+    """Return the counts of every item, also of those without labels."""
+    width = annotations.n_classes
+    cell = np.repeat(np.arange(annotations.n_items) * np.int64(width), annotations.labels_per_item)
+    cell += annotations.label
+    times = np.ones(annotations.n_items, dtype=np.int64)
+    if annotations.n_items * width <= _ROOM * len(annotations):
+        counts = np.bincount(cell, minlength=annotations.n_items * width)
+        return Votes(counts.reshape(annotations.n_items, width).astype(np.float64), times)
+    cells, counts = np.unique(cell, return_counts=True)
+    row, label = np.divmod(cells, max(width, 1))
+    index = np.zeros(annotations.n_items + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=annotations.n_items), out=index[1:])
+    table: sparse.csr_array[Any, Any] = sparse.csr_array(
+        (counts.astype(np.float64), label, index), shape=(annotations.n_items, width)
+    )
+    return Votes(table, times)
+
+
+def repeats_previous(annotations: Relation) -> npt.NDArray[np.bool_]:
+    """Return whether a label is by the same annotator on the same item as the one before.
+
+    >>> repeats_previous(Annotations.from_columns("aab", "xxx", "010")).tolist()
+    [False, True, False]
+    """
+    repeats = np.zeros(len(annotations), dtype=bool)
+    item, annotator = annotations.item, annotations.annotator
+    repeats[1:] = (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
+    return repeats

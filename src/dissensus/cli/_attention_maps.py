@@ -1,0 +1,116 @@
+"""`dissensus tendency map`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._progress import progress_bar
+from ..errors import DataError
+from ._output import note, show_json
+from ._reading import read_annotations, split_names
+from .options import READING, Computed, options
+
+if TYPE_CHECKING:
+    from .._names import Names
+    from .._relation import Integers
+
+__all__ = ["map_"]
+
+
+@click.command("map")
+@click.argument("model")
+@click.argument("path")
+@options(
+    *("annotations --answers", "column", "frames", "raw", "only --items", "top --most"),
+    *("among --annotators", *READING, "json", "seed"),
+    output="maps",
+    only=Computed("the first items"),
+    top=12,
+    among=Computed("all annotators"),
+    over="mean",
+)
+def map_(
+    model: str,
+    path: str,
+    output: str,
+    only: str | None,
+    top: int,
+    among: str | None,
+    annotations: str | None,
+    column: str | None,
+    frames: int,
+    over: Any,
+    raw: bool,
+    as_json: bool,
+    seed: int,
+    **reading: Any,
+) -> None:
+    """Draw attention maps of annotators over the items of PATH, by a MODEL of `fit`.
+
+    Writes a page (index.html), a sheet of all annotators side by side, a picture for every item
+    and annotator, and a table of all weights. The model needs queries: query or qumatl.
+
+    \b
+    Example:
+      dissensus tendency fit answers.csv --inputs photos -s query -o model
+      dissensus tendency map model photos --annotations answers.csv -o maps
+    """
+    import numpy as np
+
+    from .._names import as_names
+    from ..nn.encoders import encoder_for
+    from ..nn.features import features_of
+    from ..nn.reading import items_of, read_inputs
+    from ..reporting.attention_maps import attention_report
+    from ..tendency.classifier import TendencyClassifier
+    from ..tendency.maps import query_model
+
+    estimator = TendencyClassifier.load(model)
+    query_model(estimator.model_)  # before anything is read
+    chosen = _codes(split_names(among), estimator.annotators_)
+    items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
+    inputs = read_inputs(path, items, column=column, frames=frames)
+    given = None
+    if annotations:
+        given = read_annotations(annotations, **reading)
+        given = given.subset(items=np.isin(given.items, items))
+    with progress_bar("encoding") as progress:
+        features = features_of(inputs, estimator.encoder, tokens=True, progress=progress)
+    texts = inputs.kind == "texts"  # whose encoder knows the subwords
+    report = attention_report(
+        estimator.model_,
+        inputs,
+        features,
+        items=items,
+        annotators=estimator.annotators_,
+        classes=estimator.classes_,
+        chosen=chosen,
+        annotations=given,
+        encoder=encoder_for(estimator.encoder, inputs) if texts else None,
+        layers=over,
+        raw=raw,
+        seed=seed,
+    )
+    report.save(output)
+    if as_json:
+        show_json(report.as_dict())
+        return
+    for sentence in report.sentences:
+        click.echo(sentence)
+    note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
+
+
+def _codes(among: list[str] | None, known: Names) -> Integers | None:
+    """Return the codes of the chosen annotators."""
+    from .._names import as_names
+    from .._relation import indices_of
+
+    if among is None:
+        return None
+    chosen = as_names(among)
+    codes = indices_of(chosen, known)
+    if (codes < 0).any():
+        raise DataError(f"no annotator {chosen[codes < 0][0]!r} in the model")
+    return codes

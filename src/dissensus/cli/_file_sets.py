@@ -1,0 +1,101 @@
+"""Sets of Parquet files as one table: read whole, or aggregated in parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._progress import iterations, progress_bar
+from ._output import note, show_json
+from ._reading import examine_annotations
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+    from ..readers import Reading
+
+__all__ = ["FileSet"]
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files, folders, patterns and addresses that make up one table, and how to read them."""
+
+    paths: tuple[str, ...]
+    memory: int | None
+    reading: dict[str, Any]
+
+    def exceeds_memory(self, in_parts: bool) -> bool:
+        """Return whether these are Parquet files that are too large, or to be done in parts."""
+        from ..scale.parquet import fits
+        from ..sharded.parquet_files import find_files, holds_parquet, is_many, rows_in
+
+        if not is_many(self.paths) and not holds_parquet(self.paths[0]):
+            return False
+        return in_parts or not fits(rows_in(find_files(self.paths)), self.memory)
+
+    def read(self) -> Reading:
+        """Return all rows."""
+        from ..readers import Reading
+        from ..sharded.chunks import chunks_of, read_all
+        from ..sharded.parquet_files import find_files, is_many
+
+        if not is_many(self.paths):
+            return examine_annotations(self.paths[0], **self.reading)
+        columns, classes = self._columns_and_classes()
+        rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
+        return Reading(read_all(rows, classes), "parquet")
+
+    def aggregate(
+        self,
+        strategy: str | None,
+        output: str | None,
+        cluster: Engine | None,
+        *,
+        save: str | None,
+        as_json: bool,
+        **settings: Any,
+    ) -> None:
+        """Write the labels in parts, and print what was learned."""
+        from ..scale.parquet import aggregate_files
+
+        if strategy is None:
+            strategy = "dawid-skene"
+            note("beyond memory, or on a cluster, the default is -s dawid-skene")
+        columns, classes = self._columns_and_classes()
+        with progress_bar("aggregating") as progress:
+            done = aggregate_files(
+                self.paths,
+                strategy,
+                output,
+                engine=cluster,  # type: ignore[arg-type]
+                columns=columns,
+                classes=classes,
+                missing=self.reading["missing"],
+                memory=self.memory,
+                on_round=iterations(progress),
+                **settings,
+            )
+        if save:
+            done.save(save)
+        if done.trace and not done.converged:
+            note(f"not converged after {len(done.trace)} iterations; more with max_iter")
+        if as_json:
+            show_json(
+                {
+                    "method": done.method,
+                    "n_items": done.annotations.n_items,
+                    "n_annotators": done.annotations.n_annotators,
+                    "n_labels": len(done.annotations),
+                    "classes": done.annotations.classes.tolist(),
+                    "converged": done.converged,
+                    "rounds": len(done.trace),
+                    "trace": list(done.trace),
+                }
+            )
+
+    def _columns_and_classes(self) -> tuple[dict[str, str], list[str] | None]:
+        from ..readers.columns import parse_columns
+
+        classes = self.reading["classes"]
+        names = [name.strip() for name in classes.split(",")] if classes else None
+        return parse_columns(self.reading["columns"]), names

@@ -1,0 +1,152 @@
+"""How `dissensus identify` prints scores of annotators and items."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._output import print_table, print_text
+
+if TYPE_CHECKING:
+    from ..identification.annotator_scores import AnnotatorScores
+    from ..identification.cleaning import Cleaned
+    from ..identification.scores import Scored
+
+__all__ = [
+    "print_annotators",
+    "print_cleaned",
+    "print_items",
+    "print_score",
+    "score_json",
+    "table_json",
+]
+
+_SENTENCES = 5  # sentences, pairs and changes on a screen
+_SUSPECT = 3  # verdicts before this one are bad
+_CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
+
+
+def table_json(table: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a table as rows for JSON."""
+    columns = [values.tolist() for values in table.values()]
+    return [
+        {name: _known(value) for name, value in zip(table, row, strict=True)}
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def score_json(scored: Scored) -> dict[str, Any]:
+    """Return a score for JSON."""
+    values = (_known(value) for value in scored.values.tolist())
+    by_name = dict(zip(scored.names.tolist(), values, strict=True))
+    return {"score": scored.score.name, "of": scored.score.of, "values": by_name}
+
+
+def print_score(scored: Scored, top: int) -> None:
+    """Print one score, the worst first."""
+    if scored.score.of == "crowd":
+        click.echo(f"{scored.score.name} {scored.values[0]:.4f}")
+        return
+    click.echo(f"{scored.score.name}, the worst first")
+    rows = [(scored.names[code], _cell(scored.values[code])) for code in scored.order[:top]]
+    print_table((scored.score.of, f">{scored.score.name}"), rows)
+    print_text(scored.score.text)
+    _print_more(len(scored.names), top)
+
+
+def print_items(table: dict[str, Any], top: int) -> None:
+    """Print the items, the hard ones first."""
+    import numpy as np
+
+    from ..identification.items import CAUSES
+
+    rank = {cause: position for position, cause in enumerate(_CAUSES)}
+    cause = np.array([rank.get(one, len(rank)) for one in table["cause"].tolist()])
+    order = np.lexsort((table["confidence"], cause))
+    shown = ("n_labels", "vote_entropy", "agreement", "confidence")
+    rows = [
+        (table["item"][item], table["cause"][item], *(_cell(table[name][item]) for name in shown))
+        for item in order[:top].tolist()
+    ]
+    columns = ("item", "why they disagree", ">labels", ">entropy", ">agree", ">confidence")
+    print_table(columns, rows, f"{len(order)} items, the hard ones first")
+    counts = {one: int((table["cause"] == one).sum()) for one in CAUSES}
+    print_text("; ".join(f"{one} {count}" for one, count in counts.items() if count))
+    _print_more(len(order), top)
+
+
+def print_annotators(found: AnnotatorScores, top: int) -> None:
+    """Print the annotators, the worst first, and the evidence."""
+    order = found.worst.tolist()
+    names = found.annotations.annotators
+    rows = []
+    for code in order[:top]:
+        right, low, high = (values[code] for values in found.accuracy[1:])
+        spam, agreement = found.spam_score[code], found.behaviour.agreement[code]
+        spam_interval = f"({found.spam_low[code]:.2f}–{found.spam_high[code]:.2f})"
+        rows.append(
+            (
+                names[code],
+                found.verdict[code],
+                str(found.behaviour.labels[code]),
+                "" if math.isnan(right) else f"{right:.0%} ({100 * low:.0f}–{100 * high:.0f})",
+                "" if math.isnan(spam) else f"{spam:.2f} {spam_interval}",
+                "" if math.isnan(agreement) else f"{agreement:.0%}",
+            )
+        )
+    columns = ("annotator", "verdict", ">labels", ">right", ">spam score", ">agree")
+    title = f"{len(order)} annotators compared with the consensus, by {found.method}"
+    print_table(columns, rows, title)
+    _print_more(len(order), top)
+    counts = [f"{count} {word}" for word, count in found.verdict_counts.items()]
+    print_text(f"Verdicts: {', '.join(counts)}.")
+    for code in [code for code in order if found.code[code] < _SUSPECT][:_SENTENCES]:
+        click.echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
+    if found.copies is not None:
+        _print_copies(found.copies)
+
+
+def _print_copies(copies: Any) -> None:
+    for pair in copies.pairs[:_SENTENCES]:
+        click.echo(
+            f"{pair.one} and {pair.other} agree too much: {pair.equal} of {pair.common} labels are "
+            f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
+        )
+    if len(copies.pairs) > _SENTENCES:
+        more = len(copies.pairs) - _SENTENCES
+        click.echo(f"{more} more pairs agree too much; all are in --json.")
+    if copies.sampled < 1:
+        click.echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
+
+
+def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
+    """Print what was dropped and what that changed."""
+    from .._relation import abbreviate
+
+    click.echo(f"{cleaned.sentence}.")
+    for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
+        if len(names):
+            click.echo(f"No label is left of {kind} {abbreviate(names)}.")
+    for change in cleaned.changes[:_SENTENCES]:
+        before, after = change.before or "undecided", change.after or "undecided"
+        click.echo(f"  {change.item}: {before} → {after}")
+    if len(cleaned.changes) > _SENTENCES:
+        click.echo(f"  … {len(cleaned.changes) - _SENTENCES} more; all are in --json.")
+    click.echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
+
+
+def _print_more(rows: int, top: int) -> None:
+    if rows > top:
+        click.echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _cell(value: Any) -> str:
+    if math.isnan(value):
+        return ""
+    return f"{value:.3f}" if float(value) != int(value) else str(int(value))

@@ -1,0 +1,150 @@
+"""Reading what the options of a command name: annotations, known labels, lists of names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from ._output import note
+
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..readers import Reading
+
+__all__ = [
+    "examine_annotations",
+    "examine_folder",
+    "is_data_folder",
+    "read_annotations",
+    "read_known",
+    "read_probabilities",
+    "scale_of",
+    "split_names",
+    "without_removed",
+]
+
+
+def examine_annotations(
+    path: str,
+    format_: str | None = None,
+    question: str | None = None,
+    columns: str | None = None,
+    classes: str | None = None,
+    missing: str = "error",
+) -> Reading:
+    """Read annotations, and what else PATH holds, as the reading options say."""
+    from ..readers import examine
+    from ..readers.columns import parse_columns
+
+    reading = examine(
+        path,
+        format=format_,
+        question=question,
+        columns=parse_columns(columns) if columns else None,
+        classes=[name.strip() for name in classes.split(",")] if classes else None,
+        missing=missing,
+    )
+    for sentence in reading.notes:
+        note(sentence)
+    return reading
+
+
+def read_annotations(path: str, **reading: Any) -> Annotations:
+    """Read annotations as the reading options say."""
+    return examine_annotations(path, **reading).annotations
+
+
+def is_data_folder(path: str, answers: str | None = None) -> bool:
+    """Return whether a path is a data set folder in the layout of peerannot."""
+    return Path(path).is_dir() and (answers is not None or (Path(path) / "answers.json").exists())
+
+
+def examine_folder(
+    path: str,
+    reading: dict[str, Any],
+    *,
+    answers: str | None = None,
+    metadata: str | None = None,
+    n_classes: int | None = None,
+) -> Reading:
+    """Read the annotations of a data set folder, or of any other path."""
+    from .._names import numbered
+    from ..readers import Reading
+    from ..readers.folders import read_folder
+
+    classes = None if n_classes is None else numbered(n_classes).tolist()
+    if not is_data_folder(path, answers):
+        given = reading["classes"] or (",".join(classes) if classes else None)
+        return examine_annotations(path, **reading | {"classes": given})
+    file = Path(answers or "answers.json")
+    # As in peerannot, a path is relative to the working directory, a name to the folder.
+    file = file.resolve() if answers and file.exists() else file
+    annotations = read_folder(path, answers=file, metadata=metadata, classes=classes)
+    return Reading(annotations, "folder")
+
+
+def read_known(path: str | None) -> dict[str, str] | None:
+    """Read known labels, if a file is given."""
+    if path is None:
+        return None
+    from ..readers import read_truth
+
+    return read_truth(path)
+
+
+def read_probabilities(path: str | None, annotations: Annotations) -> Any:
+    """Read the class probabilities of a classifier, if a file is given: (item, class)."""
+    if path is None:
+        return None
+    from ..readers import probabilities
+
+    return probabilities.read_probabilities(path, annotations)
+
+
+def split_names(names: str | None) -> list[str] | None:
+    """Return names separated by commas, or the lines of a file."""
+    if names is None:
+        return None
+    file = Path(names)
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else names.split(",")
+    return [name.strip() for name in lines if name.strip()]
+
+
+def without_removed(annotations: Annotations, file: str | None) -> Annotations:
+    """Return the annotations without those on items that a file names."""
+    if file is None:
+        return annotations
+    from ..readers.side_tables import read_removed
+
+    removed = read_removed(file)
+    return annotations.subset(
+        items=[name for name in annotations.items.tolist() if name not in removed]
+    )
+
+
+def scale_of(
+    annotations: Annotations, scale: str, classes_only: str = "", *, ordinal: bool = True
+) -> str:
+    """Return the scale of labels; `auto` recognises numbers.
+
+    Parameters
+    ----------
+    classes_only
+        The command that needs classes, if it cannot use numbers.
+    ordinal
+        Whether it can use the order of classes.
+    """
+    from ..readers import kind_of_labels
+
+    remedy = "--scale nominal makes them classes"
+    if scale == "auto":
+        kind, reason = kind_of_labels(annotations.classes.tolist())
+        scale = "nominal" if kind == "nominal" else "interval"
+        if scale == "interval" and not classes_only:
+            note(f"labels are taken for numbers: {reason}; {remedy}")
+    if classes_only and scale in ("interval", "ratio"):
+        raise OptionError(f"{classes_only} needs classes, but the labels are numbers; {remedy}")
+    if scale == "ordinal" and not ordinal:
+        raise OptionError(f"{classes_only} cannot use the order of classes; leave out --scale")
+    return scale

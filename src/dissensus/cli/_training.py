@@ -1,0 +1,173 @@
+"""What `train` and `aggregate-deep` share: data with inputs, training, and the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._progress import progress_bar
+from ..errors import DataError, OptionError
+from ._output import is_first, note, print_table, show_json
+from ._reading import read_known
+from .options import Computed, options
+
+if TYPE_CHECKING:
+    from ..annotations import Annotations
+    from ..learning.data_sets import DataSet
+    from ..learning.outcome import Outcome, OutputPaths
+    from ..readers import Reading
+    from ._network import Network
+
+__all__ = ["data_options", "fit_classifier", "output_files", "read_data", "show_outcome"]
+
+_SHOWN = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "log_loss": "log loss",
+    "ece": "calibration error",
+}
+_WORST = 5  # annotators that are named
+_ENOUGH = 5  # labels of an annotator who is
+
+data_options = options(
+    *("n_classes", "path_remove", "metadata --metadata_path --metadata-path"),
+    output_name=Computed("the method or the file of labels"),
+    valid=Computed("val/"),
+    test=Computed("test/"),
+)
+
+
+def read_data(
+    path: str,
+    annotations: Annotations,
+    network: Network,
+    *,
+    found: Reading | None = None,
+    valid: str | None = None,
+    test: str | None = None,
+    metadata: str | None = None,
+) -> DataSet:
+    """Return annotations with the inputs of their items."""
+    from ..learning.data_sets import open_data_set, open_folder
+    from ..nn.reading import index_of_texts, read_input_index
+    from ..readers.folders import read_metadata
+
+    known = {"valid": read_known(valid), "test": read_known(test)}
+    if network.inputs is None and (Path(path) / "train").is_dir():
+        names = read_metadata(path, metadata).get("label_names")
+        data = open_folder(annotations, path, label_names=names, **known)
+    else:
+        try:
+            if network.inputs is None and found is not None and found.texts is not None:
+                input_index = index_of_texts(path, found.texts.select("item", "text").iter_rows())
+            else:
+                input_index = read_input_index(
+                    network.inputs or path, annotations.items, column=network.column
+                )
+        except DataError as problem:
+            hint = "" if network.inputs else "; --inputs says where inputs are, --column in which"
+            raise DataError(f"{problem}{hint}") from None
+        data = open_data_set(annotations, input_index, **known)
+    for sentence in data.notes:
+        note(sentence)
+    return data
+
+
+def output_files(path: str, network: Network, name: str, encoder: str | None = None) -> OutputPaths:
+    """Return the output files, as peerannot names them, and the folder of the run."""
+    from ..learning.outcome import OutputPaths
+
+    if not name.strip(". ") or "/" in name or "\\" in name:
+        raise OptionError(f"{name!r} cannot name files; give another with -o")
+    base = Path(network.folder or (path if Path(path).is_dir() else "."))
+    models = base / "best_models" / encoder if encoder else base / "best_models"
+    return OutputPaths(models / name, base / "results" / f"{name}.json", base / "runs" / name)
+
+
+def fit_classifier(
+    method: str,
+    data: DataSet,
+    network: Network,
+    files: OutputPaths,
+    seed: int,
+    posterior: Any = None,
+) -> Outcome:
+    """Train a classifier, with checkpoints in the folder of the run."""
+    from ..learning.classifier import CrowdClassifier
+    from ..learning.outcome import Outcome
+    from ..nn.runs import clear_ended
+
+    model = CrowdClassifier(
+        method, training=network.training(seed), seed=seed, **network.estimator(data.inputs)
+    )
+    valid = None
+    if data.valid is not None:
+        valid = data.valid.inputs, data.annotations.classes[data.valid.truth]
+    if is_first() and not network.resume:
+        clear_ended(files.run)
+    with progress_bar("training") as progress:
+        try:
+            model.fit(
+                data.inputs,
+                data.annotations,
+                valid=valid,
+                posterior=posterior,
+                folder=files.run,
+                resume=network.resume,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            if not (files.run / "checkpoint.safetensors").exists():
+                raise
+            note(f"interrupted; the same command with --resume goes on in {files.run}")
+            raise SystemExit(130) from None
+    return Outcome(model, data)
+
+
+def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: bool) -> None:
+    """Write and print the results; of several processes only the first does."""
+    if not is_first():
+        return
+    outcome.write(files, crowd=crowd)
+    if as_json:
+        paths = {name: str(path) for name, path in files._asdict().items()}
+        show_json(outcome.results() | {"files": paths})
+        return
+    for part, evaluation in outcome.evaluations.items():
+        rows = [
+            (words, f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
+            for name, words in _SHOWN.items()
+            if (score := evaluation.scores[name]) is not None
+        ]
+        title = f"{evaluation.n_scored} {part} items of known truth"
+        print_table(("score", "value", "95 % interval"), rows, title)
+    annotations, history = outcome.data.annotations, outcome.model.history_
+    labels = f"{len(annotations)} labels"
+    if crowd:
+        labels += f" by {annotations.n_annotators} annotators"
+    method = f"by {outcome.model.method} " if crowd else ""
+    click.echo(
+        f"Learned from {labels} on {annotations.n_items} items, {method}with the encoder "
+        f"{outcome.model.encoding_.name}."
+    )
+    click.echo(
+        f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}."
+    )
+    worst = _worst_annotators(outcome) if crowd and annotations.n_annotators > 1 else []
+    if worst:
+        click.echo(f"Least accurate annotators, by the network: {', '.join(worst)}.")
+    sizes = {name: len(found.items) for name, found in outcome.predictions.items()}
+    counts = ", ".join(f"{size} {name}" for name, size in sizes.items())
+    click.echo(f"Predictions ({counts}), log and curve are in {files.run}.")
+    click.echo(f"The classifier is in {files.model}, the results in {files.results}.")
+
+
+def _worst_annotators(outcome: Outcome) -> list[str]:
+    table = outcome.annotators()
+    rows = zip(
+        *(table[name].tolist() for name in ("performance", "n_labels", "annotator")), strict=True
+    )
+    ranked = sorted((row for row in rows if row[1] >= _ENOUGH), key=lambda row: float(row[0]))
+    return [f"{name} ({accuracy:.0%} of {count})" for accuracy, count, name in ranked[:_WORST]]

@@ -1,0 +1,104 @@
+"""The options of all commands: one name, one type, one meaning.
+
+Every command takes its options from this table, so that an option means the same everywhere:
+
+    @options("strategy", "scale --labels", *READING, output=REQUIRED, folds=5)
+
+Names after the first are hidden aliases: former names, and those of peerannot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ._option_table import CHOICES, REPEATABLE, TABLE
+
+__all__ = ["DECLARED", "READING", "REQUIRED", "Computed", "Option", "options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+_DEFAULTS: dict[str, Any] = {"missing": "error", "seed": 0, "scale": "auto", "encoder": "auto"}
+_DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
+
+READING = ("format", "question", "columns", "classes", "missing")
+REQUIRED = object()
+
+
+class Computed(str):
+    """Words for a default that a command works out."""
+
+    __slots__ = ()
+
+
+class Option(click.Option):
+    """An option with hidden aliases: another name, or `name=value` for a flag."""
+
+    def __init__(self, *declarations: Any, aliases: list[str], **settings: Any) -> None:
+        super().__init__(*declarations, **settings)
+        self.aliases = aliases
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Add the aliases as well, which neither help nor messages show."""
+        shown, self.opts = self.opts, [*self.opts, *(a for a in self.aliases if "=" not in a)]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
+        for alias in self.aliases:
+            name, _, value = alias.partition("=")
+            if value:
+                parser.add_option(self, [name], self.name, action="store_const", const=value)
+
+
+def _declare() -> dict[str, tuple[list[str], dict[str, Any]]]:
+    """Return flags and settings of every option, by the name that a command gives it."""
+    declared: dict[str, tuple[list[str], dict[str, Any]]] = {}
+    for kind, rows in TABLE:
+        for flags, text in rows.items():
+            name = re.split("[ /]", flags.lstrip("-"))[0].replace("-", "_")
+            settings = {"is_flag": True} if kind is bool else {"type": kind}
+            declared[name] = flags.split(), settings | {"help": text}
+    for flags, (words, text) in CHOICES.items():
+        choice = click.Choice(words.split(), case_sensitive=False)
+        name = flags.split()[0].lstrip("-").replace("-", "_")
+        declared[name] = flags.split(), {"type": choice, "help": text}
+    for flags, (kind, text) in REPEATABLE.items():
+        declared[flags.split()[-1]] = flags.split(), {"type": kind, "help": text, "multiple": True}
+    # In older versions of peerannot it takes no value.
+    declared["scheduler"][1].update(is_flag=False, flag_value="multistep")
+    return declared
+
+
+DECLARED = _declare()
+
+
+def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command some options of the table.
+
+    Parameters
+    ----------
+    *names
+        Names of options, each followed by its hidden aliases, as in `"scale --labels"`.
+    **defaults
+        Defaults of this command, by name: a value, `REQUIRED`, or words as `Computed`.
+    """
+
+    def add(command: Command) -> Command:
+        wanted = {name.split()[0]: name.split()[1:] for name in (*defaults, *names)}
+        for name, aliases in reversed(wanted.items()):
+            flags, settings = DECLARED[name]
+            default = defaults.get(name, _DEFAULTS.get(name))
+            if default is REQUIRED:
+                settings = settings | {"required": True}
+            elif isinstance(default, Computed):
+                settings = settings | {"show_default": str(default)}
+            elif name in defaults or name in _DEFAULTS:
+                shown = default is not None and not settings.get("is_flag")
+                settings = settings | {"default": default, "show_default": shown}
+            command = click.option(*flags, cls=Option, aliases=aliases, **settings)(command)
+        return command
+
+    return add

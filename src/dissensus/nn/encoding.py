@@ -1,0 +1,82 @@
+"""What a network takes as inputs, and the part of it that is an encoder.
+
+Features of a frozen encoder are computed once per input and cached; an encoder that is trained is
+part of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .._progress import Progress
+from ..errors import OptionError
+from .batches import Source, inputs_of
+from .encoders import Encoder, encoder_for
+from .features import features_of
+from .inputs import Arrays, Inputs
+
+__all__ = ["Encoding", "chunks", "encoding_for"]
+
+_SAMPLE = 2048  # items by which vectors are scaled, where the encoder is trained
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """An encoder, and whether its features are computed before training."""
+
+    encoder: nn.Module
+    cached: bool
+
+    @property
+    def name(self) -> str:
+        """The encoder's name."""
+        return str(getattr(self.encoder, "name", "a network"))
+
+    def prepare(self, inputs: Inputs, progress: Progress | None = None) -> Tensor | Source:
+        """Return what the network takes, one per item."""
+        if not isinstance(self.encoder, Encoder):  # a network of the user's own
+            if not isinstance(inputs, Arrays):
+                raise OptionError("a network as encoder takes arrays; name an encoder for these")
+            return inputs.values
+        if self.cached:
+            features = features_of(inputs, self.encoder, progress=progress)
+            return torch.from_numpy(features.vectors)
+        return self.encoder.prepare(inputs)
+
+    def network(self) -> nn.Module:
+        """Return a copy of the encoder to train; the identity where features are cached."""
+        return nn.Flatten() if self.cached else deepcopy(self.encoder)
+
+    @torch.no_grad()
+    def vectors(self, x: Tensor | Source) -> Tensor:
+        """Return the vectors of items, or of a sample, to scale by: (item, feature)."""
+        network = self.network().eval()
+        size = len(x) if self.cached else min(len(x), _SAMPLE)
+        return torch.cat([network(chunk) for chunk in chunks(x, 256, size)])
+
+
+def encoding_for(
+    encoder: str | nn.Module,
+    inputs: Inputs,
+    seed: int,
+    *,
+    frozen: bool | None = None,
+    augmented: bool = False,
+) -> Encoding:
+    """Return the encoding by an encoder or its name; augmented inputs cannot be cached."""
+    if isinstance(encoder, str):
+        encoder = encoder_for(encoder, inputs, frozen=frozen, seed=seed)
+    return Encoding(encoder, isinstance(encoder, Encoder) and encoder.is_frozen and not augmented)
+
+
+def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:
+    """Yield inputs of up to `size` items at a time."""
+    stop = len(x) if stop is None else stop
+    for start in range(0, stop, size):
+        yield inputs_of(x, np.arange(start, min(start + size, stop)))

@@ -1,0 +1,324 @@
+"""The contract of every estimator that learns from inputs and annotations.
+
+    class MyEstimator(Estimator):
+        nested = {"training": Training(epochs=20)}  # settings that are dataclasses, with defaults
+
+        def __init__(self, method="…", *, encoder="auto", classes=None, training=None, seed=0): …
+
+        def fit(self, X, annotations, *, folder=None, resume=False, progress=None):
+            inputs = self._inputs(X, fitting=True)
+            annotations = self._annotations(annotations, inputs)
+            …
+            self.model_ = …
+            return self
+
+        def predict_proba(self, X): …  # from self._inputs(X) and self.model_
+        def _state(self): return State(notes, arrays)
+        def _restore(self, state): self.model_ = …
+
+- Settings are stored by `__init__` as given. `training` is a `Training` or None, which is the
+  default in `nested`; `set_params(training__epochs=5)` replaces one field. `seed` takes the place
+  of `training.seed`.
+- `fit(X, annotations)` takes inputs (an array, texts, paths, `Inputs` or `Features`) and
+  `Annotations`, a matrix (item, annotator) with -1 or NaN for unlabelled, or one label per item, in
+  the order of the inputs. It sets `classes_`, `annotators_`, `kind_`, `shape_` and, last, `model_`.
+- Labels come back in the dtype they came in: a matrix of integers gives integers, `Annotations`
+  give texts.
+- Inputs of another kind or shape than those of `fit` are a DataError, and so are missing numbers.
+- Before `fit`, everything else raises scikit-learn's NotFittedError.
+- `progress(done, total, message)` is the one signature of progress callbacks.
+- `save(folder)` writes `model.json` and `weights.safetensors` at once or not at all; `load(folder)`
+  gives an estimator with equal predictions and settings.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
+from torch import Tensor
+
+from .._files import atomic_folder
+from .._names import as_names, text
+from .._progress import Progress
+from .._relation import Array, Floats, Integers, indices_of
+from .._serialization import State
+from ..annotations import Annotations
+from ..errors import DataError, OptionError
+from ..params import Settings
+from .features import Features, features_of
+from .inputs import Arrays, Inputs, as_inputs
+from .settings import Training
+
+__all__ = ["Estimator", "labels_of"]
+
+_FORMAT = 1
+_MODEL, _WEIGHTS = "model.json", "weights.safetensors"
+
+
+class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
+    """Base class of the estimators that learn from inputs and annotations."""
+
+    encoder: Any
+    seed: int
+    nested: ClassVar[dict[str, Settings]] = {}  # settings that are dataclasses, with defaults
+    classes_: Array  # in the dtype of the labels
+    annotators_: Array  # names
+    kind_: str  # of the inputs
+    shape_: tuple[int, ...]  # of one input; empty for texts and files
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Return the probability of every class: (item, class)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """Return the most probable class of every item."""
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    @abstractmethod
+    def _state(self) -> State:
+        """Return what was fitted, but classes, annotators and inputs."""
+
+    @abstractmethod
+    def _restore(self, state: State) -> None:
+        """Set what was fitted; classes, annotators and inputs are there."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    # Settings
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name; with `deep`, fields of nested ones as `training__epochs`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name in self.nested:
+                inner = self._nested(name)
+                params |= {f"{name}__{f.name}": getattr(inner, f.name) for f in fields(inner)}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set settings by name, or fields of nested ones as `training__epochs`."""
+        inner: dict[str, dict[str, Any]] = {}
+        for key in [key for key in params if key.partition("__")[0] in self.nested]:
+            name, separator, field = key.partition("__")
+            if separator:
+                inner.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)
+        for name, changes in inner.items():
+            unknown = set(changes) - {field.name for field in fields(self._nested(name))}
+            if unknown:
+                raise OptionError(f"{name} has no setting {unknown.pop()!r}")
+            setattr(self, name, replace(self._nested(name), **changes))
+        return self
+
+    def _nested(self, name: str) -> Any:
+        given = getattr(self, name)
+        return self.nested[name] if given is None else given
+
+    def _training(self) -> Training:
+        """Return how to train, with the estimator's random seed."""
+        training: Training = replace(self._nested("training"), seed=self.seed)
+        return training
+
+    # Inputs and annotations
+
+    def _inputs(self, X: Any, *, fitting: bool = False) -> Inputs:  # noqa: N803
+        """Return inputs, which have to be of the kind and shape of those of `fit`."""
+        if not fitting:
+            check_is_fitted(self)
+        if not isinstance(X, (Inputs, Tensor)) and _is_numeric(X):
+            least = 1 if fitting else 0
+            X = check_array(  # noqa: N806
+                X, allow_nd=True, ensure_all_finite=False, ensure_min_samples=least
+            )
+        inputs = as_inputs(X)
+        self._check_kind(
+            inputs.kind,
+            tuple(inputs.values.shape[1:]) if isinstance(inputs, Arrays) else (),
+            fitting=fitting,
+        )
+        return inputs
+
+    def _features(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        fitting: bool = False,
+        progress: Progress | None = None,
+        **parts: bool,
+    ) -> Features:
+        """Return features of inputs; `parts` are those of `features_of`."""
+        if isinstance(X, Features):
+            if fitting:
+                self.kind_, self.shape_ = "features", ()
+            return X
+        inputs = self._inputs(X, fitting=fitting)
+        return features_of(inputs, self.encoder, seed=self.seed, progress=progress, **parts)
+
+    def _check_kind(self, kind: str, shape: tuple[int, ...], *, fitting: bool) -> None:
+        if fitting:
+            self.kind_, self.shape_ = kind, shape
+            if len(shape) == 1:
+                self.n_features_in_ = shape[0]
+        elif self.kind_ != "features" and (kind != self.kind_ or not self._fits(shape)):
+            if len(shape) == 1 and len(self.shape_) == 1:  # in scikit-learn's words
+                raise DataError(
+                    f"X has {shape[0]} features, but {type(self).__name__} is expecting "
+                    f"{self.shape_[0]} features as input"
+                )
+            raise DataError(f"fitted to {self.kind_} {self.shape_ or ''}, not {kind} {shape or ''}")
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        """Return whether an input of this shape can be predicted."""
+        return shape == self.shape_
+
+    def _annotations(
+        self, given: Annotations | ArrayLike, inputs: Inputs | Features
+    ) -> Annotations:
+        """Return the annotations to fit to; sets `classes_` and `annotators_`."""
+        classes = getattr(self, "classes", None)
+        annotations, self.classes_ = labels_of(given, classes)
+        self.annotators_ = annotations.annotators
+        if len(inputs) != annotations.n_items:
+            raise DataError(f"{len(inputs)} inputs, but annotations on {annotations.n_items} items")
+        if not len(annotations):
+            raise DataError("no annotations to learn from")
+        return annotations
+
+    def _recoded(self, given: Annotations | ArrayLike) -> Annotations:
+        """Return annotations in the classes of `fit`; columns of a matrix are its annotators."""
+        if isinstance(given, Annotations):
+            return given.recode(self.classes_)
+        return Annotations.from_matrix(given, classes=self.classes_, annotators=self.annotators_)
+
+    def _annotator_codes(self, annotators: ArrayLike | None) -> Integers:
+        """Return the codes of annotators by name, of all by default."""
+        check_is_fitted(self)
+        if annotators is None:
+            return np.arange(len(self.annotators_))
+        names = as_names(np.atleast_1d(np.asarray(annotators)))
+        codes = indices_of(names, self.annotators_)
+        if (codes < 0).any():
+            raise DataError(f"annotator {names[codes < 0][0]!r} gave no labels to learn from")
+        return codes
+
+    # Files
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted estimator to a folder: JSON and safetensors."""
+        check_is_fitted(self)
+        if not isinstance(self.encoder, str):
+            raise OptionError("a network given as encoder cannot be saved; name an encoder instead")
+        folder = Path(folder).resolve()
+        if folder.exists() and any(folder.iterdir()) and not (folder / _MODEL).exists():
+            raise DataError(f"{folder}: holds something else; name a new folder")
+        state = self._state()
+        texts = self.classes_.dtype.kind in "TUO"
+        model = {
+            "format": _FORMAT,
+            "kind": type(self).__name__,
+            "settings": {k: _plain(v) for k, v in self.get_params(deep=False).items()},
+            "classes": self.classes_.tolist(),
+            "dtype": self.classes_.dtype.kind if texts else self.classes_.dtype.str,
+            "annotators": self.annotators_.tolist() if hasattr(self, "annotators_") else None,
+            "inputs": {"kind": self.kind_, "shape": list(self.shape_)},
+            "notes": state.notes,
+        }
+        arrays = {name: np.array(value, order="C") for name, value in state.arrays.items()}
+        with atomic_folder(folder) as draft:
+            save_file(arrays, draft / _WEIGHTS)
+            (draft / _MODEL).write_text(json.dumps(model, indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Return an estimator that `save` has written."""
+        folder = Path(folder)
+        try:
+            model = json.loads((folder / _MODEL).read_text(encoding="utf-8"))
+            if model["kind"] != cls.__name__:
+                kind = model["kind"]
+                raise DataError(f"{folder}: a saved {kind}, which {kind}.load reads")
+            if model["format"] != _FORMAT:
+                raise DataError(f"{folder}: written by another version; fit it again")
+            estimator = cls(**{k: cls._setting(k, v) for k, v in model["settings"].items()})
+            dtype = model["dtype"]
+            classes = model["classes"]
+            estimator.classes_ = as_names(classes) if dtype == "T" else np.array(classes, dtype)
+            if model["annotators"] is not None:
+                estimator.annotators_ = as_names(model["annotators"])
+            inputs = model["inputs"]
+            estimator._check_kind(inputs["kind"], tuple(inputs["shape"]), fitting=True)
+            estimator._restore(State(model["notes"], load_file(folder / _WEIGHTS)))
+        except DataError as problem:
+            message = str(problem)
+            raise DataError(
+                message if message.startswith(f"{folder}:") else f"{folder}: {message}"
+            ) from None
+        except (OSError, SafetensorError) as problem:
+            raise DataError(f"{folder}: not a saved {cls.__name__} ({problem})") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as problem:
+            first = (str(problem).splitlines() or [type(problem).__name__])[0]
+            raise DataError(
+                f"{folder}: a damaged {cls.__name__} ({first}); save it again"
+            ) from None
+        return estimator
+
+    @classmethod
+    def _setting(cls, name: str, value: Any) -> Any:
+        if name not in cls.nested or value is None:
+            return value
+        items = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
+        return type(cls.nested[name])(**items)
+
+
+def labels_of(given: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
+    """Return annotations, and their classes in the dtype of the labels."""
+    if isinstance(given, Annotations):
+        annotations = given if classes is None else given.recode(classes)
+        return annotations, annotations.classes
+    matrix = np.asarray(given)
+    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    annotations = Annotations.from_matrix(matrix, classes=classes)
+    return annotations, _as_given(annotations.classes, matrix, classes)
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON can hold it."""
+    if isinstance(value, Settings):
+        return asdict(value)
+    return np.asarray(value).tolist() if isinstance(value, (np.ndarray, range)) else value
+
+
+def _as_given(names: Array, labels: Array, classes: Any) -> Array:
+    """Return classes in the dtype of the labels."""
+    if labels.dtype.kind in "TU":
+        return names if labels.dtype.kind == "T" else np.array(names.tolist())
+    values = {text(each): each for each in ([] if classes is None else classes)}
+    unique = labels.flat if labels.dtype.kind == "O" else np.unique(labels).tolist()
+    values |= {text(each): each for each in unique}
+    try:
+        dtype = labels.dtype if labels.dtype.kind in "biuf" else None
+        return np.array([values[name] for name in names.tolist()], dtype=dtype)
+    except ValueError:  # classes that are no numbers
+        return names
+
+
+def _is_numeric(given: Any) -> bool:
+    """Return whether inputs are numbers, or should be: then scikit-learn checks them."""
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, Path)):
+        return False
+    kind = getattr(getattr(given, "dtype", None), "kind", None)
+    if kind == "O":
+        return not all(isinstance(each, str) for each in np.ravel(given))
+    return kind not in ("U", "T")

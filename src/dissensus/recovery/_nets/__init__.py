@@ -1,1 +1,0 @@
-"""The networks behind recovery: everything here stands on torch."""

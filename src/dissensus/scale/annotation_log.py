@@ -1,0 +1,163 @@
+"""A growing log of annotations, in the order of their arrival.
+
+Names get codes when they first appear. Every annotation points to the one before it on the same
+item, so the labels of some items are found without looking at the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._names import Names, as_names, code, numbered, smallest_dtype, text
+from .._relation import Array, Floats, Integers
+from ..annotations import Annotations, Part
+
+__all__ = ["AnnotationLog", "widened"]
+
+_ROOM = 16  # initial capacity for annotators
+
+
+class AnnotationLog:
+    """The annotations so far."""
+
+    def __init__(self, classes: Sequence[Any] | None = None) -> None:
+        self.items: dict[str, int] = {}
+        self.annotators: dict[str, int] = {}
+        self.classes: Names = as_names(classes or [])
+        self.room = _ROOM  # capacity for annotators
+        self._columns = {name: np.zeros(0, dtype=np.int64) for name in _COLUMNS}
+        self._last = np.zeros(0, dtype=np.int64)  # (item): its latest annotation, or -1
+        self.size = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.items)
+
+    def column(self, name: str) -> Integers:
+        """Return `item`, `annotator`, `label` or `before` of all annotations, as they arrived."""
+        return self._columns[name][: self.size]
+
+    def add(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> bool:
+        """Add annotations; return whether there are new classes, or too many annotators."""
+        labels = [text(name) for name in label]
+        known = {name: position for position, name in enumerate(self.classes.tolist())}
+        wider = not known.keys() >= set(labels)
+        if wider:
+            known = self._more_classes(labels)
+        items, annotators = _codes(item, self.items), _codes(annotator, self.annotators)
+        given = np.array([known[name] for name in labels], dtype=np.int64)
+        if len(self.annotators) > self.room:
+            wider, self.room = True, 2 * len(self.annotators)
+        self._append(items, annotators, given)
+        return wider
+
+    def part(self, items: Integers) -> Part:
+        """Return some items, by code, as the methods see them."""
+        here, position = self._last[items], np.arange(len(items))
+        rows = [(position[:0], here[:0])]
+        while len(position):
+            more = here >= 0
+            position, here = position[more], here[more]
+            rows.append((position, here))
+            here = self._columns["before"][here]
+        item, row = (np.concatenate(one) for one in zip(*rows, strict=True))
+        annotator, label = (self._columns[name][row] for name in ("annotator", "label"))
+        order = np.lexsort((label, annotator, item))
+        return self._part(np.bincount(item, minlength=len(items)), annotator[order], label[order])
+
+    def whole(self) -> Part:
+        """Return all items."""
+        return self.annotations().part(0, self.n_items)
+
+    def annotations(self, *, named: bool = False) -> Annotations:
+        """Return all annotations with the codes of the log, and names on request."""
+        return Annotations.from_codes(
+            self.column("item"),
+            self.column("annotator"),
+            self.column("label"),
+            items=as_names(self.items) if named else self.n_items,
+            annotators=as_names(self.annotators) if named else numbered(self.room),
+            classes=self.classes,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return the log as arrays and lists, for `from_state`."""
+        columns = {name: self.column(name) for name in _COLUMNS[:3]}
+        names = {"items": list(self.items), "annotators": list(self.annotators)}
+        return {**columns, **names, "classes": self.classes.tolist(), "room": self.room}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> AnnotationLog:
+        """Return the log with this state."""
+        log = cls(state["classes"])
+        log.room = int(state["room"])
+        log.items = {name: position for position, name in enumerate(state["items"])}
+        log.annotators = {name: position for position, name in enumerate(state["annotators"])}
+        log._append(*(np.asarray(state[name], dtype=np.int64) for name in _COLUMNS[:3]))
+        return log
+
+    def _part(self, sizes: Integers, annotator: Array, label: Array) -> Part:
+        index = np.concatenate([[0], np.cumsum(sizes)])
+        return Part(
+            0,
+            len(sizes),
+            index,
+            annotator.astype(smallest_dtype(self.room)),
+            label.astype(smallest_dtype(len(self.classes))),
+            np.ones(len(label)),
+            self.room,
+            len(self.classes),
+        )
+
+    def _more_classes(self, labels: Sequence[str]) -> dict[str, int]:
+        """Add new classes, in natural order among the others."""
+        old = self.classes
+        self.classes = code([*old.tolist(), *labels])[1]
+        known = {name: position for position, name in enumerate(self.classes.tolist())}
+        if self.size:
+            moved = np.array([known[name] for name in old.tolist()])
+            self.column("label")[:] = moved[self.column("label")]
+        return known
+
+    def _append(self, item: Integers, annotator: Integers, label: Integers) -> None:
+        start, stop = self.size, self.size + len(item)
+        self._last = _longer(self._last, self.n_items, -1)
+        order = np.argsort(item, kind="stable")
+        ordered, rows = item[order], order + start
+        first = np.ones(len(item), dtype=bool)
+        first[1:] = ordered[1:] != ordered[:-1]
+        before = np.empty(len(item), dtype=np.int64)
+        before[order] = np.where(first, self._last[ordered], np.concatenate([[-1], rows[:-1]]))
+        self._last[ordered] = rows  # the last one of an item stays
+        for name, values in zip(_COLUMNS, (item, annotator, label, before), strict=True):
+            self._columns[name] = _longer(self._columns[name], stop, 0)
+            self._columns[name][start:stop] = values
+        self.size = stop
+
+
+_COLUMNS = ("item", "annotator", "label", "before")
+
+
+def _codes(names: Sequence[Any], known: dict[str, int]) -> Integers:
+    return np.array([known.setdefault(text(name), len(known)) for name in names], dtype=np.int64)
+
+
+def _longer(values: Any, size: int, fill: float) -> Any:
+    """Return an array of at least this length, with room for more."""
+    if len(values) >= size:
+        return values
+    longer = np.full((max(size, 2 * len(values)), *values.shape[1:]), fill, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+def widened(posterior: Floats, n_items: int) -> Floats:
+    """Return posteriors with room for more items."""
+    return _longer(posterior, n_items, 0.0)

@@ -1,0 +1,215 @@
+"""Online aggregation: labels and qualities that are updated while annotations arrive.
+
+New annotations change the posterior of their items, and through it the counts from which the
+parameters follow: the old contribution of these items is subtracted from the counts, the new one
+added. That is incremental EM, a partial E-step and a full M-step: for the annotations so far no
+step lowers the free energy, and its fixed points are those of EM. Items without a new label are
+refreshed in turn, so that posteriors do not become stale. Whenever the annotations have grown by a
+factor since the last full fit, the method is fitted to all of them from the votes; right after
+that, labels are those that `aggregate` gives for the same annotations. As the factor is constant,
+all full fits together cost a constant per annotation.
+
+    R. M. Neal, G. E. Hinton. A view of the EM algorithm that justifies incremental, sparse, and
+    other variants. In: Learning in Graphical Models, 1998.
+    O. Cappé, E. Moulines. On-line expectation-maximization algorithm for latent data models.
+    Journal of the Royal Statistical Society B 71(3), 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._names import text
+from .._relation import Floats, Integers
+from ..aggregation import EMAggregator
+from ..annotations import Part
+from ..errors import DataError, MethodError, OptionError
+from ..registry import aggregators
+from ..result import Aggregation
+from .annotation_log import AnnotationLog, widened
+
+__all__ = ["OnlineAggregation"]
+
+_SMALL = 10_000  # annotations up to which a full fit takes no time
+
+
+class OnlineAggregation:
+    """A method that is updated while annotations arrive.
+
+    Parameters
+    ----------
+    method
+        A method fitted with EM whose counts follow from the posterior of items.
+    classes
+        All classes in order, where they are known; a class that appears later costs a fit.
+    refit
+        The factor, less one, by which annotations grow until the next full fit; up to ten thousand
+        annotations every fit is full.
+    refresh
+        Items without a new label that are refreshed, for every item with one.
+    seed
+        Random seed.
+
+    Examples
+    --------
+    >>> online = OnlineAggregation("dawid-skene")
+    >>> online.add("aaab", "xyzx", "0010"), online.add("bb", "yz", "01")
+    (4, 2)
+    >>> online.result().labels.tolist()
+    ['0', '0']
+    >>> online.add(["b"], ["x"], ["0"], ids=["a-7"]), online.add(["b"], ["x"], ["0"], ids=["a-7"])
+    (1, 0)
+    """
+
+    def __init__(
+        self,
+        method: str = "dawid-skene",
+        *,
+        classes: Sequence[Any] | None = None,
+        refit: float = 0.5,
+        refresh: int = 10,
+        seed: int = 0,
+    ) -> None:
+        chosen = aggregators.create(method)
+        if not isinstance(chosen, EMAggregator) or not _can_be_updated(type(chosen)):
+            able = [name for name in aggregators if _can_be_updated(aggregators.find(name))]
+            raise MethodError(
+                f"{aggregators.describe(chosen)} cannot take labels one by one; "
+                f"these can: {', '.join(able)}"
+            )
+        if refit < 0 or refresh < 0:
+            raise OptionError("refit and refresh must be at least 0")
+        self.method, self.refit, self.refresh, self.seed = chosen, refit, refresh, seed
+        self.log = AnnotationLog(classes)
+        self.ids: set[str] = set()
+        self.params: Any = None
+        self.fitted = 0  # annotations at the last fit
+        self._counts: Any = None
+        self._posterior = np.zeros((0, 0))  # (item, class): the posterior behind the counts
+        self.turn = 0  # the next item to refresh
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+    def add(
+        self,
+        item: Sequence[Any],
+        annotator: Sequence[Any],
+        label: Sequence[Any],
+        *,
+        ids: Sequence[Any] | None = None,
+    ) -> int:
+        """Add annotations; return how many were new, which is all of them without ids.
+
+        Known ids are skipped, so a batch may be repeated when in doubt.
+        """
+        if not len(item) == len(annotator) == len(label):
+            raise DataError("columns of different length")
+        if ids is not None:
+            item, annotator, label = self._new(item, annotator, label, ids)
+        if not len(item):
+            return 0
+        self._update(item, annotator, label)
+        return len(item)
+
+    def result(self) -> Aggregation:
+        """Return labels, posteriors and qualities under the current parameters."""
+        if not len(self):
+            raise DataError("there are no annotations yet")
+        n_annotators = len(self.log.annotators)
+        params = self.params.reindex(np.arange(n_annotators), self.log.n_items)
+        known = Aggregation(
+            aggregators.describe(self.method),
+            self.log.annotations(named=True),
+            np.zeros(0, dtype=np.int64),
+            np.zeros((0, 0)),
+            np.zeros(0),
+            np.zeros(0),
+            params,
+        )
+        return self.method.predict(known, known.annotations)
+
+    def fit(self) -> None:
+        """Fit the method to all annotations so far, from the votes."""
+        annotations = self.log.annotations()
+        self.params = self.method.fit(annotations, seed=self.seed).params
+        whole = annotations.part(0, annotations.n_items)
+        self._posterior = self._infer(whole, self.params)
+        self._counts = self.method.counts(whole, self._posterior)
+        self.fitted = len(self)
+
+    def recount(self, posterior: Floats) -> None:
+        """Recompute the counts from a stored posterior."""
+        self._posterior = posterior
+        self._counts = self.method.counts(self.log.whole(), posterior)
+
+    @property
+    def posterior(self) -> Floats:
+        """The posterior behind the counts: (item, class)."""
+        return self._posterior[: self.log.n_items]
+
+    def _new(self, *columns: Sequence[Any]) -> list[list[Any]]:
+        """Return the annotations with new ids."""
+        new: list[list[Any]] = [[], [], []]
+        for *row, name in zip(*columns, strict=True):
+            if text(name) not in self.ids:
+                self.ids.add(text(name))
+                for column, value in zip(new, row, strict=True):
+                    column.append(value)
+        return new
+
+    def _update(self, item: Sequence[Any], annotator: Sequence[Any], label: Sequence[Any]) -> None:
+        size = len(self) + len(item)
+        if size <= _SMALL or size > (1 + self.refit) * self.fitted or self.params is None:
+            self.log.add(item, annotator, label)
+            self.fit()
+            return
+        old = self._touched(item)
+        less = self.method.counts(self.log.part(old), self._posterior[old])
+        before, known = self.log.n_items, len(self.log.annotators)
+        if self.log.add(item, annotator, label):
+            self.fit()  # new classes, or more annotators than there is room for
+            return
+        self._posterior = widened(self._posterior, self.log.n_items)
+        now = np.union1d(old, np.arange(before, self.log.n_items))
+        part = self.log.part(now)
+        self._posterior[now] = self._infer(part, self._params_with_new(known))
+        more = self.method.counts(part, self._posterior[now])
+        self._counts = _add_counts(_add_counts(self._counts, less, -1.0), more)
+        self.params = self.method.update(self._counts, self.params)
+
+    def _touched(self, item: Sequence[Any]) -> Integers:
+        """Return the known items of a batch, and some others to refresh."""
+        names, known = set(map(text, item)), self.log.items
+        n_items = self.log.n_items
+        mine = {known[name] for name in names if name in known}
+        count = min(self.refresh * len(names), n_items)
+        others = (self.turn + np.arange(count)) % n_items
+        self.turn = (self.turn + count) % n_items
+        return np.union1d(np.fromiter(mine, np.int64, len(mine)), others)
+
+    def _params_with_new(self, known: int) -> Any:
+        """Return the parameters, with new annotators as average ones."""
+        if known == len(self.log.annotators):
+            return self.params
+        indices = np.arange(self.log.room)
+        indices[known:] = -1
+        return self.params.reindex(indices, 0)
+
+    def _infer(self, part: Part, params: Any) -> Floats:
+        return self.method.normalize_joint(self.method.log_joint(part, params), part.allowed)[1]
+
+
+def _can_be_updated(kind: type) -> bool:
+    return issubclass(kind, EMAggregator) and kind.e_step is EMAggregator.e_step
+
+
+def _add_counts(total: Any, more: Any, sign: float = 1.0) -> Any:
+    """Return counts with others added, field by field; subtracted if the sign is -1."""
+    if isinstance(total, tuple):
+        fields = [_add_counts(one, other, sign) for one, other in zip(total, more, strict=True)]
+        return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
+    return total + sign * more

@@ -1,0 +1,127 @@
+"""From Parquet files to labels, without ever holding all of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..aggregation import machine_memory
+from ..engine import Local
+from ..sharded.chunks import chunks_of
+from ..sharded.parquet_files import find_files, rows_in
+from ..sharded.pieces import combining, is_address, one_file
+from ..sharded.shard_files import disk_space
+from .checkpoints import FolderCheckpoints, fingerprint, working
+from .disk import Disk
+from .fitting import ShardedFit, additive, fit_shards
+from .shards import ShardEngine, shard_rows
+
+__all__ = ["aggregate_files", "fits", "work_folder"]
+
+_ROW = 120  # bytes for reading and coding a row in memory
+_SORTED = 320  # bytes for a row while its shard is sorted
+_LARGEST = 8_000_000  # rows of a shard: more save no time
+_CHUNK = 2**21
+_SMALL = 150_000  # rows that are not worth a second shard
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+def fits(rows: int, memory: int | None = None) -> bool:
+    """Return whether so many rows fit into memory, by default into half of the machine's."""
+    limit = memory or machine_memory() // 2
+    return not limit or rows * _ROW <= limit
+
+
+def aggregate_files(
+    paths: Sequence[str],
+    method: str = "dawid-skene",
+    output: str | None = None,
+    *,
+    engine: ShardEngine | None = None,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    gold: Mapping[str, str] | None = None,
+    missing: str = "error",
+    memory: int | None = None,
+    threads: int | None = None,
+    work: str | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    progress: Progress = lambda *_: None,
+    on_round: Callable[[int, float], None] = lambda *_: None,
+) -> ShardedFit:
+    """Write the labels of all items in Parquet files, and return the fit.
+
+    Parameters
+    ----------
+    paths
+        Files, folders, patterns, or addresses of object stores.
+    method
+        An additive method, as the registry writes it.
+    output
+        A folder for pieces, or one file; by default standard output, as CSV.
+    engine
+        A cluster; by default the threads of this machine over files in the work folder.
+    memory
+        Bytes to stay below, roughly; by default half of what the machine has.
+    work
+        Folder for temporary files, by default next to the output; removed if all went well.
+    resume
+        Resume interrupted work from its last round.
+    seed
+        Random seed.
+    progress
+        Called with stage, done and total.
+    on_round
+        Called with the number and the objective of every round.
+    """
+    additive(method)  # before anything is computed
+    one_file(output)
+    memory = memory or machine_memory() // 2 or 2**32
+    files = find_files(paths)
+    cores = Local(threads).cores if engine is None else engine.cores
+    total = rows_in(files)
+    shard_size = min(max(memory // (Local(threads).cores * _SORTED), 2**9), _LARGEST)
+    n_shards = max(-(-total // shard_size), cores if total > _SMALL else 1)
+    most = _LARGEST  # on a cluster, fewer chunks are fewer tasks
+    if engine is None:
+        most = min(max(shard_size // 2, 2**9), _CHUNK)
+    chunk_size = min(most, max(-(-total // cores), 2**9))
+    rows = chunks_of(files, columns, rows=chunk_size, missing=missing)
+    run = fingerprint(
+        files,
+        columns=dict(columns or {}),
+        classes=list(map(str, classes or ())),
+        gold=dict(gold or {}),
+        missing=missing,
+        method=method,
+        seed=seed,
+        shards=n_shards if engine is None else 0,  # a cluster builds them again
+    )
+    with working(work or work_folder(output), run, resume=resume) as folder:
+        here = engine or Disk(threads=threads, folder=str(folder))
+        with disk_space(folder):
+            annotations = shard_rows(
+                rows, here, n_shards=n_shards, classes=classes, gold=gold, progress=progress
+            )
+            fit = fit_shards(
+                annotations,
+                method,
+                here,
+                seed=seed,
+                checkpoints=FolderCheckpoints(folder),
+                memory=memory,
+                progress=on_round,
+            )
+        with disk_space(output or folder), combining(output, folder) as pieces:
+            return fit.write(pieces, lambda done: progress("labelling", done, n_shards))
+
+
+def work_folder(output: str | None) -> str | None:
+    """Return the folder for temporary files next to the output; none for a stream."""
+    if output is None or output == "-" or is_address(output):
+        return None
+    target = Path(output.rstrip("/"))
+    return str(target.with_name(f".{target.name}.work"))

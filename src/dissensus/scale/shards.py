@@ -1,0 +1,138 @@
+"""Annotations in shards: coded once, then processed round by round, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .._names import Names
+from .._relation import Integers
+from ..engine import Engine
+from ..sharded.chunks import Chunks
+from ..sharded.sharding import Shard, dictionary_of, join, split, survey
+
+__all__ = ["ShardEngine", "ShardedAnnotations", "shard_rows"]
+
+
+class ShardEngine(Engine, Protocol):
+    """An engine that can also bring all rows of an item together."""
+
+    @property
+    def cores(self) -> int:
+        """How many threads it has to work with."""
+        ...
+
+    def exchange(
+        self,
+        split: Callable[[Any], Sequence[Any]],
+        chunks: Sequence[Any],
+        n_shards: int,
+        join: Callable[[Sequence[Any]], Any],
+        progress: Callable[[int], None],
+    ) -> Sequence[Any]:
+        """Return shards, each joined by `join` from the pieces that `split` gives to it."""
+        ...
+
+    def number(self, shards: Sequence[Any], starts: Sequence[int]) -> Sequence[Any]:
+        """Return the shards, each with the number of items before it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedAnnotations:
+    """Annotations in shards of items that the engine holds.
+
+    Attributes
+    ----------
+    shards
+        What the engine has in the place of parts.
+    labels_per_annotator, labels_per_class
+        Number of labels of every annotator and of every class.
+    n_items, most_items
+        Number of items, and of those in the largest shard.
+    """
+
+    shards: Sequence[Any]
+    annotators: Names
+    classes: Names
+    labels_per_annotator: Integers
+    labels_per_class: Integers
+    n_items: int
+    most_items: int
+    has_gold: bool = False
+
+    def __len__(self) -> int:
+        return int(self.labels_per_class.sum())
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are."""
+        return len(self.annotators)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.classes)
+
+
+def shard_rows(
+    rows: Chunks,
+    engine: ShardEngine,
+    *,
+    n_shards: int,
+    classes: Sequence[Any] | None = None,
+    gold: Mapping[str, str] | None = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> ShardedAnnotations:
+    """Return the rows of files as annotations in shards.
+
+    Three passes: annotators and classes are listed, rows are assigned to shards by a hash of their
+    item, shards are sorted. No process ever holds the names of all items.
+    """
+    chunks, count = rows.chunks, len(rows.chunks)
+    known = dictionary_of(
+        engine.add_up(survey, chunks), rows.whole, classes=classes, gold=gold, source=rows.files[0]
+    )
+    shards = engine.exchange(
+        partial(split, dictionary=known, n_shards=n_shards),
+        chunks,
+        n_shards,
+        partial(join, dictionary=known),
+        lambda done: progress("reading", done, count),
+    )
+    sizes: list[int] = []
+    labels = [np.zeros(len(names), np.int64) for names in (known.annotators, known.classes)]
+    for done, size in enumerate(engine.each(_size, shards), 1):
+        sizes.append(size.items)
+        labels[0] += size.annotator
+        labels[1] += size.label
+        progress("sorting", done, n_shards)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    return ShardedAnnotations(
+        engine.number(shards, starts[:-1]),
+        known.annotators,
+        known.classes,
+        labels[0],
+        labels[1],
+        starts[-1],
+        max(sizes),
+        bool(known.gold),
+    )
+
+
+class _Size(NamedTuple):
+    items: int
+    annotator: Integers
+    label: Integers
+
+
+def _size(shard: Shard) -> _Size:
+    return _Size(
+        shard.stop - shard.start,
+        np.bincount(shard.annotator, minlength=shard.n_annotators),
+        np.bincount(shard.label, minlength=shard.n_classes),
+    )

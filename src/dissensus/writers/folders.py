@@ -1,0 +1,128 @@
+"""The folder layout of peerannot: `answers.json`, `metadata.json`, truth and label files.
+
+There, items, annotators and classes are numbers from 0. Other names are written as their codes,
+with the names in the metadata, and are restored when the folder is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._names import numbered
+from ..annotations import Annotations
+from ..errors import DataError, OptionError
+from ..readers.folders import read_metadata
+from ..result import Aggregation, gold_codes
+from .content import Content
+from .table_files import save_array, write_json, write_truth
+from .writing import write
+
+if TYPE_CHECKING:
+    from ..simulation import Simulation
+
+__all__ = ["clashes", "save", "write_folder", "write_labels", "write_simulation"]
+
+
+def write_folder(
+    folder: str | Path,
+    annotations: Annotations,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, np.ndarray[Any, Any]] | None = None,
+) -> None:
+    """Write annotations, metadata and any arrays as a data set folder."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    sizes = {
+        "name": target.resolve().name,
+        "n_classes": annotations.n_classes,
+        "n_workers": annotations.n_annotators,
+        "n_task": annotations.n_items,
+    }
+    names = {
+        "items": annotations.items,
+        "annotators": annotations.annotators,
+        "classes": annotations.classes,
+    }
+    if not all(map(_is_numbered, names.values())):
+        sizes["names"] = {kind: given.tolist() for kind, given in names.items()}
+    write_json(target / "answers.json", annotations.to_dict(coded=True))
+    write_json(target / "metadata.json", sizes | dict(metadata or {}))
+    for name, array in (arrays or {}).items():
+        save_array(target / f"{name}.npy", array)
+
+
+def write_labels(
+    folder: str | Path,
+    result: Aggregation,
+    strategy: str,
+    *,
+    hard: bool,
+    suffix: bool,
+    name: str | None = None,
+) -> Path:
+    """Write a label file as peerannot names it, and return its path.
+
+    Hard labels are class numbers, otherwise it is the posterior; the suffix only names the file.
+    """
+    name = name or read_metadata(folder).get("name") or Path(folder).resolve().name
+    file = f"labels_{name}_{strategy.lower()}{'_hard' if suffix else ''}.npy"
+    if "/" in file or "\\" in file:
+        raise DataError(f"{folder}: the name {name!r} with {strategy!r} cannot be a file name")
+    path = Path(folder) / "labels" / file
+    save_array(path, result.label if hard else result.posterior)
+    return path
+
+
+def write_simulation(simulation: Simulation, folder: str | Path, kind: str = "peerannot") -> None:
+    """Write annotations, truth, confusion matrices and every option of a simulation to a folder.
+
+    The kind is `peerannot`, or the format of the tables of answers and truth.
+    """
+    target, annotations = Path(folder), simulation.annotations
+    arrays = {name: np.asarray(values) for name, values in simulation.extras.items()}
+    if simulation.crowd.confusion is not None:
+        arrays["matrices"] = simulation.crowd.confusion
+    if kind == "peerannot":
+        if not isinstance(annotations, Annotations):
+            raise OptionError("peerannot's layout holds no numbers; use --format table")
+        arrays["ground_truth"] = simulation.truth
+        write_folder(target, annotations, metadata=simulation.options, arrays=arrays)
+        return
+    write(annotations, target / f"answers.{kind}")
+    write_truth(simulation.truths, target / f"truth.{kind}")
+    write_json(target / "metadata.json", {"name": target.resolve().name, **simulation.options})
+    for name, array in arrays.items():
+        save_array(target / f"{name}.npy", array)
+
+
+def save(content: Content, folder: str | Path) -> None:
+    """Write the folder; a result also leaves its label file there."""
+    annotations = content.annotations
+    if not isinstance(annotations, Annotations):
+        raise OptionError("peerannot's layout holds no numbers; write a table")
+    gold = None if clashes(content) else gold_codes(annotations, content.gold)
+    write_folder(folder, annotations, arrays={} if gold is None else {"ground_truth": gold})
+    if isinstance(content.what, Aggregation):
+        write_labels(folder, content.what, content.what.method, hard=False, suffix=False)
+
+
+def clashes(content: Content) -> list[str]:
+    """Return which gold the folder cannot hold."""
+    annotations = content.annotations
+    if not content.gold or not isinstance(annotations, Annotations):
+        return []
+    if not (_is_numbered(annotations.items) and _is_numbered(annotations.classes)):
+        return ["gold is left out: the folder's truth is for items and classes with numbers"]
+    unknown = set(content.gold.values()) - set(annotations.classes.tolist())
+    if unknown or not set(content.gold) & set(annotations.items.tolist()):
+        return ["gold is left out: it is about other items or classes"]
+    return []
+
+
+def _is_numbered(names: np.ndarray[Any, Any]) -> bool:
+    return np.array_equal(names, numbered(len(names)))

