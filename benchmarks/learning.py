@@ -232,7 +232,7 @@ def main() -> None:
             f"{SETS[name].__doc__} Means over seeds; the interval is of the mean over seeds, and "
             "does not include the sampling of the test set. Held-out likelihoods are per label: of "
             "all labels on an item together for two-stage, raykar and confusion-layer, of each "
-            f"for the others. {verdicts(rows)} {KEPT}"
+            f"alone for the others. {verdicts(rows)} {KEPT}"
         )
         cells = [[row[key] for key in _KEYS] for row in rows]
         section.add(Table(f"Learning on {name}", columns, cells, note))

@@ -678,5 +678,5 @@ def test_the_example_on_the_page_runs_and_says_what_it_shows(capsys):
     section = page[page.index("## Hard items") :]
     (code,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     exec(code, {})
-    shown = re.search(r"print\(found.too_hard.tolist\(\)\)  # (.*)", code).group(1)
+    shown = re.search(r"print\(scores.too_hard.tolist\(\)\)  # (.*)", code).group(1)
     assert capsys.readouterr().out.strip() == shown

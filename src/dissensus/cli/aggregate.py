@@ -169,10 +169,10 @@ def _aggregate_classes(
     threads: int | None,
     cluster: Engine | None,
 ) -> Aggregation:
+    from ..aggregation import as_method
     from ..engine import Local
-    from ..registry import aggregators
 
-    method, engine = aggregators.create(strategy), cluster or Local(threads)
+    method, engine = as_method(strategy), cluster or Local(threads)
     with progress_bar("aggregating") as progress:
         result = method.fit(
             annotations, gold=gold, seed=seed, engine=engine, progress=iterations(progress)

@@ -1,12 +1,12 @@
 """Confusion matrices of annotators who gave few labels each.
 
-Logits are a matrix that all share plus what is the annotator's own,
+Logits are a shared matrix plus the annotator's own,
 
     log_confusion[j, k, l] = log_softmax_l( common[k, l] + own[j, k, l] ),
 
 with a Gaussian prior of spread `spread` on every entry of `own`. An annotator with forty labels on
-eight classes cannot fill sixty-four cells; the prior lets what is seen of all stand in. It enters
-the loss as it does the posterior: divided by the number of annotations.
+eight classes cannot fill sixty-four cells; the prior shrinks them towards the shared matrix. It
+enters the loss divided by the number of annotations, as in the posterior.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Every annotation of a batch is mixed with another, by a share λ ~ Beta(α, α) 
     vector λ x + (1 − λ) x',   annotator λ e + (1 − λ) e',   label λ y + (1 − λ) y'
     loss = −Σ_l label_l log Σ_k p_k(mixed vector) confusion_kl(mixed vector, mixed annotator)
 
-The network learns lines between what it has seen, and has less to learn by heart. We mix vectors
+The network learns to interpolate linearly and memorizes less. We mix vectors
 of the encoder rather than raw inputs: the same where inputs are features, and possible for text.
 The paper's embeddings have 128 numbers; ours 16, under which held-out labels were more likely.
 As in madl, confusion matrices depend on the item only with `instance`.

@@ -2,8 +2,8 @@
 
     loss = coupled cross-entropy − weight · log det(AᵀA),   A[(j, l), k] = confusion[j, k, l]
 
-The volume is largest when for every class somebody hardly ever errs. That is what makes the truth
-identifiable: for each class an annotator who is nearly an expert.
+The volume is largest when every class has an annotator who is nearly an expert on it, which makes
+the truth identifiable.
 
     S. Ibrahim, T. Nguyen, X. Fu. Deep learning from crowdsourced labels: coupled cross-entropy
     minimization, identifiability, and regularization. ICLR 2023.
@@ -30,7 +30,9 @@ class GeoCrowdnetWModel(ConfusionModel):
         self.worth = settings.weight
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        here = torch.unique(annotator)  # they stand for all, so that a step stays cheap
+        here = torch.unique(
+            annotator
+        )  # those of the batch represent all, so that a step stays cheap
         confusion = self.matrices(here).softmax(dim=-1)  # (annotator, true, given)
         stacked = confusion.swapaxes(1, 2).reshape(-1, self.n_classes)  # (annotator, given; true)
         scale = (self.n_annotators / len(here)) ** 0.5

@@ -1,14 +1,14 @@
-"""Herde, Huseljic and Sick (2023), MaDL: a network of how annotators err; copies count less.
+"""Herde, Huseljic and Sick (2023), MaDL: a network of annotator errors; copies count less.
 
 The annotator network (`_performance.py`) gives every annotator a confusion matrix, and with
-`instance` every annotation one of its own. Labels of annotators that are alike count less, for they
-may be copies:
+`instance` one for every annotation. Labels of similar annotators count less, since they may be
+copies:
 
     k[r, s] = exp(−γ ‖e_r − e_s‖²),   w_r ∝ 1 / Σ_s k[r, s],   Σ_r w_r = number of annotators
     loss = mean of w_j · (−log P(label)) − log Gamma(γ | 1.25, .25)
 
-The weights look at the embeddings without changing them. They are taken among the annotators of a
-batch, so that a step does not cost more the more annotators there are.
+The weights send no gradients into the embeddings. They are computed among the annotators of a batch,
+so that the cost of a step does not grow with the number of annotators.
 
     M. Herde, D. Huseljic, B. Sick. Multi-annotator deep learning: a probabilistic framework for
     classification. TMLR 2023.

@@ -1,9 +1,8 @@
 """The classifier that every method trains: an encoder, one hidden layer, one linear head.
 
-The encoder turns an input into a vector; where inputs are features already, it is the identity.
-Vectors are scaled by the mean and the spread of the training items, so that one learning rate and
-one dropout serve all data. Methods that look at the item (CoNAL, MaDL, CrowdAR) look at the vector,
-without sending gradients into the encoder.
+The encoder turns an input into a vector; for features it is the identity. Vectors are standardized by
+the training items, so that one learning rate and one dropout fit all data. Methods that depend on
+the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the encoder.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ class Classifier(nn.Module):
     encoder
         x → vector.
     width
-        How many numbers a vector has.
+        Number of features of a vector.
     n_classes
-        How many classes there are.
+        Number of classes.
     hidden
         Width of the hidden layer; 0 for none, which makes it softmax regression.
     dropout
-        Share of the hidden layer that is left out in every step.
+        Dropout of the hidden layer.
     input_dropout
-        Share of the vector that is left out in every step.
+        Dropout of the vector.
     """
 
     mean: Tensor  # (feature)

@@ -3,13 +3,12 @@
     E   q[i, k] ∝ p_k(x_i) Π_j confusion[j, k, label of j on i]
     M   confusion by counting under q; the classifier by an epoch of training on q
 
-With a classifier that says the same of every item this is Dawid and Skene's model.
+With a constant classifier this is Dawid and Skene's model.
 
-Beyond the papers: a network that has learned an item by heart confirms itself in the E step. Out of
-fold it cannot: besides the classifier there are `folds` more, each trained without one part of the
-items, and the prior of an item comes from the one that has not seen it. Of new items all of them
-speak, with equal weight. And `volume` rewards predictions that spread over classes, as
-geo-crowdnet-f does. It helps where inputs determine the class and annotators share errors, and
+Beyond the papers: a network that has memorized an item confirms itself in the E step. So with
+`folds` there are as many more classifiers, each trained without one fold of the items, and the
+prior of an item is out of fold; predictions for new items average all of them. And `volume` rewards
+predictions that spread over classes, as geo-crowdnet-f does. It helps where inputs determine the class and annotators share errors, and
 harms where they do not; `choose` decides by the annotations.
 
     V. C. Raykar et al. Learning from crowds. JMLR 11, 2010.

@@ -58,7 +58,7 @@ class UnionNetModel(ConfusionModel):
 
 @dataclass(frozen=True, kw_only=True)
 class UnionNet(ConfusionMethod):
-    """All annotators as one who says who speaks and what; settings as of `trace-reg`."""
+    """All annotators as one, with labels (annotator, label); settings as of `trace-reg`."""
 
     def build(self, context: FitContext) -> UnionNetModel:
         return UnionNetModel(context, self)

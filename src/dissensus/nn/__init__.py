@@ -1,8 +1,8 @@
-"""The ground that all networks here stand on: inputs, encoders, ragged batches, one training loop.
+"""Inputs, encoders, features, ragged batches, the training loop, and the base of estimators.
 
     files ─read_inputs─▶ inputs ─encoder─▶ features ─Examples─▶ batches ─train─▶ History
 
-Nothing outside `nn` and what stands on it imports torch.
+Only `nn` and the packages above it import torch.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ except ImportError:
     raise OptionError("networks need torch: pip install 'dissensus[deep]'") from None
 
 from .augment import Augment
-from .batches import Batch, Batches, Examples, LabelledInputs, Source
-from .encoders import Encoder, Tokens, encoder_for, encoders
+from .batches import Batch, Examples, LabelledInputs
+from .encoders import Encoder, encoder_for
 from .estimator import Estimator
 from .feature_cache import cached_features
 from .features import Features, TokenFeatures, features_of
 from .inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .learner import Learner
-from .reading import folder_truth, read_inputs, read_others
+from .reading import folder_truth, read_inputs
 from .settings import Training
 from .tables import Table
-from .training import History, train
+from .training import train
 from .validation_split import hold_out
 from .videos import Videos
 
@@ -33,31 +33,25 @@ __all__ = [
     "Arrays",
     "Augment",
     "Batch",
-    "Batches",
     "Encoder",
     "Estimator",
     "Examples",
     "Features",
-    "History",
     "Images",
     "Inputs",
     "LabelledInputs",
     "Learner",
-    "Source",
     "Table",
     "Texts",
     "TokenFeatures",
-    "Tokens",
     "Training",
     "Videos",
     "as_inputs",
     "cached_features",
     "encoder_for",
-    "encoders",
     "features_of",
     "folder_truth",
     "hold_out",
     "read_inputs",
-    "read_others",
     "train",
 ]
