@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..result import Aggregation
     from ._file_sets import FileSet
 
-__all__ = ["aggregate"]
-
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
 # peerannot always writes class numbers for these.
 _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}

@@ -17,8 +17,6 @@ import click
 
 from ._option_table import CHOICES, REPEATABLE, TABLE
 
-__all__ = ["DECLARED", "READING", "REQUIRED", "Computed", "Option", "options"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

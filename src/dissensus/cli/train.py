@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..result import Predictions
 
-__all__ = ["modelinfo", "train"]
-
 
 @click.command()
 @click.argument("path", default=".")
