@@ -92,7 +92,7 @@ def draw(size: list[int], path: str | None = None) -> dict[str, Any]:
 
 
 def load(path: str, *, binary: bool = False) -> tuple[Annotations, np.ndarray[Any, Any]]:
-    """Return the annotations of a stored crowd, and the truth; binary, classes are folded into two."""
+    """Return annotations and truth of a stored crowd; binary, with classes folded into two."""
     from dissensus import Annotations
 
     with np.load(path) as kept:

@@ -139,7 +139,7 @@ def _undecided(found: dict[str, dict[str, Found]], names: list[str]) -> Table:
     columns = ["method", "decided", "right of these", "right of all"]
     note = (
         "Percent, means over sets. The other tables score posteriors, also where a method "
-        "leaves the label open; posteriors of these are shares of votes, so there they equal majority."
+        "leaves the label open; their posteriors are vote shares, so there they equal majority."
     )
     return Table("Methods that leave items undecided", columns, rows, note)
 

@@ -155,6 +155,22 @@ def test_classes_in_order_have_a_method_of_their_own(tmp_path):
     assert summary["method"] == "ordinal-distance"
 
 
+def test_files_that_a_method_names_are_read(answers):
+    (answers / "skills.csv").write_text("annotator,skill\nw,9\nx,1\ny,1\nz,1\n")
+    spec = "weighted[skills=skills.csv]"
+    assert out(run("aggregate", "answers.csv", "-s", spec, cwd=answers)).startswith(
+        "item,label,confidence,p:cat,p:dog\na,dog,"
+    )
+
+
+@pytest.mark.parametrize("verb", ["compare", "identify", "next"])
+def test_a_scale_that_a_command_cannot_use_is_refused(verb, answers):
+    done = run(verb, "answers.csv", "--scale", "ratio", cwd=answers)
+    assert done.returncode == 2
+    message = f"dissensus: {verb} needs classes, but the labels are numbers; --scale nominal"
+    assert done.stderr.decode().startswith(message)
+
+
 def test_not_converging_is_a_note_not_an_error(answers):
     done = run(
         "aggregate", "answers.csv", "-s", "dawid-skene[max_iter=1]", "-o", "labels.csv", cwd=answers

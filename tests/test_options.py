@@ -153,6 +153,15 @@ def test_other_spellings_are_taken(name, flags):
     assert set(flags.split()) - taken == set()
 
 
+def test_a_default_that_is_computed_is_none_until_then():
+    for name, command in commands():
+        values = command.make_context(name, ["x", "y"], resilient_parsing=True).params
+        for parameter in command.params:
+            if isinstance(getattr(parameter, "show_default", None), str):
+                assert not values[parameter.name], f"{parameter.name} of {name}"
+                assert parameter.multiple or values[parameter.name] is None
+
+
 def test_numeric_is_another_word_for_interval():
     option = OPTIONS["--scale"][0][1]
     assert option.type.convert("numeric", option, None) == "interval"

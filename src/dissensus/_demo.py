@@ -14,8 +14,6 @@ from ._relation import Array, Floats
 from .annotations import Annotations
 from .simulation.strategy import pick
 
-__all__ = ["demo"]
-
 _CLASSES = ("badger", "boar", "deer", "empty", "fox")
 _COMMON = (0.10, 0.16, 0.28, 0.30, 0.16)  # (true class)
 _SITES = ("clearing", "ford", "hollow", "meadow", "ridge")

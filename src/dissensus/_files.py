@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["atomic_file", "atomic_folder"]
-
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-__all__ = ["Iterations", "iterate", "relative_change_below"]
-
 
 class _HasObjective(Protocol):
     @property

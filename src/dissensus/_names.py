@@ -17,8 +17,6 @@ from numpy.dtypes import StringDType
 
 from .errors import DataError
 
-__all__ = ["NUMBER", "Codes", "Names", "as_names", "code", "decode", "numbered", "smallest_dtype"]
-
 Names = npt.NDArray[Any]  # of StringDType: texts of any length, small where they are short
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_plain", "as_rows"]
-
 
 def as_plain(value: Any) -> Any:
     """Return dictionaries, lists and numbers only, with `None` for NaN.

@@ -11,8 +11,6 @@ from ._relation import Floats
 from .annotations import Annotations
 from .errors import DataError
 
-__all__ = ["as_models"]
-
 
 def as_models(annotations: Annotations, probabilities: npt.ArrayLike | Sequence[Floats]) -> Floats:
     """Return probabilities of one or several classifiers, checked: (model, item, class)."""
@@ -31,7 +29,7 @@ def as_models(annotations: Annotations, probabilities: npt.ArrayLike | Sequence[
     if bad.any():
         item = bad.any(axis=0).argmax()
         raise DataError(
-            f"the probabilities of item {annotations.items[item]!r} are not from 0 to 1 with sum 1; "
+            f"probabilities of item {annotations.items[item]!r} are not from 0 to 1 with sum 1; "
             f"{bad.any(axis=0).sum()} items are like this"
         )
     return models

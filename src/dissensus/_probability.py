@@ -6,8 +6,6 @@ import numpy as np
 
 from ._relation import Floats, Integers
 
-__all__ = ["TIE", "harden", "log_normalize", "most_probable", "normalize", "safe_log"]
-
 TIE = 1e-12  # probabilities closer than this are equal
 
 _SAFE = -700.0  # exp() of anything above this is not zero

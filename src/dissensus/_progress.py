@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-__all__ = ["Progress", "iterations", "progress_bar"]
-
 _PATIENCE = 2.0  # seconds before a bar appears on a terminal
 _PERIOD = 10.0  # seconds between two lines elsewhere
 

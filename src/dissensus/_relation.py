@@ -17,8 +17,6 @@ import numpy.typing as npt
 from ._names import Codes, Names, as_names, code, smallest_dtype, text
 from .errors import DataError
 
-__all__ = ["Array", "Floats", "Integers", "Relation", "Selection"]
-
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

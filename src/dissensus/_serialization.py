@@ -15,8 +15,6 @@ from ._names import as_names
 from ._relation import Relation
 from .errors import DataError
 
-__all__ = ["State", "loading_state", "relation_of", "save_state", "with_prefix"]
-
 _FORMAT = 2
 
 

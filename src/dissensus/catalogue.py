@@ -23,8 +23,6 @@ from .registry import (
     tendencies,
 )
 
-__all__ = ["Entry", "Setting", "catalogue", "entries", "entries_of", "outlines"]
-
 _REGISTRIES: list[Registry[Any]] = [
     aggregators,
     estimators,

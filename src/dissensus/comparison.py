@@ -29,8 +29,6 @@ from .readers import as_annotations, as_truth
 from .registry import aggregators
 from .result import Aggregation
 
-__all__ = ["ComparedMethod", "Comparison", "ContestedItem", "compare"]
-
 # The methods that are compared by default.
 DEFAULT_METHODS = (
     "majority",

@@ -15,8 +15,6 @@ from scipy.sparse.csgraph import connected_components
 from ._relation import Integers
 from .annotations import Annotations
 
-__all__ = ["cells_per_label", "data_warnings", "groups", "n_groups", "single_share"]
-
 _SPARSE = 0.3  # parameters per label above which confusion matrices are mostly prior
 _SINGLE = 0.1  # fraction of items with one label above which there is a warning
 

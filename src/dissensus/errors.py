@@ -11,8 +11,6 @@ as it is and exits with 2. Every other exception is a bug of ours and keeps its 
 
 from __future__ import annotations
 
-__all__ = ["DataError", "DissensusError", "MethodError", "OptionError"]
-
 
 class DissensusError(Exception):
     """An error that another input would cure."""

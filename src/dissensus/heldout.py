@@ -28,15 +28,6 @@ from .engine import Local
 from .params import describe_fields
 from .result import Aggregation
 
-__all__ = [
-    "HeldOut",
-    "confusion_from_posterior",
-    "held_out",
-    "mixture_weights",
-    "predicted_probability",
-    "stopped_early",
-]
-
 _GUESS = 0.01  # weight of a uniform guess
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior behind a vote's confusion matrices
 _MAX_ITER, _TOL = 50, 1e-4  # of a fit without a fold

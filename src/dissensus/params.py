@@ -28,18 +28,6 @@ from annotated_types import Ge, Gt, Interval, Le, Lt
 from ._names import text
 from .errors import MethodError
 
-__all__ = [
-    "Count",
-    "Field",
-    "NonNegative",
-    "Positive",
-    "Probability",
-    "Settings",
-    "describe_fields",
-    "format_value",
-    "table_of",
-]
-
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Probability = Annotated[float, Interval(ge=0, le=1)]

@@ -28,26 +28,13 @@ from .params import Settings, describe_fields, format_value
 
 if TYPE_CHECKING:
     from .aggregation import Aggregator
-    from .aggregation.numeric._base import Estimator
+    from .aggregation.numeric import Estimator
     from .learning.base import Method
     from .meta.adapter import AdapterSettings
     from .planning.policy import Policy
     from .recovery.method import RecoveryMethod
     from .simulation.strategy import Strategy
     from .tendency import TendencyMethod
-
-__all__ = [
-    "Registry",
-    "adapters",
-    "aggregators",
-    "estimators",
-    "learners",
-    "policies",
-    "recoverers",
-    "simulators",
-    "split_spec",
-    "tendencies",
-]
 
 Kind = TypeVar("Kind", bound=Settings)
 

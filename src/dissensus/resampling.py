@@ -26,8 +26,6 @@ from .errors import OptionError
 from .readers import as_annotations
 from .result import Aggregation
 
-__all__ = ["Bootstrap", "bootstrap"]
-
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:

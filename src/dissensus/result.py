@@ -25,18 +25,6 @@ from .errors import DataError, OptionError
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = [
-    "Aggregation",
-    "Estimation",
-    "Predictions",
-    "Table",
-    "Values",
-    "gold_codes",
-    "gold_values",
-    "pack_params",
-    "unpack_params",
-]
-
 _ROUNDING = 1e-12  # tolerance of a sum of probabilities
 
 Table = Mapping[str, Array]  # column name → values, all of one length

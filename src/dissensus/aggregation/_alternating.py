@@ -21,8 +21,6 @@ from ..annotations import Part
 from ..params import Count, NonNegative
 from ._base import Aggregator, FitContext, Fitted
 
-__all__ = ["AlternatingAggregator", "State", "expectation", "start_posterior"]
-
 Params = TypeVar("Params")
 
 

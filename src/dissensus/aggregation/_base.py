@@ -20,17 +20,6 @@ from ..params import Settings
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 
-__all__ = [
-    "Aggregator",
-    "Checkpoints",
-    "FitContext",
-    "Fitted",
-    "Progress",
-    "check_memory",
-    "machine_memory",
-    "no_progress",
-]
-
 Progress = Callable[[int, float], None]  # called with the iteration and the objective
 Result = TypeVar("Result")
 

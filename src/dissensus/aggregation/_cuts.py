@@ -13,15 +13,6 @@ from scipy.special import expit, ndtr
 
 from .._relation import Floats
 
-__all__ = [
-    "blocks",
-    "cuts_of",
-    "label_probabilities",
-    "offsets",
-    "update_annotators",
-    "update_cuts",
-]
-
 _CELLS = 2**16  # floats in the arrays of one block of annotators
 _LEAST = 1e-300
 _HALVINGS = 12

@@ -7,8 +7,6 @@ from scipy.special import gammaln, psi
 
 from .._relation import Floats
 
-__all__ = ["expected_log", "log_beta", "negative_kl"]
-
 
 def expected_log(counts: Floats, axis: int = -1) -> Floats:
     """Return the expected logarithms under Dirichlets along an axis.

@@ -23,8 +23,6 @@ from ..annotations import Part
 from ..params import Count, NonNegative
 from ._base import Aggregator, FitContext, Fitted
 
-__all__ = ["EMAggregator", "Expected"]
-
 Params = TypeVar("Params")
 Counts = TypeVar("Counts")
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from .._relation import Floats, Integers
 
-__all__ = ["Derivatives", "add_normal_prior", "derivatives", "logistic", "newton_step"]
-
 _LONGEST = 2.0  # the longest step
 _HALVINGS = 30
 _SLACK = 1e-12  # relative losses below this are rounding errors

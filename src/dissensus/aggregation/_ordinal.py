@@ -11,8 +11,6 @@ from .._probability import TIE, most_probable
 from .._relation import Floats, Integers
 from ._base import Aggregator, FitContext
 
-__all__ = ["OrdinalAggregator", "decide"]
-
 Decision = Literal["class", "median", "mean"]
 
 

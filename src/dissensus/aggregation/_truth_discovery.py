@@ -17,8 +17,6 @@ from .._relation import Floats, Integers
 from ..params import Settings
 from ._votes import IteratedVote, Record
 
-__all__ = ["CatdWeights", "CrhWeights", "DiscoveryVote", "PmWeights", "TruthDiscovery"]
-
 _LEAST_LOSS = 1e-9  # added to every loss, in units of the losses
 _LEAST_SHARE = 1e-12
 _LEAST_WEIGHT = 1e-12  # where nobody else answered, the worst annotator decides

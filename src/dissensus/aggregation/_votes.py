@@ -24,16 +24,6 @@ from ..annotations import Part
 from ..params import Count
 from ._base import Aggregator, FitContext, Fitted
 
-__all__ = [
-    "IteratedVote",
-    "Record",
-    "VoteAggregator",
-    "WeightedVote",
-    "Weights",
-    "record_against",
-    "weighted_shares",
-]
-
 _SAME = 1e-9  # counts of agreements that differ by less are equal
 
 

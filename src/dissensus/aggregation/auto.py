@@ -34,8 +34,6 @@ from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
-__all__ = ["MEMBERS", "Auto", "Stack", "geometric_mean"]
-
 # Models with priors, for every kind of error: individual, shared by all or by groups, spamming,
 # and hard items.
 MEMBERS = (

@@ -28,8 +28,6 @@ from ._dirichlet import expected_log, log_beta
 from .dawid_skene import ConfusionModel, Counts
 from .dawid_skene_map import pseudo_counts
 
-__all__ = ["Bcc", "DirichletPosterior", "Fraction"]
-
 Fraction = Annotated[float, Gt(0), Lt(1)]
 
 _TINY = 1e-300

@@ -18,8 +18,6 @@ from ._base import FitContext
 from ._truth_discovery import CatdWeights, DiscoveryVote
 from ._votes import Record
 
-__all__ = ["Catd"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Catd(CatdWeights, DiscoveryVote):

@@ -30,8 +30,6 @@ from ._dirichlet import expected_log, log_beta, negative_kl
 from .dawid_skene import ConfusionModel, Counts
 from .dswc import Dswc, pooled
 
-__all__ = ["Cbcc", "Communities"]
-
 _NEWTON_STEPS = 50
 _TOLERANCE = 1e-9  # relative
 _INSIDE = 0.9  # how far a step may go towards zero

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from ._truth_discovery import CrhWeights, DiscoveryVote
 
-__all__ = ["Crh"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Crh(CrhWeights, DiscoveryVote):

@@ -21,8 +21,6 @@ from ..annotations import Annotations, Part
 from ..params import NonNegative
 from ._em import EMAggregator
 
-__all__ = ["Confusion", "ConfusionAggregator", "ConfusionModel", "Counts", "DawidSkene"]
-
 Params = TypeVar("Params", bound=Any)
 
 

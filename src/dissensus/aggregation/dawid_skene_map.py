@@ -22,8 +22,6 @@ from .._relation import Floats
 from ..params import NonNegative, Probability
 from .dawid_skene import Confusion, ConfusionAggregator, Counts
 
-__all__ = ["DawidSkeneMap", "pseudo_counts"]
-
 
 def pseudo_counts(strength: float, accuracy: float, n_classes: int) -> Floats:
     """Return pseudo-counts of an annotator of this accuracy: (given class, true class).

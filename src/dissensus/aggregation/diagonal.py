@@ -19,8 +19,6 @@ from .._probability import normalize, safe_log
 from ..params import NonNegative, Probability
 from .dawid_skene import Confusion, ConfusionAggregator, Counts
 
-__all__ = ["Diagonal"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Diagonal(ConfusionAggregator):

@@ -27,8 +27,6 @@ from ..annotations import Annotations, Part
 from ..params import Count, NonNegative
 from .dawid_skene import ConfusionModel, Counts
 
-__all__ = ["Clusters", "Dswc", "member_bound", "membership", "pooled"]
-
 _CELL = 1e-10  # added to every count
 
 

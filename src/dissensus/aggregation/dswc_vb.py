@@ -22,8 +22,6 @@ from ._dirichlet import expected_log, negative_kl
 from .dawid_skene import Counts
 from .dswc import Clusters, Dswc, member_bound, membership, pooled
 
-__all__ = ["DswcVb"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DswcVb(Dswc):

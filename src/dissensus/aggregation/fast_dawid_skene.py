@@ -22,8 +22,6 @@ from ..annotations import Part
 from ..params import NonNegative
 from .dawid_skene import Confusion, DawidSkene
 
-__all__ = ["FastDawidSkene"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FastDawidSkene(DawidSkene):

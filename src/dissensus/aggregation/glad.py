@@ -28,8 +28,6 @@ from ._alternating import AlternatingAggregator, State, expectation, start_poste
 from ._base import FitContext
 from ._newton import Derivatives, add_normal_prior, derivatives, logistic, newton_step
 
-__all__ = ["Abilities", "Glad"]
-
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 
 

@@ -20,8 +20,6 @@ from ..params import NonNegative, Positive
 from ._base import FitContext, Fitted
 from ._votes import Record, WeightedVote, Weights
 
-__all__ = ["GoldMajority"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GoldMajority(WeightedVote):

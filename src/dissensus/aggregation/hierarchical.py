@@ -29,8 +29,6 @@ from .bcc import Bcc, DirichletPosterior
 from .dawid_skene import Counts
 from .dawid_skene_map import pseudo_counts
 
-__all__ = ["Hierarchical"]
-
 _LIMITS = (0.01, 2000.0)  # of a strength that is estimated
 
 

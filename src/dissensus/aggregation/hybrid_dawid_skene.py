@@ -20,8 +20,6 @@ from ._base import FitContext
 from .dawid_skene import Confusion, Counts, DawidSkene
 from .fast_dawid_skene import FastDawidSkene
 
-__all__ = ["HybridDawidSkene"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class HybridDawidSkene(FastDawidSkene):

@@ -17,8 +17,6 @@ from typing import Literal
 from .._relation import Floats
 from ._votes import IteratedVote, Record
 
-__all__ = ["Iwmv"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Iwmv(IteratedVote):

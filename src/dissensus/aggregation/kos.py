@@ -34,8 +34,6 @@ from ..result import Aggregation
 from ._base import FitContext, Fitted
 from ._votes import WeightedVote, Weights, record_against
 
-__all__ = ["Kos"]
-
 _ZERO = 1e-9  # messages are around one; smaller values are rounding errors
 
 

@@ -28,8 +28,6 @@ from ._alternating import AlternatingAggregator, State, expectation, start_poste
 from ._base import FitContext
 from .dawid_skene import Confusion
 
-__all__ = ["Lfc", "LfcParams"]
-
 _STEPS = (1, 10)  # Newton steps in an iteration, with features and with the intercept alone
 _GAIN = 1e-12  # relative gain of the last step; smaller losses are rounding errors
 _HALVINGS = 30

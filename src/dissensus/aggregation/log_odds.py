@@ -22,8 +22,6 @@ from .._relation import Floats
 from ..params import Positive
 from ._votes import IteratedVote, Record
 
-__all__ = ["LogOdds"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LogOdds(IteratedVote):

@@ -31,8 +31,6 @@ from ..params import Count, NonNegative
 from ._base import FitContext, Fitted
 from ._votes import WeightedVote, Weights
 
-__all__ = ["MMsr"]
-
 _ZERO = 1e-9  # smaller values are rounding errors
 _BOUNDS = 1e-4, 1e4  # of factors, which agreement by chance could drive apart
 _SMALL = 100  # annotators up to which all eigenvectors are computed

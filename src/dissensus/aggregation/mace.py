@@ -25,8 +25,6 @@ from ..params import NonNegative, Positive
 from ._dirichlet import expected_log, negative_kl
 from ._em import EMAggregator, Expected
 
-__all__ = ["Competence", "Counts", "Mace"]
-
 _LEAST = -690.0  # no label is less probable than this, in logarithms
 
 

@@ -17,8 +17,6 @@ from ..annotations import Part
 from ._base import FitContext
 from ._votes import VoteAggregator
 
-__all__ = ["Majority"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Majority(VoteAggregator):

@@ -39,8 +39,6 @@ from ..params import Count, NonNegative, Positive
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
 from ._base import FitContext
 
-__all__ = ["Confusions", "MinimaxEntropy"]
-
 _STEPS = 3  # of both kinds in every iteration
 _CELLS = 2**21  # floats to work on at once
 _FEW = 3.0  # labels per item up to which there is a note,

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from ._votes import VoteAggregator
 
-__all__ = ["NaiveSoft"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NaiveSoft(VoteAggregator):

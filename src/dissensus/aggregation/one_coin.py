@@ -26,8 +26,6 @@ from ..annotations import Annotations, Part
 from ..params import NonNegative, Probability
 from ._em import EMAggregator
 
-__all__ = ["Coins", "OneCoin"]
-
 _EDGE = 1e-10  # no accuracy is exactly 0 or 1
 
 

@@ -28,8 +28,6 @@ from ._cuts import blocks
 from ._ordinal import OrdinalAggregator
 from .dawid_skene import ConfusionModel, Counts
 
-__all__ = ["OrdinalDistance", "Sharpness"]
-
 _LOWEST, _HIGHEST = -5.0, 20.0  # range of the sharpness
 _STEP = 0.25  # of the grid of shifts
 

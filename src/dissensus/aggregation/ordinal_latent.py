@@ -33,8 +33,6 @@ from ._cuts import blocks, cuts_of, label_probabilities, offsets, update_annotat
 from ._em import EMAggregator, Expected
 from ._ordinal import OrdinalAggregator
 
-__all__ = ["LatentParams", "NodeCounts", "OrdinalLatent"]
-
 _REACH = 4.0  # the grid of positions goes from minus this to this
 
 

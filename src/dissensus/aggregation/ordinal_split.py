@@ -24,8 +24,6 @@ from ._base import FitContext, Fitted
 from ._ordinal import OrdinalAggregator
 from .dawid_skene import Confusion, DawidSkene
 
-__all__ = ["OrdinalSplit", "Thresholds"]
-
 
 class Thresholds(NamedTuple):
     """Parameters of Dawid-Skene at every threshold; 1 is above, 0 is not."""

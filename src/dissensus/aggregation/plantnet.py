@@ -33,8 +33,6 @@ from ..params import Count, NonNegative, Probability, table_of
 from ._base import Aggregator, FitContext, Fitted
 from ._votes import record_against
 
-__all__ = ["Experience", "Plantnet"]
-
 Truths = npt.NDArray[np.bool_]
 
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from ._truth_discovery import DiscoveryVote, PmWeights
 
-__all__ = ["Pm"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pm(PmWeights, DiscoveryVote):

@@ -28,8 +28,6 @@ from .bcc import Bcc, DirichletPosterior, Fraction
 from .dawid_skene import Counts
 from .dawid_skene_map import pseudo_counts
 
-__all__ = ["TwoLevel"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLevel(Bcc):

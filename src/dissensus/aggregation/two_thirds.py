@@ -21,8 +21,6 @@ from ..params import Count, Probability
 from ._base import FitContext
 from ._votes import VoteAggregator
 
-__all__ = ["TwoThirds"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TwoThirds(VoteAggregator):

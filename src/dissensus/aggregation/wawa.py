@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from ._base import FitContext, Fitted
 from ._votes import WeightedVote
 
-__all__ = ["Wawa"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Wawa(WeightedVote):

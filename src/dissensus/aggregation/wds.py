@@ -21,8 +21,6 @@ from ..annotations import Part
 from ._votes import weighted_shares
 from .dawid_skene import Confusion, DawidSkene
 
-__all__ = ["Wds"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Wds(DawidSkene):

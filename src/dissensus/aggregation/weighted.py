@@ -16,8 +16,6 @@ from ..params import table_of
 from ._base import FitContext, Fitted
 from ._votes import WeightedVote
 
-__all__ = ["Weighted"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted(WeightedVote):

@@ -18,8 +18,6 @@ from ..params import Count, Positive, Probability
 from ._base import FitContext, Fitted
 from ._votes import WeightedVote, Weights
 
-__all__ = ["Zbs"]
-
 _TOLERANCE = 1e-12
 
 

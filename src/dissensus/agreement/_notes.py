@@ -11,8 +11,6 @@ from .differences import WeightsLike, class_values
 from .joint import JointMeasures
 from .result import Estimate
 
-__all__ = ["notes_on"]
-
 _HIGH, _LOW = 0.8, 0.4  # much agreement, but little beyond chance
 _FEW = 5  # common items below which the kappa of two annotators is unreliable
 

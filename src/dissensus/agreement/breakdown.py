@@ -14,14 +14,6 @@ from .result import AnnotatorAgreement, ItemAgreement
 from .sufficient_statistics import own_votes
 from .votes import Votes, count_votes
 
-__all__ = [
-    "annotator_breakdown",
-    "item_agreement",
-    "item_breakdown",
-    "one_vs_rest",
-    "split_options",
-]
-
 _CELLS = 2**22
 
 

@@ -20,8 +20,6 @@ from .._relation import Floats, Integers
 from ..errors import OptionError
 from .pairs import Pairs
 
-__all__ = ["Clusters", "cluster", "distances"]
-
 _MOST_CLUSTERS = 10
 _MOST_ORDERED = 300  # annotators up to which the order of leaves is optimal
 _MIN_SILHOUETTE = 0.1  # below, there are no groups

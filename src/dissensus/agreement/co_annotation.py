@@ -17,8 +17,6 @@ from .coefficients import corrected
 from .differences import Difference
 from .sufficient_statistics import own_votes
 
-__all__ = ["CoAnnotations", "PairIndex", "label_pairs"]
-
 _MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22
 _DENSE = 2**24  # cells up to which pairs are looked up in a full table

@@ -34,8 +34,6 @@ from .._relation import Floats
 from .differences import Difference
 from .sufficient_statistics import ItemStatistics, SufficientStatistics
 
-__all__ = ["Formula", "conger_expected", "corrected", "linearised_error", "observed", "per_pair"]
-
 Formula = Callable[[SufficientStatistics, Difference], Floats]  # one number for every weighting
 
 _NOTHING = 1e-13

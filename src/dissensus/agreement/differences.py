@@ -34,15 +34,6 @@ from .._relation import Floats
 from ..errors import OptionError
 from .votes import Votes
 
-__all__ = [
-    "SCALES",
-    "Difference",
-    "WeightsLike",
-    "class_values",
-    "create_difference",
-    "weights_to_difference",
-]
-
 WeightsLike = str | npt.ArrayLike  # the name of a difference or of weights, or a matrix
 
 SCALES = ("nominal", "ordinal", "interval", "ratio")

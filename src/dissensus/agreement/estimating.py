@@ -30,8 +30,6 @@ from .result import (
     in_words,
 )
 
-__all__ = ["USUAL", "By", "Resampling", "agree", "as_classes", "check_scale", "estimated"]
-
 USUAL = ("percent", "alpha", "fleiss", "ac1")
 
 By = Literal["item", "annotator", "class"]

@@ -19,16 +19,6 @@ from scipy.special import ndtr, ndtri
 from .._relation import Floats, Integers
 from ..errors import OptionError
 
-__all__ = [
-    "Interval",
-    "IntervalKind",
-    "blocks",
-    "check_interval",
-    "draws",
-    "interval_of",
-    "jackknife_error",
-]
-
 IntervalKind = Literal["percentile", "bca"]
 
 _CELLS = 2**22

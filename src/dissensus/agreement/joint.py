@@ -22,8 +22,6 @@ from .measure import Measure
 from .sufficient_statistics import ItemStatistics, without_each
 from .votes import Votes, count_votes
 
-__all__ = ["JointMeasures"]
-
 
 class JointMeasures:
     """Several measures of the same annotations, from shared sufficient statistics.

@@ -19,8 +19,6 @@ from ..errors import OptionError
 from . import coefficients as of
 from .differences import Difference
 
-__all__ = ["Measure", "find_measure", "measures"]
-
 Expected = Callable[[Floats, Difference], tuple[Floats, Floats]]
 
 

@@ -25,8 +25,6 @@ from ..errors import OptionError
 from .co_annotation import CoAnnotations
 from .differences import WeightsLike, weights_to_difference
 
-__all__ = ["PairMeasure", "Pairs", "cohen_kappa", "pairwise", "scott_pi"]
-
 PairMeasure = Literal["cohen", "percent", "scott"]
 
 _WIDE = 5000  # annotators up to which a full matrix is allowed

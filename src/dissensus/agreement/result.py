@@ -13,15 +13,6 @@ from typing import Any, NamedTuple
 from .._plain import as_plain
 from .measure import find_measure
 
-__all__ = [
-    "Agreement",
-    "AnnotatorAgreement",
-    "ClassAgreement",
-    "Estimate",
-    "ItemAgreement",
-    "in_words",
-]
-
 # Below the number, the word.
 _WORDS = {
     0.0: "poor",

@@ -26,8 +26,6 @@ from ..errors import OptionError
 from .differences import Difference
 from .votes import Votes, count_votes, repeats_previous
 
-__all__ = ["ItemStatistics", "SufficientStatistics", "own_votes", "without_each"]
-
 _FULL = 96  # columns up to which a dense matrix is multiplied
 _CELLS = 2**22
 _MAX_PAIRS = 2**24

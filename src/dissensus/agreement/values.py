@@ -9,16 +9,6 @@ from .estimating import as_classes, check_scale
 from .joint import JointMeasures
 from .measure import find_measure
 
-__all__ = [
-    "brennan_prediger",
-    "conger_kappa",
-    "fleiss_kappa",
-    "gwet_ac",
-    "krippendorff_alpha",
-    "percent_agreement",
-    "randolph_kappa",
-]
-
 
 def percent_agreement(annotations: Annotations, *, weights: WeightsLike = "identity") -> float:
     """Return the mean share of agreeing pairs over the items with two labels or more.

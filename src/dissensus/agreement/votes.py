@@ -17,8 +17,6 @@ from scipy import sparse
 from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
 
-__all__ = ["Votes", "count_votes", "repeats_previous"]
-
 _ROOM = 8  # cells per label up to which counting in a full table is cheaper than sorting
 
 

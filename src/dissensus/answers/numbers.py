@@ -12,8 +12,6 @@ from .._names import as_names, numbered, smallest_dtype
 from .._relation import Array, Floats, Relation, coded, index_of
 from ..errors import DataError
 
-__all__ = ["Numbers"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Numbers(Relation):

@@ -14,18 +14,6 @@ from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 
-__all__ = [
-    "CODES",
-    "KNOWING",
-    "SERIOUS",
-    "CheckContext",
-    "Finding",
-    "listed",
-    "many",
-    "quoted",
-    "verb",
-]
-
 Severity = Literal["serious", "worth knowing"]
 SERIOUS: Severity = "serious"
 KNOWING: Severity = "worth knowing"

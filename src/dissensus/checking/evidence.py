@@ -16,8 +16,6 @@ from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
 from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, verb
 
-__all__ = ["check_crowd", "check_groups", "check_items"]
-
 _SPARSE = 0.3  # cells for every label above which confusion matrices are mostly prior
 _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious

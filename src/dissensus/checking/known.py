@@ -11,8 +11,6 @@ from .._relation import Array, Integers, indices_of
 from ..annotations import Annotations
 from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted
 
-__all__ = ["check_gold"]
-
 _AGAINST = 0.2  # share of gold items against all labels that is serious
 _ENOUGH = 3  # labels on an item to compare with gold
 _LABELS = 20  # labels on a gold class to compare with it

@@ -14,8 +14,6 @@ from .._relation import Integers
 from ..annotations import Annotations
 from ._finding import KNOWING, SERIOUS, CheckContext, Finding, many, quoted, verb
 
-__all__ = ["check_classes", "check_repeats", "check_spellings", "like_one"]
-
 _MANY = 0.02  # share of pairs above which several labels seem intended
 _RARE = 5  # labels below which a class is rare
 _MISSING = {"", "?", "-", "--", "n/a", "na", "nan", "none", "null", "missing", "skip", "skipped"}

@@ -11,8 +11,6 @@ from ..answers.numbers import Numbers
 from ..identification.label_sums import median_by
 from ._finding import CheckContext, Finding, many, verb
 
-__all__ = ["check_numbers"]
-
 _FAR = 8.0  # robust standard deviations
 _ENOUGH = 10  # answers of an annotator to call them constant
 

@@ -20,8 +20,6 @@ from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted, verb
 
-__all__ = ["check_copies", "check_one_class"]
-
 _LEAST = 5  # labels of one class to judge
 _COMMON = 20  # items that copies have in common
 _FALSE_ALARM = 1e-4  # of a false alarm

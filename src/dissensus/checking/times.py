@@ -10,8 +10,6 @@ from .._relation import Array, Floats, Integers
 from ..identification.label_sums import median_by
 from ._finding import KNOWING, SERIOUS, CheckContext, Finding, many, quoted, verb
 
-__all__ = ["check_durations", "check_times", "seconds"]
-
 _ENOUGH = 10  # labels of an annotator to judge their speed
 _FASTER = 5  # times as fast as the others
 _RUN = 20  # labels in a row

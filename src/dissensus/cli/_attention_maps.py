@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .._names import Names
     from .._relation import Integers
 
-__all__ = ["map_"]
-
 
 @click.command("map")
 @click.argument("model")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ..engine import Engine
     from ..readers import Reading
 
-__all__ = ["FileSet"]
-
 
 @dataclass(frozen=True)
 class FileSet:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..reporting.hardest import HardItem
     from ._network import Network
 
-__all__ = ["HardItems"]
-
 _SHOWN = 24  # items in the picture
 _WAUM_FILES = ("waum.csv", "score_per_worker.json", "aum_per_worker.json")
 

@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from ..identification.cleaning import Cleaned
     from ..identification.scores import Scored
 
-__all__ = [
-    "print_annotators",
-    "print_cleaned",
-    "print_items",
-    "print_score",
-    "score_json",
-    "table_json",
-]
-
 _SENTENCES = 5  # sentences, pairs and changes on a screen
 _SUSPECT = 3  # verdicts before this one are bad
 _CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown

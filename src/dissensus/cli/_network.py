@@ -15,8 +15,6 @@ from .options import Computed, options
 if TYPE_CHECKING:
     from ..nn import Inputs, Training
 
-__all__ = ["Network", "network_options"]
-
 _ENCODER = ("encoder --model", "img_size", "pretrained", "freeze", "inputs", "column")
 _TRAINING: dict[str, Any] = {
     "epochs": 100,

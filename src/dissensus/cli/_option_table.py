@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-__all__ = ["CHOICES", "REPEATABLE", "TABLE"]
-
 
 class _Scale(click.Choice[str]):
     """A scale of measurement; `numeric` is another word for interval."""

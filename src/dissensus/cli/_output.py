@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-__all__ = ["is_first", "note", "number", "print_table", "print_text", "show_json", "write_table"]
-
 
 def is_first() -> bool:
     """Return whether this is the first of several processes, or the only one."""

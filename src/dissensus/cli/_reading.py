@@ -12,18 +12,6 @@ if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..readers import Reading
 
-__all__ = [
-    "examine_annotations",
-    "examine_folder",
-    "is_data_folder",
-    "read_annotations",
-    "read_known",
-    "read_probabilities",
-    "scale_of",
-    "split_names",
-    "without_removed",
-]
-
 
 def examine_annotations(
     path: str,

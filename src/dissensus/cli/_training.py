@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..readers import Reading
     from ._network import Network
 
-__all__ = ["data_options", "fit_classifier", "output_files", "read_data", "show_outcome"]
-
 _SHOWN = {
     "accuracy": "accuracy",
     "macro_f1": "macro F1",

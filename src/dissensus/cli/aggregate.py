@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..result import Aggregation
     from ._file_sets import FileSet
 
-__all__ = ["aggregate"]
-
 _TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl")  # never Parquet
 # peerannot always writes class numbers for these.
 _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
@@ -171,10 +169,10 @@ def _aggregate_classes(
     threads: int | None,
     cluster: Engine | None,
 ) -> Aggregation:
+    from ..aggregation import as_method
     from ..engine import Local
-    from ..registry import aggregators
 
-    method, engine = aggregators.create(strategy), cluster or Local(threads)
+    method, engine = as_method(strategy), cluster or Local(threads)
     with progress_bar("aggregating") as progress:
         result = method.fit(
             annotations, gold=gold, seed=seed, engine=engine, progress=iterations(progress)

@@ -11,8 +11,6 @@ from ._reading import examine_folder, without_removed
 from ._training import data_options, fit_classifier, output_files, read_data, show_outcome
 from .options import READING, Computed, options
 
-__all__ = ["aggregate_deep"]
-
 
 @click.command("aggregate-deep")
 @click.argument("path", default=".")

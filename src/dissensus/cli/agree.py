@@ -16,8 +16,6 @@ from .options import READING, Computed, options
 if TYPE_CHECKING:
     from ..agreement import Agreement, Clusters, Pairs
 
-__all__ = ["agree"]
-
 _MOST = 15  # rows on a screen
 _WIDE = 8  # annotators whose matrix fits a screen
 _TITLES = {

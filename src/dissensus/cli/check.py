@@ -14,8 +14,6 @@ from .options import READING, options
 if TYPE_CHECKING:
     from ..checking import Check
 
-__all__ = ["check"]
-
 _MOST_CLASSES = 12
 _LINE = 55  # characters of examples on one line
 

@@ -14,8 +14,6 @@ from .options import READING, Computed, options
 if TYPE_CHECKING:
     from ..comparison import Comparison
 
-__all__ = ["compare"]
-
 _WIDE = 100  # columns of a terminal with room for everything
 _ORDINAL = ("ordinal-distance", "ordinal-latent")
 

@@ -10,8 +10,6 @@ from ._output import note, show_json
 from ._reading import examine_annotations, read_known
 from .options import READING, options
 
-__all__ = ["convert"]
-
 
 @click.command()
 @click.argument("source", metavar="IN")

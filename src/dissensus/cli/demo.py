@@ -13,8 +13,6 @@ from .options import options
 if TYPE_CHECKING:
     from ..reporting.summary import RankedAnnotator, Summary
 
-__all__ = ["demo"]
-
 
 @click.command()
 @options("json", strategy="auto", folder="./demo")

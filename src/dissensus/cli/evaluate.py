@@ -15,8 +15,6 @@ from .options import options
 if TYPE_CHECKING:
     from ..recovery.evaluation import SoftEvaluation
 
-__all__ = ["evaluate", "print_soft"]
-
 _SCORES = {
     "accuracy": "accuracy (expected over ties)",
     "accuracy_as_labelled": "accuracy of the labels as given",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
     from ..identification.scores import Scored
 
-__all__ = ["identificationinfo", "identify"]
-
 
 @click.command()
 @click.argument("path", default=".")

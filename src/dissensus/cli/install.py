@@ -11,8 +11,6 @@ from ..errors import OptionError
 from ._output import note, show_json
 from .options import Computed, options
 
-__all__ = ["install"]
-
 
 @click.command()
 @click.argument("source", metavar="NAME|PATH")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..meta.target import FewShotTask
     from ..readers import Reading
 
-__all__ = ["meta"]
-
 _SHOWN = 10  # annotators on the terminal
 
 

@@ -12,8 +12,6 @@ from .options import options
 if TYPE_CHECKING:
     from ..catalogue import Entry
 
-__all__ = ["agginfo", "methods", "show_entries"]
-
 
 @click.command()
 @click.argument("name", required=False)

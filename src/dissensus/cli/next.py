@@ -14,8 +14,6 @@ from .options import READING, Computed, options
 if TYPE_CHECKING:
     from ..planning import Plan
 
-__all__ = ["next"]
-
 _SHOWN = 8  # rows of the plan on the terminal
 _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 

@@ -17,8 +17,6 @@ import click
 
 from ._option_table import CHOICES, REPEATABLE, TABLE
 
-__all__ = ["DECLARED", "READING", "REQUIRED", "Computed", "Option", "options"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -94,7 +92,7 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
             if default is REQUIRED:
                 settings = settings | {"required": True}
             elif isinstance(default, Computed):
-                settings = settings | {"show_default": str(default)}
+                settings = settings | {"default": None, "show_default": str(default)}
             elif name in defaults or name in _DEFAULTS:
                 shown = default is not None and not settings.get("is_flag")
                 settings = settings | {"default": default, "show_default": shown}

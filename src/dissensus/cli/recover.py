@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..recovery.crossval import CrossValidation
 
-__all__ = ["recover"]
-
 _SHOWN = {
     "Manh.\ndist.": "manhattan",
     "JSD\nbits": "jensen_shannon",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..reporting.number_report import NumberReport
     from ..reporting.report import Report
 
-__all__ = ["report"]
-
 
 @click.command()
 @click.argument("path")

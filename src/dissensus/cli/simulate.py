@@ -11,8 +11,6 @@ from ..errors import OptionError
 from ._output import note, show_json
 from .options import options
 
-__all__ = ["simulate"]
-
 _FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..tendency.classifier import TendencyClassifier
 
-__all__ = ["tendency"]
-
 # Scores of the summary, and their heads in a table.
 _SHOWN = {
     "log_loss": "log\nloss",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..result import Predictions
 
-__all__ = ["modelinfo", "train"]
-
 
 @click.command()
 @click.argument("path", default=".")
@@ -88,10 +86,10 @@ def modelinfo(as_json: bool) -> None:
 def _aggregate(annotations: Annotations, strategy: str, seed: int) -> Predictions:
     import numpy as np
 
-    from ..registry import aggregators
+    from ..aggregation import as_method
     from ..result import Predictions
 
-    method = aggregators.create(strategy)
+    method = as_method(strategy)
     with progress_bar("aggregating") as progress:
         result = method.fit(annotations, seed=seed, progress=iterations(progress))
     label = np.where(annotations.labels_per_item > 0, result.label, -1)

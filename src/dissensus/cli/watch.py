@@ -14,8 +14,6 @@ from .options import REQUIRED, Computed, options
 if TYPE_CHECKING:
     from ..scale.stream import Stream
 
-__all__ = ["watch"]
-
 _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", "~")
 
 

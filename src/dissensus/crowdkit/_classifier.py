@@ -14,8 +14,6 @@ from ._table import Names, coded
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Classifier"]
-
 
 @dataclass
 class Classifier(ABC):

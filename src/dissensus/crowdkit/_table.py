@@ -14,8 +14,6 @@ from ..result import Aggregation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Names", "coded"]
-
 
 @dataclass
 class Names:

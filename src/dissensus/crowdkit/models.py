@@ -17,8 +17,6 @@ from ._table import Names, coded
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GLAD", "KOS", "MACE", "MMSR", "DawidSkene", "OneCoinDawidSkene"]
-
 # As crowd-kit's. Without it a cell that was once zero stays zero, and better ends are not found.
 _FLOOR = 1e-10
 

@@ -15,8 +15,6 @@ from ._table import Names, coded
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GoldMajorityVote", "MajorityVote", "Wawa", "ZeroBasedSkill"]
-
 
 @dataclass
 class MajorityVote(Classifier):

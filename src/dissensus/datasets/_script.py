@@ -11,8 +11,6 @@ from pathlib import Path
 
 from ..errors import DataError
 
-__all__ = ["set_folders"]
-
 _NAME = "dataset"  # the name under which scripts are imported
 
 

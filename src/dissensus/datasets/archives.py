@@ -17,8 +17,6 @@ from typing import IO, NamedTuple
 
 from ..errors import DataError
 
-__all__ = ["is_archive", "names_in", "unpack"]
-
 MOST_BYTES = 2**32  # what an archive may hold, unpacked
 MOST_FILES = 10**6
 _MOST_GROWTH = 200  # pictures do not shrink, tables to a fiftieth

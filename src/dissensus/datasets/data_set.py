@@ -18,8 +18,6 @@ from ..writers.folders import write_folder
 from ..writers.table_files import write_json
 from .image_links import ImageFolders, Link, link_all, plan_links, read_words
 
-__all__ = ["Installed", "Layout", "read_answers", "write_data_set"]
-
 Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items
 
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from ..errors import DataError
 
-__all__ = ["ImageFolders", "Link", "link_all", "plan_links", "read_words"]
-
 _VALIDATION = 0.2  # share of the training pictures, where no others are given
 
 

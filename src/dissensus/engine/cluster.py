@@ -13,8 +13,6 @@ from .dask import Dask
 if TYPE_CHECKING:
     from ..sharded.chunks import Chunks
 
-__all__ = ["frame_chunks", "joined"]
-
 # By default Dask returns memory after every array and allocates it again in the next round, which
 # takes a third of the time. Here the same arrays recur every round.
 _SETTINGS = {

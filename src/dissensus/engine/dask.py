@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from ..annotations import Annotations
 
-__all__ = ["Dask"]
-
 Result = TypeVar("Result")
 _FEW = 4  # results that one task adds up
 _TRIES, _PAUSE = 5, 0.5  # attempts at a round that lost its parameters; seconds between

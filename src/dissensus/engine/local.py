@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from ..annotations import Annotations
 
-__all__ = ["Local", "add"]
-
 Result = TypeVar("Result")
 
 # With fewer annotations a second thread costs as much as it saves.

@@ -27,8 +27,6 @@ from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from .label_sums import by_annotator, by_cell
 
-__all__ = ["AMBIGUOUS", "CLEAR", "HARD", "CauseProbabilities", "cause_probabilities"]
-
 CLEAR, AMBIGUOUS, HARD = range(3)
 
 _SHARES = (1 / 3, 1 / 2, 2 / 3)  # θ

@@ -20,8 +20,6 @@ from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from .leave_one_out import LeaveOneOut
 
-__all__ = ["CoAnnotatedPairs", "PairEvidence", "find_co_annotated", "pair_evidence"]
-
 # Shares of copied labels that are tried.
 _SHARES = np.array([0.01, 0.02, 0.04, 0.07, *np.arange(0.1, 0.95, 0.1), 0.15, 0.97])
 _STRENGTH, _ACCURACY = 1.0, 0.7  # of the prior on confusion matrices

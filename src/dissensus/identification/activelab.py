@@ -30,8 +30,6 @@ from ..readers import as_annotations
 from .crowdlab import crowdlab
 from .label_sums import by_item, majority
 
-__all__ = ["activelab", "calibrated"]
-
 _TINY = 1e-30  # floor of probabilities
 _COARSE = (0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0, 8.0)  # temperatures to try first
 _STEPS = 4  # between two of them in the fine search

@@ -18,8 +18,6 @@ from .copying import Copies
 from .proportions import Proportion
 from .verdicts import VERDICTS, evidence
 
-__all__ = ["AnnotatorScores"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AnnotatorScores(FrozenArrays):

@@ -13,8 +13,6 @@ from ..annotations import Annotations
 from .label_sums import agreement_with_others, by_annotator, median_by
 from .leave_one_out import has_other_labels
 
-__all__ = ["Behaviour", "annotator_behaviour", "longest_runs", "pair_agreement", "time_order"]
-
 
 @dataclass(frozen=True, eq=False)
 class Behaviour(FrozenArrays):

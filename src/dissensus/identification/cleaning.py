@@ -32,8 +32,6 @@ from ..result import Aggregation, Table
 from .annotators import AnnotatorScores, check_fitted, identify
 from .items import ItemScores, item_scores
 
-__all__ = ["Change", "Cleaned", "Condition", "clean", "read_rule"]
-
 Mask = npt.NDArray[np.bool_]
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {

@@ -46,8 +46,6 @@ from ..result import Aggregation, gold_codes
 from ._co_annotated import CoAnnotatedPairs, PairEvidence, find_co_annotated, pair_evidence
 from .leave_one_out import LeaveOneOut, leave_one_out, leave_subset_out
 
-__all__ = ["Copies", "Pair", "copies", "discoveries"]
-
 MIN_COMMON = 20  # common items of a pair
 FALSE_DISCOVERY_RATE = 0.01
 MAX_LABEL_PAIRS = 3_000_000  # label pairs to compare; beyond, items are sampled

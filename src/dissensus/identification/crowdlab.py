@@ -46,8 +46,6 @@ from .label_sums import (
     worst_class,
 )
 
-__all__ = ["Crowdlab", "crowdlab"]
-
 _FLOOR = 1e-6  # of weights and baseline
 _NO_OVERLAP = (
     "No item has two labels: the posterior is the classifier's, annotators have no weight."

@@ -40,8 +40,6 @@ from ._causes import AMBIGUOUS, CLEAR, HARD, CauseProbabilities, cause_probabili
 from .annotators import check_fitted
 from .label_sums import by_cell, by_item
 
-__all__ = ["CAUSES", "ItemScores", "item_scores", "vote_entropy"]
-
 CAUSES = ("clear", "ambiguous", "hard", "somebody is unreliable", "one label", "no label")
 
 _UNRELIABLE, _ONE, _NONE = range(3, 6)

@@ -9,17 +9,6 @@ from .._relation import Array, Floats, Integers
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 
-__all__ = [
-    "agreement_with_others",
-    "best",
-    "by_annotator",
-    "by_cell",
-    "by_item",
-    "majority",
-    "median_by",
-    "worst_class",
-]
-
 _TIE = 1e-12  # scores closer than this are equal
 
 

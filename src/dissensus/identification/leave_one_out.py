@@ -25,8 +25,6 @@ from ..engine import Local
 from ..registry import aggregators
 from ..result import Aggregation
 
-__all__ = ["LeaveOneOut", "PeerComparison", "has_other_labels", "leave_one_out", "leave_subset_out"]
-
 _CELLS = 2**18  # numbers in memory at a time
 
 

@@ -15,8 +15,6 @@ from scipy.special import ndtr, ndtri
 
 from .._relation import Floats
 
-__all__ = ["Proportion", "difference_p_value", "proportion"]
-
 
 class Proportion(NamedTuple):
     """Proportions with Wilson's interval; NaN where nothing was counted."""

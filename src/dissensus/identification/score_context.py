@@ -17,8 +17,6 @@ from .annotators import METHOD, AnnotatorScores, identify
 from .crowdlab import Crowdlab, crowdlab
 from .items import ItemScores, item_scores
 
-__all__ = ["NETWORK_SCORES", "ScoreContext"]
-
 # Scores that train a network, imported on use: they need torch.
 NETWORK_SCORES = {
     "aum": "dissensus.learning.aum:aum",

@@ -26,8 +26,6 @@ from scipy.special import betaincinv, entr
 
 from .._relation import Floats
 
-__all__ = ["PRIOR", "Interval", "mutual_information", "spam_interval", "spam_score", "trace"]
-
 PRIOR = 1.0  # pseudo-counts of a row, spread evenly over the given classes
 _CELLS = 2**22  # numbers in memory at a time
 

@@ -28,8 +28,6 @@ from .._relation import Floats
 if TYPE_CHECKING:
     from .annotator_scores import AnnotatorScores
 
-__all__ = ["VERDICTS", "evidence", "judge", "typical_accuracy"]
-
 FEW = 5  # labels on items that others labelled too
 SPAM = 0.05  # upper bound of the spam score of a spammer
 ABOVE = 0.05  # accuracy above uniform guessing

@@ -22,8 +22,6 @@ from .._relation import Floats
 from ..annotations import Annotations
 from ..nn.tables import Table
 
-__all__ = ["AnnotatorMatrices", "count_confusion", "squares", "trusting"]
-
 
 class AnnotatorMatrices(nn.Module):
     """One matrix for every annotator: what all share and what is their own."""

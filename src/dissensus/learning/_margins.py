@@ -28,8 +28,6 @@ from ..nn.batches import Batch, Examples
 from ..nn.learner import Learner
 from .network import Classifier
 
-__all__ = ["KINDS", "Kind", "LabelLearner", "MarginRecorder", "Scale", "margins"]
-
 Kind = Literal["top2", "pleiss"]
 Scale = Literal["probabilities", "logits"]
 

@@ -25,8 +25,6 @@ from .base import CrowdModel, FitContext, Method
 from .confusion_layer import Trust
 from .network import linear
 
-__all__ = ["PerformanceMethod", "PerformanceModel"]
-
 
 class PerformanceModel(CrowdModel):
     """A classifier and a network that says how annotators err."""

@@ -36,8 +36,6 @@ from ..params import Probability, Settings
 from ._margins import KINDS, LabelLearner, MarginRecorder, Scale
 from .network import Classifier
 
-__all__ = ["MarginRecord", "Network", "Run", "SelectedInputs", "Trainer", "best_epoch"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Settings):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["log_volume"]
-
 _RIDGE = 1e-6  # a classifier that says the same of all items spans nothing
 _MOST = 100.0
 

@@ -27,8 +27,6 @@ from ._performance import PerformanceMethod, PerformanceModel
 from .base import FitContext
 from .confusion_layer import Trust
 
-__all__ = ["AnnotMix", "AnnotMixModel"]
-
 
 class AnnotMixModel(PerformanceModel):
     """An annotator network that learns from mixed annotations."""

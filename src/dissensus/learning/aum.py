@@ -42,8 +42,6 @@ from ._margins import Kind, Scale
 from ._trainer import Network, Run, Trainer
 from .hardness import Hardness, Margins, at_most_quantile, share_learned, split_settings
 
-__all__ = ["Aum", "AumScores", "aum", "aumc"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Aum(Margins):

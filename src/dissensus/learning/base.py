@@ -38,17 +38,6 @@ from ..nn.training import Learner
 from ..params import Positive, Settings
 from .network import Classifier
 
-__all__ = [
-    "CrowdModel",
-    "Epochs",
-    "FitContext",
-    "Method",
-    "Pairs",
-    "at_label",
-    "sequential_log_probability",
-    "without_unlabelled",
-]
-
 Epochs = Annotated[int, Ge(0)]
 
 

@@ -26,8 +26,6 @@ from ..errors import DataError, OptionError
 from ..nn.batches import Examples
 from .classifier import CrowdClassifier
 
-__all__ = ["Candidate", "Choice", "choose"]
-
 _BATCH = 1024  # items per batch
 
 

@@ -43,8 +43,6 @@ from .base import CrowdModel, FitContext
 from .network import Classifier
 from .two_stage import TwoStage
 
-__all__ = ["CrowdClassifier"]
-
 _CHUNK = 4096  # vectors or pairs that are predicted at once
 _ENCODED = 64  # inputs that go through an encoder at once
 

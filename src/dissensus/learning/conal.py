@@ -25,8 +25,6 @@ from ._confusion import squares, trusting
 from .base import CrowdModel, FitContext, Method, Pairs
 from .confusion_layer import Trust
 
-__all__ = ["Conal", "ConalModel"]
-
 
 class ConalModel(CrowdModel):
     """A classifier, a common matrix, and a matrix for every annotator."""

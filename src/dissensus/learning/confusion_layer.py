@@ -24,8 +24,6 @@ from ..params import Positive
 from ._confusion import AnnotatorMatrices, trusting
 from .base import CrowdModel, FitContext, Method
 
-__all__ = ["ConfusionLayer", "ConfusionMethod", "ConfusionModel", "JointConfusionModel", "Trust"]
-
 Trust = Annotated[float, Interval(gt=0, lt=1)]
 
 

@@ -28,8 +28,6 @@ from ..params import Probability
 from .base import CrowdModel, FitContext, Pairs, at_label
 from .crowd_layer import CrowdLayer, MatrixModel
 
-__all__ = ["CrowdAr", "CrowdArModel"]
-
 
 class CrowdArModel(MatrixModel):
     """A crowd layer that trusts some annotations more than others."""

@@ -31,8 +31,6 @@ from ._confusion import AnnotatorMatrices, squares, trusting
 from .base import CrowdModel, FitContext, Method, Pairs
 from .confusion_layer import Trust
 
-__all__ = ["CrowdLayer", "CrowdLayerSw", "CrowdLayerVb", "CrowdLayerVw", "CrowdLayerVwB"]
-
 
 class LayerModel(CrowdModel):
     """A classifier and a layer that turns its probabilities into logits of labels."""

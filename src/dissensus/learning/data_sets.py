@@ -23,8 +23,6 @@ from ..nn.inputs import Inputs
 from ..nn.reading import InputIndex, class_folders, read_input_index
 from ..result import Predictions
 
-__all__ = ["DataSet", "Split", "aligned", "labelled", "open_data_set", "open_folder"]
-
 Truth = Mapping[str, str]  # item → class
 
 

@@ -26,8 +26,6 @@ from ..params import NonNegative, Positive
 from ._confusion import count_confusion, squares
 from .base import CrowdModel, FitContext, Method, Pairs, at_label
 
-__all__ = ["DoctorNet", "DoctorNetModel"]
-
 
 class DoctorNetModel(CrowdModel):
     """A body, a head for every annotator, and how much each head counts."""

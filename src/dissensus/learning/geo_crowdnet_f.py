@@ -21,8 +21,6 @@ from ._volume import log_volume
 from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
-__all__ = ["GeoCrowdnetF", "GeoCrowdnetFModel"]
-
 
 class GeoCrowdnetFModel(ConfusionModel):
     """Confusion matrices under a classifier of large volume."""

@@ -21,8 +21,6 @@ from ._volume import log_volume
 from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
-__all__ = ["GeoCrowdnetW", "GeoCrowdnetWModel"]
-
 
 class GeoCrowdnetWModel(ConfusionModel):
     """Confusion matrices of large volume."""

@@ -18,8 +18,6 @@ from ._confusion import trusting
 from .base import CrowdModel, FitContext, Method
 from .confusion_layer import Trust
 
-__all__ = ["GlobalNoise", "GlobalNoiseModel"]
-
 
 class GlobalNoiseModel(CrowdModel):
     """A classifier and one confusion matrix."""

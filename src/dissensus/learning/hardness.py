@@ -19,8 +19,6 @@ from ..params import Count, Settings
 from ..result import Table
 from ._margins import Kind, Scale
 
-__all__ = ["Flags", "Hardness", "Margins", "at_most_quantile", "share_learned", "split_settings"]
-
 Flags = npt.NDArray[np.bool_]
 
 

@@ -25,8 +25,6 @@ from ..nn.batches import Batch
 from ._performance import PerformanceMethod, PerformanceModel
 from .base import FitContext, at_label
 
-__all__ = ["Madl", "MadlModel"]
-
 _ALPHA, _BETA = 1.25, 0.25
 _MODE = (_ALPHA - 1) / _BETA
 _LEAST = 1e-5

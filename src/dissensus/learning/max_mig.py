@@ -32,8 +32,6 @@ from ..params import NonNegative, Positive
 from ._confusion import count_confusion, squares
 from .base import CrowdModel, FitContext, Method
 
-__all__ = ["DIVERGENCES", "MaxMig", "MaxMigModel"]
-
 # ∂f and f*(∂f) of log S
 DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "kl": (lambda s: 1 + s, torch.exp),

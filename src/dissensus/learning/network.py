@@ -10,8 +10,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Classifier", "linear"]
-
 
 class Classifier(nn.Module):
     """x → logits of the classes.

@@ -23,8 +23,6 @@ from ..result import Predictions
 from .classifier import CrowdClassifier
 from .data_sets import DataSet, Split
 
-__all__ = ["Outcome", "OutputPaths", "top"]
-
 _MANY = 8  # classes from which on peerannot reports top-2 and top-5 accuracy
 
 

@@ -39,8 +39,6 @@ from ._volume import log_volume
 from .base import CrowdModel, FitContext, Method
 from .network import Classifier
 
-__all__ = ["Raykar", "RaykarModel", "expect"]
-
 
 def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
     """Return the E step: the posterior of every item, (item, class)."""

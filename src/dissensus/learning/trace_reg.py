@@ -20,8 +20,6 @@ from ..params import NonNegative
 from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
-__all__ = ["TraceReg", "TraceRegModel"]
-
 
 class TraceRegModel(ConfusionModel):
     """Confusion matrices whose trace costs something."""

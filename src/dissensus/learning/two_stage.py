@@ -25,8 +25,6 @@ from ..registry import aggregators
 from ._confusion import count_confusion
 from .base import CrowdModel, Epochs, FitContext, Method
 
-__all__ = ["PosteriorModel", "TwoStage", "TwoStageModel"]
-
 
 class TwoStageModel(CrowdModel):
     """A classifier of fixed labels."""

@@ -21,8 +21,6 @@ from ..nn.batches import Batch
 from .base import FitContext, Pairs, at_label
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
-__all__ = ["UnionNet", "UnionNetModel"]
-
 
 class UnionNetModel(ConfusionModel):
     """A classifier and one distribution over annotators and labels for every class."""

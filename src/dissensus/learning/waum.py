@@ -46,8 +46,6 @@ from ..result import Table
 from ._trainer import Network, Run, Trainer, best_epoch
 from .hardness import Flags, Hardness, Margins, at_most_quantile, share_learned, split_settings
 
-__all__ = ["Waum", "WaumScores", "trust", "waum", "weighted"]
-
 Normalize = Literal["weights", "count"]
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from .adapter import Adapter
     from .target import FewShotTask
 
-__all__ = ["POLICIES", "entropy", "information", "plan", "reveal"]
-
 
 def entropy(p: Tensor) -> Tensor:
     """Return the entropy along the last axis, in nats."""

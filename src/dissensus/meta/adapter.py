@@ -22,8 +22,6 @@ from .items import Items
 if TYPE_CHECKING:
     from .episodes import Episodes
 
-__all__ = ["AdaptedTasks", "Adapter", "AdapterSettings", "Embed", "as_float32", "log_parameter"]
-
 Embed = Callable[[Tensor], Tensor]  # inputs → embeddings
 
 

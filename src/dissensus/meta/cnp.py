@@ -21,8 +21,6 @@ from ..params import Count
 from .adapter import AdaptedTasks, Adapter, AdapterSettings
 from .items import Items
 
-__all__ = ["Cnp", "CnpAdapter"]
-
 
 class CnpTasks(AdaptedTasks):
     """The context vector of every episode."""

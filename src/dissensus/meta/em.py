@@ -47,17 +47,6 @@ from ..params import Count, Positive
 from .adapter import AdaptedTasks, Adapter, AdapterSettings, log_parameter
 from .items import Items, normalize
 
-__all__ = [
-    "AnnotatorModel",
-    "ClassParams",
-    "Em",
-    "EmSettings",
-    "EmTasks",
-    "Gaussians",
-    "safe_log",
-    "squared_distance",
-]
-
 _TINY = 1e-12
 _VOTE_WEIGHT = 0.25  # of the votes in a start from one annotator's labels
 _MOST_STARTS = 16  # annotators whose labels are a start: those with most labels

@@ -19,8 +19,6 @@ from .adapter import log_parameter
 from .em import AnnotatorModel, Em, EmSettings, safe_log
 from .items import Items, normalize
 
-__all__ = ["ConfusionMatrices", "EmFull", "expected_counts"]
-
 
 class ConfusionMatrices(AnnotatorModel):
     """One confusion matrix per annotator; the parameters are its logarithm."""

@@ -28,8 +28,6 @@ from .em import AnnotatorModel, Em, EmSettings, safe_log
 from .em_full import ConfusionMatrices
 from .items import Items, normalize
 
-__all__ = ["EmItemConfusion", "ItemConfusion"]
-
 
 class ItemConfusion(AnnotatorModel):
     """Confusion matrices of annotators who guess on some items; the parameters are logarithms."""

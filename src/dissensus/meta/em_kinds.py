@@ -33,8 +33,6 @@ from .em_full import expected_counts
 from .em_one_coin import coin_matrix, right_and_wrong
 from .items import Items
 
-__all__ = ["EmKinds", "KindParams", "Kinds"]
-
 # Initial kinds: those who guess, those who often know, those who nearly always do.
 _SKILL, _CONCENTRATION, _SHARE = (0.01, 0.5, 0.9), (50.0, 5.0, 20.0), (0.4, 0.2, 0.4)
 

@@ -22,8 +22,6 @@ from .em import AnnotatorModel, Em, EmSettings, safe_log
 from .em_full import expected_counts
 from .items import Items
 
-__all__ = ["Accuracies", "AccuracyParams", "EmOneCoin", "coin_matrix", "right_and_wrong"]
-
 
 class AccuracyParams(NamedTuple):
     """Log-probabilities of right labels and of each wrong one."""

@@ -23,8 +23,6 @@ from .em_full import expected_counts
 from .em_one_coin import Accuracies, AccuracyParams
 from .items import Items
 
-__all__ = ["EmShrink", "ShrunkenMatrices"]
-
 
 class ShrunkenParams(NamedTuple):
     """Confusion matrices, and the accuracies that they are shrunk towards."""

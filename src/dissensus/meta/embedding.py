@@ -12,8 +12,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Embedding", "Head"]
-
 Head = Literal["none", "weights", "linear"]
 
 

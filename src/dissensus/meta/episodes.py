@@ -25,8 +25,6 @@ from ..params import Count, NonNegative, Settings
 from .pseudo_annotators import PseudoAnnotators, annotate
 from .tasks import Tasks
 
-__all__ = ["EpisodeSource", "Episodes", "Sizes"]
-
 
 class Episodes(NamedTuple):
     """A batch of episodes over one pool of inputs."""

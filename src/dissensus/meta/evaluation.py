@@ -15,8 +15,6 @@ from .adapter import Adapter
 from .episodes import Episodes
 from .tasks import Tasks
 
-__all__ = ["Scores", "embedded", "score"]
-
 _BINS = 15
 _BATCH = 512  # inputs embedded at a time
 

@@ -46,8 +46,6 @@ from .target import FewShotTask
 from .tasks import Tasks
 from .tuning import choose
 
-__all__ = ["AUTO", "TRAINING", "FewShotCrowd"]
-
 # What `auto` chooses from.
 AUTO = (
     "em-full",

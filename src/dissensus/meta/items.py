@@ -15,8 +15,6 @@ from torch import Tensor
 
 from ..annotations import Annotations
 
-__all__ = ["Items", "normalize"]
-
 _TINY = 1e-12
 
 

@@ -18,8 +18,6 @@ from .adapter import AdaptedTasks, Adapter
 from .embedding import Embedding
 from .episodes import Episodes
 
-__all__ = ["ClassLearner", "EpisodeLearner"]
-
 _ADAPTER_LR = 5.0  # relative learning rate of the few parameters of an adapter
 
 

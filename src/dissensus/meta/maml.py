@@ -31,8 +31,6 @@ from .items import Items, normalize
 if TYPE_CHECKING:
     from .episodes import Episodes
 
-__all__ = ["Maml", "MamlAdapter"]
-
 
 class HeadTasks(AdaptedTasks):
     """A linear head per episode."""

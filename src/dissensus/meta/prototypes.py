@@ -25,8 +25,6 @@ from .em import squared_distance
 from .em_full import EmFull
 from .items import Items, normalize
 
-__all__ = ["PrototypeAdapter", "Prototypes"]
-
 _ROUNDS = 50
 
 

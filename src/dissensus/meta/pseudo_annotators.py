@@ -23,8 +23,6 @@ from .._relation import Array, Floats, Integers
 from ..errors import MethodError
 from ..params import Positive, Probability, Settings
 
-__all__ = ["PseudoAnnotators", "annotate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PseudoAnnotators(Settings):

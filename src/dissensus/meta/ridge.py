@@ -22,8 +22,6 @@ from ..params import Positive
 from .adapter import AdaptedTasks, Adapter, AdapterSettings, log_parameter
 from .items import Items
 
-__all__ = ["Ridge", "RidgeAdapter"]
-
 
 class RidgeTasks(AdaptedTasks):
     """A linear map from embeddings to classes."""

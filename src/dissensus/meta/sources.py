@@ -26,8 +26,6 @@ from ..nn.encoding import chunks
 from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .tasks import Tasks
 
-__all__ = ["SourceItems", "as_tasks", "in_memory", "join_sources", "labelled", "read_source"]
-
 _CHUNK = 4096  # inputs loaded at a time
 _IN_MEMORY = 2**28  # largest number of values to hold in memory
 

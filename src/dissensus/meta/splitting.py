@@ -16,8 +16,6 @@ from ..errors import DataError
 from .episodes import Sizes
 from .tasks import Tasks
 
-__all__ = ["Split", "split", "without_split"]
-
 _LEAST_TASKS = 4
 
 

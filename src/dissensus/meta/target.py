@@ -17,8 +17,6 @@ from .items import Items
 if TYPE_CHECKING:
     from .few_shot import FewShotCrowd
 
-__all__ = ["FewShotTask"]
-
 _BATCH = 1024
 
 

@@ -16,8 +16,6 @@ from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.batches import Source, inputs_of
 
-__all__ = ["Tasks"]
-
 
 @dataclass(frozen=True, eq=False)
 class Tasks:

@@ -25,8 +25,6 @@ from .episodes import Episodes, EpisodeSource
 from .evaluation import Scores, score
 from .learner import EpisodeLearner
 
-__all__ = ["Choice", "choose", "tune"]
-
 _SCALES = [0.05 * 2**power for power in range(10)]  # 0.05 to 26
 _TAUS = [0.001, 0.1, 1, 3, 10, 30, 100]  # in items
 _BS = [1, 10, 100]

@@ -18,8 +18,6 @@ from .._probability import TIE
 from .._relation import Array, Floats, Integers
 from ..result import Predictions
 
-__all__ = ["CLASS_SCORES", "class_scores", "true_classes"]
-
 # Those that need a posterior come last.
 CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from .._relation import Floats, Integers
 
-__all__ = ["NUMBER_SCORES", "number_scores"]
-
 NUMBER_SCORES = ("mae", "rmse", "pearson", "spearman")
 
 _CELLS = 2**19  # weights in memory at a time

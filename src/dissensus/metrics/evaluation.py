@@ -38,8 +38,6 @@ from ..result import Aggregation, Estimation, Predictions, Values, as_number
 from ._classes import CLASS_SCORES, class_scores, true_classes
 from ._numbers import NUMBER_SCORES, number_scores
 
-__all__ = ["Evaluation", "Score", "evaluate"]
-
 
 class Score(NamedTuple):
     """A score and its bootstrap interval; the bounds are NaN without resamples.

@@ -30,8 +30,6 @@ from .runs import Row, Run
 from .settings import Training
 from .tables import Table
 
-__all__ = ["History", "Loop"]
-
 _TINY = 1e-300
 
 

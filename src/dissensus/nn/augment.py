@@ -12,8 +12,6 @@ from ..errors import OptionError
 from ..params import NonNegative, Probability, Settings
 from .inputs import Arrays, Inputs
 
-__all__ = ["Augment", "augment_for"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Augment(Settings):

@@ -20,8 +20,6 @@ from torch import Tensor
 from ..annotations import Annotations, Integers
 from ..errors import DataError
 
-__all__ = ["Batch", "Batches", "Examples", "LabelledInputs", "Source", "inputs_of", "order_of"]
-
 _WINDOW = 16  # batches whose items are sorted by size together
 
 

@@ -19,14 +19,6 @@ from torch import Tensor
 from .._serialization import with_prefix
 from ..errors import DataError
 
-__all__ = [
-    "Checkpoint",
-    "load_checkpoint",
-    "optimizer_tensors",
-    "restore_optimizers",
-    "save_checkpoint",
-]
-
 _FORMAT = "1"
 
 

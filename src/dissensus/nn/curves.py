@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .runs import Row
 
-__all__ = ["curve_png"]
-
 _COLOUR = "#2166ac"
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from .batches import Batch
     from .settings import Training
 
-__all__ = ["Devices", "devices_for", "mixed", "seeded"]
-
 _PRECISION: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed"}
 
 

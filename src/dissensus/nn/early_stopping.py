@@ -16,8 +16,6 @@ from .learner import Learner
 if TYPE_CHECKING:
     from .devices import Devices
 
-__all__ = ["Criterion", "EpochScore", "criterion_for"]
-
 Sums = tuple[float, float, float]  # of the score, of the log-likelihood, and of the weights
 
 

@@ -21,8 +21,6 @@ from .encoders import Encoder, encoder_for
 from .features import features_of
 from .inputs import Arrays, Inputs
 
-__all__ = ["Encoding", "chunks", "encoding_for"]
-
 _SAMPLE = 2048  # items by which vectors are scaled, where the encoder is trained
 
 

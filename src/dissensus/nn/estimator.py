@@ -59,8 +59,6 @@ from .features import Features, features_of
 from .inputs import Arrays, Inputs, as_inputs
 from .settings import Training
 
-__all__ = ["Estimator", "labels_of"]
-
 _FORMAT = 1
 _MODEL, _WEIGHTS = "model.json", "weights.safetensors"
 

@@ -24,8 +24,6 @@ from .encoders import Encoder
 from .inputs import Arrays, Inputs
 from .videos import Videos
 
-__all__ = ["CachedFeatures", "cache_folder", "cached_features"]
-
 
 class CachedFeatures(NamedTuple):
     """Arrays over the files of the cache, read where they are indexed."""

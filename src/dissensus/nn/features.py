@@ -30,16 +30,6 @@ from .encoders import Encoder, encoder_for
 from .feature_cache import cached_features
 from .inputs import Arrays, Inputs, as_inputs
 
-__all__ = [
-    "FeatureBatch",
-    "Features",
-    "Layout",
-    "RawInputs",
-    "Rows",
-    "TokenFeatures",
-    "features_of",
-]
-
 _BATCH = 256  # items whose token features are loaded together
 Vectors = npt.NDArray[np.float32]
 

@@ -21,18 +21,6 @@ from torch import Tensor
 from ..annotations import Integers
 from ..errors import DataError, OptionError
 
-__all__ = [
-    "Arrays",
-    "Images",
-    "Inputs",
-    "Pictures",
-    "Texts",
-    "as_inputs",
-    "content_of",
-    "empty_inputs",
-    "hashed",
-]
-
 _READERS = 4  # threads that decode images
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
 

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-__all__ = ["Learner"]
-
 
 class Learner(nn.Module, ABC):
     """A network with a loss on batches of annotations (`Batch`), or of another kind it knows.

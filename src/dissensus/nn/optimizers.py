@@ -18,8 +18,6 @@ from .tables import RowAdam, RowSGD, Table
 if TYPE_CHECKING:
     from .settings import Training
 
-__all__ = ["clip", "lr_factor", "optimizers_for"]
-
 
 def optimizers_for(learner: Learner, settings: Training) -> list[torch.optim.Optimizer]:
     """Return the optimizers of a learner; each group keeps its highest learning rate."""

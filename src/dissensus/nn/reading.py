@@ -25,20 +25,6 @@ from ..errors import DataError
 from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
 from .videos import Videos
 
-__all__ = [
-    "INPUT_COLUMNS",
-    "InputIndex",
-    "as_texts_or_files",
-    "class_folders",
-    "folder_truth",
-    "index_of_texts",
-    "input_files",
-    "items_of",
-    "read_input_index",
-    "read_inputs",
-    "read_others",
-]
-
 _IMAGE_ENDINGS = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 _FRAMES = 16  # of a video, by default
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from .devices import Devices
     from .settings import Training
 
-__all__ = ["Row", "Run", "clear_ended", "open_run"]
-
 _PATIENCE = 10.0  # seconds in which a worker without its launcher ends
 _FREE = {"epochs", "patience", "save_every", "devices"}  # may differ when a run is resumed
 

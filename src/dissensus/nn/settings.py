@@ -10,8 +10,6 @@ from annotated_types import Ge
 from ..errors import MethodError
 from ..params import Count, NonNegative, Positive, Probability, Settings
 
-__all__ = ["Training"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Settings):

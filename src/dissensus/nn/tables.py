@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["RowAdam", "RowSGD", "Table"]
-
 
 class Table(nn.Embedding):
     """A parameter whose first axis is the annotators: `table(annotator)` is `table.all[annotator]`.

@@ -12,8 +12,6 @@ import numpy as np
 
 from .batches import Examples
 
-__all__ = ["hold_out"]
-
 
 def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
     """Return examples to train on and held-out examples; items keep their codes in both."""

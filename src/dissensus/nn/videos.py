@@ -15,8 +15,6 @@ from ..annotations import Integers
 from ..errors import DataError, OptionError
 from .inputs import Inputs, content_of, hashed
 
-__all__ = ["Clips", "Videos", "frames_of"]
-
 _READERS = 2  # videos that are decoded at a time
 
 

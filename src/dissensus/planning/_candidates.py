@@ -17,8 +17,6 @@ from ._information import information_table
 from ._posterior_state import pair_keys
 from .policy import NoiseModel
 
-__all__ = ["Pairs", "best_pairs", "listed_pairs", "random_pairs", "width_for"]
-
 _BEST, _WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
 _FEW = _BEST + _DRAWN  # annotators who are all candidates
 _MAX_WIDTH = 128  # candidates of a group, as some have labelled the item already

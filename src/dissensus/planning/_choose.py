@@ -19,8 +19,6 @@ from ._lookahead import Lookahead
 from ._posterior_state import PosteriorState, pair_keys
 from .policy import ItemPolicy, PairPolicy, Policy, mean_noise_model
 
-__all__ = ["Selection", "choose"]
-
 _TRIES = 3
 _SPARE = 4  # items to consider for every affordable label
 _MIN_ITEMS = 2000  # items to consider in any case

@@ -16,15 +16,6 @@ from ..errors import DataError, OptionError
 from ..result import Aggregation
 from ._posterior_state import pair_keys
 
-__all__ = [
-    "Constraints",
-    "amounts_of",
-    "check_options",
-    "check_same",
-    "keys_of",
-    "with_new",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Constraints:

@@ -20,14 +20,6 @@ from scipy.special import psi, xlogy
 
 from .._relation import Floats
 
-__all__ = [
-    "entropy",
-    "expected_accuracy",
-    "expected_entropy",
-    "information",
-    "information_table",
-]
-
 _PIECE = 2**22  # numbers in memory at a time
 
 

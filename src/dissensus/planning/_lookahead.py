@@ -17,8 +17,6 @@ from .._relation import Floats, Integers
 from ._information import entropy, expected_accuracy, information
 from .policy import NoiseModel
 
-__all__ = ["Lookahead"]
-
 _BRANCHES = 16  # sequences of answers of an item
 _PIECE = 2**21  # numbers in memory at a time
 _Of = Callable[[Floats, Integers], Floats]  # of (pair, branch, class) and annotators

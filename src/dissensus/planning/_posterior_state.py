@@ -33,8 +33,6 @@ from ..registry import aggregators
 from ..result import Aggregation
 from ._information import entropy
 
-__all__ = ["METHOD", "PosteriorState", "fit", "posterior_state"]
-
 METHOD = "hierarchical[max_iter=5]"
 _STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior of an annotator
 _TINY = 1e-12

@@ -19,8 +19,6 @@ from .._relation import Floats, Integers
 from ._posterior_state import PosteriorState
 from .policy import ItemPolicy
 
-__all__ = ["ActiveLab"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveLab(ItemPolicy):

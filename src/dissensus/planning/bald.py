@@ -16,8 +16,6 @@ from ._posterior_state import PosteriorState
 from .joint import explored
 from .policy import NoiseModel, PairPolicy
 
-__all__ = ["Bald"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Bald(PairPolicy):

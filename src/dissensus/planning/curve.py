@@ -28,8 +28,6 @@ from ._constraints import Constraints
 from ._posterior_state import PosteriorState, pair_keys
 from .policy import Policy
 
-__all__ = ["Curve", "Gap", "Point", "expected_curve", "gap_on", "mean_cost"]
-
 _SAMPLE = 1000  # items in a run
 _STAGES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the budget
 _COVERAGE = 0.9  # of prediction intervals

@@ -25,8 +25,6 @@ from ._information import entropy, expected_entropy
 from ._posterior_state import PosteriorState
 from .policy import NoiseModel, PairPolicy
 
-__all__ = ["Joint", "explored"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Joint(PairPolicy):

@@ -30,8 +30,6 @@ from ._posterior_state import posterior_state
 from .curve import Curve, Gap, Point, expected_curve, gap_on, mean_cost
 from .policy import Policy
 
-__all__ = ["Plan", "plan"]
-
 _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
 
 

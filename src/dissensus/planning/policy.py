@@ -13,8 +13,6 @@ from ..params import Settings
 from ._information import entropy
 from ._posterior_state import PosteriorState
 
-__all__ = ["ItemPolicy", "NoiseModel", "PairPolicy", "Policy"]
-
 
 class NoiseModel(NamedTuple):
     """Annotators' noise models."""

@@ -11,8 +11,6 @@ from .._relation import Floats, Integers
 from ._posterior_state import PosteriorState
 from .policy import ItemPolicy
 
-__all__ = ["Random"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Random(ItemPolicy):

@@ -13,8 +13,6 @@ from .._relation import Floats, Integers
 from ._posterior_state import PosteriorState
 from .policy import ItemPolicy
 
-__all__ = ["Uncertainty"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty(ItemPolicy):

@@ -12,8 +12,6 @@ from .._names import text
 from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
 
-__all__ = ["NONE", "Collected", "ItemTexts", "QuestionAnswers", "describe", "joined"]
-
 NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
 _TEXTS = ("text", "html", "image", "audio", "video", "url")  # what an item usually is

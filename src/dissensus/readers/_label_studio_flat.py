@@ -21,8 +21,6 @@ from .label_studio import FLAT, Value, is_local, options_of
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["read"]
-
 _OTHER = ("id", "created_at", "updated_at", "agreement", "history")
 _VALUES = ("choices", "rating", "number", "taxonomy", "selected", "text", "labels")
 

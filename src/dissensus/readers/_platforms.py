@@ -16,20 +16,6 @@ from .._names import text
 from ._answers import NONE, joined
 from .exports import Export, Kind, Question
 
-__all__ = [
-    "accepted",
-    "as_label",
-    "chosen",
-    "count_note",
-    "durations",
-    "export_of",
-    "named_by_inputs",
-    "options_of",
-    "question_of",
-    "texts_of",
-    "times_of",
-]
-
 _MOST_CLASSES = 20  # more different answers than this, and mostly different: free text
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")

@@ -15,8 +15,6 @@ from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["read", "recognises"]
-
 _UNIT, _WORKER = "_unit_id", "_worker_id"
 _TOTALS = ("_trusted_judgments", "_last_judgment_at")  # of the aggregated report
 _FORMATS = ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")

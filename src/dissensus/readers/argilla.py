@@ -20,8 +20,6 @@ from .json_records import entries, records
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["read", "recognises"]
-
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
 _ABOUT = ("id", "status", "_server_id", "inserted_at", "updated_at", "external_id")
 

@@ -16,8 +16,6 @@ from numpy.dtypes import StringDType
 from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 from ..errors import DataError
 
-__all__ = ["as_array", "code_columns", "frame_of", "series_of"]
-
 
 def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
     """Return codes and names, in natural order, of every column."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from ..annotations import Annotations
 
-__all__ = ["as_annotations", "as_truth"]
-
 
 def as_annotations(
     source: Any,

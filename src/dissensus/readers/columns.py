@@ -8,17 +8,6 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import DataError
 
-__all__ = [
-    "CARRIED",
-    "NEEDED",
-    "TRUTH",
-    "find_columns",
-    "is_known",
-    "parse_columns",
-    "plain_name",
-    "question_column",
-]
-
 _ITEMS = ["item", "task", "question", "unit", "example", "instance", "sample", "document"]
 _ANNOTATORS = [
     *("annotator", "worker", "rater", "user", "coder", "judge", "assessor", "participant"),

@@ -24,8 +24,6 @@ from .exports import Export, Head
 from .json_records import decode, records
 from .sources import Source
 
-__all__ = ["read", "recognises"]
-
 _ENDINGS = (".jsonl", ".json", ".csv")
 _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age
 _INPUTS = ("text", "data", "filename", "image")

@@ -21,8 +21,6 @@ from .columns import NEEDED, plain_name
 from .sources import Source
 from .tables import column_names, first_lines, first_rows
 
-__all__ = ["TOOLS", "Export", "Head", "Kind", "Question", "head_of", "tool", "tool_of"]
-
 Kind = Literal["single", "multiple", "ordinal", "numeric"]
 
 # Format → module. The first that recognises a file reads it, so the most particular come first.

@@ -23,17 +23,6 @@ from .exports import Export, Head, Question
 from .json_records import load
 from .sources import Source, open_source
 
-__all__ = [
-    "is_folder",
-    "is_nested",
-    "load_array",
-    "orientation_note",
-    "read",
-    "read_folder",
-    "read_metadata",
-    "recognises",
-]
-
 _PEOPLE = ("worker", "annotator", "user", "rater", "performer", "coder")
 
 

@@ -16,8 +16,6 @@ from .exports import Export, Head, Question
 from .sources import Source
 from .tables import first_lines, read_unnamed
 
-__all__ = ["by_number", "has_header", "read", "recognises"]
-
 _WORKERS = ("w", "worker", "a", "ann", "annotator", "user", "u", "rater")
 
 

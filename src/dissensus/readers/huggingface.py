@@ -21,8 +21,6 @@ from .exports import Export, Head, Question
 from .sources import Source
 from .tables import rows_of
 
-__all__ = ["ids_of", "read", "recognises", "texts_in"]
-
 _PEOPLE = {name + ending for name in NEEDED["annotator"] for ending in ("", "s", "_list")}
 _IDS = {*NEEDED["item"], "id", "uid", "idx", "index", "comment_id", "tweet_id", "post_id"}
 _TEXTS = ("text", "sentence", "comment", "tweet", "post", "content", "premise", "hypothesis")

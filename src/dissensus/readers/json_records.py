@@ -19,8 +19,6 @@ from ..errors import DataError
 from .coding import frame_of
 from .sources import Source
 
-__all__ = ["decode", "entries", "frame_of_records", "load", "load_records", "records"]
-
 T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"

@@ -20,8 +20,6 @@ from .exports import Export, Head, head_of
 from .json_records import records
 from .sources import Source
 
-__all__ = ["FLAT", "Value", "is_local", "options_of", "read", "recognises"]
-
 FLAT = ("annotator", "annotation_id", "lead_time")  # columns of a flat export
 _PATH = " / "  # between the steps of a taxonomy
 _NOBODY = "annotations without an annotator"

@@ -19,8 +19,6 @@ from .exports import Export, Head
 from .json_records import entries
 from .sources import Source
 
-__all__ = ["read", "recognises"]
-
 _SIGNS = ("soft_label", "number of annotations", "number of annotators", "annotation task")
 
 Scalar = str | int | float | bool

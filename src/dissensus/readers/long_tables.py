@@ -17,8 +17,6 @@ from .columns import CARRIED, NEEDED, find_columns
 from .sources import Source, ragged_line
 from .tables import as_frame, line_of_row
 
-__all__ = ["LabelKind", "annotations_from", "as_numbers", "kind_of_labels", "without_gaps"]
-
 _MOST_CLASSES = 20
 
 

@@ -29,8 +29,6 @@ from .exports import Export, Head
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["read", "recognises"]
-
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
 _TRUTH = {"true", "false"}

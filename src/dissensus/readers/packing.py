@@ -13,8 +13,6 @@ from pathlib import Path
 
 from ..errors import DataError
 
-__all__ = ["GZIP", "MOST_GROWTH", "ZSTD", "unpacked"]
-
 MOST_GROWTH = 200
 _SMALL = 2**26  # bytes that anything may unpack to
 GZIP = b"\x1f\x8b"

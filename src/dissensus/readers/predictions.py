@@ -22,13 +22,6 @@ from .long_tables import kind_of_labels
 from .sources import Source, open_source
 from .tables import column_names, read_roles
 
-__all__ = [
-    "AnnotatorPredictions",
-    "probabilities_in",
-    "read_annotator_predictions",
-    "read_predictions",
-]
-
 PREFIX = "p:"
 
 

@@ -20,8 +20,6 @@ from .predictions import PREFIX, probabilities_in
 from .sources import Source, open_source
 from .tables import read_roles
 
-__all__ = ["read_probabilities"]
-
 
 def read_probabilities(path: str | Path, annotations: Annotations) -> Floats:
     """Return the probabilities in a file in the order of the annotations: (item, class).

@@ -18,8 +18,6 @@ from .exports import Export, Head
 from .json_records import records
 from .sources import Source
 
-__all__ = ["read", "recognises"]
-
 _MARKS = ("_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id")
 _BINARY = ("accept", "reject")
 _NOBODY = "answers without an annotator"

@@ -17,8 +17,6 @@ from .long_tables import annotations_from
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
 
-__all__ = ["Reading", "examine", "read"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reading:

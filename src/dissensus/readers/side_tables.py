@@ -18,16 +18,6 @@ from .json_records import load
 from .sources import Source, open_source
 from .tables import column_names, read_columns, read_roles
 
-__all__ = [
-    "read_amounts",
-    "read_annotators",
-    "read_authors",
-    "read_removed",
-    "read_scores",
-    "read_skills",
-    "read_texts",
-]
-
 _SKILL = ["skill", "weight", "quality", "accuracy", "competence"]
 _SCORE = ["score", "probability", "confidence", "p"]
 _AUTHOR = ["author", *NEEDED["annotator"]]

@@ -19,8 +19,6 @@ import polars as pl
 from ..errors import DataError
 from .packing import GZIP, ZSTD, unpacked
 
-__all__ = ["FORMATS", "Source", "csv_rows", "format_for", "open_source", "ragged_line"]
-
 # Formats by the ending of a file that is to be written; reading looks at the content.
 FORMATS = {
     "csv": ("csv",),

@@ -17,18 +17,6 @@ from .columns import find_columns
 from .json_records import frame_of_records, load_records
 from .sources import Source, csv_rows, ragged_line
 
-__all__ = [
-    "as_frame",
-    "column_names",
-    "first_lines",
-    "first_rows",
-    "line_of_row",
-    "read_columns",
-    "read_roles",
-    "read_unnamed",
-    "rows_of",
-]
-
 _TEXT = ("csv", "tsv")
 
 

@@ -22,8 +22,6 @@ from .exports import Export, Head
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["read", "recognises"]
-
 _WORKER = "ASSIGNMENT:worker_id"
 _TASK = "ASSIGNMENT:task_id"
 _STATUS = "ASSIGNMENT:status"

@@ -15,8 +15,6 @@ from .folders import is_folder, load_array
 from .sources import open_source
 from .tables import as_frame, read_roles
 
-__all__ = ["read_truth"]
-
 
 def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return `{item: label}`; items without a label are left out.

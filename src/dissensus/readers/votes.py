@@ -24,8 +24,6 @@ from .huggingface import ids_of, texts_in
 from .sources import Source
 from .tables import rows_of
 
-__all__ = ["read", "recognises"]
-
 _NOTE = "only counts of votes: annotators are unknown and named 'vote 1', 'vote 2', …"
 Record = Mapping[str, Any]
 Counter = Callable[[Record], dict[str, int]]

@@ -20,8 +20,6 @@ from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns, read_unnamed
 
-__all__ = ["read", "recognises"]
-
 _GAPS = ("", "nan", "na", "n/a", "null", "none")
 _WHOLE = re.compile(r"^[+-]?\d{1,4}(\.0)?$")
 _MOST_CLASSES = 30

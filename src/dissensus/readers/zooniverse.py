@@ -19,8 +19,6 @@ from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns
 
-__all__ = ["read", "recognises"]
-
 _NEEDED = ("classification_id", "annotations", "subject_ids")
 _SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
 

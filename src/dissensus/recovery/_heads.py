@@ -18,8 +18,6 @@ from ..params import Count, Positive
 from ._members import Members, initial_weights, standardization, train_members
 from .method import FitContext, Recovery, RecoveryMethod, State
 
-__all__ = ["Fraction", "HeadMethod", "Heads", "NetworkMethod", "Networks", "one_label_each"]
-
 Fraction = Annotated[float, Interval(ge=0, lt=1)]
 
 

@@ -23,16 +23,6 @@ from ..nn.features import Features
 from ..nn.settings import Training
 from ..nn.training import Learner, train
 
-__all__ = [
-    "Members",
-    "bootstrap_weights",
-    "fold_weights",
-    "initial_weights",
-    "shared_split",
-    "standardization",
-    "train_members",
-]
-
 _BATCH = 1024
 
 

@@ -23,8 +23,6 @@ from .._relation import Floats, Integers
 from ..errors import OptionError
 from .measures import cross_entropy, entropy
 
-__all__ = ["fit_temperature", "match_entropy", "temper", "vote_slope"]
-
 _LEAST = 1e-12
 
 

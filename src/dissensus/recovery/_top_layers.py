@@ -18,8 +18,6 @@ from ..nn.batches import Source
 from ..nn.encoders import Encoder, Tokens
 from ..nn.inputs import Inputs
 
-__all__ = ["HiddenStates", "TopLayers", "split_encoder"]
-
 _BATCH = 64
 
 

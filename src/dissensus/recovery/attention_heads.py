@@ -25,8 +25,6 @@ from ._heads import Fraction, NetworkMethod, Networks
 from ._members import Members, fold_weights, initial_weights, standardization
 from .method import FitContext
 
-__all__ = ["AttentionHeads", "AttentionPooling"]
-
 _MASKED, _TINY = -1e9, 1e-12
 _STANDARDIZED = 2048  # items by which token features are standardized
 _BATCH = 256

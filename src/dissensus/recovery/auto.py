@@ -34,8 +34,6 @@ from .kernel_ridge import KernelRidge
 from .marginal import Marginal
 from .method import FitContext, Mixture, RecoveryMethod, State
 
-__all__ = ["Auto", "mixing_weights"]
-
 _PRIOR = 1.0  # pseudo-items of every part
 _WITHOUT_MEMBERS = ("marginal",)
 

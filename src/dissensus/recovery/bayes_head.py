@@ -26,8 +26,6 @@ from ._members import Members, shared_split
 from .mc_dropout import Sampled
 from .method import FitContext
 
-__all__ = ["BayesHead", "BayesianHeads"]
-
 _INITIAL_RHO = -5.0
 
 

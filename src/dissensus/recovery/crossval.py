@@ -36,8 +36,6 @@ from .measures import resample_votes, shares_of
 if TYPE_CHECKING:
     from ..nn.features import Features
 
-__all__ = ["CrossValidation", "cross_validate", "folds_of", "majority"]
-
 FLOOR, CEILING = "marginal", "people asked again"
 
 

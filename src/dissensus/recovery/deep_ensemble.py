@@ -16,8 +16,6 @@ from ._heads import Fraction, HeadMethod
 from ._members import shared_split
 from .method import FitContext, Mixture, State
 
-__all__ = ["DeepEnsemble"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DeepEnsemble(HeadMethod):

@@ -35,8 +35,6 @@ from ._temperature import fit_temperature
 from .crossval import majority
 from .method import Recovery, RecoveryMethod
 
-__all__ = ["DistributionRecovery"]
-
 
 class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Label distributions, learned from one aggregated label per item.

@@ -25,16 +25,6 @@ from ..metrics import Score
 from ..result import Predictions, Values
 from . import measures
 
-__all__ = [
-    "LOWER_IS_BETTER",
-    "SoftEvaluation",
-    "ceiling_scores",
-    "evaluate_named",
-    "evaluate_shares",
-    "plain_number",
-    "soft_scores",
-]
-
 LOWER_IS_BETTER = (
     "manhattan",
     "jensen_shannon",

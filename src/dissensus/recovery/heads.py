@@ -22,8 +22,6 @@ from ._heads import Fraction, HeadMethod, Networks
 from ._members import bootstrap_weights, fold_weights, shared_split
 from .method import FitContext
 
-__all__ = ["EnsembleOfHeads"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleOfHeads(HeadMethod):

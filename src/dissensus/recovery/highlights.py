@@ -17,8 +17,6 @@ from .._relation import Floats, Integers
 from ..errors import DataError
 from .measures import jensen_shannon
 
-__all__ = ["MapScores", "PairTest", "map_scores", "pair_test"]
-
 
 class MapScores(NamedTuple):
     """Agreement of a model's map with a human one; NaN if no word or every word is highlighted."""

@@ -30,8 +30,6 @@ from .method import FitContext, Recovery, RecoveryMethod, State
 if TYPE_CHECKING:
     from ..nn.features import Features
 
-__all__ = ["KernelRidge", "center_and_scale"]
-
 _WIDTHS = (1.0, 2.0, 4.0)
 _NOISES = (0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
 _TINY = 1e-9

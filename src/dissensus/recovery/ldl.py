@@ -19,8 +19,6 @@ from ._heads import HeadMethod, Networks
 from ._members import bootstrap_weights, shared_split
 from .method import FitContext
 
-__all__ = ["Ldl"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ldl(HeadMethod):

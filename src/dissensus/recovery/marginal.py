@@ -13,8 +13,6 @@ from .method import FitContext, Recovery, RecoveryMethod, State
 if TYPE_CHECKING:
     from ..nn.features import Features
 
-__all__ = ["Constant", "Marginal"]
-
 
 class Constant(Recovery):
     """One distribution for all items."""

@@ -15,8 +15,6 @@ from ._heads import Networks
 from ._members import Members
 from .single import Single
 
-__all__ = ["McDropout", "Sampled"]
-
 
 class Sampled(Networks):
     """A network whose members are Monte-Carlo passes."""

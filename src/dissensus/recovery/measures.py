@@ -27,24 +27,6 @@ from numpy.typing import ArrayLike
 from .._relation import Floats, Integers
 from ..errors import DataError
 
-__all__ = [
-    "LEAST",
-    "Reliability",
-    "cross_entropy",
-    "entropy",
-    "jensen_shannon",
-    "kl",
-    "manhattan",
-    "most_probable",
-    "perspectivist_error",
-    "reliability",
-    "resample_votes",
-    "shares_of",
-    "squared",
-    "unbiased_squared",
-    "wasserstein",
-]
-
 LEAST = 1e-6  # lower bound of probabilities in logarithms: votes contain zeros
 _SAME = 1e-9  # probabilities that differ by less are a tie
 

@@ -28,8 +28,6 @@ from ._temperature import match_entropy
 from .measures import entropy, shares_of
 from .method import FitContext
 
-__all__ = ["MultiTask", "TwoTaskHeads"]
-
 
 class TwoTaskHeads(Heads):
     """Heads that also predict disagreement, from 0 to 1."""

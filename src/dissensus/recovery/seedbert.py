@@ -36,8 +36,6 @@ from ._top_layers import split_encoder
 from .measures import most_probable
 from .method import FitContext, Recovery, RecoveryMethod, State
 
-__all__ = ["Copy", "SeedBert"]
-
 _BATCH = 64
 
 

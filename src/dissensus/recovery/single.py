@@ -17,8 +17,6 @@ from ._members import shared_split
 from ._temperature import fit_temperature
 from .method import FitContext
 
-__all__ = ["Single"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Single(HeadMethod):

@@ -21,16 +21,6 @@ from ..annotations import Annotations
 from ..errors import DataError
 from .measures import entropy, shares_of
 
-__all__ = [
-    "Highlight",
-    "Overlap",
-    "Subjectivity",
-    "highlight_overlap",
-    "item_subjectivity",
-    "label_distance",
-    "question_kappas",
-]
-
 
 def question_kappas(
     questions: Mapping[str, Annotations], *, multiple: Sequence[str] = (), mark: str = "|"

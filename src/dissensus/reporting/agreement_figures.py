@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ..agreement import Clusters, Pairs
     from .report import Report
 
-__all__ = ["confusion_figure", "pairs_chart", "pairs_figure"]
-
 _MAX_CLASSES = 40
 _WRITTEN = 12  # classes up to which shares stand in the cells
 _UPRIGHT = 60  # characters of all classes up to which their names stand upright

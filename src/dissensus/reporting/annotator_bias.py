@@ -18,8 +18,6 @@ import numpy as np
 from .._relation import Floats, Integers
 from ..answers.numbers import Numbers
 
-__all__ = ["WIDE", "AnnotatorBias", "annotator_bias", "scatter_of_items"]
-
 FEW, ENOUGH = 5, 10  # answers for a verdict, and for one on a correlation
 UNRELATED = 0.3  # correlation
 BIASED = 0.25  # of the usual scatter

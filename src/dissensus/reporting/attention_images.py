@@ -17,8 +17,6 @@ import numpy.typing as npt
 from .._relation import Floats
 from ..errors import OptionError
 
-__all__ = ["ItemMaps", "contrast", "data_url", "heat", "overlay", "pair_image", "sheet"]
-
 _SIDE = 160  # pixels of an image on a sheet
 _FRAME = 72
 _GAP = 10

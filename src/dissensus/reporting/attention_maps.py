@@ -34,8 +34,6 @@ from ..tendency.maps import Layers, Maps, attention_maps, word_maps, word_spans
 from .attention_images import ItemMaps, contrast, data_url, heat, overlay, pair_image, sheet
 from .maps_page import MapCard, MapItem, render_maps
 
-__all__ = ["AttentionReport", "attention_report"]
-
 _LONG = 320  # pixels of the longer side of an image on the page
 _SMALL = 96  # pixels of a frame
 _SHEET = 30  # items on the sheet

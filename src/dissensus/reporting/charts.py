@@ -14,27 +14,6 @@ from .._files import atomic_file
 from ..errors import OptionError
 from .embedding import fill
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "PERCENT",
-    "RED",
-    "SCHEMA",
-    "Figure",
-    "chart",
-    "check_chart",
-    "colour",
-    "diagonal",
-    "dots",
-    "histogram",
-    "number",
-    "records",
-    "save_chart",
-    "share",
-    "tooltip",
-]
-
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
 PERCENT = {"format": ".0%", "tickCount": 6}
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched

@@ -12,8 +12,6 @@ from .sentences import advice, amount, formatted, percent, with_interval
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["class_page"]
-
 _IN_MEMORY = ("annotations", "mapping", "table")  # formats without a file
 _MAX_COPIES = 20
 _MEASURES = {

@@ -18,8 +18,6 @@ from .sentences import amount, percent
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = ["annotator_table", "downloads", "item_table", "part"]
-
 _MAX_ANNOTATORS, _MAX_ITEMS = 500, 1000  # rows
 _MAX_LABELS = 60  # of one item
 _MAX_CLASSES = 20  # of annotators' confusion matrices

@@ -21,8 +21,6 @@ from typing import Any
 from .._files import atomic_file
 from .._version import __version__
 
-__all__ = ["as_json", "bundle", "embedded_image", "fill", "framed", "plain", "policy", "resource"]
-
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 _IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..identification import AnnotatorScores
     from .report import Report
 
-__all__ = ["annotators_figure", "calibration_figure", "class_shares", "classes_figure", "figures"]
-
 _MAX_CLASSES = 40
 _MAX_POINTS = 2000
 _BINS = 20

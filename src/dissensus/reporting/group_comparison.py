@@ -21,8 +21,6 @@ from .sections import PageReport
 from .sentences import amount, by_verdict, listed, percent, volume
 from .summary import CONFIDENT
 
-__all__ = ["UNCLEAR", "Change", "Group", "GroupComparison", "Z", "share_of"]
-
 Z = float(ndtri(0.975))
 UNCLEAR = "no clear change"
 

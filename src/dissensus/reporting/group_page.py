@@ -17,8 +17,6 @@ from .sentences import amount, percent, with_interval
 if TYPE_CHECKING:
     from .group_comparison import Group, GroupComparison
 
-__all__ = ["group_page"]
-
 _MAX_ROWS = 1000
 _COLOURS = {"better": "#1d6996", "worse": RED, "no clear change": GREY}
 

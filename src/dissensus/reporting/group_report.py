@@ -29,8 +29,6 @@ from ..readers import as_annotations, as_truth
 from ..result import Table
 from .group_comparison import UNCLEAR, Change, Group, GroupComparison, Z, share_of
 
-__all__ = ["report_groups", "split_by"]
-
 _STEPS = 3
 
 

@@ -18,8 +18,6 @@ from .embedding import fill
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["HardItem", "contact_sheet", "hard_page", "is_picture"]
-
 _SIDE, _GAP, _LINE, _TEXT, _TITLE = 168, 14, 18, 13, 16  # pixels
 _COLUMNS = 6
 _INK, _DIM, _PAPER, _WARN, _EMPTY = "#1b2330", "#5c6675", "#ffffff", "#a33a2c", "#f4f6f9"

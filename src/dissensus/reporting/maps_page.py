@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from .embedding import fill
 
-__all__ = ["MapCard", "MapItem", "render_maps"]
-
 
 class MapCard(NamedTuple):
     """One annotator on one item."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..planning import Plan
 
-__all__ = ["budget_figure", "curve_chart", "methods_figure"]
-
 _SPENT = {"cost": "cost of the labels to come", "labels": "further labels"}
 
 

@@ -14,8 +14,6 @@ from .sentences import amount, formatted, with_interval
 if TYPE_CHECKING:
     from .number_report import NumberReport
 
-__all__ = ["number_page"]
-
 _MAX_ROWS = 1000
 _MAX_POINTS = 2000
 _BINS = 20

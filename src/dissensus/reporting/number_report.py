@@ -28,8 +28,6 @@ from .number_page import number_page
 from .sections import PageReport
 from .sentences import agreement_sentence, amount, by_verdict, verdict_sentences, volume
 
-__all__ = ["NumberReport", "report_numbers"]
-
 _STEPS = 4
 _VERDICTS = {  # what one such annotator does, and several
     "does not follow the others": ("does not follow the others", "do not follow the others"),

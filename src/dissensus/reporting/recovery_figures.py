@@ -11,8 +11,6 @@ from .._relation import Floats
 from ..recovery.measures import entropy, reliability, shares_of
 from .charts import BLUE, GREY, ORANGE, PERCENT, Figure, chart
 
-__all__ = ["reliability_figure", "splits_figure"]
-
 _ANNOTATORS, _RECOVERED = "annotators", "recovered"
 _COLOURS = (BLUE, ORANGE, "#3a9d6e", "#8e5bb5", "#b5504f", GREY)
 _ROW_HEIGHT = 22

@@ -36,8 +36,6 @@ from .sentences import opening
 from .summary import CONFIDENT, summarise
 from .tendency_section import Predictions, read_predictions
 
-__all__ = ["METHODS", "Report", "report"]
-
 METHODS = ("majority", "dawid-skene", "one-coin", "mace", "glad")  # compared
 _COMPARED = 100_000  # labels above which methods are compared on a sample of items
 _ONE_METHOD = 300_000  # labels above which the best method replaces `auto`

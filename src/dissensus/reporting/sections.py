@@ -16,8 +16,6 @@ from .embedding import fill, framed, plain
 from .sentences import formatted
 from .summary import CONFIDENT
 
-__all__ = ["Column", "Download", "Page", "PageReport", "Section", "SortableTable", "Table"]
-
 
 class Table(NamedTuple):
     """A small table; all columns after the first `n_texts` are numbers."""

@@ -23,20 +23,6 @@ from .summary import CONFIDENT
 if TYPE_CHECKING:
     from .report import Report
 
-__all__ = [
-    "advice",
-    "agreement_sentence",
-    "amount",
-    "by_verdict",
-    "formatted",
-    "listed",
-    "opening",
-    "percent",
-    "verdict_sentences",
-    "volume",
-    "with_interval",
-]
-
 _NAMED = 3  # names in one sentence
 _OVERCONFIDENT = 0.05  # by how much confidence may exceed accuracy
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]

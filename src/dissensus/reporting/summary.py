@@ -21,8 +21,6 @@ from ..readers import as_annotations, as_truth
 from ..result import Aggregation
 from .embedding import plain
 
-__all__ = ["ClassShare", "DisputedItem", "LabelCounts", "RankedAnnotator", "Summary", "summarise"]
-
 CONFIDENT = 0.8  # labels with a confidence below this need review
 _RANKED = ("annotator", "n_labels", "quality", "agreement")
 FEW = 5  # annotators with fewer labels than this are not ranked

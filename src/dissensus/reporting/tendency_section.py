@@ -16,8 +16,6 @@ from .charts import BLUE, GREY, PERCENT, Figure, chart, colour, number
 from .sections import Section, Table
 from .sentences import formatted
 
-__all__ = ["Predictions", "predictions_figure", "read_predictions"]
-
 _MARGINALS, _CONSENSUS = "own-majority", "consensus"
 _MAX_ANNOTATORS = 200  # in the chart
 _MAX_NAMED = 30  # annotators up to which the chart names them

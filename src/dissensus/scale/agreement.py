@@ -24,8 +24,6 @@ from ..engine import Engine
 from ..errors import OptionError
 from .shards import ShardedAnnotations
 
-__all__ = ["agree_shards"]
-
 
 def agree_shards(
     annotations: ShardedAnnotations,

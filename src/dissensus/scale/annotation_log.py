@@ -15,8 +15,6 @@ from .._names import Names, as_names, code, numbered, smallest_dtype, text
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations, Part
 
-__all__ = ["AnnotationLog", "widened"]
-
 _ROOM = 16  # initial capacity for annotators
 
 

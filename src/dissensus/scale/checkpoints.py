@@ -26,8 +26,6 @@ from ..aggregation import Fitted
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
 
-__all__ = ["FolderCheckpoints", "fingerprint", "locked", "working"]
-
 
 @dataclass(frozen=True)
 class FolderCheckpoints:

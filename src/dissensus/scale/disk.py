@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 from ..engine import Local
 from ..sharded.shard_files import ShardFiles, append, disk_space, write_shard
 
-__all__ = ["Disk"]
-
 Result = TypeVar("Result")
 
 

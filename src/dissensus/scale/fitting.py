@@ -29,8 +29,6 @@ from ..sharded.sharding import Shard
 from ..writers.table_files import write_columns
 from .shards import ShardedAnnotations
 
-__all__ = ["Labeller", "ShardedFit", "additive", "fit_shards", "given_posteriors"]
-
 
 @dataclass(frozen=True, eq=False)
 class ShardedFit:

@@ -31,8 +31,6 @@ from ..registry import aggregators
 from ..result import Aggregation
 from .annotation_log import AnnotationLog, widened
 
-__all__ = ["OnlineAggregation"]
-
 _SMALL = 10_000  # annotations up to which a full fit takes no time
 
 

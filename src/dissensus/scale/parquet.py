@@ -17,8 +17,6 @@ from .disk import Disk
 from .fitting import ShardedFit, additive, fit_shards
 from .shards import ShardEngine, shard_rows
 
-__all__ = ["aggregate_files", "fits", "work_folder"]
-
 _ROW = 120  # bytes for reading and coding a row in memory
 _SORTED = 320  # bytes for a row while its shard is sorted
 _LARGEST = 8_000_000  # rows of a shard: more save no time

@@ -25,8 +25,6 @@ from ..engine import Engine
 from ..errors import OptionError
 from .fitting import ShardedFit, additive, context_of, given_posteriors
 
-__all__ = ["quality_intervals"]
-
 Result = TypeVar("Result")
 
 

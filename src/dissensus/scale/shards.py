@@ -15,8 +15,6 @@ from ..engine import Engine
 from ..sharded.chunks import Chunks
 from ..sharded.sharding import Shard, dictionary_of, join, split, survey
 
-__all__ = ["ShardEngine", "ShardedAnnotations", "shard_rows"]
-
 
 class ShardEngine(Engine, Protocol):
     """An engine that can also bring all rows of an item together."""

@@ -29,8 +29,6 @@ from .annotation_log import AnnotationLog
 from .checkpoints import locked
 from .online import OnlineAggregation
 
-__all__ = ["Stream"]
-
 
 class Stream:
     """An `OnlineAggregation` whose batches and state are stored in a folder."""

@@ -19,8 +19,6 @@ from ..readers.sources import open_source
 from ..readers.tables import column_names, read_columns
 from .parquet_files import naming
 
-__all__ = ["AnnotationBatch", "new_rows", "read_batch", "write_batch"]
-
 IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
 

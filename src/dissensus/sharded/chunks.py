@@ -19,8 +19,6 @@ from ..readers.long_tables import annotations_from
 from ..readers.tables import as_frame
 from .parquet_files import naming, rows_in, scan
 
-__all__ = ["Chunk", "Chunks", "TableChunk", "chunks_of", "columns_of", "read_all"]
-
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 

@@ -11,8 +11,6 @@ import polars as pl
 
 from ..errors import DataError
 
-__all__ = ["find_files", "holds_parquet", "is_many", "naming", "rows_in", "scan"]
-
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
 _ENDINGS = (".parquet", ".pq", ".parq")
 

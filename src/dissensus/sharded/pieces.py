@@ -17,8 +17,6 @@ from .._relation import Floats, Integers
 from ..errors import OptionError
 from ..readers.sources import format_for
 
-__all__ = ["combining", "is_address", "one_file", "write_piece"]
-
 _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": lambda rows, path: rows.sink_parquet(path, compression="zstd"),
     "csv": lambda rows, path: rows.sink_csv(path),

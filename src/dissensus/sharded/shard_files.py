@@ -22,8 +22,6 @@ from .._files import atomic_file
 from ..errors import DataError
 from .sharding import Shard, ones
 
-__all__ = ["ShardFiles", "append", "blocks", "disk_space", "write_shard"]
-
 _LENGTH = struct.Struct("<Q")
 
 

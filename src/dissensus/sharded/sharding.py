@@ -22,8 +22,6 @@ from ..errors import DataError
 from ..readers.coding import code_columns
 from .chunks import Chunk
 
-__all__ = ["Dictionary", "Shard", "Survey", "dictionary_of", "join", "split", "survey"]
-
 _ITEM_SEED = 20_261_116  # of the hash that assigns items to shards
 _DENSE = 2**26  # numbers within such a range are looked up in an array
 

@@ -18,8 +18,6 @@ from ..errors import OptionError
 from ._assign import assign_loads, drawn, loads
 from .strategy import Answers, CrowdParameters, Design, Strategy
 
-__all__ = ["all_at_once"]
-
 _CELLS = 2**21  # numbers in the largest array of a chunk: small enough for the caches
 _THREADS = os.cpu_count() or 1
 

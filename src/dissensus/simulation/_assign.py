@@ -14,8 +14,6 @@ import numpy.typing as npt
 from .._names import Codes, smallest_dtype
 from .._relation import Integers
 
-__all__ = ["assign_loads", "drawn", "loads"]
-
 
 def drawn(n_items: int, most: int, n_annotators: int, rng: np.random.Generator) -> Codes:
     """Return `most` annotators for every item, every set of them equally probable.

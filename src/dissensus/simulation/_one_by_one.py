@@ -18,8 +18,6 @@ from .._relation import Array
 from ..errors import OptionError
 from .strategy import Answers, CrowdParameters, Design, Strategy
 
-__all__ = ["one_by_one"]
-
 
 def one_by_one(
     strategy: Strategy,

@@ -9,8 +9,6 @@ import numpy as np
 from .._relation import Array, Floats, Integers
 from ..errors import OptionError
 
-__all__ = ["composed", "rendered"]
-
 _SIDE = 8  # pixels of a patch
 _FRAME = 16  # pixels of a frame
 _VECTOR = 16  # numbers of a patch vector

@@ -18,8 +18,6 @@ from ..params import Count, Positive
 from .independent_confusion import uniform_matrices
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["Community"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Community(Strategy):

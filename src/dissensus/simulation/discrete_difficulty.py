@@ -23,8 +23,6 @@ from .._relation import Array
 from ..params import NonNegative, Probability
 from .strategy import CrowdParameters, Design, Strategy, dominant
 
-__all__ = ["DiscreteDifficulty"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteDifficulty(Strategy):

@@ -19,8 +19,6 @@ from .._relation import Array, Floats
 from ..errors import DataError, OptionError
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["GivenMatrices"]
-
 _CLOSE = 1e-6  # rows whose sum is this near to one are taken as they are
 
 

@@ -19,8 +19,6 @@ from scipy.special import expit
 from .._relation import Array, Floats
 from .strategy import CrowdParameters, Design, Strategy, one_coin
 
-__all__ = ["Glad"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Glad(Strategy):

@@ -16,8 +16,6 @@ import numpy as np
 from ..params import Probability
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["HammerSpammer"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class HammerSpammer(Strategy):

@@ -20,8 +20,6 @@ import numpy as np
 from .._relation import Floats
 from .strategy import CrowdParameters, Design, Strategy, dominant
 
-__all__ = ["IndependentConfusion", "uniform_matrices"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class IndependentConfusion(Strategy):

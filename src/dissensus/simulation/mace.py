@@ -17,8 +17,6 @@ import numpy as np
 
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["Mace"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mace(Strategy):

@@ -19,8 +19,6 @@ from .._relation import Array
 from ..params import NonNegative, Positive
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["Numeric"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Numeric(Strategy):

@@ -17,8 +17,6 @@ from ..errors import MethodError
 from ..params import Positive, Probability
 from .strategy import CrowdParameters, Design, Strategy, one_coin
 
-__all__ = ["OneCoin"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OneCoin(Strategy):

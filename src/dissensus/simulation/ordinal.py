@@ -19,8 +19,6 @@ from scipy.special import softmax
 from ..params import NonNegative, Positive
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["Ordinal"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ordinal(Strategy):

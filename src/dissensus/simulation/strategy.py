@@ -18,8 +18,6 @@ from .._relation import Array, Floats, Integers
 from ..errors import MethodError, OptionError
 from ..params import Count, Settings
 
-__all__ = ["Answers", "CrowdParameters", "Design", "Strategy", "dominant", "one_coin", "pick"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design(Settings):

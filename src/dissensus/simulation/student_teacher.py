@@ -22,8 +22,6 @@ from ..params import Probability
 from .independent_confusion import uniform_matrices
 from .strategy import CrowdParameters, Design, Strategy
 
-__all__ = ["StudentTeacher"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StudentTeacher(Strategy):

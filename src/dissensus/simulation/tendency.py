@@ -31,8 +31,6 @@ from ..errors import OptionError
 from ..params import Count, NonNegative, Positive, Probability, Settings
 from ._synthetic_inputs import composed, rendered
 
-__all__ = ["Tendencies", "TendencySimulation", "simulate_tendency", "thinned"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Tendencies(Settings):

@@ -25,8 +25,6 @@ from .._relation import Array, Floats
 from ..errors import DataError
 from ..nn.features import Features
 
-__all__ = ["KERNELS", "Components", "Kernel", "check_width", "fit_components", "standardization"]
-
 _ANCHORS = 1000
 _PIECE = 4096  # items compared with the anchors at a time
 _TINY = 1e-8  # smallest variance of a component, relative to the first

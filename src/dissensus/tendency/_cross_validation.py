@@ -25,8 +25,6 @@ from ._components import Kernel, fit_components
 from ._pairs import Pairs
 from ._shrunk import Priors, fit_shrunk
 
-__all__ = ["Candidate", "CrossValidation", "random_folds", "search"]
-
 _MOST = 32.0  # largest prior standard deviation
 
 

@@ -26,16 +26,6 @@ from torch.nn import functional
 from ..nn.tables import Table
 from ._slots import slots
 
-__all__ = [
-    "BiasHeads",
-    "Heads",
-    "OrdinalHeads",
-    "OwnHeads",
-    "SharedHeads",
-    "ShrunkHeads",
-    "gaps_of",
-]
-
 _MIN_GAP = 1e-3  # between neighbouring thresholds
 
 

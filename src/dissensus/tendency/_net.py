@@ -33,8 +33,6 @@ from .qformer import Output, QFormer, Shape
 if TYPE_CHECKING:
     from .qumatl import Qumatl
 
-__all__ = ["QueryNet", "Sizes"]
-
 _INIT_STD = 0.02
 _QUERY_DROPOUT = 0.25  # how often an annotator is represented by their metadata alone
 _NORM_ITEMS = 1024  # items by which tokens are normalized

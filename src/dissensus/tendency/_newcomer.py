@@ -24,8 +24,6 @@ from ..nn.training import Training, train
 from ._heads import OrdinalHeads, OwnHeads
 from ._net import QueryNet
 
-__all__ = ["add_annotator"]
-
 _TRAINING = Training(
     epochs=40, batch=16, optimizer="adamw", lr=3e-3, scheduler="cosine", clip=1.0, held_out=0.0
 )

@@ -13,8 +13,6 @@ from scipy.linalg import helmert
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 
-__all__ = ["OWN", "Pairs", "class_basis"]
-
 OWN = 64  # components in heads of annotators: the first
 
 

@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 
 from .._relation import Floats, Integers
 
-__all__ = ["pool", "pool_weights"]
-
 _MAX_ITER = 500
 
 

@@ -33,8 +33,6 @@ from scipy.special import log_softmax
 from .._relation import Floats, Integers
 from ._pairs import OWN, Pairs
 
-__all__ = ["Fit", "Priors", "ShrunkLinear", "fit_shrunk"]
-
 _PIECE = 512  # pairs whose heads are gathered at a time
 _PER_ANNOTATOR = ("bias", "slope", "own", "embedding")  # parameters with a row per annotator
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Slots", "slots"]
-
 
 class Slots(NamedTuple):
     """Positions of pairs in padded rows."""

@@ -17,8 +17,6 @@ from ..nn.features import FeatureBatch, Layout
 from ._components import standardization
 from .qformer import QFormer, Shape
 
-__all__ = ["FrameLayer", "Standardize", "TokenLayer"]
-
 _INIT_STD = 0.02
 _POSITION_STD = 0.3  # of position embeddings
 

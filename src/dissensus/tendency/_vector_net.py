@@ -29,8 +29,6 @@ from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import check_width
 from ._token_layers import Standardize
 
-__all__ = ["NetworkMethod", "Sizes", "VectorNet", "VectorTendency", "fit_network", "hidden_layer"]
-
 _PAIRS = 2**14  # predicted at a time
 Net = TypeVar("Net", bound=Learner)
 

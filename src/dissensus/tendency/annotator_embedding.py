@@ -26,8 +26,6 @@ from ..params import Count
 from ._vector_net import NetworkMethod, Sizes, VectorNet
 from .own_majority import label_counts
 
-__all__ = ["AnnotatorEmbedding", "AnnotatorEmbeddingNet"]
-
 _INIT_STD = 0.02
 
 

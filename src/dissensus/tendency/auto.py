@@ -33,8 +33,6 @@ from ._cross_validation import Candidate, CrossValidation, random_folds
 from ._pool import pool, pool_weights
 from .linear import Linear, LinearTendency
 
-__all__ = ["Auto", "AutoTendency"]
-
 _LEAST = 0.05  # weight below which a model is dropped
 _RANK = 3
 _FEW = 64  # annotators whose queries can attend to each other

@@ -31,8 +31,6 @@ from .metadata import Metadata, Table
 from .own_majority import label_marginals
 from .scores import TendencyScores, score, vote
 
-__all__ = ["TendencyClassifier", "Voting"]
-
 Voting = Literal["hard", "soft", "confidence"]
 
 

@@ -21,8 +21,6 @@ from ..registry import aggregators
 from ._base import FitContext, State, Tendency
 from .consensus import Consensus, PosteriorClassifier
 
-__all__ = ["ConfusedConsensus", "ConfusedTendency"]
-
 
 class ConfusedTendency(Tendency):
     """A classifier of the truth, and confusion matrices."""

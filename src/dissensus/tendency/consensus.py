@@ -24,8 +24,6 @@ from ._components import KERNELS, Components, Kernel, fit_components
 from ._pairs import Pairs, class_basis
 from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
-__all__ = ["Consensus", "ConsensusTendency", "PosteriorClassifier", "majority_posterior"]
-
 _SHARED = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0)
 _TYPICAL = 0.5  # prior with which kernels are compared
 

@@ -26,8 +26,6 @@ from ..registry import learners
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._vector_net import Sizes, VectorTendency, fit_network
 
-__all__ = ["CrowdMethod"]
-
 _DROPOUT = 0.5, 0.3  # of the hidden layer and of the vectors
 
 

@@ -26,8 +26,6 @@ from ..params import Count
 from ._vector_net import NetworkMethod, Sizes, VectorNet
 from .own_majority import label_marginals
 
-__all__ = ["DLema", "DLemaNet", "groups"]
-
 
 def groups(annotations: Annotations, bases: int) -> Integers:
     """Return the group of every annotator: their own, or one with similar label marginals."""

@@ -33,8 +33,6 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..metrics import Score
 
-__all__ = ["Dic", "Measure", "Scope", "dic", "dic_interval", "redrawn", "split_half", "with_labels"]
-
 Measure = Literal["cohen", "scott", "alpha", "percent"]
 Scope = Literal["matched", "all"]
 

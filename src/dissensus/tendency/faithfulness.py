@@ -27,8 +27,6 @@ from ._base import Tendency
 from .maps import attention_maps, query_model
 from .qumatl import QueryTendency
 
-__all__ = ["Faithfulness", "deletion", "faithfulness", "gradient_maps", "rank_correlation"]
-
 _STEPS = 8
 
 

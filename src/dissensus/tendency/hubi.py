@@ -25,8 +25,6 @@ from ..params import Count, Probability
 from ._vector_net import NetworkMethod, Sizes, VectorNet
 from .own_majority import label_marginals
 
-__all__ = ["HubiFormula", "HubiMedium", "HubiSimple"]
-
 
 class _Net(VectorNet):
     """The hidden layer of the item and the output layer."""

@@ -13,8 +13,6 @@ from ..params import NonNegative, Positive
 from ._shrunk import Priors
 from .linear import Linear
 
-__all__ = ["Independent"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Independent(Linear):

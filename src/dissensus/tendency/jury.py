@@ -20,8 +20,6 @@ from ..errors import DataError, OptionError
 from ..nn.features import Features
 from ._base import Tendency, pieces
 
-__all__ = ["Verdict", "apportion", "jury"]
-
 
 @dataclass(frozen=True, eq=False)
 class Verdict:

@@ -34,8 +34,6 @@ from ._cross_validation import Candidate, CrossValidation, search
 from ._pairs import Pairs
 from ._shrunk import Priors, ShrunkLinear, fit_shrunk
 
-__all__ = ["Linear", "LinearTendency"]
-
 _START = Priors(0.5, bias=1.0, slope=0.3)
 _MAX_ITER = 600  # of the final fit
 

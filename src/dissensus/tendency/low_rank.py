@@ -16,8 +16,6 @@ from ..params import Count, NonNegative
 from ._shrunk import Priors
 from .linear import Linear
 
-__all__ = ["LowRank"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LowRank(Linear):

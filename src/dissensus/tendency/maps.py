@@ -29,8 +29,6 @@ from ._token_layers import FrameLayer
 from .qformer import Output
 from .qumatl import QueryTendency
 
-__all__ = ["Layers", "Maps", "attention_maps", "query_model", "word_maps", "word_spans"]
-
 Layers = Literal["mean", "last", "rollout"]
 Kind = Literal["patches", "frames", "tokens", "words"]
 _BATCH = 32  # items at a time

@@ -18,8 +18,6 @@ from .._names import text
 from .._relation import Floats
 from ..errors import DataError
 
-__all__ = ["Metadata", "Table"]
-
 Table = Mapping[str, Mapping[str, Any]]  # annotator → column → value
 
 _FEW = 5  # different numbers that are still treated as groups

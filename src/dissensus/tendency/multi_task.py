@@ -18,8 +18,6 @@ from torch import Tensor
 from ..nn.tables import Table
 from ._vector_net import NetworkMethod, Sizes, VectorNet, hidden_layer
 
-__all__ = ["MultiTask", "MultiTaskNet"]
-
 
 class MultiTaskNet(VectorNet):
     """A shared hidden layer and a head per annotator."""

@@ -17,8 +17,6 @@ from ..nn.features import Features
 from ..params import Positive
 from ._base import FitContext, State, Tendency, TendencyMethod
 
-__all__ = ["OwnMajority", "OwnMajorityTendency", "label_counts", "label_marginals"]
-
 
 def label_counts(annotations: Annotations) -> Integers:
     """Return how often annotators gave every class: (annotator, class)."""

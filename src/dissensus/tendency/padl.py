@@ -21,8 +21,6 @@ from ..nn.tables import Table
 from ..params import Count
 from ._vector_net import NetworkMethod, Sizes, VectorNet, hidden_layer
 
-__all__ = ["Padl", "PadlNet"]
-
 _LOG_STD = -1.0  # log σ at the start
 
 

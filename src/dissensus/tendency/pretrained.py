@@ -13,8 +13,6 @@ from torch import Tensor
 from ..errors import DataError
 from .qformer import QFormer, Shape
 
-__all__ = ["load_qformer", "pretrained_shape"]
-
 # Names of weights in transformers' Blip2QFormerModel and InstructBlipQFormerModel, and ours.
 _RENAMES = (
     (r"^embeddings\.layernorm\.", "norm."),

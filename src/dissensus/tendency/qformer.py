@@ -27,8 +27,6 @@ from torch.nn import functional
 from ..errors import MethodError
 from ..params import Count, Probability, Settings
 
-__all__ = ["Output", "QFormer", "Shape"]
-
 _EPS = 1e-12  # of layer norms, as in BERT
 _INIT_STD = 0.02
 

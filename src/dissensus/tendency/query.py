@@ -17,8 +17,6 @@ from annotated_types import Ge
 from ..params import Count, NonNegative, Positive, Probability
 from .qumatl import Qumatl
 
-__all__ = ["Query"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Qumatl):

@@ -43,8 +43,6 @@ from ._net import QueryNet, Sizes
 from .pretrained import pretrained_shape
 from .qformer import Output, Shape
 
-__all__ = ["QueryTendency", "Qumatl", "vote_shares"]
-
 _ITEMS = 256  # predicted at a time
 _PAIRS = 2**14
 _FEW = 64  # annotators whose queries attend to each other, if self_attention is None

@@ -26,8 +26,6 @@ from ..annotations import Annotations
 from ..errors import DataError
 from .dic import Dic, dic, split_half, with_labels
 
-__all__ = ["TendencyScores", "score", "vote"]
-
 _BINS = 15
 _LEAST = 1e-15
 _TIE = 1e-12  # probabilities closer than this are equal

@@ -32,8 +32,6 @@ from ._pairs import Pairs
 from ._shrunk import fit_shrunk
 from .linear import Linear, LinearTendency
 
-__all__ = ["SimLabel", "most_similar", "unlabelled_pairs"]
-
 _SHRINKAGE = 10.0  # pseudo-count of common items without agreement
 _TINY = 1e-300
 

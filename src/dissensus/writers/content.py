@@ -21,8 +21,6 @@ from ..readers.reading import Reading
 from ..result import Aggregation, Estimation
 from .table_files import as_column
 
-__all__ = ["Content", "Writable", "chosen_options", "content_of", "table_of"]
-
 Writable = Annotations | Numbers | Aggregation | Estimation
 
 

@@ -24,8 +24,6 @@ from .writing import write
 if TYPE_CHECKING:
     from ..simulation import Simulation
 
-__all__ = ["clashes", "save", "write_folder", "write_labels", "write_simulation"]
-
 
 def write_folder(
     folder: str | Path,

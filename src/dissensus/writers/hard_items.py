@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..learning.aum import AumScores
     from ..learning.waum import WaumScores
 
-__all__ = ["Samples", "samples_of", "write_aum", "write_too_hard", "write_waum"]
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:

@@ -16,8 +16,6 @@ from .._files import atomic_file
 from .._relation import Array
 from ..readers.sources import format_for
 
-__all__ = ["as_column", "save_array", "write_columns", "write_frame", "write_json", "write_truth"]
-
 
 def write_columns(columns: Mapping[str, Array], path: str | Path) -> None:
     """Write columns as a table; the ending gives the format, `-` is standard output as CSV.

@@ -18,8 +18,6 @@ from ..readers.reading import Reading
 from ..readers.sources import FORMATS, format_for
 from .content import Content, Writable, content_of
 
-__all__ = ["TARGETS", "Destination", "Target", "destination_of", "goes_to_folder", "losses"]
-
 _TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl")
 
 

@@ -13,8 +13,6 @@ from uuid import UUID
 from .content import Content, chosen_options
 from .to_label_studio import MODEL
 
-__all__ = ["answers", "clashes", "results"]
-
 
 def answers(content: Content) -> Iterator[dict[str, Any]]:
     """Yield a record for every item, with a response for every label."""

@@ -10,8 +10,6 @@ import polars as pl
 
 from .content import Content, table_of
 
-__all__ = ["answers", "results"]
-
 
 def answers(content: Content) -> pl.DataFrame:
     """Return item, text where it is known, labels and annotators, and gold where it is known."""

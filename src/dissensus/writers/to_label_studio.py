@@ -15,8 +15,6 @@ from typing import Any
 from .._names import text
 from .content import Content, chosen_options
 
-__all__ = ["answers", "clashes", "results"]
-
 MODEL = "model:"  # prefix of models among annotators
 
 

@@ -11,8 +11,6 @@ from ..errors import OptionError
 from ..readers.columns import is_known
 from .content import Content, table_of
 
-__all__ = ["answers", "clashes"]
-
 _MOST_CELLS = 10**8
 _LIKE_MISSING = {"-1", "na", "n/a", "nan", "none", "null"}
 

@@ -20,8 +20,6 @@ from .content import Content, Writable, content_of, table_of
 from .table_files import write_frame
 from .targets import TARGETS, Destination, destination_of
 
-__all__ = ["write"]
-
 
 def write(
     what: Writable | Reading,

@@ -18,8 +18,6 @@ from ...registry import estimators
 from ...result import Estimation, gold_values
 from .._base import Progress, no_progress
 
-__all__ = ["Estimator", "NumericContext", "ratio"]
-
 
 @dataclass(frozen=True)
 class NumericContext:

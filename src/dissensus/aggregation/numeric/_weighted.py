@@ -19,8 +19,6 @@ from ...result import Estimation
 from .._truth_discovery import TruthDiscovery
 from ._base import Estimator, NumericContext, ratio
 
-__all__ = ["DiscoveryMean", "WeightedMean"]
-
 
 class State(NamedTuple):
     """The state after an iteration."""

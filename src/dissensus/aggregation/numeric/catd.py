@@ -21,8 +21,6 @@ from .._truth_discovery import CatdWeights
 from ._base import NumericContext
 from ._weighted import DiscoveryMean
 
-__all__ = ["Catd"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Catd(CatdWeights, DiscoveryMean):

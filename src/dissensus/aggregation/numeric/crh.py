@@ -24,8 +24,6 @@ from .._truth_discovery import CrhWeights
 from ._base import NumericContext, ratio
 from ._weighted import DiscoveryMean
 
-__all__ = ["Crh", "CrhLosses"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CrhLosses(DiscoveryMean):

@@ -30,8 +30,6 @@ from ...params import Count, NonNegative, Positive
 from ...result import Estimation
 from ._base import Estimator, NumericContext
 
-__all__ = ["Gaussian"]
-
 
 class GaussianParams(NamedTuple):
     """Parameters of the model."""

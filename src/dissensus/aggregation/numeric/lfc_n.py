@@ -20,8 +20,6 @@ from ...params import Positive
 from ._base import NumericContext
 from ._weighted import WeightedMean
 
-__all__ = ["LfcN"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LfcN(WeightedMean):

@@ -12,8 +12,6 @@ import numpy as np
 from ...result import Estimation
 from ._base import Estimator, NumericContext, ratio
 
-__all__ = ["Mean"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(Estimator):

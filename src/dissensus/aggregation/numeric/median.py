@@ -9,8 +9,6 @@ import numpy as np
 from ...result import Estimation
 from ._base import Estimator, NumericContext
 
-__all__ = ["Median"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Median(Estimator):

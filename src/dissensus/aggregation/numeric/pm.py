@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from .._truth_discovery import PmWeights
 from .crh import CrhLosses
 
-__all__ = ["Pm"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pm(PmWeights, CrhLosses):

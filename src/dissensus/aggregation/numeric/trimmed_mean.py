@@ -17,8 +17,6 @@ from annotated_types import Interval
 from ...result import Estimation
 from ._base import Estimator, NumericContext, ratio
 
-__all__ = ["TrimmedMean"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(Estimator):

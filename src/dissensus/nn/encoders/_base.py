@@ -14,8 +14,6 @@ from ..batches import Source
 from ..inputs import Arrays, Images, Inputs, Pictures
 from ..videos import Clips, Videos
 
-__all__ = ["Encoder", "ImageEncoder", "Tokens"]
-
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel
 
 

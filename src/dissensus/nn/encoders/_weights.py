@@ -16,8 +16,6 @@ from torch import nn
 
 from ...errors import DataError, OptionError
 
-__all__ = ["load_weights", "weights_file"]
-
 _PUBLISHED = "https://download.pytorch.org/models/"
 _FILES = {
     "resnet18": "resnet18-f37072fd.pth",

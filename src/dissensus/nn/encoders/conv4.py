@@ -16,8 +16,6 @@ from ...params import Count, Settings
 from ..inputs import Inputs
 from ._base import ImageEncoder
 
-__all__ = ["Conv4", "Conv4Settings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Conv4Settings(Settings):

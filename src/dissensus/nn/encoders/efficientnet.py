@@ -16,8 +16,6 @@ from ..inputs import Inputs
 from ._base import ImageEncoder
 from ._weights import load_weights
 
-__all__ = ["EfficientNet", "EfficientNetSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EfficientNetSettings(Settings):

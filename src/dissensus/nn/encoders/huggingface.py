@@ -25,8 +25,6 @@ from ..batches import Source
 from ..inputs import Inputs, Texts
 from ._base import Encoder, ImageEncoder, Tokens
 
-__all__ = ["HuggingFaceSettings", "ImageTransformer", "MinilmSettings", "TextTransformer"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFaceSettings(Settings):

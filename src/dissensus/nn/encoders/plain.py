@@ -12,8 +12,6 @@ from ...params import Count, Probability, Settings
 from ..inputs import Arrays, Inputs
 from ._base import Encoder, ImageEncoder, Tokens
 
-__all__ = ["Identity", "IdentitySettings", "Mlp", "MlpSettings", "Patches", "PatchesSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class IdentitySettings(Settings):

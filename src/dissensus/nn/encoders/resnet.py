@@ -19,8 +19,6 @@ from ..inputs import Inputs
 from ._base import ImageEncoder
 from ._weights import load_weights, weights_file
 
-__all__ = ["ResNet", "ResNetSettings", "torchvision_name"]
-
 _SMALL = 64
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
 _LAYER = re.compile(r"encoder\.stages\.(\d+)\.layers\.(\d+)\.(?:shortcut|layer\.(\d+))\.(\w+)(.*)")

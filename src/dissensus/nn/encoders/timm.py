@@ -11,8 +11,6 @@ from ...params import Settings
 from ..inputs import Inputs
 from ._base import ImageEncoder
 
-__all__ = ["Timm", "TimmSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TimmSettings(Settings):

@@ -20,8 +20,6 @@ from ..inputs import Inputs
 from ._base import ImageEncoder
 from ._weights import load_weights, weights_file
 
-__all__ = ["PeerannotSettings", "Vgg", "VggSettings"]
-
 _STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
