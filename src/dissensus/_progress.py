@@ -19,6 +19,10 @@ class Progress(Protocol):
     def __call__(self, done: float, total: float = 0, message: str = "") -> None: ...
 
 
+def silent(done: float, total: float = 0, message: str = "") -> None:
+    """Report nothing."""
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """Yield a progress callback that reports to standard error.
@@ -27,7 +31,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
     Of several processes only the first reports, and none with `DISSENSUS_PROGRESS=0`.
     """
     if os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0":
-        yield _silent
+        yield silent
     elif sys.stderr.isatty():
         yield from _bar(title)
     else:
@@ -37,10 +41,6 @@ def progress_bar(title: str) -> Iterator[Progress]:
 def iterations(progress: Progress) -> Callable[[int, float], None]:
     """Return the callback of a fit, which is given the iteration and the objective."""
     return lambda step, objective: progress(step, 0, f"iteration {step}, objective {objective:.6g}")
-
-
-def _silent(done: float, total: float = 0, message: str = "") -> None:
-    pass
 
 
 def _bar(title: str) -> Iterator[Progress]:

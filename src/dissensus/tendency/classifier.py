@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from .._names import as_names, text
-from .._progress import Progress
+from .._progress import Progress, silent
 from .._relation import Array, Floats, indices_of
 from .._serialization import State
 from ..annotations import Annotations
@@ -112,9 +111,8 @@ class TendencyClassifier(Estimator):
             seed=self.seed,
             folder=None if folder is None else Path(folder),
             resume=resume,
+            progress=progress or silent,
         )
-        if progress is not None:
-            context = replace(context, progress=progress)
         self.label_marginals_ = label_marginals(annotations)  # (annotator, class)
         self.model_: Tendency = method.fit(features, annotations, context)
         return self
