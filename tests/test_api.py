@@ -12,7 +12,9 @@ import dissensus
 import dissensus.aggregation
 
 # These stand on torch, which may be missing.
-_ON_TORCH = ("dissensus.nn", "dissensus.learning", "dissensus.recovery")
+_ON_TORCH = tuple(
+    f"dissensus.{name}" for name in ("nn", "learning", "tendency", "recovery", "meta")
+)
 DEEP = () if importlib.util.find_spec("torch") else _ON_TORCH
 MODULES = [
     name

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._progress import Progress, silent
+from .._progress import Progress
 from .._relation import Floats, Integers
 from .._serialization import State
 from ..annotations import Annotations
@@ -35,7 +35,7 @@ from ..errors import DataError, MethodError
 from ..nn.features import Features
 from ..params import Settings
 
-__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces"]
+__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
 
 _CELLS = 2**22  # probabilities per piece
 
@@ -97,6 +97,10 @@ def pieces(n_items: int, cells_per_item: int) -> Iterator[Integers]:
     step = max(_CELLS // max(cells_per_item, 1), 1)
     for start in range(0, n_items, step):
         yield np.arange(start, min(start + step, n_items))
+
+
+def silent(done: float, total: float = 0, message: str = "") -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from .._names import as_names, text
-from .._progress import Progress, silent
+from .._progress import Progress
 from .._relation import Array, Floats, indices_of
 from .._serialization import State
 from ..annotations import Annotations
@@ -24,7 +24,7 @@ from ..errors import DataError, OptionError
 from ..nn.estimator import Estimator
 from ..nn.features import Features
 from ..registry import tendencies
-from ._base import FitContext, Tendency, pieces
+from ._base import FitContext, Tendency, pieces, silent
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import label_marginals
