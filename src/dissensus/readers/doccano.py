@@ -12,7 +12,6 @@ import csv
 import io
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,23 +21,13 @@ from ..errors import DataError
 from ._answers import Collected, describe, joined
 from .exports import Export, Head
 from .json_records import decode, records
+from .packing import DAMAGED, check_growth
 from .sources import Source
 
 _ENDINGS = (".jsonl", ".json", ".csv")
 _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age
 _INPUTS = ("text", "data", "filename", "image")
 _ANNOTATOR = ("annotator", "user", "username", "annotated_by")
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    OSError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-)
-# A zip may hold this much: text packs to a tenth, and what packs to a fortieth is a trap.
-_BASE, _RATIO = 2**24, 40
 
 Record = dict[str, Any]
 
@@ -163,19 +152,15 @@ def _unpacked(source: Source) -> Iterator[tuple[str, int, Record]]:
     try:
         with source.file() as file, zipfile.ZipFile(file) as archive:
             packed = file.seek(0, io.SEEK_END)
-            left = _BASE + _RATIO * packed
-            for member in archive.infolist():
-                if not _counts(member.filename):
-                    continue
-                if member.file_size > left:
-                    raise source.fail(f"unpacks to over {_BASE + _RATIO * packed} bytes; a trap?")
-                left -= member.file_size
+            members = [one for one in archive.infolist() if _counts(one.filename)]
+            check_growth(source.name, packed, sum(one.file_size for one in members))
+            for member in members:
                 path = PurePosixPath(member.filename)
                 for number, record in _parsed(source, archive.read(member), path.suffix.lower()):
                     yield path.stem, number, record
     except DataError:
         raise
-    except _DAMAGED as problem:
+    except (*DAMAGED, struct.error) as problem:
         raise source.fail(f"damaged zip ({problem})") from None
 
 
