@@ -29,6 +29,8 @@ _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's ag
 _INPUTS = ("text", "data", "filename", "image")
 _ANNOTATOR = ("annotator", "user", "username", "annotated_by")
 
+_KEYS, _VALUES = {"id", *_INPUTS}, {*_LABELS, "entities", "bbox", "segmentation"}  # in a zip
+
 Record = dict[str, Any]
 
 
@@ -43,19 +45,15 @@ def recognises(head: Head) -> bool:
 def _is_record(record: Record) -> bool:
     if "id" not in record or not any(name in record for name in _INPUTS):
         return False
-    if "answer" in record or any(_names_people(name, given) for name, given in record.items()):
+    lists = [name.lower() for name, given in record.items() if isinstance(given, list)]
+    people = ("annotator", "worker", "rater", "user")  # doccano has no parallel list of them
+    if "answer" in record or any(word in name for name in lists for word in people):
         return False
     annotations = record.get("annotations")
     if isinstance(annotations, list) and annotations:
         return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in annotations)
     given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
     return bool(given) and all(_is_label(one) for labels in given for one in labels)
-
-
-def _names_people(name: str, given: Any) -> bool:
-    """Return whether this is a list of annotators, parallel to the labels; doccano has none."""
-    people = ("annotator", "worker", "rater", "user")
-    return isinstance(given, list) and any(word in name.lower() for word in people)
 
 
 def _is_label(one: Any) -> bool:
@@ -67,7 +65,7 @@ def read(source: Source) -> Export:
     collected = Collected()
     if source.format == "zip":
         for annotator, number, record in _unpacked(source):
-            if not _is_labelled_record(record):
+            if not (_KEYS & record.keys() and _VALUES & record.keys()):
                 raise source.fail(
                     f"{annotator}, record {number}: no id or label as doccano has; unpack the zip"
                 )
@@ -80,16 +78,12 @@ def read(source: Source) -> Export:
     return collected.export()
 
 
-def _is_labelled_record(record: Record) -> bool:
-    labels = (*_LABELS, "entities", "bbox", "segmentation")
-    return any(name in record for name in ("id", *_INPUTS)) and any(n in record for n in labels)
-
-
 def _add(
     collected: Collected, record: Record, annotator: str | None, number: int, source: Source
 ) -> None:
     """Add the labels of one record."""
-    item = collected.items.name(_scalar(record.get("id")), describe(_input(record)))
+    body = next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
+    item = collected.items.name(_scalar(record.get("id")), describe(body))
     if item is None:
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
@@ -135,10 +129,6 @@ def _add_old(collected: Collected, one: Any, item: str) -> None:
 
 def _scalar(value: Any) -> Any:
     return value if isinstance(value, (str, int, float)) and value != "" else None
-
-
-def _input(record: Record) -> Any:
-    return next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
 
 
 def _counts(name: str) -> bool:
