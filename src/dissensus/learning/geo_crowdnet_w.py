@@ -30,9 +30,7 @@ class GeoCrowdnetWModel(ConfusionModel):
         self.worth = settings.weight
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        here = torch.unique(
-            annotator
-        )  # those of the batch alone: a step stays cheap
+        here = torch.unique(annotator)  # those of the batch alone: a step stays cheap
         confusion = self.matrices(here).softmax(dim=-1)  # (annotator, true, given)
         stacked = confusion.swapaxes(1, 2).reshape(-1, self.n_classes)  # (annotator, given; true)
         scale = (self.n_annotators / len(here)) ** 0.5
