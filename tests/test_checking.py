@@ -8,9 +8,8 @@ from hypothesis import given, settings
 
 from dissensus import Annotations, DataError, Numbers, check, demo, simulate
 from dissensus.checking import CODES, Check
-from dissensus.checking._finding import CheckContext
 from dissensus.checking.labels import _loosely, like_one
-from dissensus.checking.streams import _with_most
+from dissensus.checking.streams import Streams, _with_most
 from dissensus.checking.times import seconds
 from dissensus.readers import Reading, examine
 from tests.support import SHARED, annotation_rows, relation, rows_of, run, shared, shared_truth
@@ -188,7 +187,7 @@ def test_agreement_with_most_others_is_that_of_a_plain_count(rows):
         hits[annotator] += votes[label] >= rival
         total[annotator] += 1
     expected = [(hits[who] + 0.5) / (total[who] + 1) for who in annotations.annotators.tolist()]
-    np.testing.assert_allclose(_with_most(CheckContext(annotations)), expected)
+    np.testing.assert_allclose(_with_most(Streams(annotations)), expected)
 
 
 def test_copies_are_found_and_good_annotators_are_not_taken_for_them():

@@ -11,14 +11,14 @@ import numpy as np
 
 
 def as_plain(value: Any) -> Any:
-    """Return dictionaries, lists and numbers only, with `None` for NaN.
+    """Return dictionaries, lists and numbers only, with `None` for NaN and infinity.
 
     >>> as_plain({"a": np.array([1.0, np.nan]), "b": (True, "x")})
     {'a': [1.0, None], 'b': [True, 'x']}
     """
     match value:
         case float():
-            return None if math.isnan(value) else value
+            return value if math.isfinite(value) else None
         case np.ndarray() | np.generic():
             return as_plain(value.tolist())
         case Mapping():

@@ -7,7 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import rich.progress
 
 _PATIENCE = 2.0  # seconds before a bar appears on a terminal
 _PERIOD = 10.0  # seconds between two lines elsewhere
@@ -26,12 +29,28 @@ def progress_bar(title: str) -> Iterator[Progress]:
     On a terminal a bar appears after two seconds; otherwise a line is written every ten seconds.
     Of several processes only the first reports, and none with `DISSENSUS_PROGRESS=0`.
     """
-    if os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0":
-        yield _silent
-    elif sys.stderr.isatty():
-        yield from _bar(title)
-    else:
-        yield _lines(title)
+    silent = os.environ.get("RANK", "0") != "0" or os.environ.get("DISSENSUS_PROGRESS") == "0"
+    bar = _bar(title) if sys.stderr.isatty() and not silent else None
+    last = time.monotonic()
+
+    def progress(done: float, total: float = 0, message: str = "") -> None:
+        nonlocal last
+        message = message or (f"{done:,} of {total:,}" if total else f"{done:,}")
+        waited = time.monotonic() - last
+        if bar is not None:
+            if waited > _PATIENCE and not bar.live.is_started:
+                bar.start()
+            bar.update(bar.task_ids[0], completed=done, total=total or None, message=message)
+        elif waited > _PERIOD and not silent:
+            last = time.monotonic()
+            sys.stderr.write(f"{title}: {message}\n")
+            sys.stderr.flush()
+
+    try:
+        yield progress
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
 def iterations(progress: Progress) -> Callable[[int, float], None]:
@@ -39,49 +58,17 @@ def iterations(progress: Progress) -> Callable[[int, float], None]:
     return lambda step, objective: progress(step, 0, f"iteration {step}, objective {objective:.6g}")
 
 
-def _silent(done: float, total: float = 0, message: str = "") -> None:
-    pass
-
-
-def _bar(title: str) -> Iterator[Progress]:
-    from rich import progress as rich
+def _bar(title: str) -> rich.progress.Progress:
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    bar = rich.Progress(
-        rich.TextColumn(title),
-        rich.BarColumn(),
-        rich.TextColumn("{task.fields[message]}"),
-        rich.TimeRemainingColumn(elapsed_when_finished=True),
+    bar = Progress(
+        TextColumn(title),
+        BarColumn(),
+        TextColumn("{task.fields[message]}"),
+        TimeRemainingColumn(elapsed_when_finished=True),
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task(title, total=None, message="")
-    began = time.monotonic()
-
-    def progress(done: float, total: float = 0, message: str = "") -> None:
-        if not bar.live.is_started and time.monotonic() - began > _PATIENCE:
-            bar.start()
-        shown = message or _count(done, total)
-        bar.update(task, completed=done, total=total or None, message=shown)
-
-    try:
-        yield progress
-    finally:
-        bar.stop()
-
-
-def _lines(title: str) -> Progress:
-    written = time.monotonic()
-
-    def progress(done: float, total: float = 0, message: str = "") -> None:
-        nonlocal written
-        if time.monotonic() - written > _PERIOD:
-            written = time.monotonic()
-            sys.stderr.write(f"{title}: {message or _count(done, total)}\n")
-            sys.stderr.flush()
-
-    return progress
-
-
-def _count(done: float, total: float) -> str:
-    return f"{done:,} of {total:,}" if total else f"{done:,}"
+    bar.add_task(title, total=None, message="")
+    return bar

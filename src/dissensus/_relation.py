@@ -24,8 +24,17 @@ Integers = npt.NDArray[np.int64]
 Selection = Iterable[Any] | None  # names, or one truth value for each
 
 
+class FrozenArrays:
+    """Base of frozen dataclasses whose arrays cannot be written to."""
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, frozen(value))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Relation:
+class Relation(FrozenArrays):
     """The base of annotations and numbers: which annotator answered on which item."""
 
     index: Integers  # (item + 1): the answers on item i are at index[i]:index[i + 1]
@@ -35,9 +44,7 @@ class Relation:
     columns: Mapping[str, Array] = field(default_factory=dict)  # further columns
 
     def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, frozen(value))
+        super().__post_init__()
         columns = {name: frozen(values) for name, values in self.columns.items()}
         object.__setattr__(self, "columns", MappingProxyType(columns))
 
@@ -90,15 +97,6 @@ class Relation:
             and self.columns.keys() == other.columns.keys()
             and all(_equal(values, other.columns[name]) for name, values in self.columns.items())
         )
-
-
-class FrozenArrays:
-    """Base of frozen dataclasses whose arrays cannot be written to."""
-
-    def __post_init__(self) -> None:
-        for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, frozen(value))
 
 
 def frozen(array: Array) -> Array:

@@ -21,7 +21,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
@@ -41,11 +51,12 @@ class Settings:
     def __post_init__(self) -> None:
         for field in describe_fields(type(self)):
             value = getattr(self, field.name)
-            if not field.allows(value):
+            if not any(option.allows(value) for option in field.options):
                 raise MethodError(f"{field.name} = {value!r}, but it must be {field.limits}")
-            if field.is_float and isinstance(value, int):
+            bases = [option.base for option in field.options]
+            if isinstance(value, int) and float in bases and int not in bases:
                 object.__setattr__(self, field.name, float(value))
-            if field.is_table and isinstance(value, str) and value.lstrip().startswith("{"):
+            if isinstance(value, str) and Mapping in bases and value.lstrip().startswith("{"):
                 object.__setattr__(self, field.name, _parse_table(field, value))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
@@ -53,57 +64,67 @@ class Settings:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+class Option(NamedTuple):
+    """One of the types that a setting may have."""
+
+    base: Any  # without limits and arguments
+    arguments: tuple[Any, ...]  # choices of a literal, types in a mapping
+    bounds: tuple[tuple[str, Any, Callable[[Any, Any], bool]], ...]  # words, limit, comparison
+
+    def allows(self, value: object) -> bool:
+        """Return whether a value has this type and is within its limits."""
+        if self.base is Literal:
+            return value in self.arguments
+        kind = (int, float) if self.base is float else self.base
+        if not isinstance(value, kind) or (isinstance(value, bool) and self.base is not bool):
+            return False
+        if self.base is float and not math.isfinite(cast(float, value)):
+            return False
+        return all(compare(value, limit) for _, limit, compare in self.bounds)
+
+
 class Field(NamedTuple):
     """One setting of a method."""
 
     name: str
     kind: Any  # the type as written, with its limits
+    options: tuple[Option, ...]
     default: Any  # `MISSING` where there is none
     doc: str
 
     @property
     def limits(self) -> str:
         """The allowed values, in words."""
-        return " or ".join(_words(option) for option in _options(self.kind))
-
-    @property
-    def is_float(self) -> bool:
-        """Whether integers are converted to floats."""
-        bases = [_base(option) for option in _options(self.kind)]
-        return float in bases and int not in bases
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it is a mapping, which specifications give as JSON or as the path of a file."""
-        return Mapping in [_base(option) for option in _options(self.kind)]
-
-    def allows(self, value: object) -> bool:
-        """Whether a value is within the limits."""
-        return any(_fits(value, option) for option in _options(self.kind))
-
-
-def describe_fields(cls: type[Settings]) -> tuple[Field, ...]:
-    """Return the settings of a class, with their descriptions from its docstring."""
-    if cls not in _DESCRIBED:
-        _DESCRIBED[cls] = _describe(cls)
-    return _DESCRIBED[cls]
+        words: list[str] = []
+        for base, arguments, bounds in self.options:
+            limits = " and ".join(f"{word} {limit}" for word, limit, _ in bounds)
+            if base is Literal:
+                words += map(str, arguments)
+            elif limits and base is not int:
+                words.append(limits)
+            else:
+                words.append(", ".join(filter(None, [_NAMES.get(base, str(base)), limits])))
+        return " or ".join(words)
 
 
 _DESCRIBED: dict[type[Settings], tuple[Field, ...]] = {}
 
 
-def _describe(cls: type[Settings]) -> tuple[Field, ...]:
-    hints = get_type_hints(cls, include_extras=True)
-    docs = _documented(cls)
-    return tuple(
-        Field(
-            field.name,
-            hints[field.name],
-            field.default_factory() if field.default_factory is not MISSING else field.default,
-            docs.get(field.name, ""),
+def describe_fields(cls: type[Settings]) -> tuple[Field, ...]:
+    """Return the settings of a class, with their descriptions from its docstring."""
+    if cls not in _DESCRIBED:
+        kinds, docs = get_type_hints(cls, include_extras=True), _documented(cls)
+        _DESCRIBED[cls] = tuple(
+            Field(
+                field.name,
+                kinds[field.name],
+                _options(kinds[field.name]),
+                field.default_factory() if field.default_factory is not MISSING else field.default,
+                docs.get(field.name, ""),
+            )
+            for field in fields(cls)
         )
-        for field in fields(cls)
-    )
+    return _DESCRIBED[cls]
 
 
 def format_value(value: object) -> str:
@@ -128,11 +149,11 @@ def table_of(name: str, value: Mapping[Any, Any] | str | None) -> dict[str, Any]
 
 def _parse_table(field: Field, value: str) -> dict[str, Any]:
     """Return a mapping from JSON, with values of the right type."""
-    mapping = next(kind for kind in _options(field.kind) if get_origin(kind) is Mapping)
-    kind = get_args(mapping)[1]
+    mapping = next(option for option in field.options if option.base is Mapping)
+    options = _options(mapping.arguments[1])
     try:
         table = json.loads(value)
-        if all(_fits(one, kind) for one in table.values()):
+        if all(any(option.allows(one) for option in options) for one in table.values()):
             return table
     except (ValueError, AttributeError, RecursionError):
         pass
@@ -146,6 +167,7 @@ _NAMES: dict[Any, str] = {
     bool: "True or False",
     str: "a text",
     Mapping: "a mapping",
+    NoneType: "None",
 }
 _LIMITS: dict[type, tuple[str, str, Callable[[Any, Any], bool]]] = {
     Gt: ("gt", "above", operator.gt),
@@ -174,52 +196,16 @@ def _documented(cls: type) -> dict[str, str]:
     return docs
 
 
-def _options(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def _base(kind: Any) -> Any:
-    if get_origin(kind) is Annotated:
-        return get_args(kind)[0]
-    return Mapping if get_origin(kind) is Mapping else kind
-
-
-def _bounds(kind: Any) -> list[Any]:
-    if get_origin(kind) is not Annotated:
-        return []
-    extras = get_args(kind)[1:]
-    return [
-        bound for extra in extras for bound in (extra if isinstance(extra, Interval) else (extra,))
-    ]
-
-
-def _fits(value: object, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    base = _base(kind)
-    if base is NoneType or base is None:
-        return value is None
-    if base is not bool and isinstance(value, bool):
-        return False
-    if base is float and isinstance(value, (int, float)):
-        return math.isfinite(value) and all(_within(value, bound) for bound in _bounds(kind))
-    return isinstance(value, base) and all(_within(value, bound) for bound in _bounds(kind))
-
-
-def _within(value: Any, bound: Any) -> bool:
-    attribute, _, compare = _LIMITS[type(bound)]
-    return bool(compare(value, getattr(bound, attribute)))
-
-
-def _words(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(str(choice) for choice in get_args(kind))
-    bounds = [
-        f"{_LIMITS[type(bound)][1]} {getattr(bound, _LIMITS[type(bound)][0])}"
-        for bound in _bounds(kind)
-    ]
-    base = _base(kind)
-    name = "None" if base is NoneType else _NAMES.get(base, str(base))
-    if bounds and base is int:
-        return f"{name}, {' and '.join(bounds)}"
-    return " and ".join(bounds) or name
+def _options(kind: Any) -> tuple[Option, ...]:
+    """Return the alternatives of a type."""
+    options = []
+    for one in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
+        base, *extras = get_args(one) if get_origin(one) is Annotated else (one,)
+        bounds = [
+            (word, getattr(bound, name), compare)
+            for extra in extras
+            for bound in (extra if isinstance(extra, Interval) else (extra,))
+            for name, word, compare in (_LIMITS[type(bound)],)
+        ]
+        options.append(Option(get_origin(base) or base, get_args(base), tuple(bounds)))
+    return tuple(options)

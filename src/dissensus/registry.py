@@ -138,15 +138,18 @@ def _plain(name: str) -> str:
 
 
 def _table(package: str, names: str) -> dict[str, str]:
-    """Return name → module:Class; both follow from the name.
+    """Return name → module:Class; both follow from the name, except in `module:name=Class`.
 
     >>> _table("aggregation", "dawid-skene")
     {'dawid-skene': 'dissensus.aggregation.dawid_skene:DawidSkene'}
     """
-    return {
-        name: f"dissensus.{package}.{name.replace('-', '_')}:{name.title().replace('-', '')}"
-        for name in names.split()
-    }
+    table = {}
+    for entry in names.split():
+        path, _, cls = entry.partition("=")
+        module, _, name = path.rpartition(":")
+        module, cls = module or name.replace("-", "_"), cls or name.title().replace("-", "")
+        table[name] = f"dissensus.{package}.{module}:{cls}"
+    return table
 
 
 aggregators: Registry[Aggregator] = Registry(
@@ -219,27 +222,15 @@ simulators: Registry[Strategy] = Registry(
 
 learners: Registry[Method] = Registry(
     "aggregate-deep",
-    {
-        "two-stage": "dissensus.learning.two_stage:TwoStage",
-        "raykar": "dissensus.learning.raykar:Raykar",
-        "crowd-layer": "dissensus.learning.crowd_layer:CrowdLayer",
-        "crowd-layer-vw": "dissensus.learning.crowd_layer:CrowdLayerVw",
-        "crowd-layer-vw-b": "dissensus.learning.crowd_layer:CrowdLayerVwB",
-        "crowd-layer-vb": "dissensus.learning.crowd_layer:CrowdLayerVb",
-        "crowd-layer-sw": "dissensus.learning.crowd_layer:CrowdLayerSw",
-        "conal": "dissensus.learning.conal:Conal",
-        "confusion-layer": "dissensus.learning.confusion_layer:ConfusionLayer",
-        "trace-reg": "dissensus.learning.trace_reg:TraceReg",
-        "geo-crowdnet-f": "dissensus.learning.geo_crowdnet:GeoCrowdnetF",
-        "geo-crowdnet-w": "dissensus.learning.geo_crowdnet:GeoCrowdnetW",
-        "union-net": "dissensus.learning.union_net:UnionNet",
-        "madl": "dissensus.learning.madl:Madl",
-        "annot-mix": "dissensus.learning.annot_mix:AnnotMix",
-        "crowd-ar": "dissensus.learning.crowd_ar:CrowdAr",
-        "max-mig": "dissensus.learning.max_mig:MaxMig",
-        "doctor-net": "dissensus.learning.doctor_net:DoctorNet",
-        "global-noise": "dissensus.learning.global_noise:GlobalNoise",
-    },
+    _table(
+        "learning",
+        """
+        two-stage raykar crowd-layer crowd_layer:crowd-layer-vw crowd_layer:crowd-layer-vw-b
+        crowd_layer:crowd-layer-vb crowd_layer:crowd-layer-sw conal confusion-layer trace-reg
+        geo_crowdnet:geo-crowdnet-f geo_crowdnet:geo-crowdnet-w union-net madl annot-mix crowd-ar
+        max-mig doctor-net global-noise
+        """,
+    ),
     {
         "aggnet": "raykar",
         "crowd-layer-mw": "crowd-layer",
@@ -252,17 +243,12 @@ learners: Registry[Method] = Registry(
 
 adapters: Registry[AdapterSettings] = Registry(
     "meta",
-    {
-        "em-full": "dissensus.meta.em_full:EmFull",
-        "em-one-coin": "dissensus.meta.em_one_coin:EmOneCoin",
-        "em-shrink": "dissensus.meta.em_shrink:EmShrink",
-        "em-kinds": "dissensus.meta.em_kinds:EmKinds",
-        "em-item-confusion": "dissensus.meta.em_item_confusion:EmItemConfusion",
-        "prototypes": "dissensus.meta.prototypes:Prototypes",
-        "ridge": "dissensus.meta.ridge:Ridge",
-        "cnp": "dissensus.meta.cnp:Cnp",
-        "maml": "dissensus.meta.maml:Maml",
-    },
+    _table(
+        "meta",
+        """
+        em-full em-one-coin em-shrink em-kinds em-item-confusion prototypes ridge cnp maml
+        """,
+    ),
     {
         "em": "em-full",
         "soft-votes": "em-full[steps=1]",
@@ -287,20 +273,13 @@ policies: Registry[Policy] = Registry(
 
 recoverers: Registry[RecoveryMethod] = Registry(
     "recover fit",
-    {
-        "auto": "dissensus.recovery.auto:Auto",
-        "seedbert": "dissensus.recovery.seedbert:SeedBert",
-        "single": "dissensus.recovery.single:Single",
-        "heads": "dissensus.recovery.heads:EnsembleOfHeads",
-        "attention-heads": "dissensus.recovery.attention_heads:AttentionHeads",
-        "deep-ensemble": "dissensus.recovery.deep_ensemble:DeepEnsemble",
-        "mc-dropout": "dissensus.recovery.mc_dropout:McDropout",
-        "bayes-head": "dissensus.recovery.bayes_head:BayesHead",
-        "kernel-ridge": "dissensus.recovery.kernel_ridge:KernelRidge",
-        "marginal": "dissensus.recovery.marginal:Marginal",
-        "ldl": "dissensus.recovery.ldl:Ldl",
-        "multi-task": "dissensus.recovery.multi_task:MultiTask",
-    },
+    _table(
+        "recovery",
+        """
+        auto seedbert=SeedBert single heads=EnsembleOfHeads attention-heads deep-ensemble mc-dropout
+        bayes-head kernel-ridge marginal ldl multi-task
+        """,
+    ),
     {
         "bert": "seedbert[n=1]",
         "gaussian-process": "kernel-ridge",
@@ -312,26 +291,14 @@ recoverers: Registry[RecoveryMethod] = Registry(
 
 tendencies: Registry[TendencyMethod] = Registry(
     "tendency fit",
-    {
-        "auto": "dissensus.tendency.auto:Auto",
-        "linear": "dissensus.tendency.linear:Linear",
-        "low-rank": "dissensus.tendency.low_rank:LowRank",
-        "sim-label": "dissensus.tendency.sim_label:SimLabel",
-        "own-majority": "dissensus.tendency.own_majority:OwnMajority",
-        "consensus": "dissensus.tendency.consensus:Consensus",
-        "confused-consensus": "dissensus.tendency.confused_consensus:ConfusedConsensus",
-        "independent": "dissensus.tendency.independent:Independent",
-        "multi-task": "dissensus.tendency.multi_task:MultiTask",
-        "annotator-embedding": "dissensus.tendency.annotator_embedding:AnnotatorEmbedding",
-        "hubi-simple": "dissensus.tendency.hubi:HubiSimple",
-        "hubi-medium": "dissensus.tendency.hubi:HubiMedium",
-        "hubi-formula": "dissensus.tendency.hubi:HubiFormula",
-        "d-lema": "dissensus.tendency.d_lema:DLema",
-        "padl": "dissensus.tendency.padl:Padl",
-        "crowd": "dissensus.tendency.crowd:CrowdMethod",
-        "query": "dissensus.tendency.query:Query",
-        "qumatl": "dissensus.tendency.qumatl:Qumatl",
-    },
+    _table(
+        "tendency",
+        """
+        auto linear low-rank sim-label own-majority consensus confused-consensus independent
+        multi-task annotator-embedding hubi:hubi-simple hubi:hubi-medium hubi:hubi-formula d-lema
+        padl crowd=CrowdMethod query qumatl
+        """,
+    ),
     {
         "shared": "linear[bias=0,slope=0,own=0,metadata=0]",
         "DS-confusion": "confused-consensus",

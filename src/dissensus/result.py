@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._names import Names, decode, text
-from ._relation import Array, Floats, Integers, Relation, frozen
+from ._relation import Array, Floats, FrozenArrays, Integers, Relation
 from ._serialization import loading_state, relation_of, save_state, with_prefix
 from .annotations import Annotations
 from .answers.numbers import Numbers
@@ -31,7 +31,7 @@ Table = Mapping[str, Array]  # column name → values, all of one length
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class Predictions(FrozenArrays):
     """A label for every item, perhaps with a posterior."""
 
     items: Names
@@ -39,32 +39,23 @@ class Predictions:
     label: Integers  # (item): -1 where undecided
     posterior: Floats | None = None  # (item, class)
 
-    def __post_init__(self) -> None:
-        _freeze(self)
-
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(FrozenArrays):
     """A number for every item."""
 
     items: Names
     value: Floats  # (item): NaN where there is none
 
-    def __post_init__(self) -> None:
-        _freeze(self)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Result:
+class _Result(FrozenArrays):
     """What results for classes and for numbers have in common."""
 
     relation_type: ClassVar[type[Relation]]
 
     method: str
     annotations: Any
-
-    def __post_init__(self) -> None:
-        _freeze(self)
 
     def __repr__(self) -> str:
         trace, converged = vars(self)["trace"], vars(self)["converged"]
@@ -100,24 +91,14 @@ class _Result:
             known = {field.name for field in fields(cls)}
             content = {name: value for name, value in content.items() if name in known}
             if "params" in known:
-                kind = _params_type(notes["method"])
+                from .registry import aggregators
+
+                kind = aggregators.find(aggregators.resolve(notes["method"])[0]).params_type
                 content["params"] = unpack_params(kind, with_prefix("params", arrays))
             return cls(annotations=cls.relation_type(**relation_of(state)), **content)
 
 
 _JSON = ("method", "trace", "converged", "notes")
-
-
-def _freeze(result: Any) -> None:
-    for name, value in list(vars(result).items()):
-        if isinstance(value, np.ndarray):
-            object.__setattr__(result, name, frozen(value))
-
-
-def _params_type(method: str) -> type | None:
-    from .registry import aggregators
-
-    return aggregators.find(aggregators.resolve(method)[0]).params_type
 
 
 @dataclass(frozen=True, eq=False, repr=False)

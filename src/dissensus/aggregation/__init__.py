@@ -18,7 +18,7 @@ from ._base import (
     FitContext,
     Fitted,
     Progress,
-    check_memory,
+    check_size,
     machine_memory,
 )
 from ._em import EMAggregator
@@ -73,7 +73,7 @@ __all__ = [
     "Fitted",
     "aggregate",
     "as_method",
-    "check_memory",
+    "check_size",
     "machine_memory",
     *(target.partition(":")[2] for target in aggregators.table.values()),
 ]

@@ -7,7 +7,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 
 Progress = Callable[[int, float], None]  # called with the iteration and the objective
-Result = TypeVar("Result")
 
 
 def no_progress(_iteration: int, _objective: float) -> None:
@@ -34,6 +33,7 @@ class Fitted(NamedTuple):
     params: Any = None
     trace: tuple[float, ...] = ()
     converged: bool = True
+    notes: tuple[str, ...] = ()
 
 
 class Checkpoints(Protocol):
@@ -70,10 +70,6 @@ class FitContext:
         if self.n_class is not None:
             return self.n_class
         return np.bincount(self.annotations.label, minlength=self.annotations.n_classes)
-
-    def add_up(self, work: Callable[[Part], Result]) -> Result:
-        """Return the results of all parts, added up field by field."""
-        return self.engine.add_up(work, self.parts)
 
     def over_items(self, work: Callable[[Part], Floats]) -> Floats:
         """Return the results of all parts, stacked: (item, class)."""
@@ -127,13 +123,11 @@ class Aggregator(Settings, ABC):
         features
             Features of the items, (item, feature), for methods that use them.
         """
-        _check_classes(self, annotations)
-        check_memory(self, annotations)
-        _check_features(features, annotations)
+        check_size(self, annotations, features)
         engine = engine or Local()
         codes = gold_codes(annotations, gold)
         parts = annotations.parts(engine.cut(annotations), codes)
-        first = _start_posterior(start, annotations)
+        first = None if start is None else _start_posterior(start, annotations)
         progress = progress or no_progress
         return self.infer(
             FitContext(annotations, parts, codes, engine, seed, first, progress, features)
@@ -153,7 +147,7 @@ class Aggregator(Settings, ABC):
         annotations = annotations.recode(fitted.classes)
         if fitted.params is None:
             return self.fit(annotations, engine=engine, features=features)
-        _check_features(features, annotations)
+        check_size(self, annotations, features)
         engine = engine or Local()
         indices = indices_of(annotations.annotators, fitted.annotations.annotators)
         params = fitted.params.reindex(indices, annotations.n_items)
@@ -205,10 +199,6 @@ class Aggregator(Settings, ABC):
         confusion = self.confusion(params)
         return None if confusion is None else confusion[annotator]
 
-    def notes(self, annotations: Annotations) -> tuple[str, ...]:
-        """Return remarks to show with the labels."""
-        return ()
-
     def n_floats(self, annotations: Annotations) -> int:
         """Return how many floats the method holds in memory at once."""
         return annotations.n_items * annotations.n_classes
@@ -225,9 +215,14 @@ class Aggregator(Settings, ABC):
 
     def result(self, fit: FitContext, posterior: Floats, fitted: Fitted) -> Aggregation:
         """Return the result of a fit."""
-        params, trace, converged = fitted
+        params, trace, converged, notes = fitted
         posterior, label = self.decisions(fit, posterior, params)
-        agreement = _agreement(fit, posterior)
+        given = Local().add_up(
+            lambda part: part.by_annotator(part.given_posterior(posterior[part.start : part.stop])),
+            fit.parts,
+        )
+        with np.errstate(invalid="ignore"):  # NaN without labels
+            agreement = given / fit.annotations.labels_per_annotator
         return Aggregation(
             aggregators.describe(self),
             fit.annotations,
@@ -239,27 +234,27 @@ class Aggregator(Settings, ABC):
             trace,
             converged,
             self.interval(params, 0.95),
-            self.notes(fit.annotations),
+            notes,
         )
 
 
-def _check_classes(method: Aggregator, annotations: Annotations) -> None:
-    if annotations.n_classes == 0:
+def check_size(
+    method: Aggregator,
+    annotations: Annotations,
+    features: Floats | None = None,
+    memory: int | None = None,
+) -> None:
+    """Refuse data that do not fit the method or the memory, and name a method that would work."""
+    n_classes = annotations.n_classes
+    if n_classes == 0:
         raise DataError("there is no class to choose from; give labels or declare classes")
-    if method.max_classes is not None and annotations.n_classes > method.max_classes:
+    if method.max_classes is not None and n_classes > method.max_classes:
         raise MethodError(
             f"{aggregators.describe(method)} chooses between {method.max_classes} classes, "
-            f"and there are {annotations.n_classes}"
+            f"and there are {n_classes}"
         )
-
-
-def _check_features(features: Floats | None, annotations: Annotations) -> None:
     if features is not None and len(features) != annotations.n_items:
         raise DataError(f"features of {len(features)} items, but there are {annotations.n_items}")
-
-
-def check_memory(method: Aggregator, annotations: Annotations, memory: int | None = None) -> None:
-    """Refuse data that cannot fit into memory, and name a method that would work."""
     needed = 8 * method.n_floats(annotations)
     memory = machine_memory() if memory is None else memory
     if not memory or needed <= memory:
@@ -272,7 +267,7 @@ def check_memory(method: Aggregator, annotations: Annotations, memory: int | Non
     remedy = f"{fitting[0]} would do" if fitting else "no method would do with less"
     raise MethodError(
         f"{aggregators.describe(method)} needs {needed / 2**30:.3g} GiB for "
-        f"{annotations.n_annotators} annotators and {annotations.n_classes} classes, and there are "
+        f"{annotations.n_annotators} annotators and {n_classes} classes, and there are "
         f"{memory / 2**30:.3g}; is every answer a class of its own? If not, {remedy}"
     )
 
@@ -285,21 +280,11 @@ def machine_memory() -> int:
         return 0
 
 
-def _agreement(fit: FitContext, posterior: Floats) -> Floats:
-    """Return the mean posterior probability of every annotator's labels; NaN without labels."""
-
-    def given(part: Part) -> Floats:
-        return part.by_annotator(part.given_posterior(posterior[part.start : part.stop]))
-
-    with np.errstate(invalid="ignore"):
-        return Local().add_up(given, fit.parts) / fit.annotations.labels_per_annotator
-
-
-def _start_posterior(start: Aggregation | Floats | None, annotations: Annotations) -> Floats | None:
+def _start_posterior(start: Aggregation | Floats, annotations: Annotations) -> Floats:
     """Return an earlier posterior for these items; new items start from their votes."""
     if not isinstance(start, Aggregation):
         shape = (annotations.n_items, annotations.n_classes)
-        if start is not None and start.shape != shape:
+        if start.shape != shape:
             raise DataError(f"a start is (item, class), here {shape}, but this is {start.shape}")
         return start
     posterior = normalize(annotations.votes())

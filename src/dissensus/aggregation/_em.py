@@ -34,6 +34,14 @@ class Expected(NamedTuple):
     counts: Any
 
 
+class Step(NamedTuple):
+    """The state after an iteration."""
+
+    params: Any  # `None` before the first iteration
+    counts: Any
+    objective: float = np.nan
+
+
 @dataclass(frozen=True, kw_only=True)
 class EMAggregator(Aggregator, Generic[Params, Counts]):
     """A model with a latent true class, fitted with EM.
@@ -76,7 +84,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return the evidence of a part and the posterior to learn from."""
         return log_normalize(joint, allowed)
 
-    def has_converged(self, trace: list[float], params: Params, last: Params) -> bool:
+    def has_converged(self, trace: list[float], step: Step, last: Step) -> bool:
         """Return whether the last iteration changed little enough to stop."""
         return relative_change_below(trace, self.tol)
 
@@ -97,7 +105,7 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         """Return the counts that an attempt starts from."""
         start = None if self.own_start else fit.start
         seed = [fit.seed, attempt] if attempt else None
-        return fit.add_up(partial(self._start, start=start, seed=seed))
+        return fit.engine.add_up(partial(self._start, start=start, seed=seed), fit.parts)
 
     def _start(self, part: Part, start: Floats | None, seed: list[int] | None) -> Counts:
         """Return the counts of a part from a start, with noise for later attempts.
@@ -122,36 +130,29 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
     def run(self, fit: FitContext, attempt: int) -> Fitted:
         """Return the parameters that one start leads to."""
 
-        def e_step(params: Params) -> _Step:
-            expected = fit.add_up(partial(self.e_step, params=params))
-            return _Step(params, expected.counts, expected.evidence + self.log_prior(params))
+        def advance(last: Step) -> Step:
+            params = self.update(last.counts, last.params)
+            evidence, counts = fit.engine.add_up(partial(self.e_step, params=params), fit.parts)
+            return Step(params, counts, evidence + self.log_prior(params))
 
-        def advance(last: _Step) -> _Step:
-            return e_step(self.update(last.counts, last.params))
+        def checkpoint(reached: Iterations[Step]) -> None:
+            store.save(Fitted(reached.state.params, reached.trace, reached.converged), attempt)
 
-        def has_converged(trace: list[float], step: _Step, last: _Step) -> bool:
-            return len(trace) > 1 and self.has_converged(trace, step.params, last.params)
-
-        def checkpoint(reached: Iterations[_Step]) -> None:
-            if fit.checkpoints is not None:
-                fit.checkpoints.save(Fitted(reached.state.params, *reached[1:]), attempt)
-
-        saved = fit.checkpoints.load(self.params_type, attempt) if fit.checkpoints else None
-        first = e_step(saved.params) if saved else _Step(None, self.first_counts(fit, attempt))
+        store: Any = fit.checkpoints
+        saved = store.load(self.params_type, attempt) if store else None
+        if saved:
+            expected = fit.engine.add_up(partial(self.e_step, params=saved.params), fit.parts)
+            first = Step(saved.params, expected.counts)
+        else:
+            first = Step(None, self.first_counts(fit, attempt))
         step, trace, converged = iterate(
             first,
             advance,
-            has_converged,
+            self.has_converged,
             self.max_iter,
             fit.progress,
             trace=saved.trace if saved else (),
             converged=saved.converged if saved else False,
-            checkpoint=checkpoint,
+            checkpoint=checkpoint if store else None,
         )
         return Fitted(step.params, trace, converged)
-
-
-class _Step(NamedTuple):
-    params: Any  # `None` before the first iteration
-    counts: Any
-    objective: float = np.nan

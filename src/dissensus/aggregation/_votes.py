@@ -101,7 +101,7 @@ class WeightedVote(VoteAggregator):
 
     def record(self, fit: FitContext, weight: Floats | None = None) -> Record:
         """Return how often annotators agree with the weighted vote, or with plain votes."""
-        return _record(fit, fit.add_up(partial(self._right, weight=weight)))
+        return _record(fit, fit.engine.add_up(partial(self._right, weight=weight), fit.parts))
 
     def _right(self, part: Part, weight: Floats | None) -> Floats:
         return agreement_counts(part, self.vote(part, weight))
@@ -192,7 +192,7 @@ def agreement_counts(part: Part, posterior: Floats) -> Floats:
 
 def record_against(fit: FitContext, posterior: Floats) -> Record:
     """Return how often annotators agree with the most probable classes: (item, class)."""
-    return _record(fit, fit.add_up(partial(_agreement_with, posterior=posterior)))
+    return _record(fit, fit.engine.add_up(partial(_agreement_with, posterior=posterior), fit.parts))
 
 
 def _agreement_with(part: Part, posterior: Floats) -> Floats:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -133,7 +133,7 @@ class Auto(Aggregator):
         quality = np.stack([one.quality for one in results])
         params = Stack(weight, quality, MEMBERS, tuple(one.params for one in results))
         notes = _notes(weight, results, most_probable(posterior), by_gold)
-        return replace(self.result(fit, posterior, Fitted(params)), notes=notes)
+        return self.result(fit, posterior, Fitted(params, notes=notes))
 
     def n_floats(self, annotations: Annotations) -> int:
         return sum(aggregators.create(spec).n_floats(annotations) for spec in MEMBERS)

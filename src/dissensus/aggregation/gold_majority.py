@@ -47,7 +47,7 @@ class GoldMajority(WeightedVote):
         if fit.gold is None:
             default = 1.0 if self.default is None else self.default
             return Fitted(self.record(fit).weights(np.full(fit.annotations.n_annotators, default)))
-        right, labels = fit.add_up(_on_gold)
+        right, labels = fit.engine.add_up(_on_gold, fit.parts)
         accuracy = (right + self.smoothing) / (labels + 2 * self.smoothing)
         weight = Record(right, labels, fit.annotations.n_classes).impute(accuracy)
         if self.default is not None:

@@ -17,6 +17,7 @@ import numpy as np
 from ..annotations import Part
 from ..params import NonNegative
 from ._base import FitContext
+from ._em import Step
 from .dawid_skene import Confusion, Counts, DawidSkene
 from .fast_dawid_skene import FastDawidSkene
 
@@ -45,7 +46,7 @@ class HybridDawidSkene(FastDawidSkene):
     def first_counts(self, fit: FitContext, attempt: int) -> Counts:
         soft = _Soft(max_iter=self.max_iter, smoothing=self.smoothing, switch=self.switch)
         params = soft.run(replace(fit, start=None, checkpoints=None), attempt).params
-        return fit.add_up(partial(self._after, soft=soft, params=params))
+        return fit.engine.add_up(partial(self._after, soft=soft, params=params), fit.parts)
 
     def _after(self, part: Part, soft: DawidSkene, params: Confusion) -> Counts:
         return self.initial_counts(part, soft.part_posterior(part, params))
@@ -57,5 +58,7 @@ class _Soft(DawidSkene):
 
     switch: NonNegative
 
-    def has_converged(self, trace: list[float], params: Confusion, last: Confusion) -> bool:
-        return bool(np.abs(params.prior - last.prior).sum() <= self.switch)
+    def has_converged(self, trace: list[float], step: Step, last: Step) -> bool:
+        if last.params is None:
+            return False
+        return bool(np.abs(step.params.prior - last.params.prior).sum() <= self.switch)

@@ -36,8 +36,9 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations, Part
 from ..engine import add
 from ..params import Count, NonNegative, Positive
+from ..result import Aggregation
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
-from ._base import FitContext
+from ._base import FitContext, Fitted
 
 _STEPS = 3  # of both kinds in every iteration
 _CELLS = 2**21  # floats to work on at once
@@ -105,10 +106,13 @@ class MinimaxEntropy(AlternatingAggregator[Confusions]):
     ) -> bool:
         return bool(np.abs(state.posterior - last.posterior).max(initial=0.0) <= self.tol)
 
-    def notes(self, annotations: Annotations) -> tuple[str, ...]:
+    def result(self, fit: FitContext, posterior: Floats, fitted: Fitted) -> Aggregation:
+        annotations = fit.annotations
         labels = len(annotations) / max(int(np.count_nonzero(annotations.labels_per_item)), 1)
-        few = f"items have {labels:.2g} labels on average, few for this method"
-        return (few,) if labels <= _FEW and len(annotations) >= _MANY else ()
+        if labels <= _FEW and len(annotations) >= _MANY:
+            few = f"items have {labels:.2g} labels on average, few for this method"
+            fitted = fitted._replace(notes=(few,))
+        return super().result(fit, posterior, fitted)
 
     def part_posterior(self, part: Part, params: Confusions) -> Floats:
         return _e_step(part, params)[1]

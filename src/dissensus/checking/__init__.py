@@ -19,12 +19,12 @@ from .._relation import Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import OptionError
-from ._finding import CODES, SERIOUS, CheckContext, Finding
+from ._finding import CODES, SERIOUS, Finding, is_free_text
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
-from .labels import check_classes, check_repeats, check_spellings
+from .labels import check_classes, check_names, check_repeats
 from .numbers import check_numbers
-from .streams import check_copies, check_one_class
+from .streams import check_streams
 from .times import check_durations, check_times
 
 if TYPE_CHECKING:
@@ -33,20 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["CODES", "Check", "Finding", "Spread", "check"]
 
 SCALES = ("auto", "nominal", "ordinal", "interval", "ratio", "numeric")
-_CHECKS = (
-    check_classes,
-    check_spellings,
-    check_repeats,
-    check_crowd,
-    check_items,
-    check_groups,
-    check_one_class,
-    check_copies,
-    check_durations,
-    check_times,
-    check_gold,
-    check_numbers,
-)
 
 
 class Spread(NamedTuple):
@@ -148,14 +134,24 @@ def check(
         kind = kind_of_labels(data.classes.tolist()).kind if scale == "auto" else scale
         if kind in ("numeric", "interval", "ratio"):
             data = as_numbers(data)
-    names, labels = (as_names(values).tolist() for values in (known.keys(), known.values()))
-    context = CheckContext(data, dict(zip(names, labels, strict=True)))
-    findings += [one for run in _CHECKS for one in run(context)]
-    findings.sort(key=lambda one: one.severity != SERIOUS)
     counts = {}
     if isinstance(data, Annotations):
         size = np.bincount(data.label, minlength=data.n_classes)
         counts = dict(zip(data.classes.tolist(), size.tolist(), strict=True))
+        findings += check_classes(data)
+    for run in (check_names, check_repeats, check_crowd, check_items, check_groups):
+        findings += run(data)
+    if isinstance(data, Annotations) and not is_free_text(data):
+        findings += check_streams(data)
+    for column, check_column in (("duration", check_durations), ("time", check_times)):
+        if len(data.columns.get(column, ())):
+            findings += check_column(data, data.columns[column])
+    if known:
+        names, labels = (as_names(values).tolist() for values in (known.keys(), known.values()))
+        findings += check_gold(data, dict(zip(names, labels, strict=True)))
+    if isinstance(data, Numbers):
+        findings += check_numbers(data)
+    findings.sort(key=lambda one: one.severity != SERIOUS)
     return Check(
         "classes" if isinstance(data, Annotations) else "numbers",
         len(data),

@@ -1,18 +1,13 @@
-"""Findings of a check, and the data that all checks examine."""
+"""Findings of a check, and how they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from .._relation import Array, Integers
-from ..agreement.votes import repeats_previous
+from .._relation import Relation
 from ..annotations import Annotations
-from ..answers.numbers import Numbers
 
 Severity = Literal["serious", "worth knowing"]
 SERIOUS: Severity = "serious"
@@ -70,56 +65,12 @@ class Finding:
     severity: Severity = KNOWING
 
 
-@dataclass(frozen=True, eq=False)
-class CheckContext:
-    """The data to check: annotations or numbers, and gold by item."""
-
-    annotations: Annotations | Numbers
-    gold: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def answer(self) -> Array:
-        """The answer of every annotation: a code, or a number."""
-        return (
-            self.annotations.label
-            if isinstance(self.annotations, Annotations)
-            else self.annotations.value
-        )
-
-    @property
-    def free_text(self) -> bool:
-        """Whether labels are free text: many, and hardly any of them twice."""
-        annotations = self.annotations
-        return (
-            isinstance(annotations, Annotations)
-            and _FREE < annotations.n_classes > len(annotations) / 3
-        )
-
-    @cached_property
-    def item(self) -> Integers:
-        """The item of every annotation."""
-        return self.annotations.item.astype(np.int64)
-
-    @cached_property
-    def same_pair(self) -> Array:
-        """Whether an annotation is by the same annotator on the same item as the one before."""
-        return repeats_previous(self.annotations)
-
-    @cached_property
-    def cells(self) -> tuple[Integers, Integers]:
-        """Every item and class that was given: the cell of each annotation, and cells' counts."""
-        annotations = self.annotations
-        assert isinstance(annotations, Annotations)
-        _, cell, count = np.unique(
-            self.item * annotations.n_classes + annotations.label,
-            return_inverse=True,
-            return_counts=True,
-        )
-        return cell, count
-
-    def name(self, kind: Literal["items", "annotators"], code: int) -> str:
-        """Return the name behind a code."""
-        return quoted(getattr(self.annotations, kind)[code])
+def is_free_text(annotations: Relation) -> bool:
+    """Return whether labels are free text: many, and hardly any of them twice."""
+    return (
+        isinstance(annotations, Annotations)
+        and _FREE < annotations.n_classes > len(annotations) / 3
+    )
 
 
 def quoted(name: Any) -> str:

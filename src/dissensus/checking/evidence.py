@@ -12,18 +12,19 @@ from typing import cast
 
 import numpy as np
 
+from .._relation import Relation
 from ..annotations import Annotations
 from ..diagnosis import cells_per_label, groups
-from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, verb
+from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted, verb
 
 _SPARSE = 0.3  # cells for every label above which confusion matrices are mostly prior
 _LIGHT = 5  # labels below which an annotator cannot be judged
 _APART = 0.05  # share of labels outside the largest group that is serious
 
 
-def check_items(context: CheckContext) -> Iterator[Finding]:
+def check_items(annotations: Relation) -> Iterator[Finding]:
     """Find items with too few labels."""
-    annotations, size = context.annotations, context.annotations.labels_per_item
+    size = annotations.labels_per_item
     unlabelled = np.flatnonzero(size == 0)
     if len(unlabelled):
         yield Finding(
@@ -65,9 +66,9 @@ def check_items(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-def check_crowd(context: CheckContext) -> Iterator[Finding]:
+def check_crowd(annotations: Relation) -> Iterator[Finding]:
     """Find too few annotators, annotators with too few labels, and matrices with too few."""
-    annotations, load = context.annotations, context.annotations.labels_per_annotator
+    load = annotations.labels_per_annotator
     active = int((load > 0).sum())
     if 0 < active < 3:
         yield Finding(
@@ -85,7 +86,7 @@ def check_crowd(context: CheckContext) -> Iterator[Finding]:
             "dominant-annotator",
             f"One annotator gave {load.max() / len(annotations):.0%} of the labels.",
             int(load.max()),
-            (f"{context.name('annotators', most)} ({load.max()} labels)",),
+            (f"{quoted(annotations.annotators[most])} ({load.max()} labels)",),
             "most estimates are this annotator's opinion; spread the work",
         )
     light = np.flatnonzero((load > 0) & (load < _LIGHT))
@@ -97,7 +98,7 @@ def check_crowd(context: CheckContext) -> Iterator[Finding]:
             len(light),
             remedy="methods that pool annotators: hierarchical, dawid-skene-map, cbcc",
         )
-    if isinstance(annotations, Annotations) and active >= 3 and not context.free_text:
+    if isinstance(annotations, Annotations) and active >= 3 and not is_free_text(annotations):
         cells = cells_per_label(annotations)
         if cells > _SPARSE:
             yield Finding(
@@ -109,9 +110,9 @@ def check_crowd(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-def check_groups(context: CheckContext) -> Iterator[Finding]:
+def check_groups(annotations: Relation) -> Iterator[Finding]:
     """Find annotators who share no item, directly or through others, with the largest group."""
-    annotations, load = context.annotations, context.annotations.labels_per_annotator
+    load = annotations.labels_per_annotator
     if not (annotations.labels_per_item > 1).any():
         return
     group = groups(cast(Annotations, annotations))  # uses items and annotators only

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from .._names import as_names
-from .._relation import Array, Integers, indices_of
+from .._relation import Array, Integers, Relation, indices_of
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted
+from ._finding import KNOWING, SERIOUS, Finding, is_free_text, listed, many, quoted
 
 _AGAINST = 0.2  # share of gold items against all labels that is serious
 _ENOUGH = 3  # labels on an item to compare with gold
 _LABELS = 20  # labels on a gold class to compare with it
 
 
-def check_gold(context: CheckContext) -> Iterator[Finding]:
+def check_gold(annotations: Relation, gold: Mapping[str, str]) -> Iterator[Finding]:
     """Find gold that cannot be used, and gold that contradicts all labels."""
-    annotations = context.annotations
-    if not context.gold:
-        return
-    item = indices_of(as_names(context.gold.keys()), annotations.items)
+    item = indices_of(as_names(gold.keys()), annotations.items)
     labelled = item >= 0
     labelled[labelled] = annotations.labels_per_item[item[labelled]] > 0
     if not labelled.all():
-        names = [name for name, there in zip(context.gold, labelled, strict=True) if not there]
+        names = [name for name, there in zip(gold, labelled, strict=True) if not there]
         none = not labelled.any()
         yield Finding(
             "gold-elsewhere",
-            f"{'All' if none else len(names)} {'' if none else 'of '}{len(context.gold)} gold "
+            f"{'All' if none else len(names)} {'' if none else 'of '}{len(gold)} gold "
             "labels are about items without labels.",
             len(names),
             listed(names),
             "check that items have the same names in both files" if none else "",
             severity=SERIOUS if none else KNOWING,
         )
-    if not isinstance(annotations, Annotations) or not labelled.any() or context.free_text:
+    if not isinstance(annotations, Annotations) or not labelled.any() or is_free_text(annotations):
         return
-    label = indices_of(as_names(context.gold.values()), annotations.classes)
+    label = indices_of(as_names(gold.values()), annotations.classes)
     foreign = labelled & (label < 0)
     if foreign.any():
-        values = list(context.gold.values())
+        values = list(gold.values())
         others = dict.fromkeys(values[position] for position in np.flatnonzero(foreign).tolist())
         yield Finding(
             "gold-classes",
@@ -54,16 +51,16 @@ def check_gold(context: CheckContext) -> Iterator[Finding]:
     truth = np.full(annotations.n_items, -1, dtype=np.int64)
     usable = labelled & (label >= 0)
     truth[item[usable]] = label[usable]
-    moved = list(_moved(context, annotations, truth))
+    moved = list(_moved(annotations, truth))
     yield from moved
     if not any(one.severity == SERIOUS for one in moved):
-        yield from _against(context, annotations, truth)
+        yield from _against(annotations, truth)
 
 
-def _moved(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
+def _moved(annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold classes that are mostly labelled as another."""
-    known = truth[context.item] >= 0
-    cell = truth[context.item[known]] * annotations.n_classes + annotations.label[known]
+    known = truth[annotations.item] >= 0
+    cell = truth[annotations.item][known] * annotations.n_classes + annotations.label[known]
     pair, count = np.unique(cell, return_counts=True)  # (gold class and label)
     true, given = np.divmod(pair, annotations.n_classes)
     total = np.bincount(true, count, minlength=annotations.n_classes)
@@ -92,10 +89,10 @@ def _moved(context: CheckContext, annotations: Annotations, truth: Integers) -> 
     )
 
 
-def _against(context: CheckContext, annotations: Annotations, truth: Integers) -> Iterator[Finding]:
+def _against(annotations: Annotations, truth: Integers) -> Iterator[Finding]:
     """Find gold items with several labels, none of which is the gold one."""
-    right = annotations.label == truth[context.item]
-    hits = np.bincount(context.item[right], minlength=annotations.n_items)
+    right = annotations.label == truth[annotations.item]
+    hits = np.bincount(annotations.item[right], minlength=annotations.n_items)
     judged: Array = (truth >= 0) & (annotations.labels_per_item >= _ENOUGH)
     alone = np.flatnonzero(judged & (hits == 0))
     if len(alone) == 0:
@@ -106,17 +103,17 @@ def _against(context: CheckContext, annotations: Annotations, truth: Integers) -
         f"On {many(len(alone), 'item')} ({share:.1%} of those with gold and {_ENOUGH} labels) gold "
         "contradicts all labels.",
         len(alone),
-        tuple(_example(context, annotations, truth, one) for one in alone[:3].tolist()),
+        tuple(_example(annotations, truth, one) for one in alone[:3].tolist()),
         "review these items: gold is sometimes wrong",
         severity=SERIOUS if share > _AGAINST else KNOWING,
     )
 
 
-def _example(context: CheckContext, annotations: Annotations, truth: Integers, item: int) -> str:
+def _example(annotations: Annotations, truth: Integers, item: int) -> str:
     given = annotations.label[annotations.index[item] : annotations.index[item + 1]]
     count = np.bincount(given)
     best = int(count.argmax())
     return (
-        f"{context.name('items', item)}: gold {quoted(annotations.classes[truth[item]])}, "
+        f"{quoted(annotations.items[item])}: gold {quoted(annotations.classes[truth[item]])}, "
         f"{count[best]} of {len(given)} say {quoted(annotations.classes[best])}"
     )

@@ -9,20 +9,20 @@ import numpy as np
 from .._relation import Floats
 from ..answers.numbers import Numbers
 from ..identification.label_sums import median_by
-from ._finding import CheckContext, Finding, many, verb
+from ._finding import Finding, many, quoted, verb
 
 _FAR = 8.0  # robust standard deviations
 _ENOUGH = 10  # answers of an annotator to call them constant
 
 
-def check_numbers(context: CheckContext) -> Iterator[Finding]:
+def check_numbers(annotations: Numbers) -> Iterator[Finding]:
     """Find outliers, and annotators who always give the same number."""
-    annotations = context.annotations
-    if not isinstance(annotations, Numbers) or len(annotations) == 0:
+    if len(annotations) == 0:
         return
-    median = median_by(context.item, annotations.value, annotations.n_items)
-    gap = np.abs(annotations.value - median[context.item])
-    judged = annotations.labels_per_item[context.item] >= 3
+    item = annotations.item
+    median = median_by(item, annotations.value, annotations.n_items)
+    gap = np.abs(annotations.value - median[item])
+    judged = annotations.labels_per_item[item] >= 3
     scale = 1.4826 * float(np.median(gap[judged])) if judged.any() else 0.0
     if scale == 0 and judged.any():  # more than half are equal
         scale = 1.2533 * float(gap[judged].mean())
@@ -35,13 +35,13 @@ def check_numbers(context: CheckContext) -> Iterator[Finding]:
             f"{verb(len(far), 'are')} more than {_FAR:g} usual distances ({scale:.3g}) from the "
             "median of their item.",
             len(far),
-            tuple(_example(context, annotations, median, row) for row in far[:3].tolist()),
+            tuple(_example(annotations, median, row) for row in far[:3].tolist()),
             "typing errors or another scale; median, catd and gaussian are robust",
         )
-    yield from _constant(context, annotations)
+    yield from _constant(annotations)
 
 
-def _constant(context: CheckContext, annotations: Numbers) -> Iterator[Finding]:
+def _constant(annotations: Numbers) -> Iterator[Finding]:
     low = np.full(annotations.n_annotators, np.inf)
     high = np.full(annotations.n_annotators, -np.inf)
     np.minimum.at(low, annotations.annotator, annotations.value)
@@ -53,7 +53,7 @@ def _constant(context: CheckContext, annotations: Numbers) -> Iterator[Finding]:
             f"{many(len(still), 'annotator')} always {verb(len(still), 'give')} the same number.",
             len(still),
             tuple(
-                f"{context.name('annotators', one)}: "
+                f"{quoted(annotations.annotators[one])}: "
                 f"{annotations.labels_per_annotator[one]} × {low[one]:g}"
                 for one in still[:3].tolist()
             ),
@@ -61,9 +61,9 @@ def _constant(context: CheckContext, annotations: Numbers) -> Iterator[Finding]:
         )
 
 
-def _example(context: CheckContext, annotations: Numbers, median: Floats, row: int) -> str:
-    item, annotator = context.item[row], annotations.annotator[row]
+def _example(annotations: Numbers, median: Floats, row: int) -> str:
+    item, annotator = annotations.item[row], annotations.annotator[row]
     return (
-        f"{context.name('annotators', annotator)} on {context.name('items', item)}: "
+        f"{quoted(annotations.annotators[annotator])} on {quoted(annotations.items[item])}: "
         f"{annotations.value[row]:g}, median {median[item]:g}"
     )

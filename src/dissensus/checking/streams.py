@@ -16,9 +16,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from .._relation import Array, Floats, Integers
+from .._relation import Floats, Integers
+from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
-from ._finding import KNOWING, SERIOUS, CheckContext, Finding, listed, many, quoted, verb
+from ._finding import KNOWING, SERIOUS, Finding, listed, many, quoted, verb
 
 _LEAST = 5  # labels of one class to judge
 _COMMON = 20  # items that copies have in common
@@ -27,16 +28,39 @@ _PAIRS = 2 * 10**7  # label pairs to compare
 _PRIOR = 2.0  # pseudo-labels of others with the usual frequencies
 
 
-def check_one_class(context: CheckContext) -> Iterator[Finding]:
+class Streams:
+    """The labels of annotators, and how often an item got the same label."""
+
+    def __init__(self, annotations: Annotations) -> None:
+        self.annotations = annotations
+        self.item = annotations.item.astype(np.int64)
+        # The cell (item and class) of every annotation, and the cells' counts.
+        _, self.cell, self.count = np.unique(
+            self.item * annotations.n_classes + annotations.label,
+            return_inverse=True,
+            return_counts=True,
+        )
+        least = np.full(annotations.n_annotators, annotations.n_classes, dtype=np.int64)
+        most = np.full(annotations.n_annotators, -1, dtype=np.int64)
+        np.minimum.at(least, annotations.annotator, annotations.label)
+        np.maximum.at(most, annotations.annotator, annotations.label)
+        self.only = np.where(least == most, most, -1)  # (annotator): their only class, or -1
+
+
+def check_streams(annotations: Annotations) -> Iterator[Finding]:
+    """Find annotators who always give one class, and annotators with equal labels."""
+    if len(annotations):
+        streams = Streams(annotations)
+        yield from _one_class(streams)
+        yield from _copies(streams)
+
+
+def _one_class(streams: Streams) -> Iterator[Finding]:
     """Find annotators who always give one class where others would not."""
-    annotations = context.annotations
-    if not isinstance(annotations, Annotations) or len(annotations) == 0 or context.free_text:
-        return
-    load = annotations.labels_per_annotator
-    only = _only_class(annotations)
-    cell, count = context.cells
+    annotations, only = streams.annotations, streams.only
+    load, cell, count = annotations.labels_per_annotator, streams.cell, streams.count
     usual = np.bincount(annotations.label, minlength=annotations.n_classes) / len(annotations)
-    others = annotations.labels_per_item[context.item] - 1
+    others = annotations.labels_per_item[streams.item] - 1
     probability = (count[cell] - 1 + _PRIOR * usual[annotations.label]) / (others + _PRIOR)
     log = np.bincount(
         annotations.annotator, np.log(probability), minlength=annotations.n_annotators
@@ -52,7 +76,7 @@ def check_one_class(context: CheckContext) -> Iterator[Finding]:
         f"others do not ({total / len(annotations):.1%} of the labels).",
         len(flagged),
         tuple(
-            f"{context.name('annotators', one)}: {load[one]} × "
+            f"{quoted(annotations.annotators[one])}: {load[one]} × "
             f"{quoted(annotations.classes[only[one]])}"
             for one in flagged[:3]
         ),
@@ -61,24 +85,10 @@ def check_one_class(context: CheckContext) -> Iterator[Finding]:
     )
 
 
-def _only_class(annotations: Annotations) -> Integers:
-    """Return the only class of an annotator, -1 where there are several or none."""
-    least = np.full(annotations.n_annotators, annotations.n_classes, dtype=np.int64)
-    most = np.full(annotations.n_annotators, -1, dtype=np.int64)
-    np.minimum.at(least, annotations.annotator, annotations.label)
-    np.maximum.at(most, annotations.annotator, annotations.label)
-    return np.where(least == most, most, -1)
-
-
-def check_copies(context: CheckContext) -> Iterator[Finding]:
+def _copies(streams: Streams) -> Iterator[Finding]:
     """Find annotators with equal labels on all common items."""
-    annotations = context.annotations
-    if not isinstance(annotations, Annotations) or context.free_text:
-        return
-    kept = _kept(context)
-    if not kept.any():
-        return
-    pairs = _same_everywhere(context, kept)
+    annotations = streams.annotations
+    pairs = _same_everywhere(streams)
     if len(pairs) == 0:
         return
     graph = sparse.coo_array(
@@ -106,64 +116,57 @@ def check_copies(context: CheckContext) -> Iterator[Finding]:
     )
 
 
-def _kept(context: CheckContext) -> Array:
-    """Return annotations to compare: labels given once, by annotators who use two classes."""
-    annotations, same = context.annotations, context.same_pair
-    assert isinstance(annotations, Annotations)
-    twice = same.copy()
-    twice[:-1] |= same[1:]
-    able = (_only_class(annotations) < 0) & (annotations.labels_per_annotator >= _COMMON)
+def _same_everywhere(streams: Streams) -> Integers:
+    """Return pairs of annotators with equal labels on all common items, and their number.
+
+    Labels given once are compared, of annotators who use two classes.
+    """
+    annotations, count = streams.annotations, streams.count
+    none = np.empty((0, 3), dtype=np.int64)
+    twice = repeats_previous(annotations)
+    twice[:-1] |= twice[1:]
+    able = (streams.only < 0) & (annotations.labels_per_annotator >= _COMMON)
     kept = ~twice & able[annotations.annotator]
-    size = np.bincount(context.item[kept], minlength=annotations.n_items).astype(float)
+    size = np.bincount(streams.item[kept], minlength=annotations.n_items).astype(float)
     if (size**2).sum() > _PAIRS:  # a part of the items, drawn once for all
         order = np.random.default_rng(0).permutation(annotations.n_items)
         inside = np.zeros(annotations.n_items, dtype=bool)
         inside[order[np.cumsum(size[order] ** 2) <= _PAIRS]] = True
-        kept &= inside[context.item]
-    return kept
-
-
-def _same_everywhere(context: CheckContext, kept: Array) -> Integers:
-    """Return pairs of annotators with equal labels on all common items, and their number."""
-    annotations = context.annotations
-    assert isinstance(annotations, Annotations)
-    annotator, item = annotations.annotator[kept].astype(np.int64), context.item[kept]
-    cell, count = context.cells
-    n_annotators = annotations.n_annotators
-
-    def matrix(column: Any, values: Floats, width: int) -> Any:
-        return sparse.csr_array((values, (annotator, column)), shape=(n_annotators, width))
-
-    ones = np.ones(len(annotator))
-    co_annotated = matrix(item, ones, annotations.n_items)
-    gave = matrix(cell[kept], ones, len(count))
+        kept &= inside[streams.item]
+    if not kept.any():
+        return none
+    annotator, item = annotations.annotator[kept].astype(np.int64), streams.item[kept]
+    cell, ones = streams.cell[kept], np.ones(len(annotator))
+    shape = annotations.n_annotators, len(count)
+    co_annotated: Any = sparse.csr_array(
+        (ones, (annotator, item)), shape=(shape[0], annotations.n_items)
+    )
+    gave: Any = sparse.csr_array((ones, (annotator, cell)), shape=shape)
     common = sparse.triu(co_annotated @ co_annotated.T, k=1).tocsr()
     enough = common >= _COMMON
     if enough.nnz == 0:
-        return np.empty((0, 3), dtype=np.int64)
+        return none
     alike = sparse.triu(gave @ gave.T, k=1).tocsr().multiply(enough).tocoo()
     shared = common[alike.row, alike.col]
     all_same = np.flatnonzero(alike.data == shared)
     if len(all_same) == 0:
-        return np.empty((0, 3), dtype=np.int64)
+        return none
     one, other = alike.row[all_same], alike.col[all_same]
-    rare = matrix(cell[kept], _log_probability(context)[kept], len(count)) @ gave.T
+    rare: Any = sparse.csr_array((_log_probability(streams)[kept], (annotator, cell)), shape=shape)
+    rare = rare @ gave.T
     log = np.maximum(rare[one, other], rare[other, one])
-    right = _with_most(context)
+    right = _with_most(streams)
     both = right[one] * right[other] + (1 - right[one]) * (1 - right[other])
     log = np.maximum(log, shared[all_same] * np.log(both))  # good annotators agree without copying
     certain = all_same[log < np.log(_FALSE_ALARM / enough.nnz)]
-    table = np.stack([alike.row, alike.col, shared])[:, certain].T
-    return table.astype(np.int64)
+    return np.stack([alike.row, alike.col, shared])[:, certain].T.astype(np.int64)
 
 
-def _with_most(context: CheckContext) -> Floats:
+def _with_most(streams: Streams) -> Floats:
     """Return how often every annotator gives the majority label of the others."""
-    annotations = context.annotations
-    assert isinstance(annotations, Annotations)
-    cell, count = context.cells
+    annotations, cell, count = streams.annotations, streams.cell, streams.count
     owner = np.empty(len(count), dtype=np.int64)  # the item of every cell
-    owner[cell] = context.item
+    owner[cell] = streams.item
     starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
     position = np.zeros(annotations.n_items, dtype=np.int64)  # of an item among those with labels
     position[owner[starts]] = np.arange(len(starts))
@@ -180,17 +183,15 @@ def _with_most(context: CheckContext) -> Floats:
     return (hits + 0.5) / (annotations.labels_per_annotator + 1)
 
 
-def _log_probability(context: CheckContext) -> Floats:
+def _log_probability(streams: Streams) -> Floats:
     """Return the log probability of every label, the larger of two estimates.
 
     From the labels of others on the item: two annotators are left out of the count, and `_PRIOR`
     pseudo-labels agree as often as two labels do given that one of them is this class. Or from the
     label marginals of this annotator.
     """
-    annotations = context.annotations
-    assert isinstance(annotations, Annotations)
-    cell, count = context.cells
-    size = annotations.labels_per_item[context.item]
+    annotations, cell, count = streams.annotations, streams.cell, streams.count
+    size = annotations.labels_per_item[streams.item]
     co_annotated = np.bincount(annotations.label, size - 1, minlength=annotations.n_classes)
     agreed = np.bincount(annotations.label, count[cell] - 1, minlength=annotations.n_classes)
     usual = (agreed + 1) / (co_annotated + 2)  # (class)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._relation import Array, Floats, Integers
+from .._relation import Array, Floats, Integers, Relation
 from ..identification.label_sums import median_by
-from ._finding import KNOWING, SERIOUS, CheckContext, Finding, many, quoted, verb
+from ._finding import KNOWING, SERIOUS, Finding, many, quoted, verb
 
 _ENOUGH = 10  # labels of an annotator to judge their speed
 _FASTER = 5  # times as fast as the others
@@ -34,11 +34,8 @@ def seconds(values: Array) -> Floats | None:
     return time
 
 
-def check_durations(context: CheckContext) -> Iterator[Finding]:
+def check_durations(annotations: Relation, given: Array) -> Iterator[Finding]:
     """Find impossible durations, and annotators who are far faster than the others."""
-    given = context.annotations.columns.get("duration")
-    if given is None or len(given) == 0:
-        return
     if given.dtype.kind not in "iuf":
         yield _unreadable("duration", given)
         return
@@ -54,7 +51,7 @@ def check_durations(context: CheckContext) -> Iterator[Finding]:
             "check how they were measured; durations are in seconds",
         )
     fine = np.isfinite(spent) & (spent > 0)
-    annotator, n = context.annotations.annotator[fine], context.annotations.n_annotators
+    annotator, n = annotations.annotator[fine], annotations.n_annotators
     median = median_by(annotator, spent[fine], n)
     median[np.bincount(annotator, minlength=n) < _ENOUGH] = np.nan
     if np.isfinite(median).sum() < 3:
@@ -68,22 +65,21 @@ def check_durations(context: CheckContext) -> Iterator[Finding]:
             f"{many(len(fast), 'annotator')} {verb(len(fast), 'take')} less than a fifth of the "
             f"usual {usual:.3g} s for a label.",
             len(fast),
-            tuple(f"{context.name('annotators', one)}: {median[one]:.2g} s" for one in order[:3]),
+            tuple(
+                f"{quoted(annotations.annotators[one])}: {median[one]:.2g} s" for one in order[:3]
+            ),
             "review their labels; `dissensus identify` scores them",
         )
 
 
-def check_times(context: CheckContext) -> Iterator[Finding]:
+def check_times(annotations: Relation, given: Array) -> Iterator[Finding]:
     """Find labels that followed each other faster than anybody can read."""
-    given = context.annotations.columns.get("time")
-    if given is None or len(given) == 0:
-        return
     when = seconds(given)
     if when is None:
         yield _unreadable("time", given)
         return
     known = np.isfinite(when)
-    annotator = context.annotations.annotator[known].astype(np.int64)
+    annotator = annotations.annotator[known].astype(np.int64)
     when = when[known]
     order = np.lexsort((when, annotator))
     annotator, when = annotator[order], when[order]
@@ -100,10 +96,10 @@ def check_times(context: CheckContext) -> Iterator[Finding]:
             remedy="probably times of pages, which do not measure the speed of a label",
         )
         return
-    yield from _bursts(context, annotator, when)
+    yield from _bursts(annotations, annotator, when)
 
 
-def _bursts(context: CheckContext, annotator: Integers, when: Floats) -> Iterator[Finding]:
+def _bursts(annotations: Relation, annotator: Integers, when: Floats) -> Iterator[Finding]:
     if len(annotator) < _RUN:
         return
     last = _RUN - 1
@@ -116,7 +112,7 @@ def _bursts(context: CheckContext, annotator: Integers, when: Floats) -> Iterato
     np.add.at(inside, begins, 1)
     np.add.at(inside, begins + _RUN, -1)
     covered = np.cumsum(inside)[:-1] > 0
-    labels = np.bincount(annotator[covered], minlength=context.annotations.n_annotators)
+    labels = np.bincount(annotator[covered], minlength=annotations.n_annotators)
     fast_ones = np.argsort(-labels, kind="stable")[: int((labels > 0).sum())]
     total = int(covered.sum())
     yield Finding(
@@ -124,9 +120,11 @@ def _bursts(context: CheckContext, annotator: Integers, when: Floats) -> Iterato
         f"{total} labels by {many(len(fast_ones), 'annotator')} came in runs of {_RUN} and more at "
         f"less than {_GLANCE} s each.",
         total,
-        tuple(f"{context.name('annotators', one)} ({labels[one]} labels)" for one in fast_ones[:3]),
+        tuple(
+            f"{quoted(annotations.annotators[one])} ({labels[one]} labels)" for one in fast_ones[:3]
+        ),
         "too fast to read: a script, or labels that were sent again",
-        severity=SERIOUS if total > 0.05 * len(context.annotations) else KNOWING,
+        severity=SERIOUS if total > 0.05 * len(annotations) else KNOWING,
     )
 
 

@@ -18,15 +18,15 @@ from numpy.dtypes import StringDType
 
 from .._files import atomic_folder
 from .._relation import Floats, Integers
-from ..aggregation import Aggregator, Checkpoints, FitContext, check_memory
+from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
 from ..annotations import Annotations, Part
 from ..engine import Engine, Local
-from ..errors import DataError, MethodError, OptionError
+from ..errors import MethodError, OptionError
 from ..registry import aggregators
 from ..result import Table, pack_params
 from ..sharded.pieces import write_piece
 from ..sharded.sharding import Shard
-from ..writers.table_files import write_columns
+from ..writers.writing import write_columns
 from .shards import ShardedAnnotations
 
 
@@ -113,15 +113,8 @@ def fit_shards(
     """Return a method fitted to shards."""
     chosen = additive(method)
     name = aggregators.describe(chosen)
-    if chosen.max_classes is not None and annotations.n_classes > chosen.max_classes:
-        raise MethodError(
-            f"{name} chooses between {chosen.max_classes} classes, "
-            f"and there are {annotations.n_classes}"
-        )
-    if annotations.n_classes == 0:
-        raise DataError("there is no class to choose from; give labels or declare classes")
     sizes = _Sizes(2 * annotations.most_items, annotations.n_annotators, annotations.n_classes)
-    check_memory(chosen, cast(Annotations, sizes), memory)
+    check_size(chosen, cast(Annotations, sizes), memory=memory)
     fit = context_of(annotations, engine, seed, checkpoints, progress)
     fitted = chosen.estimate_params(fit)
     return ShardedFit(
