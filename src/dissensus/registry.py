@@ -230,8 +230,8 @@ learners: Registry[Method] = Registry(
         """
         two-stage raykar crowd-layer crowd_layer:crowd-layer-vw crowd_layer:crowd-layer-vw-b
         crowd_layer:crowd-layer-vb crowd_layer:crowd-layer-sw conal confusion-layer trace-reg
-        geo-crowdnet-f geo-crowdnet-w union-net madl annot-mix crowd-ar max-mig doctor-net
-        global-noise
+        geo_crowdnet:geo-crowdnet-f geo_crowdnet:geo-crowdnet-w union-net madl annot-mix crowd-ar
+        max-mig doctor-net global-noise
         """,
     ),
     {
