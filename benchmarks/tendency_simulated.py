@@ -127,7 +127,7 @@ def measured(
     taken = process_time() - began
     test = features.take(drawn.test)
     found = scored(drawn, model.log_proba(test)) | {"seconds": taken}
-    if isinstance(model, QueryTendency) and model.nets[0].qformer is not None:
+    if isinstance(model, QueryTendency) and model.nets[0].has_queries:
         found |= attention_scores(drawn, model, test)
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissensus import Annotations, DataError, Numbers, read
 from dissensus._names import code
 from dissensus.readers import as_annotations
-from dissensus.readers.coding import code_columns
+from dissensus.readers.long_tables import code_columns
 from tests.support import annotation_rows, relation, rows_of
 
 ROWS = [("a", "x", "cat"), ("b", "x", "dog"), ("a", "y", "dog"), ("a", "x", "cat")]

@@ -88,7 +88,7 @@ class TestHeads:
     def test_ordinal_heads_give_distributions_that_rise_with_the_score(self):
         torch.manual_seed(0)
         heads = OrdinalHeads(
-            SharedHeads(1, 0, 1), gaps_of(torch.tensor([3.0, 5.0, 9.0, 2.0])), 2, own=True
+            SharedHeads(2, 1, 0, 1), gaps_of(torch.tensor([3.0, 5.0, 9.0, 2.0])), 2, own=True
         )
         torch.nn.init.ones_(heads.score.body[0].weight)
         torch.nn.init.zeros_(heads.score.body[0].bias)

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import fields
 from itertools import permutations
 
 import numpy as np
@@ -36,7 +37,7 @@ def ranking(quality, n_labels):
         item, annotator, item * 0, items=10, annotators=n_annotators, classes=2
     )
     plain = aggregate(annotations, "majority")
-    changed = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+    changed = {field.name: getattr(plain, field.name) for field in fields(plain)}
     return annotations, Aggregation(**changed | {"quality": np.array(quality)})
 
 

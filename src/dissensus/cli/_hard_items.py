@@ -117,7 +117,7 @@ class HardItems:
         if self.hard_labels:
             from ..readers.predictions import read_predictions
 
-            given: Any = read_predictions(self.hard_labels, labels="nominal")
+            given: Any = read_predictions(self.hard_labels, scale="nominal")
             known = given.label >= 0
             labels = given.classes[given.label[known]]
             return dict(zip(given.items[known].tolist(), labels.tolist(), strict=True))
@@ -129,7 +129,7 @@ class HardItems:
 
         from .._relation import indices_of
         from ..writers.hard_items import samples_of, write_aum, write_too_hard, write_waum
-        from ..writers.table_files import save_array
+        from ..writers.writing import save_array
 
         rest = data.others.inputs if data.others is not None else None
         images = [getattr(inputs, "paths", ()) for inputs in (data.inputs, rest)]

@@ -63,6 +63,6 @@ def print_table(
 def write_table(columns: Any, output: str | None) -> None:
     """Write columns as a table, if a file is given."""
     if output:
-        from ..writers.table_files import write_columns
+        from ..writers.writing import write_columns
 
         write_columns(columns, output)

@@ -22,8 +22,8 @@ def examine_annotations(
     missing: str = "error",
 ) -> Reading:
     """Read annotations, and what else PATH holds, as the reading options say."""
-    from ..readers import examine
     from ..readers.columns import parse_columns
+    from ..readers.reading import examine
 
     reading = examine(
         path,
@@ -123,7 +123,7 @@ def scale_of(
     ordinal
         Whether it can use the order of classes.
     """
-    from ..readers import kind_of_labels
+    from ..readers.long_tables import kind_of_labels
 
     remedy = "--scale nominal makes them classes"
     if scale == "auto":

@@ -32,7 +32,7 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from ..reporting.report import report
     from ..reporting.summary import summarise
     from ..writers import write
-    from ..writers.table_files import write_truth
+    from ..writers.writing import write_truth
 
     annotations, truth = _demo.demo()
     page = report(annotations, strategy, name="Camera traps (demo)", truth=truth)

@@ -198,7 +198,7 @@ def _write_as_peerannot(path: str, scored: Scored, asked: ScoreContext, *, both:
     import numpy as np
 
     from ..identification.scores import score
-    from ..writers.table_files import save_array
+    from ..writers.writing import save_array
 
     for one in (scored, score(asked, "difficulty")) if both else (scored,):
         if one.score.file is None:

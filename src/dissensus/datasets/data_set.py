@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..readers.folders import read_metadata
 from ..readers.reading import examine
 from ..writers.folders import write_folder
-from ..writers.table_files import write_json
+from ..writers.writing import write_json
 from .image_links import ImageFolders, Link, link_all, plan_links, read_words
 
 Layout = Literal[0, 1, 2]  # a matrix, items of annotators, annotators of items

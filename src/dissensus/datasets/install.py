@@ -113,7 +113,7 @@ def _by_name(name: str, folder: Path, seed: int) -> Installed:
     from ..registry import simulators
     from ..simulation import simulate
     from ..writers.folders import write_simulation
-    from ..writers.table_files import write_truth
+    from ..writers.writing import write_truth
 
     _refuse_full(folder)
     if name == "demo":

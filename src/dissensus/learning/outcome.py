@@ -117,7 +117,7 @@ class Outcome:
 
     def write(self, paths: OutputPaths, *, crowd: bool = True) -> None:
         """Write all files atomically, results last; without `crowd`, none of annotators."""
-        from ..writers.table_files import write_columns
+        from ..writers.writing import write_columns
 
         for name, predictions in self.predictions.items():
             file = "predictions.csv" if name == "train" else f"predictions_{name}.csv"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge
 
@@ -70,6 +70,12 @@ class Training(Settings):
     devices: Count = 1
     seed: Annotated[int, Ge(0)] = 0
     save_every: Count = 200
+
+    @classmethod
+    def of(cls, settings: Any, **changes: Any) -> Self:
+        """Return the training that settings with fields of these names describe."""
+        names = [one.name for one in fields(cls) if hasattr(settings, one.name)]
+        return cls(**{name: getattr(settings, name) for name in names} | changes)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -65,23 +65,6 @@ def is_known(name: str) -> bool:
     return plain_name(name) in _KNOWN
 
 
-def question_column(present: Sequence[str], given: Mapping[str, str] | None) -> str | None:
-    """Return the column that distinguishes questions; nothing where it names the item.
-
-    >>> question_column(["item", "question", "worker", "label"], None)
-    'question'
-    >>> question_column(["question", "worker", "answer"], None)
-    """
-    given = given or {}
-    if "question" in given:
-        return given["question"]
-    free = [name for name in present if name not in given.values()]
-    questions = [name for name in free if plain_name(name) in QUESTION]
-    items = [name for name in present if plain_name(name) in NEEDED["item"]]
-    has_item = "item" in given or any(name not in questions for name in items)
-    return questions[0] if len(questions) == 1 and has_item else None
-
-
 def find_columns(
     present: Sequence[str],
     roles: Mapping[str, Sequence[str]],

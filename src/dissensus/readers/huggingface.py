@@ -15,9 +15,9 @@ import polars as pl
 
 from .._names import text
 from ._platforms import as_label, count_note, named_by_inputs, question_of
-from .coding import series_of
 from .columns import CARRIED, NEEDED, TRUTH, plain_name
 from .exports import Export, Head, Question
+from .frames import series_of
 from .sources import Source
 from .tables import rows_of
 

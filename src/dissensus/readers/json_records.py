@@ -16,7 +16,7 @@ import polars as pl
 from msgspec import Raw
 
 from ..errors import DataError
-from .coding import frame_of
+from .frames import frame_of
 from .sources import Source
 
 T = TypeVar("T")

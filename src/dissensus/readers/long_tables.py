@@ -1,27 +1,34 @@
-"""Long tables, one row for each label, as annotations; and whether labels are numbers."""
+"""Long tables, one row for each label, as annotations; and whether labels are numbers.
+
+The order of names is the one of `_names.code`, so that it does not matter where data came from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.dtypes import StringDType
 
-from .._names import NUMBER, Codes, Names, as_names, smallest_dtype, text
+from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError
-from .coding import as_array, code_columns, series_of
 from .columns import CARRIED, NEEDED, find_columns
-from .sources import Source, ragged_line
-from .tables import as_frame, line_of_row
+from .sources import Source, open_source, ragged_line
+from .tables import line_of_row, read_roles
 
 _MOST_CLASSES = 20
 
 
 def annotations_from(
-    table: Any,
+    frame: pl.DataFrame,
     *,
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
@@ -29,7 +36,6 @@ def annotations_from(
     source: Source | None = None,
 ) -> Annotations:
     """Return the annotations of a long table: one row for each label."""
-    frame = as_frame(table)
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
     frame = frame.select(pl.col(column).alias(role) for role, column in roles.items())
@@ -97,6 +103,65 @@ def _declared(label: Codes, used: Names, names: Names, source: str) -> tuple[Cod
     return (table[label] if len(used) else label), names
 
 
+def code_columns(frame: pl.DataFrame) -> dict[str, tuple[Codes, Names]]:
+    """Return codes and names, in natural order, of every column."""
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    coded = frame.select(
+        pl.col(name).cast(pl.Categorical(pl.Categories.random())) for name in texts
+    )
+    with ThreadPoolExecutor() as pool:  # one column is often much longer than the others
+        columns = pool.map(
+            lambda name: _natural(coded[name]) if name in texts else _code_values(frame[name]),
+            frame.columns,
+        )
+        return dict(zip(frame.columns, columns, strict=True))
+
+
+def _natural(coded: pl.Series) -> tuple[Codes, Names]:
+    """Return codes and names in natural order of a categorical column."""
+    physical = coded.to_physical().to_numpy()
+    count = int(physical.max()) + 1 if len(physical) else 0
+    positions = pl.int_range(count, dtype=pl.UInt32, eager=True)
+    names = positions.cat.to(coded.dtype).cast(pl.String)
+    order = names.arg_sort()
+    names = names.gather(order)
+    if names.str.contains(NUMBER).all():
+        numbers = names.cast(pl.Float64, strict=False)
+        if numbers.is_finite().all():
+            by_value = pl.Series(np.argsort(numbers.to_numpy(), kind="stable"))
+            names, order = names.gather(by_value), order.gather(by_value)
+    rank = np.empty(count, dtype=smallest_dtype(count))
+    rank[order.to_numpy()] = np.arange(count, dtype=rank.dtype)
+    return rank[physical], names.to_numpy().astype(StringDType())
+
+
+def _code_values(column: pl.Series) -> tuple[Codes, Names]:
+    """Return codes and names of a column that is not text."""
+    if isinstance(column.dtype, pl.Enum):
+        names = as_names(column.dtype.categories.to_list())
+        return column.to_physical().to_numpy().astype(smallest_dtype(len(names))), names
+    if column.dtype == pl.Categorical:
+        return code_columns(column.cast(pl.String).to_frame())[column.name]
+    distinct = column.unique()
+    codes, names = code(distinct.to_list())
+    keys = pl.DataFrame({column.name: distinct, "code": codes.astype(np.uint32)})
+    joined = column.to_frame().join(keys, on=column.name, how="left", maintain_order="left")
+    return joined["code"].to_numpy().astype(codes.dtype), names
+
+
+def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
+    """Return a column as an array: texts as numbers or times where all of them read so."""
+    if column.dtype != pl.String:
+        return column.to_numpy()
+    for kind in (pl.Int64, pl.Float64, pl.Datetime):
+        try:
+            parsed = column.str.to_datetime() if kind is pl.Datetime else column.cast(kind)
+            return parsed.to_numpy()
+        except pl.exceptions.PolarsError:
+            continue
+    return as_names(column.fill_null("").to_list())
+
+
 class LabelKind(NamedTuple):
     """Whether labels are classes or numbers, and why."""
 
@@ -104,7 +169,7 @@ class LabelKind(NamedTuple):
     reason: str
 
 
-def kind_of_labels(labels: pl.Series | Sequence[Any]) -> LabelKind:
+def kind_of_labels(labels: Iterable[Any]) -> LabelKind:
     """Return whether a column holds numbers or classes.
 
     Labels are numeric if all are numbers and some are not whole or more than 20 are different.
@@ -115,24 +180,18 @@ def kind_of_labels(labels: pl.Series | Sequence[Any]) -> LabelKind:
     >>> kind_of_labels([1, 2, 2]).reason
     '2 whole numbers, no more than 20, are taken for classes'
     """
-    column = labels if isinstance(labels, pl.Series) else series_of("label", list(labels))
-    names = column.drop_nulls().unique(maintain_order=True)
-    if column.dtype.is_numeric():
-        distinct = names.drop_nans() if column.dtype.is_float() else names
-        texts = pl.Series([text(value) for value in distinct.to_list()], dtype=pl.String)
-    else:
-        texts = names.cast(pl.String).str.strip_chars()
-        texts = texts.filter(texts != "")
-    if len(texts) == 0:
+    known = (one for one in labels if one is not None and one == one)
+    given = (one if isinstance(one, str) else text(one) for one in known)
+    names = [name for name in dict.fromkeys(map(str.strip, given)) if name]
+    if not names:
         return LabelKind("nominal", "there are no labels")
-    other = texts.filter(~texts.str.contains(NUMBER))
-    if len(other):
-        return LabelKind("nominal", f"{other[0]!r} is not a number")
-    numbers = texts.cast(pl.Float64)
-    broken = texts.filter(numbers != numbers.round())
-    if len(broken):
-        return LabelKind("numeric", f"all are numbers, and {broken[0]} is not a whole one")
-    count = numbers.n_unique()
+    other = next((name for name in names if not re.match(NUMBER, name)), None)
+    if other is not None:
+        return LabelKind("nominal", f"{other!r} is not a number")
+    broken = next((name for name in names if not float(name).is_integer()), None)
+    if broken is not None:
+        return LabelKind("numeric", f"all are numbers, and {broken} is not a whole one")
+    count = len({float(name) for name in names})
     if count > _MOST_CLASSES:
         return LabelKind("numeric", f"{count} whole numbers are more than {_MOST_CLASSES} classes")
     return LabelKind(
@@ -140,12 +199,24 @@ def kind_of_labels(labels: pl.Series | Sequence[Any]) -> LabelKind:
     )
 
 
-def as_numbers(annotations: Annotations) -> Numbers:
-    """Return annotations whose classes are numbers as numbers."""
-    try:
-        value = np.array([float(name) for name in annotations.classes.tolist()])
-    except ValueError as problem:
-        raise DataError(f"labels that are numbers were expected ({problem})") from None
+def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
+    """Return annotations whose classes are numbers as numbers; errors name the file they are in."""
+    names = annotations.classes.tolist()
+    wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
+    if wrong:
+        where, label = "", names[wrong[0]]
+        if isinstance(source, (str, Path)) and Path(source).is_file():
+            where = f"{source}: "
+            with suppress(DataError):  # where the label has a column of another name
+                opened = open_source(source)
+                labels = read_roles(opened, {"label": NEEDED["label"]})["label"].cast(pl.String)
+                row = int(labels.is_in([names[code] for code in wrong]).arg_true()[0])
+                where, label = f"{source}: {line_of_row(opened, row)}: ", labels[row]
+        more = int(np.isin(annotations.label, wrong).sum()) - 1
+        raise DataError(
+            f"{where}label {label!r} is not a number" + (f"; {more} more" if more else "")
+        )
+    value = np.array([float(name) for name in names])
     return Numbers.from_codes(
         annotations.item,
         annotations.annotator,

@@ -11,11 +11,14 @@ import polars as pl
 
 from ..annotations import Annotations
 from ..errors import DataError
-from .columns import CARRIED, NEEDED, find_columns, question_column
+from .columns import CARRIED, NEEDED, QUESTION, find_columns, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
+from .frames import as_frame
 from .long_tables import annotations_from
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
+
+_TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,9 @@ def examine(
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         return Reading(Annotations.from_dict(source, classes=classes), "mapping")
     if not isinstance(source, (str, Path)):
-        annotations = annotations_from(source, columns=columns, classes=classes, missing=missing)
+        annotations = annotations_from(
+            as_frame(source), columns=columns, classes=classes, missing=missing
+        )
         return Reading(annotations, "table")
     if str(source) != "-" and Path(source).is_dir():
         return _folder(source, format, classes)
@@ -115,35 +120,25 @@ def examine(
         raise DataError(f"{source}: no format {format!r}; known are {known}")
     opened = open_source(source, None if format in TOOLS else format)
     try:
-        name, export = _export(opened, format, columns)
+        name, export = format if format in TOOLS else None, None
+        if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
+            from .headerless import by_number
+
+            export = by_number(opened, columns)
+            name = name if export is None else "headerless"
+        elif format is None and not columns:
+            head = head_of(opened)
+            name = None if head is None or head.is_long() else tool_of(head)
+        if export is None and name is not None:
+            export = tool(name).read(opened)
         if export is None and opened.format in ("npy", "json", "zip"):
             whole = _whole(opened, question, classes)
             if whole is not None:
                 return whole
-        if export is None:
-            name, export = opened.format, _long_table(opened, columns)
-        return _choose(opened, name, export, question, classes, missing)
+        export = export or _long_table(opened, columns)
+        return _choose(opened, name or opened.format, export, question, classes, missing)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
-
-
-def _export(
-    opened: Source,
-    format: str | None,  # noqa: A002
-    columns: Mapping[str, str] | None,
-) -> tuple[str, Export | None]:
-    """Return the format of an export and its content; none for other files."""
-    if columns and opened.format in ("csv", "tsv") and format in (None, "headerless", "csv", "tsv"):
-        from .headerless import by_number
-
-        export = by_number(opened, columns)
-        if export is not None or format != "headerless":
-            return "headerless", export
-    name = format if format in TOOLS else None
-    if format is None and not columns:
-        head = head_of(opened)
-        name = None if head is None or head.is_long() else tool_of(head)
-    return name or opened.format, tool(name).read(opened) if name else None
 
 
 def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) -> Reading | None:
@@ -173,18 +168,21 @@ def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) 
 
 def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     """Return a long table as one nameless question, or those of a column of questions."""
-    present = column_names(opened)
-    questions = question_column(present, columns)
-    given = {role: name for role, name in (columns or {}).items() if role != "question"}
+    present, given = column_names(opened), dict(columns or {})
+    questions = given.pop("question", None)
+    if questions is None:  # a column of questions, unless it is the only name of the item
+        named = [n for n in present if plain_name(n) in QUESTION and n not in given.values()]
+        items = [n for n in present if plain_name(n) in NEEDED["item"] and n not in named]
+        questions = named[0] if len(named) == 1 and ("item" in given or items) else None
     others = [name for name in present if name != questions]
     roles = find_columns(others, NEEDED, given, opened.name, CARRIED)
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
-    named = [pl.col(name).alias(role) for role, name in roles.items()]
+    columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
     if questions is None:
-        return Export({"": Question(frame.select(named))})
+        return Export({"": Question(frame.select(columns_by_role))})
     key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
-    parts = frame.select(key, *named).group_by("question", maintain_order=True)
+    parts = frame.select(key, *columns_by_role).group_by("question", maintain_order=True)
     return Export({str(name): Question(part.drop("question")) for (name,), part in parts})
 
 

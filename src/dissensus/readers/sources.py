@@ -7,12 +7,9 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import polars as pl
 
@@ -44,6 +41,8 @@ _BEGINNING = 2**24  # characters read to recognise a format
 _LONGEST = 400  # characters of a message
 _SEPARATORS = ",\t;|"
 
+csv.field_size_limit(2**31 - 1)  # by default a text of 128 KiB is an error
+
 
 @dataclass(frozen=True)
 class Source:
@@ -54,6 +53,7 @@ class Source:
     format: str
     notes: tuple[str, ...] = ()
     packed: bool = False  # by Zstandard, which polars unpacks
+    separator: str = ","  # of columns
 
     def fail(self, message: str) -> DataError:
         """Return an error about this source, in one line and not too long."""
@@ -95,15 +95,6 @@ class Source:
             return io.BytesIO(self.content)
         return self.content.open("rb")
 
-    @cached_property
-    def separator(self) -> str:
-        """The separator of columns, by the first line that is not blank."""
-        if self.format == "tsv":
-            return "\t"
-        lines = (line for most in (1, 1000) for line in self.lines(most))
-        bare = re.sub(r'"[^"]*"', "", next(filter(str.strip, lines), ""))  # quoted text aside
-        return max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
-
 
 def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
     """Return a file, or standard input for `-`, with its format given or recognised."""
@@ -115,7 +106,7 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
     source = Source(name, content, format or "csv")
     try:
         with source.file() as file:
-            head = file.read(8)
+            head = file.read(2**12)
     except OSError as problem:
         raise DataError(f"{name}: {(problem.strerror or str(problem)).lower()}") from None
     if not head:
@@ -123,11 +114,22 @@ def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa
     if head.startswith((GZIP, ZSTD)):
         source = replace(source, content=unpacked(content, name), packed=head.startswith(ZSTD))
         with source.file() as file:
-            head = file.read(8)
+            head = file.read(2**12)
     if head[:2] in _UTF_16:
         source = replace(source, content=_as_utf_8(source, head), notes=("written as UTF-16",))
-        head = source.beginning(8).encode()
-    return source if format else replace(source, format=_recognise(source, head))
+        with source.file() as file:
+            head = file.read(2**12)
+    kind = format or next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    if kind is None and not source.packed and re.match(rb"(\xef\xbb\xbf)?\s*\[", head):
+        kind = "json"  # before lines are read: all of a list may be on one
+    if kind not in (None, "csv"):
+        return replace(source, format=kind, separator="\t" if kind == "tsv" else ",")
+    first = [line for line in source.lines(50) if line.strip()]
+    if kind is None:
+        kind = _recognise(source, first)
+    bare = re.sub(r'"[^"]*"', "", first[0] if first else "")  # quoted text aside
+    separator = max(_SEPARATORS, key=lambda mark: (bare.count(mark), mark == ","))
+    return replace(source, format=kind, separator=separator)
 
 
 def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]:  # noqa: A002
@@ -156,24 +158,19 @@ def _as_utf_8(source: Source, head: bytes) -> bytes:
         raise source.fail("not whole as UTF-16; save it again as UTF-8") from None
 
 
-def _recognise(source: Source, head: bytes) -> str:
-    for magic, kind in _MAGIC.items():
-        if head.startswith(magic):
-            return kind
-    if not source.packed and source.beginning(2**12).lstrip("\ufeff \t\r\n")[:1] == "[":
-        return "json"  # before lines are read: all of a list may be on one
-    first = [line.strip() for line in source.lines(50)]
-    first = [line for line in first if line]
+def _recognise(source: Source, first: list[str]) -> str:
+    """Return the format of a text by its first lines."""
     if not first:
         raise source.fail("empty")
-    if first[0].startswith("["):
+    line = first[0].strip()
+    if line.startswith("["):
         return "json"
-    if "\0" in first[0]:
+    if "\0" in line:
         raise source.fail("NUL characters in its first line; if it is text, save it as UTF-8")
-    if not first[0].startswith("{"):
+    if not line.startswith("{"):
         return "csv"
     try:
-        record = json.loads(first[0])
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return "json"
     flat = not any(isinstance(value, (dict, list)) for value in record.values())
@@ -196,32 +193,12 @@ def _undecodable(source: Source) -> str:
 
 def ragged_line(source: Source) -> str | None:
     """Return a message about a line with more or fewer fields than the first one."""
-    with csv_rows(source.lines(), source.separator) as rows:
-        try:
-            width = len(next(filter(None, rows), []))
-            for row in rows:
-                if row and len(row) != width:
-                    return f"line {rows.line_num}: {len(row)} fields, but the header has {width}"
-        except csv.Error as problem:
-            return f"line {rows.line_num}: {problem}"
-    return None
-
-
-@contextmanager
-def csv_rows(lines: list[str], separator: str) -> Iterator[_Rows]:
-    """Yield a reader of lines, field by field, however long a field is."""
-    before = csv.field_size_limit(2**31 - 1)
+    rows = csv.reader((line + "\n" for line in source.lines()), delimiter=source.separator)
     try:
-        yield csv.reader((line + "\n" for line in lines), delimiter=separator)
-    finally:
-        csv.field_size_limit(before)
-
-
-class _Rows(Protocol):
-    """The type of `csv.reader(…)`, which has no public name."""
-
-    line_num: int
-
-    def __iter__(self) -> Iterator[list[str]]: ...
-
-    def __next__(self) -> list[str]: ...
+        width = len(next(filter(None, rows), []))
+        for row in rows:
+            if row and len(row) != width:
+                return f"line {rows.line_num}: {len(row)} fields, but the header has {width}"
+    except csv.Error as problem:
+        return f"line {rows.line_num}: {problem}"
+    return None

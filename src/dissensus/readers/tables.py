@@ -1,49 +1,21 @@
-"""Tables as dataframes: CSV, Parquet, Arrow and JSON records, and tables that are in memory."""
+"""Files as dataframes: CSV, Parquet, Arrow and JSON records."""
 
 from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import dropwhile, islice, takewhile
 from typing import Any
 
 import polars as pl
 
-from ..errors import DataError
-from .coding import frame_of
 from .columns import find_columns
 from .json_records import frame_of_records, load_records
-from .sources import Source, csv_rows, ragged_line
+from .sources import Source, ragged_line
 
 _TEXT = ("csv", "tsv")
-
-
-def as_frame(table: Any) -> pl.DataFrame:
-    """Return a polars, pandas or Arrow table, or a mapping of columns, as polars."""
-    if isinstance(table, pl.DataFrame):
-        return table
-    if isinstance(table, pl.LazyFrame):
-        return table.collect()
-    if isinstance(table, Mapping) or type(table).__module__.startswith("pandas"):
-        # Column by column through Python: no Arrow needed, and mixed columns survive.
-        return frame_of({str(name): _values_of(str(name), table[name]) for name in table})
-    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__dataframe__"):
-        return pl.DataFrame(table)
-    raise DataError(f"cannot read a {type(table).__name__} as a table")
-
-
-def _values_of(name: str, values: Any) -> list[Any]:
-    if type(values).__module__.startswith("pandas"):
-        return list(values.astype(object).where(values.notna(), None))
-    if hasattr(values, "tolist"):
-        return list(values.tolist())
-    if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
-        return list(values)
-    raise DataError(
-        f"{name!r} is neither a column nor {{annotator: label}}, but a {type(values).__name__}"
-    )
 
 
 def column_names(source: Source) -> list[str]:
@@ -67,13 +39,19 @@ def first_rows(source: Source, most: int) -> list[dict[str, Any]]:
 def first_lines(source: Source, most: int) -> list[tuple[str, ...]]:
     """Return the first lines of a table of texts, field by field; fewer where one is damaged."""
     lines: list[tuple[str, ...]] = []
-    with csv_rows(source.lines(20 * most), source.separator) as rows, suppress(csv.Error):
+    rows = csv.reader((f"{line}\n" for line in source.lines(20 * most)), delimiter=source.separator)
+    with suppress(csv.Error):
         lines += map(tuple, islice(dropwhile(lambda row: not row, rows), most))
     return lines
 
 
-def read_columns(source: Source, columns: Sequence[str] | None) -> pl.DataFrame:
-    """Return columns of a table, all if `None`; as text where the format has no types."""
+def read_columns(
+    source: Source, columns: Sequence[str] | None, *, has_header: bool = True
+) -> pl.DataFrame:
+    """Return columns of a table, all if `None`; as text where the format has no types.
+
+    The columns of a text without a header are 1, 2, ….
+    """
     columns = None if columns is None else list(columns)
     match source.format:
         case "parquet":
@@ -83,10 +61,24 @@ def read_columns(source: Source, columns: Sequence[str] | None) -> pl.DataFrame:
         case "json" | "jsonl":
             frame = frame_of_records(source)
             return frame if columns is None else frame.select(columns)
-    header = column_names(source)  # read here: polars leaves doubled quotes in names
-    positions = range(len(header)) if columns is None else sorted(map(header.index, columns))
-    frame = _read_csv(source, columns=list(positions))
-    names = [header[position] for position in positions]
+    names = column_names(source)  # read here: polars leaves doubled quotes in names
+    positions = range(len(names)) if columns is None else sorted(map(names.index, columns))
+    options: dict[str, Any] = {"columns": list(positions)}
+    if not has_header:
+        blank = sum(1 for _ in takewhile(lambda line: not line, source.lines(1000)))
+        options = {"has_header": False, "skip_lines": blank}
+    try:
+        frame = pl.read_csv(
+            source.content, separator=source.separator, infer_schema=False, glob=False, **options
+        )
+    except pl.exceptions.NoDataError:
+        raise source.fail("empty") from None
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        raise source.fail(ragged_line(source) or str(problem).splitlines()[0]) from None
+    if not has_header:
+        frame.columns = [str(position) for position in range(1, frame.width + 1)]
+        return frame
+    names = [names[position] for position in positions]
     frame.columns = names if len(set(names)) == len(names) else _different(names)
     return frame
 
@@ -118,25 +110,23 @@ def read_unnamed(source: Source) -> pl.DataFrame:
     """Return a table of texts whose first line is a row like the others; columns are 1, 2, …."""
     if source.format not in _TEXT:
         raise source.fail(f"a {source.format}, which names its columns, and not a table of texts")
-    blank = sum(1 for _ in takewhile(lambda line: not line, source.lines(1000)))
-    frame = _read_csv(source, has_header=False, skip_lines=blank)
+    frame = read_columns(source, None, has_header=False)
     ragged = ragged_line(source)  # polars fills short rows
     if ragged is not None:
         raise source.fail(ragged)
-    frame.columns = [str(position) for position in range(1, frame.width + 1)]
     return frame.with_columns(pl.col("1").str.strip_prefix("\ufeff"))
 
 
 def line_of_row(source: Source | None, row: int) -> str:
     """Return the line of a row, which quoted line breaks may have moved, or its number."""
     if source is not None and source.format in _TEXT:
-        with csv_rows(source.lines(), source.separator) as rows:
-            start, count = 1, -1
-            for fields in rows:
-                count += bool(fields)
-                if count == row + 1:
-                    break
-                start = rows.line_num + 1
+        rows = csv.reader((f"{line}\n" for line in source.lines()), delimiter=source.separator)
+        start, count = 1, -1
+        for fields in rows:
+            count += bool(fields)
+            if count == row + 1:
+                break
+            start = rows.line_num + 1
         return f"line {start}"
     lines = source is not None and source.format == "jsonl"
     return f"{'line' if lines else 'row'} {row + 1}"
@@ -156,17 +146,6 @@ def _different(names: list[str]) -> list[str]:
         taken.add(free)
         different.append(free)
     return different
-
-
-def _read_csv(source: Source, **options: Any) -> pl.DataFrame:
-    try:
-        return pl.read_csv(
-            source.content, separator=source.separator, infer_schema=False, glob=False, **options
-        )
-    except pl.exceptions.NoDataError:
-        raise source.fail("empty") from None
-    except (pl.exceptions.PolarsError, OSError) as problem:
-        raise source.fail(ragged_line(source) or str(problem).splitlines()[0]) from None
 
 
 def _undamaged(source: Source, read: Callable[[], Any]) -> Any:

@@ -12,8 +12,9 @@ from .._names import as_names
 from ..errors import DataError
 from .columns import TRUTH, find_columns
 from .folders import is_folder, load_array
+from .frames import as_frame
 from .sources import open_source
-from .tables import as_frame, read_roles
+from .tables import read_roles
 
 
 def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._relation import Floats
-from ..errors import OptionError
+from .pictures import pillow, shorten
 
 _SIDE = 160  # pixels of an image on a sheet
 _FRAME = 72
@@ -111,10 +111,10 @@ def sheet(items: Sequence[ItemMaps], annotators: Sequence[str]) -> Any:
     pen = draw.Draw(out)
     for line, words in enumerate(_KEY):
         y = _GAP + line * (_TEXT + 4)
-        pen.text((_GAP, y), _shorten(words, width - 2 * _GAP, font), fill=_DIM, font=font)
+        pen.text((_GAP, y), shorten(words, width - 2 * _GAP, font), fill=_DIM, font=font)
     for column, name in enumerate([] if down else ["item", *annotators[:_MAX_COLUMNS]]):
         x = _GAP + column * (_SIDE + _GAP)
-        pen.text((x, top - _TEXT - 7), _shorten(name, _SIDE, font), fill=_INK, font=font)
+        pen.text((x, top - _TEXT - 7), shorten(name, _SIDE, font), fill=_INK, font=font)
     y = top
     for block in blocks:
         out.paste(block, (_GAP, y))
@@ -133,8 +133,8 @@ def _row(item: ItemMaps) -> Any:
     for column, (picture, (first, second)) in enumerate(zip(every, captions, strict=True)):
         x = column * (_SIDE + _GAP)
         out.paste(picture, (x, 0))
-        pen.text((x, _SIDE + 3), _shorten(first, _SIDE, font), fill=_INK, font=font)
-        pen.text((x, _SIDE + _TEXT + 6), _shorten(second, _SIDE, font), fill=_DIM, font=font)
+        pen.text((x, _SIDE + 3), shorten(first, _SIDE, font), fill=_INK, font=font)
+        pen.text((x, _SIDE + _TEXT + 6), shorten(second, _SIDE, font), fill=_DIM, font=font)
     return out
 
 
@@ -153,11 +153,11 @@ def _column(item: ItemMaps, names: Sequence[str]) -> Any:
     size = _LEFT + max(each.width for each in every), sum(heights) + _TEXT + 12
     out = image.new("RGB", size, _PAPER)
     pen = draw.Draw(out)
-    pen.text((0, 0), _shorten(item.name, 600, font), fill=_INK, font=font)
+    pen.text((0, 0), shorten(item.name, 600, font), fill=_INK, font=font)
     y = _TEXT + 8
     for picture, height, (first, second) in zip(every, heights, captions, strict=True):
-        pen.text((0, y), _shorten(first, _LEFT - 8, font), fill=_INK, font=font)
-        pen.text((0, y + _TEXT + 2), _shorten(second, _LEFT - 8, font), fill=_DIM, font=font)
+        pen.text((0, y), shorten(first, _LEFT - 8, font), fill=_INK, font=font)
+        pen.text((0, y + _TEXT + 2), shorten(second, _LEFT - 8, font), fill=_DIM, font=font)
         out.paste(picture, (_LEFT, y))
         y += height
     return out
@@ -230,19 +230,9 @@ def _words(words: Sequence[str], values: Floats, highest: float) -> Any:
     return out
 
 
-def _shorten(text: str, width: int, font: Any) -> str:
-    """Return a text, shortened to fit the width."""
-    text = " ".join(text.split())
-    if font.getlength(text) <= width:
-        return text
-    while text and font.getlength(f"{text}…") > width:
-        text = text[:-1]
-    return f"{text}…"
-
-
 def _pillow() -> tuple[Any, Any, Any]:
-    try:
-        from PIL import Image, ImageDraw, ImageFont
-    except ImportError:
-        raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
-    return Image, ImageDraw, ImageFont.load_default(_TEXT)
+    """Return Pillow's modules for images and for drawing, and a font."""
+    image, draw = pillow()
+    from PIL import ImageFont
+
+    return image, draw, ImageFont.load_default(_TEXT)

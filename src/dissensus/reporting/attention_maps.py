@@ -21,7 +21,7 @@ import numpy as np
 
 from .._files import atomic_folder
 from .._names import Names
-from .._relation import Floats, Integers
+from .._relation import Integers
 from ..annotations import Annotations
 from ..errors import OptionError
 from ..nn.encoders import Encoder
@@ -32,7 +32,8 @@ from ..tendency import Tendency
 from ..tendency.faithfulness import Faithfulness, faithfulness
 from ..tendency.maps import Layers, Maps, attention_maps, word_maps, word_spans
 from .attention_images import ItemMaps, contrast, data_url, heat, overlay, pair_image, sheet
-from .maps_page import MapCard, MapItem, render_maps
+from .embedding import fill
+from .pictures import as_image
 
 _LONG = 320  # pixels of the longer side of an image on the page
 _SMALL = 96  # pixels of a frame
@@ -143,23 +144,29 @@ class AttentionReport:
         return sentences
 
     def page(self) -> str:
-        """Return the page."""
+        """Return the page; everything on it is there without scripts, too."""
         sizes = [item.maps.shape[1] for item in self.items]
         same = min(sizes) == max(sizes)
-        return render_maps(
-            "Attention maps of annotators",
-            self.sentences,
-            [
-                ("annotators", str(len(self.annotators))),
-                ("items shown", str(len(self.items))),
-                (self.items[0].kind, str(sizes[0]) if same else f"{min(sizes)} to {max(sizes)}"),
-            ],
-            [_page_item(item, self.annotators) for item in self.items],
-            [
+        sections = {"overview": "Summary", "maps": "Maps", "trust": "Trust", "about": "Terms"}
+        return fill(
+            "maps.html",
+            {"items": len(self.items)},
+            script="maps.js",
+            styles=("report.css", "maps.css"),
+            title="Attention maps of annotators",
+            sections=sections.items(),
+            sentences=self.sentences,
+            facts={
+                "annotators": len(self.annotators),
+                "items shown": len(self.items),
+                self.items[0].kind: sizes[0] if same else f"{min(sizes)} to {max(sizes)}",
+            },
+            items=[_page_item(item, self.annotators) for item in self.items],
+            annotators=self.annotators.tolist(),
+            scores=[
                 (name, _measure(self.faithfulness, name), meaning)
                 for name, meaning in _MEANINGS.items()
             ],
-            f"from {len(self.items)} items",
         )
 
 
@@ -248,23 +255,12 @@ def _images(inputs: Inputs, item: int, maps: Maps) -> list[Any]:
             small.thumbnail((_LONG, _LONG))
             return [small]
     if isinstance(inputs, Videos):
-        return [_image(x) for x in frames_of(inputs.paths[item], maps.shape[0], _SMALL).numpy()]
+        frames = frames_of(inputs.paths[item], maps.shape[0], _SMALL).numpy()
+        return [as_image(frame, _LONG) for frame in frames]
     if isinstance(inputs, Arrays) and inputs.values.ndim in (4, 5):
         x = inputs.values[item].numpy()
-        return [_image(each) for each in (x if x.ndim == 4 else x[None])]
+        return [as_image(frame, _LONG) for frame in (x if x.ndim == 4 else x[None])]
     return []
-
-
-def _image(x: Floats) -> Any:
-    """Return pixels from 0 to 1, with channels first or last, as an image."""
-    from PIL import Image
-
-    x = x.transpose(1, 2, 0) if x.shape[0] in (1, 3) else x
-    pixels = (np.clip(x, 0, 1) * 255).round().astype(np.uint8)
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).convert("RGB")
-    factor = _LONG // max(image.size)
-    size = image.width * factor, image.height * factor
-    return image.resize(size, Image.Resampling.NEAREST) if factor > 1 else image
 
 
 def _positions(item: ItemMaps) -> list[str]:
@@ -276,26 +272,35 @@ def _positions(item: ItemMaps) -> list[str]:
     return [f"{_SINGULAR[item.kind]} {number}" for number in range(1, item.maps.shape[1] + 1)]
 
 
-def _page_item(item: ItemMaps, annotators: Names) -> MapItem:
+def _page_item(item: ItemMaps, annotators: Names) -> dict[str, Any]:
+    """Return what the page shows of an item, with a card per annotator."""
     changes = item.maps - item.maps.mean(axis=0)
     highest, furthest = float(item.maps.max()), float(np.abs(changes).max())
     cards = []
     for index, name in enumerate(annotators.tolist()):
         values, change = item.maps[index], changes[index]
-        over = difference = ""
+        label, probability = item.predicted[index]
+        card = {
+            "annotator": name,
+            "label": label,
+            "probability": probability,
+            "given": item.given[index],
+            "strengths": (values / max(highest, 1e-12)).tolist(),
+            "differences": (change / max(furthest, 1e-12)).tolist(),
+        }
         if item.kind in ("patches", "tokens"):
             smooth = bool(item.images)
-            over = overlay(heat(values.reshape(item.grid), highest), smooth)
-            difference = overlay(contrast(change.reshape(item.grid), furthest), smooth)
-        strengths = (values / max(highest, 1e-12)).tolist()
-        differences = (change / max(furthest, 1e-12)).tolist()
-        label, probability = item.predicted[index]
-        card = name, label, probability, item.given[index], over, difference, strengths, differences
-        cards.append(MapCard(*card))
-    urls = [data_url(image, "JPEG") for image in item.images]
-    video = item.kind == "frames"
-    image = urls[0] if urls and not video else ""
-    return MapItem(item.name, item.kind, image, urls if video else [], item.words, cards)
+            card["map"] = overlay(heat(values.reshape(item.grid), highest), smooth)
+            card["difference"] = overlay(contrast(change.reshape(item.grid), furthest), smooth)
+        cards.append(card)
+    images = [data_url(image, "JPEG") for image in item.images]
+    return {
+        "name": item.name,
+        "kind": item.kind,
+        "images": images,
+        "words": item.words,
+        "cards": cards,
+    }
 
 
 def _measure(measures: Faithfulness, name: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import atomic_file
+from .._plain import as_rows
 from ..errors import OptionError
 from .embedding import fill
 
@@ -55,20 +56,12 @@ def chart(rows: Sequence[Mapping[str, Any]], **options: Any) -> dict[str, Any]:
     return {"$schema": SCHEMA, "data": {"values": rows}, "width": "container", **options}
 
 
-def records(**columns: Any) -> list[dict[str, Any]]:
-    """Return rows of a chart from arrays."""
-    values = [
-        column.tolist() if hasattr(column, "tolist") else column for column in columns.values()
-    ]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
-
-
 def number(field: str, title: str | None = None, **options: Any) -> dict[str, Any]:
     """Return the encoding of a number."""
     return {"field": field, "type": "quantitative", "title": title, **options}
 
 
-def share(field: str, title: str) -> dict[str, Any]:
+def share(field: str, title: str | None) -> dict[str, Any]:
     """Return the encoding of a share, from 0 to 100 %."""
     return number(field, title, axis=PERCENT, scale={"domain": [0, 1]})
 
@@ -121,7 +114,7 @@ def dots(
 def histogram(edges: Any, counts: Any, title: str, **x: Any) -> dict[str, Any]:
     """Return how many items have which value."""
     return chart(
-        records(**{"from": edges[:-1], "to": edges[1:], "items": counts}),
+        as_rows({"from": edges[:-1], "to": edges[1:], "items": counts}),
         height=200,
         mark={"type": "bar", "tooltip": True, "color": BLUE},
         encoding={

@@ -38,6 +38,16 @@ def class_page(report: Report) -> Page:
     samples = list(report.samples)
     if not files["labels"].columns:
         samples.append("There are too many labels to download here; use `dissensus aggregate`.")
+    plan = report.plan
+    further = "Further labels would hardly change the result: this is a good point to stop."
+    if plan is None:
+        further = f"With {amount(annotations.n_items, 'item')}, `dissensus next` makes a plan."
+    elif not plan.stop:
+        further = (
+            "Further labels still help. The plan that can be downloaded above lists "
+            f"{amount(len(plan), 'label')} to ask for: which annotator to ask about which item, "
+            "the most useful first."
+        )
     sections = [
         Section("data", "Data", [_data_text(report)], report.reading.notes, report.check.findings),
         _labels_section(report),
@@ -65,7 +75,7 @@ def class_page(report: Report) -> Page:
             table=items,
         ),
         _agreement_section(report),
-        Section("next", "Next steps", [_next_text(report)], panels=[["budget"]]),
+        Section("next", "Next steps", [further], panels=[["budget"]]),
     ]
     if report.evaluation is not None:
         scores = [
@@ -191,16 +201,3 @@ def _agreement_section(report: Report) -> Section:
     )
     panels: list[list[Table | str]] = [tables, ["confusion"], ["agreement"]]
     return Section("agreement", "Agreement", [text], agreement.notes, panels=panels)
-
-
-def _next_text(report: Report) -> str:
-    plan = report.plan
-    if plan is None:
-        return f"With {amount(report.annotations.n_items, 'item')}, `dissensus next` makes a plan."
-    if plan.stop:
-        return "Further labels would hardly change the result: this is a good point to stop."
-    return (
-        "Further labels still help. The plan that can be downloaded above lists "
-        f"{amount(len(plan), 'label')} to ask for: which annotator to ask about which item, the "
-        "most useful first."
-    )

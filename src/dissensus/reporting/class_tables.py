@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._plain import as_rows
 from .._relation import Integers
-from .charts import records
 from .embedding import embedded_image
 from .sections import Column, Download, SortableTable
 from .sentences import amount, percent
@@ -25,11 +25,6 @@ _MAX_LONE = 10  # labels
 _MAX_CHARACTERS = 4_000_000  # of items to download
 _MAX_DOUBTFUL = 10_000  # items to label again
 _SHORT = 120  # characters of a text in the table
-
-
-def part(shown: int, total: int, what: str) -> str:
-    """Return how many are shown."""
-    return amount(total, what) if shown == total else f"{shown} of {amount(total, what)}"
 
 
 def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]]:
@@ -53,13 +48,17 @@ def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]
         del columns["seconds"]
     lone, confusion = _lone_labels(report, shown), report.annotator_scores.confusion
     small = annotations.n_classes <= _MAX_CLASSES
-    details = records(
-        **{name: scores[name] for name in ("verdict", "evidence")},
-        name=scores["annotator"],
-        alone=[lone.get(a, []) for a in shown.tolist()],
-        confusion=[confusion[a].round(3).tolist() if small else None for a in shown.tolist()],
+    details = as_rows(
+        {
+            **{name: scores[name] for name in ("verdict", "evidence")},
+            "name": scores["annotator"],
+            "alone": [lone.get(a, []) for a in shown.tolist()],
+            "confusion": [
+                confusion[a].round(3).tolist() if small else None for a in shown.tolist()
+            ],
+        }
     )
-    caption = f"{part(len(shown), annotations.n_annotators, 'annotator')}, the worst first"
+    caption = f"{amount(len(shown), 'annotator', annotations.n_annotators)}, the worst first"
     kinds, hint = [[verdict] for verdict in scores["verdict"]], "name or verdict"
     table = SortableTable("annotator-table", caption, columns, kinds, "annotator", hint, "Verdict")
     return table, details
@@ -116,7 +115,7 @@ def item_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]], lis
                 "cause": cause,
                 "n": len(given),
                 "text": texts.get(name),
-                "image": embedded_image(texts.get(name), report.folder),
+                "image": embedded_image(texts[name], report.folder) if name in texts else None,
                 "gold": known.get(name),
                 "posterior": [
                     [annotations.classes[k], round(float(posterior[k]), 4)]
@@ -145,7 +144,7 @@ def item_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]], lis
         "votes": Column(votes, kind="plain"),
         "why": Column(scores.cause[shown]),
     }
-    caption = f"{part(len(shown), annotations.n_items, 'item')}, the most doubtful first"
+    caption = f"{amount(len(shown), 'item', annotations.n_items)}, the most doubtful first"
     hint = "item, text or label"
     rows = SortableTable("item-table", caption, columns, kinds, "item", hint, "Show")
     return rows, details, list(names)

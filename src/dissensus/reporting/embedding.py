@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import os
 from functools import lru_cache
 from html import escape
@@ -19,28 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from .._files import atomic_file
+from .._plain import as_plain
 from .._version import __version__
 
+# These scripts, inline styles and images, no requests.
+_POLICY = "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:"
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 _IMAGES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif")
 _MAX_BYTES = 100_000  # of an image
 _MAX_PATH = 400  # characters
-
-
-def plain(value: Any) -> Any:
-    """Return plain dictionaries, lists and numbers for JSON; `None` for NaN and infinity."""
-    if hasattr(value, "as_dict"):
-        value = value.as_dict()
-    elif hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_json(data: Any) -> str:
@@ -52,17 +39,10 @@ def as_json(data: Any) -> str:
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(as_plain(data), ensure_ascii=False, separators=(",", ":"))
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
-
-
-def policy(*scripts: str) -> str:
-    """Return a Content-Security-Policy: these scripts, inline styles and images, no requests."""
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts if script)
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:"
 
 
 def fill(
@@ -91,9 +71,11 @@ def fill(
     from markupsafe import Markup
 
     library, code = bundle() if charts else "", resource(script) if script else ""
+    digests = [hashlib.sha256(each.encode()).digest() for each in (library, code) if each]
+    hashes = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
     environment = Environment(loader=FunctionLoader(resource), autoescape=True, trim_blocks=True)
     return environment.get_template(template).render(
-        policy=policy(library, code),
+        policy=_POLICY.format(hashes),
         css=Markup("".join(map(resource, styles))),
         bundle=Markup(library),
         script=Markup(code),

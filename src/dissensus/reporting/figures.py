@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._plain import as_rows
 from .._relation import Floats
 from ..identification.proportions import proportion
 from ..result import Aggregation, gold_codes
@@ -150,13 +151,14 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
     total = np.bincount(index, confidence, minlength=10)
     correct = proportion(np.bincount(index, right, minlength=10).astype(float), size, 0.95)
     filled = np.flatnonzero(size)
-    rows = charts.records(
-        confidence=total[filled] / size[filled],
-        right=correct.value[filled],
-        low=correct.low[filled],
-        high=correct.high[filled],
-        items=size[filled].astype(int),
-    )
+    columns = {
+        "confidence": total[filled] / size[filled],
+        "right": correct.value[filled],
+        "low": correct.low[filled],
+        "high": correct.high[filled],
+        "items": size[filled].astype(int),
+    }
+    rows = as_rows(columns)
     x, y = (
         charts.share("confidence", "confidence in the label"),
         charts.share("right", "labels that are right"),
@@ -187,14 +189,15 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         return None
     shown = known[:_MAX_POINTS]
     verdict, labels = scores.verdict, scores.annotations.labels_per_annotator
-    rows = charts.records(
-        annotator=scores.annotations.annotators[shown],
-        labels=labels[shown].astype(int),
-        right=scores.accuracy.value[shown].round(4),
-        low=scores.accuracy.low[shown].round(4),
-        high=scores.accuracy.high[shown].round(4),
-        verdict=verdict[shown],
-    )
+    columns = {
+        "annotator": scores.annotations.annotators[shown],
+        "labels": labels[shown].astype(int),
+        "right": scores.accuracy.value[shown].round(4),
+        "low": scores.accuracy.low[shown].round(4),
+        "high": scores.accuracy.high[shown].round(4),
+        "verdict": verdict[shown],
+    }
+    rows = as_rows(columns)
     least, most = int(labels[shown].min()), int(labels[shown].max())
     scale = {"domain": [0, most * 1.05], "nice": False}
     if most > _LOG_RATIO * least:

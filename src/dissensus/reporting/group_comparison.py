@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from .._plain import as_plain
 from ..agreement import Agreement, Estimate, in_words
 from ..annotations import Annotations
 from ..identification.proportions import Proportion, proportion
 from ..metrics import Evaluation
 from ..result import Aggregation, Table
-from .embedding import plain
 from .group_page import group_page
 from .sections import PageReport
-from .sentences import amount, by_verdict, listed, percent, volume
+from .sentences import amount, listed, percent, volume
 from .summary import CONFIDENT
 
 Z = float(ndtri(0.975))
@@ -88,9 +88,9 @@ class Group:
             "n_items": self.annotations.n_items,
             "n_labels": len(self.annotations),
             "agreement": self.agreement.as_dict(),
-            "right": plain(self.right),
-            "unsure": plain(self.unsure),
-            "evaluation": plain(self.evaluation),
+            "right": as_plain(self.right),
+            "unsure": as_plain(self.unsure),
+            "evaluation": as_plain(self.evaluation),
         }
 
 
@@ -153,13 +153,14 @@ class GroupComparison(PageReport):
             if self.n_common
             else "No item is in both, so labels cannot be compared."
         )
-        names = by_verdict(self.annotators["annotator"], self.annotators["verdict"])
+        annotators, verdicts = self.annotators["annotator"], self.annotators["verdict"]
+        names = {word: annotators[verdicts == word].tolist() for word in ("better", "worse")}
         changes = [
-            f"Clearly {verdict} in {second.name}: {listed(names[verdict])}."
-            for verdict in ("better", "worse")
-            if verdict in names
+            f"Clearly {word} in {second.name}: {listed(people)}."
+            for word, people in names.items()
+            if people
         ]
-        count = len(self.annotators["annotator"])
+        count = len(annotators)
         unchanged = f"Of {amount(count, 'annotator')} in both, nobody got clearly better or worse."
         return sentences + (changes or [unchanged if count else "No annotator is in both."])
 
@@ -171,5 +172,5 @@ class GroupComparison(PageReport):
         return {
             "sentences": self.sentences,
             "groups": [self.first.as_dict(), self.second.as_dict()],
-            **{name: plain(getattr(self, name)) for name in fields},
+            **{name: as_plain(getattr(self, name)) for name in fields},
         }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._plain import as_rows
 from . import charts
 from .charts import BLUE, GREY, ORANGE, RED, Figure
 from .figures import class_shares, classes_figure
@@ -112,7 +113,7 @@ def _classes_figure(groups: GroupComparison) -> Figure:
 def _change_figure(groups: GroupComparison) -> Figure:
     """Return the share of right labels of every annotator, first against second."""
     columns = ("annotator", "first_right", "second_right", "verdict")
-    points = charts.records(**{name: groups.annotators[name][:_MAX_ROWS] for name in columns})
+    points = as_rows({name: groups.annotators[name][:_MAX_ROWS] for name in columns})
     x = charts.share("first_right", f"right in {groups.first.name}")
     y = charts.share("second_right", f"right in {groups.second.name}")
     shown = charts.tooltip(annotator="", verdict="", first_right=".1%", second_right=".1%")

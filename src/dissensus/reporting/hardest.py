@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DataError, OptionError
+from ..errors import DataError
 from .embedding import fill
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from .pictures import as_image, enlarged, pillow, shorten
 
 _SIDE, _GAP, _LINE, _TEXT, _TITLE = 168, 14, 18, 13, 16  # pixels
 _COLUMNS = 6
@@ -41,16 +39,13 @@ class HardItem(NamedTuple):
 
 def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
     """Return the images of items side by side as PNG, with scores and labels below each."""
-    try:
-        from PIL import Image, ImageDraw
-    except ImportError:
-        raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+    image, draw_on = pillow()
     columns = max(min(len(items), _COLUMNS), 1)
     rows = -(-len(items) // columns)
     wide, high = _SIDE + _GAP, _SIDE + 3 * _LINE + _GAP
-    sheet = Image.new("RGB", (columns * wide + _GAP, rows * high + 3 * _LINE), _PAPER)
-    draw, font, large = ImageDraw.Draw(sheet), _font(_TEXT), _font(_TITLE)
-    draw.text((_GAP, _GAP), _fitting(title, large, columns * wide), _INK, large)
+    sheet = image.new("RGB", (columns * wide + _GAP, rows * high + 3 * _LINE), _PAPER)
+    draw, font, large = draw_on.Draw(sheet), _font(_TEXT), _font(_TITLE)
+    draw.text((_GAP, _GAP), shorten(title, columns * wide, large), _INK, large)
     for position, item in enumerate(items):
         x = _GAP + position % columns * wide
         y = 2 * _LINE + _GAP // 2 + position // columns * high
@@ -67,7 +62,7 @@ def contact_sheet(items: Sequence[HardItem], title: str) -> bytes:
         ]
         for number, (words, colour) in enumerate(lines):
             start = (x, y + _SIDE + 3 + number * _LINE)
-            draw.text(start, _fitting(words, font, _SIDE), colour, font)
+            draw.text(start, shorten(words, _SIDE, font), colour, font)
     png = BytesIO()
     sheet.save(png, "PNG")
     return png.getvalue()
@@ -90,22 +85,16 @@ def is_picture(shown: Any) -> bool:
     return isinstance(shown, Path)
 
 
-def _thumbnail(shown: Any) -> Image:
-    from PIL import Image
-
+def _thumbnail(shown: Any) -> Any:
     if isinstance(shown, np.ndarray):
-        pixels = shown if shown.shape[2] in (1, 3) else shown.transpose(1, 2, 0)
-        pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
-        small = Image.fromarray((pixels.clip(0, 1) * 255).astype(np.uint8))
+        small = as_image(shown, _SIDE)
     else:
+        image, _ = pillow()
         try:
-            with Image.open(shown) as image:
-                small = image.convert("RGB")
-        except (OSError, ValueError, Image.DecompressionBombError) as problem:
+            with image.open(shown) as opened:
+                small = enlarged(opened.convert("RGB"), _SIDE)
+        except (OSError, ValueError, image.DecompressionBombError) as problem:
             raise DataError(f"{shown}: not a readable image ({problem})") from None
-    if max(small.size) < _SIDE:  # pixels of small images stay sharp
-        factor = _SIDE // max(small.size)
-        return small.resize((small.width * factor, small.height * factor), Image.Resampling.NEAREST)
     small.thumbnail((_SIDE, _SIDE))
     return small
 
@@ -120,13 +109,3 @@ def _font(size: int) -> Any:
         except OSError:
             continue
     return ImageFont.load_default(size)
-
-
-def _fitting(words: str, font: Any, width: float) -> str:
-    """Return as much of a line as fits."""
-    words = " ".join(words.split())
-    if font.getlength(words) <= width:
-        return words
-    while words and font.getlength(words + "…") > width:
-        words = words[:-1]
-    return words + "…"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import GREY, RED, Figure, chart, colour, histogram, number, records, tooltip
+from .._plain import as_rows
+from .charts import GREY, RED, Figure, chart, colour, histogram, number, tooltip
 from .sections import Column, Download, Page, Section, SortableTable, Table
 from .sentences import amount, formatted, with_interval
 
@@ -86,13 +87,14 @@ def _bias_figure(report: NumberReport) -> Figure | None:
     known = np.flatnonzero(np.isfinite(bias.scatter))[:_MAX_POINTS]
     if not len(known):
         return None
-    points = records(
-        annotator=report.annotations.annotators[known],
-        verdict=[bias.verdict[a] for a in known.tolist()],
-        answers=bias.n_answers[known],
-        bias=bias.bias[known],
-        scatter=bias.scatter[known],
-    )
+    columns = {
+        "annotator": report.annotations.annotators[known],
+        "verdict": [bias.verdict[a] for a in known.tolist()],
+        "answers": bias.n_answers[known],
+        "bias": bias.bias[known],
+        "scatter": bias.scatter[known],
+    }
+    points = as_rows(columns)
     palette = {word: tone for word, tone in _COLOURS.items() if word in bias.verdict}
     spec = chart(
         points,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plain import as_plain
 from .._relation import Floats, Integers
 from ..aggregation.numeric import estimate
 from ..agreement import Agreement, Estimate, agree
@@ -23,10 +24,9 @@ from ..metrics import Evaluation, evaluate
 from ..readers import as_annotations, as_numbers, as_truth
 from ..result import Estimation, Table
 from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
-from .embedding import plain
 from .number_page import number_page
 from .sections import PageReport
-from .sentences import agreement_sentence, amount, by_verdict, verdict_sentences, volume
+from .sentences import agreement_sentence, amount, verdict_sentences, volume
 
 _STEPS = 4
 _VERDICTS = {  # what one such annotator does, and several
@@ -102,12 +102,11 @@ class NumberReport(PageReport):
         """The report in a few sentences."""
         annotations, value = self.annotations, self.annotations.value
         each = len(annotations) / max(annotations.n_items, 1)
-        names = by_verdict(annotations.annotators.tolist(), self.bias.verdict)
         sentences = [
             f"{volume(annotations, 'number')}, {each:.1f} each on average, from {value.min():g} to "
             f"{value.max():g}.",
             agreement_sentence(self.agreement, "no two numbers on an item, or all the same"),
-            *verdict_sentences(names, _VERDICTS),
+            *verdict_sentences(annotations.annotators, self.bias.verdict, _VERDICTS),
         ]
         if not math.isnan(self.usual):
             sentences.append(
@@ -134,9 +133,9 @@ class NumberReport(PageReport):
             "method": self.result.method,
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
-            "annotators": plain(self.annotators),
+            "annotators": as_plain(self.annotators),
             "wide": self.annotations.items[self.wide].tolist(),
-            "evaluation": plain(self.evaluation),
+            "evaluation": as_plain(self.evaluation),
         }
 
 
@@ -175,7 +174,9 @@ def report_numbers(
     >>> report_numbers(annotations).sentences[0]
     '3 annotators gave 6 numbers to 2 items, 3.0 each on average, from 1 to 9.'
     """
-    annotations = source if isinstance(source, Numbers) else as_numbers(as_annotations(source))
+    annotations = source
+    if not isinstance(source, Numbers):
+        annotations = as_numbers(as_annotations(source), source)
     if len(annotations) == 0:
         raise DataError("there are no numbers to report on")
     progress = progress or (lambda _done, _total: None)

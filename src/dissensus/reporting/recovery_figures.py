@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import cycle
 
 import numpy as np
 
 from .._relation import Floats
 from ..recovery.measures import entropy, reliability, shares_of
-from .charts import BLUE, GREY, ORANGE, PERCENT, Figure, chart
+from .charts import BLUE, GREY, ORANGE, Figure, chart, colour, diagonal, number, share
 
 _ANNOTATORS, _RECOVERED = "annotators", "recovered"
 _COLOURS = (BLUE, ORANGE, "#3a9d6e", "#8e5bb5", "#b5504f", GREY)
@@ -49,17 +49,14 @@ def splits_figure(
         for source, of in ((_ANNOTATORS, q), (_RECOVERED, p))
         for k, name in enumerate(classes)
     ]
-    sources = [_ANNOTATORS, _RECOVERED]
+    sources = {_ANNOTATORS: BLUE, _RECOVERED: ORANGE}
+    y = {"field": "class", "type": "nominal", "sort": list(classes), "title": None}
     encoding = {
-        "y": {"field": "class", "type": "nominal", "sort": list(classes), "title": None,
-              "axis": {"labelLimit": 80}},
-        "yOffset": {"field": "of", "sort": sources},
-        "x": {"field": "share", "type": "quantitative", "title": None,
-              "scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 3}},
-        "color": {"field": "of", "type": "nominal", "title": None, "sort": sources,
-                  "scale": {"domain": sources, "range": [BLUE, ORANGE]},
-                  "legend": {"orient": "top"}},
-    }  # fmt: skip
+        "y": {**y, "axis": {"labelLimit": 80}},
+        "yOffset": {"field": "of", "sort": list(sources)},
+        "x": {**share("share", None), "axis": {"format": ".0%", "tickCount": 3}},
+        "color": {**colour("of", sources), "sort": list(sources)},
+    }
     header = {"labelLimit": 150, "labelAnchor": "start", "labelFontSize": 10}
     facet = {"field": "item", "type": "nominal", "sort": titles, "title": None, "header": header}
     height = max(_ROW_HEIGHT * len(classes), 2 * _ROW_HEIGHT)
@@ -86,37 +83,18 @@ def reliability_figure(predicted: Mapping[str, Floats], votes: Floats, bins: int
         for x, y, size in zip(table.predicted, table.observed, table.size, strict=True)
         if size
     ]
-    names = list(predicted)
-    axis: dict[str, Any] = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": PERCENT}
-    colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(names))]
-    encoding: dict[str, Any] = {
-        "x": {**axis, "field": "predicted", "title": "recovered share of a class"},
-        "y": {**axis, "field": "observed", "title": "share of the annotators"},
-        "color": {
-            "field": "method",
-            "type": "nominal",
-            "sort": names,
-            "title": None,
-            "scale": {"domain": names, "range": colours},
-            "legend": {"orient": "top", "columns": 3, "labelLimit": 220}
-            if len(names) > 1
-            else None,
-        },
-    }
-    size = {
-        "field": "pairs",
-        "type": "quantitative",
-        "scale": {"range": [12, 260]},
-        "legend": {"title": "items × classes", "tickCount": 3},
-    }
-    diagonal = {
-        "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
-        "mark": {"type": "line", "color": GREY, "strokeDash": [4, 4]},
-        "encoding": {"x": {**axis, "field": "x"}, "y": {**axis, "field": "y"}},
-    }
+    palette = dict(zip(predicted, cycle(_COLOURS), strict=False))
+    x = share("predicted", "recovered share of a class")
+    y = share("observed", "share of the annotators")
+    lines = colour("method", palette, columns=3, labelLimit=220)
+    if len(predicted) == 1:
+        lines["legend"] = None
+    encoding = {"x": x, "y": y, "color": {**lines, "sort": list(predicted)}}
+    legend = {"title": "items × classes", "tickCount": 3}
+    size = number("pairs", scale={"range": [12, 260]}, legend=legend)
     circles = {"type": "circle", "opacity": 1, "tooltip": True}
     layers = [
-        diagonal,
+        diagonal(x, y),
         {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": encoding},
         {"mark": circles, "encoding": {**encoding, "size": size}},
     ]

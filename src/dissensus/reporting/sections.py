@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._files import atomic_file
+from .._plain import as_plain
 from .charts import Figure
-from .embedding import fill, framed, plain
+from .embedding import fill, framed
 from .sentences import formatted
 from .summary import CONFIDENT
 
@@ -115,7 +116,7 @@ class PageReport:
         """Return the report as one self-contained page."""
         page = self.layout()
         tables = {
-            name: [[*one.columns], list(zip(*plain([*one.columns.values()]), strict=True))]
+            name: [[*one.columns], list(zip(*as_plain([*one.columns.values()]), strict=True))]
             for name, one in page.downloads.items()
         }
         tables = {name: table for name, table in tables.items() if table[1]}

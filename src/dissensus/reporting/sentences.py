@@ -53,8 +53,7 @@ def opening(report: Report) -> list[str]:
         agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
     ]
     worst = scores.worst
-    names = by_verdict(annotations.annotators[worst], scores.verdict[worst])
-    verdicts = verdict_sentences(names, _VERDICTS)
+    verdicts = verdict_sentences(annotations.annotators[worst], scores.verdict[worst], _VERDICTS)
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels to say", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
@@ -92,10 +91,10 @@ def advice(report: Report) -> list[str]:
     """Return what to do next, the most urgent first."""
     steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
     scores = report.annotator_scores
-    worst = scores.worst
-    names = by_verdict(report.annotations.annotators[worst], scores.verdict[worst])
     for verdict, remedy in _REMEDIES.items():
-        people = [f"annotator {one}" if one.isdecimal() else one for one in names.get(verdict, [])]
+        such = scores.worst[scores.verdict[scores.worst] == verdict]
+        names = report.annotations.annotators[such].tolist()
+        people = [f"annotator {name}" if name.isdecimal() else name for name in names]
         if verdict == "spammer" and 2 * len(people) > report.annotations.n_annotators:
             steps.append(
                 "Look at the question and its instructions first: most annotators seem to answer "
@@ -131,21 +130,14 @@ def agreement_sentence(agreement: Agreement, undefined: str) -> str:
     return f"Agreement is {agreement.word} (alpha {alpha.value:.2f}, {interval})."
 
 
-def by_verdict(names: Iterable[Any], verdicts: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of annotators by verdict, in their order."""
-    groups: dict[str, list[str]] = {}
-    for name, verdict in zip(names, verdicts, strict=True):
-        groups.setdefault(verdict, []).append(str(name))
-    return groups
-
-
 def verdict_sentences(
-    names: Mapping[str, list[str]], phrases: Mapping[str, tuple[str, str]]
+    names: Iterable[Any], verdicts: Iterable[str], phrases: Mapping[str, tuple[str, str]]
 ) -> list[str]:
     """Return a sentence for every verdict, with its annotators."""
+    judged = list(zip(names, verdicts, strict=True))
     sentences = []
     for verdict, (one, several) in phrases.items():
-        people = names.get(verdict, [])
+        people = [str(name) for name, each in judged if each == verdict]
         count = _NUMBERS[len(people)] if len(people) < len(_NUMBERS) else str(len(people))
         if people:
             does = f"annotator {one}" if len(people) == 1 else f"annotators {several}"
@@ -153,12 +145,16 @@ def verdict_sentences(
     return sentences
 
 
-def amount(count: int, what: str = "") -> str:
-    """Return a count with its noun.
+def amount(count: int, what: str = "", total: int | None = None) -> str:
+    """Return a count with its noun, and of how many unless these are all.
 
     >>> amount(1, "item"), amount(2140, "label"), amount(20480, "class"), amount(20480)
     ('1 item', '2140 labels', '20\u202f480 classes', '20\u202f480')
+    >>> amount(500, "item", 2140)
+    '500 of 2140 items'
     """
+    if total is not None and count < total:
+        return f"{count} of {amount(total, what)}"
     shown = f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
     if what and count != 1:
         what += "es" if what.endswith("s") else "s"

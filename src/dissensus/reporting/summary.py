@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr
 
+from .._plain import as_plain
 from .._relation import Integers
 from ..agreement import in_words, krippendorff_alpha, percent_agreement
 from ..annotations import Annotations
@@ -19,7 +20,6 @@ from ..errors import DataError
 from ..metrics import Evaluation, evaluate
 from ..readers import as_annotations, as_truth
 from ..result import Aggregation
-from .embedding import plain
 
 CONFIDENT = 0.8  # labels with a confidence below this need review
 _RANKED = ("annotator", "n_labels", "quality", "agreement")
@@ -111,7 +111,8 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON; `None` for NaN."""
-        return {name: plain(value) for name, value in vars(self).items()}
+        summary: dict[str, Any] = as_plain(self)
+        return summary
 
 
 def summarise(

@@ -26,7 +26,7 @@ from ..registry import aggregators
 from ..result import Table, pack_params
 from ..sharded.pieces import write_piece
 from ..sharded.sharding import Shard
-from ..writers.table_files import write_columns
+from ..writers.writing import write_columns
 from .shards import ShardedAnnotations
 
 

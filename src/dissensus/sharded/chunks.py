@@ -15,8 +15,8 @@ import polars as pl
 from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
+from ..readers.frames import as_frame
 from ..readers.long_tables import annotations_from
-from ..readers.tables import as_frame
 from .parquet_files import naming, rows_in, scan
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)

@@ -19,7 +19,7 @@ from .._names import Codes, Names, as_names, code, smallest_dtype
 from .._relation import Floats, Integers, sort
 from ..annotations import Part
 from ..errors import DataError
-from ..readers.coding import code_columns
+from ..readers.long_tables import code_columns
 from .chunks import Chunk
 
 _ITEM_SEED = 20_261_116  # of the hash that assigns items to shards

@@ -35,7 +35,7 @@ from ..errors import DataError, MethodError
 from ..nn.features import Features
 from ..params import Settings
 
-__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces"]
+__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
 
 _CELLS = 2**22  # probabilities per piece
 
@@ -72,12 +72,7 @@ class Tendency(ABC):
         """Return what was learned."""
 
     def with_annotator(
-        self,
-        features: Features,
-        label: Integers,
-        *,
-        metadata: Floats | None = None,
-        seed: int = 0,
+        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
     ) -> Tendency:
         """Return a model with one more annotator, whose code is `n_annotators`.
 
@@ -104,7 +99,8 @@ def pieces(n_items: int, cells_per_item: int) -> Iterator[Integers]:
         yield np.arange(start, min(start + step, n_items))
 
 
-def _silent(done: float, total: float = 0, message: str = "") -> None: ...
+def silent(done: float, total: float = 0, message: str = "") -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,7 +121,7 @@ class FitContext:
 
     metadata: Floats | None = None
     seed: int = 0
-    progress: Progress = _silent
+    progress: Progress = silent
     folder: Path | None = None
     resume: bool = False
 
@@ -154,11 +150,13 @@ class TendencyMethod(Settings, ABC):
             )
         if not len(annotations):
             raise DataError("no annotations to learn from")
-        if context.metadata is not None and len(context.metadata) != annotations.n_annotators:
-            raise DataError(
-                f"metadata of {len(context.metadata)} annotators, but there are "
-                f"{annotations.n_annotators}"
-            )
+        if context.metadata is not None:
+            if len(context.metadata) != annotations.n_annotators:
+                raise DataError(
+                    f"metadata of {len(context.metadata)} annotators, but there are "
+                    f"{annotations.n_annotators}"
+                )
+            context = replace(context, metadata=np.asarray(context.metadata, dtype=np.float64))
         return self._fit(features, annotations, context)
 
     def needs_tokens(self, annotations: Annotations) -> bool:

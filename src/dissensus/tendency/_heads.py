@@ -44,7 +44,7 @@ class Heads(nn.Module):
 class SharedHeads(Heads):
     """One network for all annotators."""
 
-    def __init__(self, width: int, hidden: int, out: int) -> None:
+    def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
         super().__init__()
         layers: list[nn.Module] = [nn.Linear(width, hidden), nn.GELU()] if hidden else []
         self.body = nn.Sequential(*layers, nn.Linear(hidden or width, out))
@@ -80,7 +80,7 @@ class BiasHeads(Heads):
 
     def __init__(self, n_annotators: int, width: int, hidden: int, out: int) -> None:
         super().__init__()
-        self.shared = SharedHeads(width, hidden, out)
+        self.shared = SharedHeads(n_annotators, width, hidden, out)
         self.bias = Table(torch.zeros(n_annotators, out))
 
     def forward(self, x: Tensor, annotator: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ those of annotators with labels do, so a step costs what its annotations cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,7 +97,14 @@ class Queries(nn.Module):
 
 
 class QueryNet(Learner):
-    """A query per annotator, a Q-Former, a shared layer and classifiers."""
+    """A query per annotator, a Q-Former, a shared layer and classifiers.
+
+    Without queries, the vector of the item goes to the shared layer.
+    """
+
+    tokens: TokenLayer | FrameLayer
+    qformer: QFormer
+    queries: Queries
 
     def __init__(self, sizes: Sizes, method: Qumatl) -> None:
         super().__init__()
@@ -108,10 +114,8 @@ class QueryNet(Learner):
         self.shrink = method.shrink
         self.loss_scale = sizes.n_core if method.reduction == "sum" else 1
         shape, layout = sizes.shape, sizes.layout
-        self.tokens: TokenLayer | FrameLayer | None = None
-        self.qformer: QFormer | None = None
-        width = shape.width
-        if not method.qformer:
+        self.has_queries, width = method.qformer, shape.width
+        if not self.has_queries:
             self.scaling = Standardize(layout.features)
             width = layout.features
         elif len(layout.tokens) == 2:
@@ -126,7 +130,7 @@ class QueryNet(Learner):
             n_features = layout.token_features if layout.tokens else layout.features
             self.tokens = TokenLayer(n_features, n_tokens, method.scale, sizes.positions)
             self.qformer = QFormer(shape, n_features)
-        if self.qformer is not None:
+        if self.has_queries:
             self.queries = Queries(sizes.n_annotators, width, sizes.n_metadata)
         self.fc = nn.Sequential(nn.Linear(width, method.fc), nn.GELU(), nn.Dropout(shape.dropout))
         self.heads = _heads(sizes, method)
@@ -140,7 +144,7 @@ class QueryNet(Learner):
         pretrained: str | None,
     ) -> None:
         """Initialize from the data, and from a pretrained Q-Former if there is one."""
-        if self.tokens is None:
+        if not self.has_queries:
             self.scaling.fit(torch.from_numpy(features.vectors))
         else:
             chosen = np.random.default_rng(seed).permutation(len(features))[:_NORM_ITEMS]
@@ -163,7 +167,6 @@ class QueryNet(Learner):
         qformer, own = self.qformer, self.queries.own.weight.data  # (query, width)
         if isinstance(self.tokens, FrameLayer):  # frames are images; annotators come after them
             qformer, own = self.tokens.qformer, self.tokens.queries.data[0]
-        assert qformer is not None
         loaded, queries = load_qformer(
             folder, qformer.key_width, self_attention=qformer.shape.self_attention
         )
@@ -180,7 +183,7 @@ class QueryNet(Learner):
 
     def log_given(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
         """Return log-probabilities of labels for pairs: (pair, class)."""
-        if self.qformer is None:
+        if not self.has_queries:
             hidden = self.scaling(x.vector)[row]
         elif self.votes == "before":
             hidden = self._mean_query(x)[row]
@@ -190,8 +193,6 @@ class QueryNet(Learner):
 
     def attend(self, x: FeatureBatch, row: Tensor, annotator: Tensor) -> Tensor:
         """Return the Q-Former's output for pairs of item and annotator: (pair, width)."""
-        assert self.tokens is not None
-        assert self.qformer is not None
         tokens, mask = self.tokens(x)
         if self.sizes.shape.self_attention:
             queries, column, n_added = self._all_queries(annotator)
@@ -217,15 +218,11 @@ class QueryNet(Learner):
 
     def _mean_query(self, x: FeatureBatch) -> Tensor:
         """Return the mean output of all queries: (item, width)."""
-        assert self.tokens is not None
-        assert self.qformer is not None
         queries = self.queries.first(self.sizes.n_core)[None]
         return self.qformer(queries, *self.tokens(x)).values.mean(dim=1)
 
     def attention(self, x: FeatureBatch, annotator: Tensor) -> Output:
         """Return the output of these annotators' queries on every item, with attention weights."""
-        assert self.tokens is not None
-        assert self.qformer is not None
         tokens, mask = self.tokens(x)
         if not self.sizes.shape.self_attention:
             return self.qformer(self.queries(annotator)[None], tokens, mask, weights=True)
@@ -256,19 +253,13 @@ class QueryNet(Learner):
 
 def _heads(sizes: Sizes, method: Qumatl) -> Heads:
     """Return the classifiers that the settings ask for."""
-    widths = method.fc, method.head_hidden, 1 if method.ordinal else sizes.n_classes
-    heads: Heads
-    if method.head == "shared" or method.votes == "before":
-        heads = SharedHeads(*widths)
-    else:
-        kinds: dict[str, Callable[..., Heads]] = {
-            "own": OwnHeads,
-            "bias": BiasHeads,
-            "shrunk": ShrunkHeads,
-        }
-        heads = kinds[method.head](sizes.n_annotators, *widths)
+    out = 1 if method.ordinal else sizes.n_classes
+    own = method.head != "shared" and method.votes != "before"
+    kind = {"own": OwnHeads, "bias": BiasHeads, "shrunk": ShrunkHeads, "shared": SharedHeads}
+    heads = kind[method.head if own else "shared"](
+        sizes.n_annotators, method.fc, method.head_hidden, out
+    )
     if method.ordinal:
-        own = not isinstance(heads, SharedHeads)
         start = torch.zeros(sizes.n_classes - 1)
         heads = OrdinalHeads(heads, start, sizes.n_annotators, own=own)
     return heads

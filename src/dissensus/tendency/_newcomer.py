@@ -41,7 +41,7 @@ def add_annotator(
     grown = deepcopy(net)
     grown.sizes = replace(net.sizes, n_added=net.sizes.n_added + 1)
     _add_row(grown, nearest)
-    if grown.qformer is not None:
+    if grown.has_queries:
         known = net.queries.metadata
         row = known[[nearest or 0]]
         if metadata is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -44,9 +44,8 @@ class Sizes(NamedTuple):
 class VectorNet(Learner):
     """A network from the vector of an item and an annotator to the annotator's label."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, method: NetworkMethod) -> None:
         super().__init__()
-        self.sizes = sizes
         self.scaled = Standardize(sizes.n_features)
 
     @abstractmethod
@@ -129,21 +128,20 @@ def fit_network(
     x: Tensor,
     annotations: Annotations,
     training: Training,
-    held_out: float,
     context: FitContext,
 ) -> Net:
     """Return a trained network, built for the annotations outside the validation split."""
     examples = Examples(x, annotations)
     valid: Examples | None = None
-    if held_out and examples.n_labelled > 1:
-        examples, valid = hold_out(examples, held_out, context.seed)
+    if training.held_out and examples.n_labelled > 1:
+        examples, valid = hold_out(examples, training.held_out, context.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(context.seed)
         net = build(examples.annotations)
         train(
             net,
             examples,
-            training,
+            replace(training, held_out=0.0),
             valid=valid if valid is not None and valid.n_labelled else None,
             folder=context.folder,
             resume=context.resume,
@@ -176,6 +174,8 @@ class NetworkMethod(TendencyMethod):
         Share of items in the validation split, whose annotations choose the epoch.
     """
 
+    network: ClassVar[type[VectorNet]]
+
     hidden: Count = 128
     dropout: Probability = 0.3
     epochs: Count = 60
@@ -185,36 +185,23 @@ class NetworkMethod(TendencyMethod):
     patience: Annotated[int, Ge(0)] = 8
     held_out: Probability = 0.1
 
-    @abstractmethod
-    def build(self, sizes: Sizes) -> VectorNet:
-        """Return the network to train."""
-
     def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
         x = torch.from_numpy(features.vectors)
         sizes = Sizes(x.shape[1], annotations.n_annotators, annotations.n_classes)
 
         def build(learned: Annotations) -> VectorNet:
-            net = self.build(sizes)
+            net = self.network(sizes, self)
             net.scaled.fit(x)
             net.start(learned)
             return net
 
-        training = Training(
-            epochs=self.epochs,
-            batch=self.batch,
-            optimizer="adamw",
-            lr=self.lr,
-            decay=self.decay,
-            patience=self.patience,
-            held_out=0.0,
-            seed=context.seed,
-        )
-        net = fit_network(build, x, annotations, training, self.held_out, context)
+        training = Training.of(self, optimizer="adamw", seed=context.seed)
+        net = fit_network(build, x, annotations, training, context)
         net.start(annotations)
         return NetworkTendency(net, sizes, context.seed)
 
     def restore(self, state: State) -> Tendency:
         sizes = Sizes(*state.notes["sizes"])
-        net = self.build(sizes)
+        net = self.network(sizes, self)
         net.load_state_dict({name: torch.tensor(value) for name, value in state.arrays.items()})
         return NetworkTendency(net, sizes, state.notes["seed"])

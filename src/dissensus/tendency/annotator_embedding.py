@@ -35,7 +35,7 @@ class AnnotatorEmbeddingNet(VectorNet):
     count: Tensor  # (annotator, class): training labels
 
     def __init__(self, sizes: Sizes, method: AnnotatorEmbedding) -> None:
-        super().__init__(sizes)
+        super().__init__(sizes, method)
         width = method.hidden
         self.item = nn.Sequential(nn.Dropout(method.dropout), nn.Linear(sizes.n_features, width))
         self.weigh_item = nn.Linear(width, method.width, bias=False)
@@ -91,6 +91,8 @@ class AnnotatorEmbedding(NetworkMethod):
         Width of the space in which embeddings are weighted.
     """
 
+    network = AnnotatorEmbeddingNet
+
     annotator: bool = True
     annotations: bool = True
     width: Count = 64
@@ -99,6 +101,3 @@ class AnnotatorEmbedding(NetworkMethod):
         super().__post_init__()
         if not (self.annotator or self.annotations):
             raise MethodError("annotator = annotations = False, but one of them must be embedded")
-
-    def build(self, sizes: Sizes) -> AnnotatorEmbeddingNet:
-        return AnnotatorEmbeddingNet(sizes, self)

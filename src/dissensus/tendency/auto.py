@@ -31,7 +31,7 @@ from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS
 from ._cross_validation import Candidate, CrossValidation, random_folds
 from ._pool import pool, pool_weights
-from .linear import Linear, LinearTendency
+from .linear import Linear
 
 _LEAST = 0.05  # weight below which a model is dropped
 _RANK = 3
@@ -159,11 +159,10 @@ class Auto(TendencyMethod):
 
     def restore(self, state: State) -> AutoTendency:
         members: dict[str, Tendency] = {}
+        method: TendencyMethod
         for name in state.notes["members"]:
-            restore = (
-                self._query(self.fits).restore if name == "queries" else LinearTendency.from_state
-            )
-            members[name] = restore(state.part(name))
+            method = self._query(self.fits) if name == "queries" else self._linear(False)
+            members[name] = method.restore(state.part(name))
         return AutoTendency(members, state.notes["weight"])
 
 

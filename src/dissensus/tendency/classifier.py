@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,7 +24,7 @@ from ..errors import DataError, OptionError
 from ..nn.estimator import Estimator
 from ..nn.features import Features
 from ..registry import tendencies
-from ._base import FitContext, Tendency, pieces
+from ._base import FitContext, Tendency, pieces, silent
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import label_marginals
@@ -112,9 +111,8 @@ class TendencyClassifier(Estimator):
             seed=self.seed,
             folder=None if folder is None else Path(folder),
             resume=resume,
+            progress=progress or silent,
         )
-        if progress is not None:
-            context = replace(context, progress=progress)
         self.label_marginals_ = label_marginals(annotations)  # (annotator, class)
         self.model_: Tendency = method.fit(features, annotations, context)
         return self

@@ -83,19 +83,12 @@ class CrowdMethod(TendencyMethod):
     def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
         x, metadata = torch.from_numpy(features.vectors), context.metadata
         known = None if metadata is None else torch.tensor(metadata, dtype=torch.float32)
-        training = Training(
-            epochs=self.epochs,
-            batch=self.batch,
-            lr=self.lr,
-            patience=self.patience,
-            held_out=0.0,
-            seed=context.seed,
-        )
+        training = Training.of(self, seed=context.seed)
 
         def build(learned: Annotations) -> learning.CrowdModel:
             return self._model(learned, x, known)
 
-        return _CrowdTendency(fit_network(build, x, annotations, training, self.held_out, context))
+        return _CrowdTendency(fit_network(build, x, annotations, training, context))
 
     def _model(
         self, annotations: Annotations, x: Tensor, known: Tensor | None

@@ -48,7 +48,7 @@ class DLemaNet(VectorNet):
     group: Tensor  # (annotator)
 
     def __init__(self, sizes: Sizes, method: DLema) -> None:
-        super().__init__(sizes)
+        super().__init__(sizes, method)
         self.dropout, self.samples, self.bases = method.dropout, method.samples, method.bases
         count = min(sizes.n_annotators, method.bases)
         first = torch.randn(count, method.hidden, sizes.n_features + 1) / sizes.n_features**0.5
@@ -88,9 +88,8 @@ class DLema(NetworkMethod):
         Dropout samples that a prediction is the mean of.
     """
 
+    network = DLemaNet
+
     hidden: Count = 32
     bases: Count = 16
     samples: Count = 10
-
-    def build(self, sizes: Sizes) -> DLemaNet:
-        return DLemaNet(sizes, self)

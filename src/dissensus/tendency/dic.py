@@ -25,7 +25,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from .._names import Names
+from .._plain import as_plain
+from .._relation import Array, Floats, Integers
 from ..agreement.co_annotation import CoAnnotations
 from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
@@ -62,8 +64,7 @@ class Dic(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Return the scores for JSON, `None` for undefined ones."""
         names = ("dic", "dic_rms", "correlation", "n_pairs_used")
-        values = {name: getattr(self, name) for name in names}
-        return {name: None if math.isnan(value) else value for name, value in values.items()}
+        return {name: as_plain(getattr(self, name)) for name in names}
 
 
 def dic(
@@ -101,7 +102,8 @@ def dic(
     >>> dic(annotations, annotations, min_overlap=1).dic
     0.0
     """
-    return _Comparison(annotations, predicted, scope, min_overlap, measure, weights).dic()
+    predicted = _aligned(annotations, predicted, scope)
+    return _Comparison(annotations, predicted, min_overlap, measure, weights).dic()
 
 
 def dic_interval(
@@ -117,9 +119,9 @@ def dic_interval(
 
     A resample repeats items, which adds noise to both matrices: the interval is biased upwards.
     """
-    if options.get("scope", "matched") != "matched":
+    if options.pop("scope", "matched") != "matched":
         raise OptionError("intervals need scope matched; for scope all use dic")
-    comparison = _Comparison(annotations, predicted, **options)
+    comparison = _Comparison(annotations, _aligned(annotations, predicted), **options)
     whole = comparison.dic()
     times = np.ones(annotations.n_items, dtype=np.int64)
     samples = [
@@ -180,15 +182,17 @@ def redrawn(
     return _pooled(squares)
 
 
-def with_labels(annotations: Annotations, label: Integers) -> Annotations:
-    """Return the annotations with other labels: (annotation)."""
+def with_labels(
+    annotations: Annotations, label: Array, classes: Names | None = None
+) -> Annotations:
+    """Return the annotations with other labels (annotation), perhaps of other classes."""
     return Annotations.from_codes(
         annotations.item,
         annotations.annotator,
         label,
         items=annotations.items,
         annotators=annotations.annotators,
-        classes=annotations.classes,
+        classes=annotations.classes if classes is None else classes,
     )
 
 
@@ -210,49 +214,26 @@ class _Agreement:
         return 1 - (1 - pi) * (1 - 1 / (2 * np.maximum(self.pairs.overlap, 1)))
 
 
-def _squares(
-    one: Annotations,
-    other: Annotations,
-    min_overlap: int = 10,
-    measure: Measure = "cohen",
-    weights: WeightsLike = "identity",
-) -> Floats:
-    """Return squared differences of agreement, of pairs with enough overlap in both: (pair)."""
-    agreement = [_Agreement(each, measure, weights) for each in (one, other)]
-    values = [each.values() for each in agreement]
-    kept = [
-        (each.pairs.overlap >= min_overlap) & ~np.isnan(value)
-        for each, value in zip(agreement, values, strict=True)
-    ]
-    keys = [each.key[mask] for each, mask in zip(agreement, kept, strict=True)]
-    _, left, right = np.intersect1d(keys[0], keys[1], return_indices=True)
-    return (values[0][kept[0]][left] - values[1][kept[1]][right]) ** 2
-
-
 class _Comparison:
-    """True and predicted agreement of the same pairs, under any weights of the items."""
+    """Agreement of the same pairs in two sets of annotations, under any weights of the items."""
 
     def __init__(
         self,
         annotations: Annotations,
         predicted: Annotations,
-        scope: Scope = "matched",
         min_overlap: int = 10,
         measure: Measure = "cohen",
         weights: WeightsLike = "identity",
     ) -> None:
-        if scope not in ("matched", "all"):
-            raise OptionError(f"no scope {scope!r}; there are matched and all")
-        predicted = _recoded(annotations, predicted)
-        if scope == "matched":
-            predicted = _matched(annotations, predicted)
         self._true = _Agreement(annotations, measure, weights)
         self._predicted = _Agreement(predicted, measure, weights)
-        enough = np.flatnonzero(self._true.pairs.overlap >= min_overlap)
-        _, here, self._there = np.intersect1d(
-            self._true.key[enough], self._predicted.key, return_indices=True
+        here, there = (
+            np.flatnonzero(each.pairs.overlap >= min_overlap)
+            for each in (self._true, self._predicted)
         )
-        self._here = enough[here]
+        keys = self._true.key[here], self._predicted.key[there]
+        _, one, two = np.intersect1d(keys[0], keys[1], return_indices=True)
+        self._here, self._there = here[one], there[two]
 
     def dic(self, times: Floats | None = None) -> Dic:
         """Return the comparison, with items repeated so many times."""
@@ -273,11 +254,26 @@ class _Comparison:
         )
 
 
+def _squares(one: Annotations, other: Annotations, **options: Any) -> Floats:
+    """Return squared differences of agreement, of pairs with enough overlap in both: (pair)."""
+    compared = _Comparison(one, other, **options).dic()
+    return (compared.true - compared.predicted) ** 2
+
+
+def _aligned(
+    annotations: Annotations, predicted: Annotations, scope: Scope = "matched"
+) -> Annotations:
+    """Return predictions with the codes of the annotations; if matched, one per annotation."""
+    if scope not in ("matched", "all"):
+        raise OptionError(f"no scope {scope!r}; there are matched and all")
+    same = ("items", "annotators", "classes")
+    if any(not np.array_equal(getattr(annotations, of), getattr(predicted, of)) for of in same):
+        predicted = _recoded(annotations, predicted)
+    return _matched(annotations, predicted) if scope == "matched" else predicted
+
+
 def _recoded(annotations: Annotations, predicted: Annotations) -> Annotations:
     """Return predictions with the codes of the annotations."""
-    same = ("items", "annotators", "classes")
-    if all(np.array_equal(getattr(annotations, name), getattr(predicted, name)) for name in same):
-        return predicted
     known = np.isin(predicted.annotators.tolist(), annotations.annotators.tolist())
     if not known.any():
         raise DataError(
@@ -316,14 +312,7 @@ def _matched(annotations: Annotations, predicted: Annotations) -> Annotations:
             f"no prediction for annotator {annotator!r} on item {item!r}; "
             f"{int((~found).sum()) - 1} more like this"
         )
-    return Annotations.from_codes(
-        annotations.item,
-        annotations.annotator,
-        predicted.label[index],
-        items=annotations.items,
-        annotators=annotations.annotators,
-        classes=predicted.classes,
-    )
+    return with_labels(annotations, predicted.label[index], predicted.classes)
 
 
 def _pearson(one: Floats, other: Floats) -> float:

@@ -13,14 +13,15 @@ distance        the distance between maps of two annotators on the same item, fr
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
-from math import isnan, nan
+from math import nan
 
 import numpy as np
 import torch
 from scipy.stats import rankdata
 
+from .._plain import as_plain
 from .._relation import Floats, Integers
 from ..nn.features import FeatureBatch, Features, TokenFeatures
 from ._base import Tendency
@@ -46,7 +47,8 @@ class Faithfulness:
 
     def as_dict(self) -> dict[str, float | None]:
         """Return the measures for JSON."""
-        return {name: None if isnan(value) else value for name, value in asdict(self).items()}
+        measures: dict[str, float | None] = as_plain(self)
+        return measures
 
 
 def faithfulness(

@@ -30,7 +30,7 @@ class _Net(VectorNet):
     """The hidden layer of the item and the output layer."""
 
     def __init__(self, sizes: Sizes, method: NetworkMethod, width: int | None = None) -> None:
-        super().__init__(sizes)
+        super().__init__(sizes, method)
         self.drop = nn.Dropout(method.dropout)
         self.first = nn.Linear(sizes.n_features, method.hidden)
         self.last = nn.Linear(width or method.hidden, sizes.n_classes)
@@ -88,10 +88,9 @@ class FormulaNet(_Net):
 class HubiSimple(NetworkMethod):
     """A bias per annotator on a shared hidden layer."""
 
-    hidden: Count = 100
+    network = SimpleNet
 
-    def build(self, sizes: Sizes) -> SimpleNet:
-        return SimpleNet(sizes, self)
+    hidden: Count = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,19 +105,17 @@ class HubiMedium(NetworkMethod):
         Dropout of the embeddings.
     """
 
+    network = MediumNet
+
     hidden: Count = 100
     width: Count = 20
     embedding_dropout: Probability = 0.2
-
-    def build(self, sizes: Sizes) -> MediumNet:
-        return MediumNet(sizes, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HubiFormula(NetworkMethod):
     """Label marginals of the annotator, concatenated to the hidden layer of the item."""
 
-    hidden: Count = 100
+    network = FormulaNet
 
-    def build(self, sizes: Sizes) -> FormulaNet:
-        return FormulaNet(sizes, self)
+    hidden: Count = 100

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
@@ -55,22 +55,8 @@ class LinearTendency(Tendency):
         joined = State.join(components=State({}, components), heads=State({}, heads))
         return State(joined.notes | {"priors": list(self.priors)}, joined.arrays)
 
-    @classmethod
-    def from_state(cls, state: State) -> LinearTendency:
-        """Return the model with this state."""
-        return cls(
-            Components.from_arrays(state.part("components").arrays),
-            ShrunkLinear(**state.part("heads").arrays),
-            Priors(*state.notes["priors"]),
-        )
-
     def with_annotator(
-        self,
-        features: Features,
-        label: Integers,
-        *,
-        metadata: Floats | None = None,
-        seed: int = 0,
+        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
     ) -> LinearTendency:
         n_metadata = self.heads.n_metadata
         if metadata is not None and len(metadata) != n_metadata:
@@ -179,7 +165,7 @@ class Linear(TendencyMethod):
         return CrossValidation(
             features,
             annotations,
-            _float64(context.metadata),
+            context.metadata,
             self.ordinal,
             self.components,
             self.folds,
@@ -221,9 +207,8 @@ class Linear(TendencyMethod):
         """Return the model of a candidate, fitted to all annotations."""
         kernel, priors = candidate
         components = fit_components(features.vectors, self.components, kernel, context.seed)
-        metadata = _float64(context.metadata)
         x = components.of(features)
-        pairs = Pairs.of(x, annotations, metadata=metadata, ordinal=self.ordinal)
+        pairs = Pairs.of(x, annotations, metadata=context.metadata, ordinal=self.ordinal)
         start = None
         if priors.rank:  # factors start from a fit without them
             start = fit_shrunk(pairs, priors._replace(rank=0), max_iter=_MAX_ITER).parts
@@ -231,8 +216,8 @@ class Linear(TendencyMethod):
         return LinearTendency(components, heads, priors)
 
     def restore(self, state: State) -> LinearTendency:
-        return LinearTendency.from_state(state)
-
-
-def _float64(metadata: Any) -> Floats | None:
-    return None if metadata is None else np.asarray(metadata, dtype=np.float64)
+        return LinearTendency(
+            Components.from_arrays(state.part("components").arrays),
+            ShrunkLinear(**state.part("heads").arrays),
+            Priors(*state.notes["priors"]),
+        )

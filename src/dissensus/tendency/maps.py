@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isqrt
 from typing import Any, Literal
 
@@ -95,44 +95,27 @@ def attention_maps(
         Whether to keep tokens that stand for the whole item.
     """
     model = query_model(tendency)
-    codes = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
-    if layers != "rollout":
-        return _maps(model, features, codes, layers, raw, fits, all_tokens)
-    n_core = model.nets[0].sizes.n_core
-    if codes.max(initial=0) >= n_core:
-        raise MethodError("rollout is undefined for annotators added after training")
-    maps = _maps(model, features, np.arange(n_core), layers, raw, fits, all_tokens)
-    weights = [each[:, :, :, codes] for each in maps.raw]
-    return replace(maps, values=maps.values[:, codes], annotator=codes, raw=weights)
-
-
-def _maps(
-    model: QueryTendency,
-    features: Features,
-    codes: Integers,
-    layers: Layers,
-    raw: bool,
-    fits: Sequence[int] | None,
-    all_tokens: bool,
-) -> Maps:
+    shown = np.arange(model.n_annotators) if annotator is None else np.asarray(annotator)
+    codes, columns = shown, np.arange(len(shown))
+    if layers == "rollout":  # through the queries of all annotators
+        codes, columns = np.arange(model.nets[0].sizes.n_core), shown
+        if shown.max(initial=0) >= len(codes):
+            raise MethodError("rollout is undefined for annotators added after training")
     values: list[Floats] = []
     weights: list[Floats] = []
-    batches = [
-        features.take(np.arange(start, min(start + _BATCH, len(features))))
-        for start in range(0, len(features), _BATCH)
-    ]
+    starts = range(0, len(features), _BATCH)
+    batches = [features.take(np.arange(len(features))[start : start + _BATCH]) for start in starts]
     for fit in range(len(model.nets)) if fits is None else fits:
         outputs = [model.attention(batch, codes, fit) for batch in batches]
-        qformer = model.nets[fit].qformer
-        assert qformer is not None
-        every = qformer.shape.cross_every
+        every = model.nets[fit].qformer.shape.cross_every
         tokens = torch.cat([_over_layers(output, layers, every) for output in outputs])
         values.append(tokens.double().numpy())
         if raw:
-            weights.append(torch.cat([torch.stack(each.cross, dim=1) for each in outputs]).numpy())
+            every_layer = torch.cat([torch.stack(each.cross, dim=1) for each in outputs])
+            weights.append(every_layer.numpy()[:, :, :, columns])
     image = not all_tokens and _without_padding(features)
     mean, shape, kind = _arrange(np.mean(values, axis=0), model.nets[0].tokens, image)
-    return Maps(mean, shape, kind, codes, weights)
+    return Maps(mean[:, columns], shape, kind, shown, weights)
 
 
 def _without_padding(features: Features) -> bool:

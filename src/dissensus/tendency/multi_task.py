@@ -23,7 +23,7 @@ class MultiTaskNet(VectorNet):
     """A shared hidden layer and a head per annotator."""
 
     def __init__(self, sizes: Sizes, method: MultiTask) -> None:
-        super().__init__(sizes)
+        super().__init__(sizes, method)
         self.body = hidden_layer(sizes.n_features, method.hidden, method.dropout)
         start = torch.randn(sizes.n_annotators, sizes.n_classes, method.hidden + 1)
         self.heads = Table(start / method.hidden**0.5)  # the last column is the bias
@@ -38,5 +38,4 @@ class MultiTaskNet(VectorNet):
 class MultiTask(NetworkMethod):
     """A head per annotator on a shared hidden layer."""
 
-    def build(self, sizes: Sizes) -> MultiTaskNet:
-        return MultiTaskNet(sizes, self)
+    network = MultiTaskNet

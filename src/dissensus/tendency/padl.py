@@ -28,7 +28,7 @@ class PadlNet(VectorNet):
     """A shared hidden layer and two heads per annotator."""
 
     def __init__(self, sizes: Sizes, method: Padl) -> None:
-        super().__init__(sizes)
+        super().__init__(sizes, method)
         self.samples = method.samples
         self.body = hidden_layer(sizes.n_features, method.hidden, method.dropout)
         start = torch.randn(sizes.n_annotators, 2, sizes.n_classes, method.hidden + 1)
@@ -57,7 +57,6 @@ class Padl(NetworkMethod):
         Samples of the error in every step.
     """
 
-    samples: Count = 10
+    network = PadlNet
 
-    def build(self, sizes: Sizes) -> PadlNet:
-        return PadlNet(sizes, self)
+    samples: Count = 10

@@ -89,7 +89,7 @@ class QueryTendency(Tendency):
     def attention(self, features: Features, annotator: Integers, net: int = 0) -> Output:
         """Return attention weights of these annotators on every item, in one of the networks."""
         chosen = self.nets[net]
-        if chosen.qformer is None:
+        if not chosen.has_queries:
             raise MethodError("no attention without a Q-Former; fit with qformer=True")
         self._check(features)
         x = chosen.split(features.rows[np.arange(len(features))])
@@ -105,12 +105,7 @@ class QueryTendency(Tendency):
         return State(joined.notes | notes, joined.arrays)
 
     def with_annotator(
-        self,
-        features: Features,
-        label: Integers,
-        *,
-        metadata: Floats | None = None,
-        seed: int = 0,
+        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
     ) -> QueryTendency:
         from ._newcomer import add_annotator
 
@@ -293,20 +288,7 @@ class Qumatl(TendencyMethod):
 
     def training(self, seed: int) -> Training:
         """Return the settings of the training loop."""
-        return Training(
-            epochs=self.epochs,
-            batch=self.batch,
-            optimizer="adamw",
-            lr=self.lr,
-            decay=self.decay,
-            scheduler="warmup-cosine",
-            warmup=self.warmup,
-            clip=self.clip,
-            patience=self.patience,
-            held_out=self.held_out,
-            precision=self.precision,
-            seed=seed,
-        )
+        return Training.of(self, optimizer="adamw", scheduler="warmup-cosine", seed=seed)
 
     def _shape(self, n_annotators: int) -> Shape:
         own = n_annotators <= _FEW if self.self_attention is None else self.self_attention

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .._names import Names
+from .._plain import as_plain
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import DataError
@@ -78,10 +79,10 @@ class TendencyScores:
         """Return the scores for JSON."""
         columns = [getattr(self, name).tolist() for name in _BY_ANNOTATOR]
         return {
-            "summary": _plain(self.summary()),
+            "summary": as_plain(self.summary()),
             "min_labels": self.min_labels,
             "annotators": {
-                name: _plain(dict(zip(_BY_ANNOTATOR, row, strict=True)))
+                name: as_plain(dict(zip(_BY_ANNOTATOR, row, strict=True)))
                 for name, *row in zip(self.annotators.tolist(), *columns, strict=True)
             },
         }
@@ -212,7 +213,3 @@ def _ece(confidence: Floats, correct: Floats) -> float:
 
 def _mean(values: Floats) -> float:
     return float(np.mean(values)) if len(values) else math.nan
-
-
-def _plain(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else value for name, value in values.items()}

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import polars as pl
 
 from .._names import Names
+from .._relation import Array
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..readers.exports import MARK, Kind
 from ..readers.reading import Reading
 from ..result import Aggregation, Estimation
-from .table_files import as_column
 
 Writable = Annotations | Numbers | Aggregation | Estimation
 
@@ -158,17 +158,17 @@ _BETWEEN = re.compile(rf"(?<!\\){re.escape(MARK)}")
 def table_of(what: Writable) -> pl.DataFrame:
     """Return annotations, numbers or a result as a long dataframe."""
     if isinstance(what, Estimation):
-        table = {"item": what.annotations.items, "label": what.value, "deviation": what.deviation}
-        frame = pl.DataFrame({name: as_column(values) for name, values in table.items()})
-        return frame.with_columns(pl.col("label", "deviation").fill_nan(None))
+        items = what.annotations.items.tolist()
+        table = {"item": items, "label": what.value, "deviation": what.deviation}
+        return pl.DataFrame(table).with_columns(pl.col("label", "deviation").fill_nan(None))
     if isinstance(what, Aggregation):
         table = {
-            "item": what.annotations.items,
-            "label": what.labels,
+            "item": what.annotations.items.tolist(),
+            "label": what.labels.tolist(),
             "confidence": what.confidence,
         }
         table |= {f"p:{name}": p for name, p in zip(what.classes, what.posterior.T, strict=True)}
-        return pl.DataFrame({name: as_column(values) for name, values in table.items()})
+        return pl.DataFrame(table)
     labels = (
         _gather(what.classes, what.label)
         if isinstance(what, Annotations)
@@ -182,6 +182,11 @@ def table_of(what: Writable) -> pl.DataFrame:
             **{name: as_column(values) for name, values in what.columns.items()},
         }
     )
+
+
+def as_column(values: Array) -> pl.Series:
+    """Return an array as a column."""
+    return pl.Series(values.tolist() if values.dtype.kind == "T" else values)
 
 
 def _gather(names: Names, codes: Any) -> pl.Series:

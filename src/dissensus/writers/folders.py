@@ -18,8 +18,7 @@ from ..errors import DataError, OptionError
 from ..readers.folders import read_metadata
 from ..result import Aggregation, gold_codes
 from .content import Content
-from .table_files import save_array, write_json, write_truth
-from .writing import write
+from .writing import save_array, write, write_json, write_truth
 
 if TYPE_CHECKING:
     from ..simulation import Simulation

@@ -23,7 +23,7 @@ import numpy as np
 from .._files import atomic_file
 from .._names import Names, as_names
 from .._relation import Floats, Integers
-from .table_files import write_columns, write_json
+from .writing import write_columns, write_json
 
 if TYPE_CHECKING:
     from ..annotations import Annotations

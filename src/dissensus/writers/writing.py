@@ -1,24 +1,28 @@
-"""Annotations, numbers and results as files, in any of the formats of `targets`."""
+"""Annotations, numbers, results, tables, arrays and JSON as files, each whole or not there."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from .._files import atomic_file
+from .._relation import Array
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
-from .content import Content, Writable, content_of, table_of
-from .table_files import write_frame
-from .targets import TARGETS, Destination, destination_of
+from ..readers.sources import format_for
+from .content import Content, Writable, as_column, content_of, table_of
+from .targets import TARGETS, destination_of
 
 
 def write(
@@ -54,27 +58,51 @@ def write(
 
         save(content, path)
         return
-    body = _body(content, destination.target)
-    if str(path) == "-":
-        buffer = io.BytesIO()
-        _save(body, buffer, destination)
-        sys.stdout.buffer.write(buffer.getvalue())
-        sys.stdout.buffer.flush()
-        return
+    if destination.target in ("long", "crowd-kit"):
+        names = {"item": "task", "annotator": "worker"} if destination.target != "long" else {}
+        body: Any = table_of(content.what).rename(names, strict=False)
+    else:
+        body = _body(content, destination.target)
+    _save(body, path, destination.kind, destination.compression)
+
+
+def write_columns(columns: Mapping[str, Array], path: str | Path) -> None:
+    """Write columns as a table; the ending gives the format, `-` is standard output as CSV.
+
+    NaN is left empty.
+    """
+    frame = pl.DataFrame({name: as_column(values) for name, values in columns.items()})
+    frame = frame.with_columns(pl.selectors.float().fill_nan(None))
+    kind, compression = ("csv", "uncompressed") if str(path) == "-" else format_for(path)
+    _save(frame, path, kind, compression)
+
+
+def write_truth(truth: Mapping[str, Any], path: str | Path) -> None:
+    """Write known labels as a table of item and label."""
+    columns = {"item": list(truth), "label": list(truth.values())}
+    write_columns({name: np.array(values) for name, values in columns.items()}, path)
+
+
+def write_json(path: Path, content: Any, indent: int | None = None) -> None:
+    """Write JSON."""
+    with atomic_file(path) as draft:
+        body = json.dumps(content, indent=indent, ensure_ascii=indent is None)
+        draft.write_text(body, encoding="utf-8")
+
+
+def save_array(path: Path, array: Array) -> None:
+    """Write an array."""
     with atomic_file(path) as draft, draft.open("wb") as file:
-        _save(body, file, destination)
+        np.save(file, array, allow_pickle=False)
 
 
 def _body(content: Content, name: str) -> Any:
-    """Return a table, records one by one, or one object."""
+    """Return the table, records or object of a format that is not a long table."""
     if name == "nested" and not content.is_result:
         if not isinstance(content.what, Annotations):
             raise OptionError("nested JSON holds classes, not numbers; write a table")
         return content.what.to_dict()
     target = TARGETS[name]
-    if name in ("long", "crowd-kit"):
-        names = {"item": "task", "annotator": "worker"} if name == "crowd-kit" else {}
-        return table_of(content.what).rename(names, strict=False)
     if not content.is_result:
         return target.module.answers(content)
     if not target.results:
@@ -83,32 +111,46 @@ def _body(content: Content, name: str) -> Any:
     return target.module.results(content)
 
 
-def _save(body: Any, file: IO[bytes], destination: Destination) -> None:
-    if isinstance(body, pl.DataFrame) and destination.kind != "json":
-        write_frame(body, file, destination.kind, destination.compression)
-        return
-    if destination.compression == "zstd":
+def _save(body: Any, path: str | Path, kind: str, compression: Any) -> None:
+    """Write a table, records or one object to a file, whole or not at all, or to standard output.
+
+    Records are written one by one, as a list or a line each.
+    """
+    frame = body if isinstance(body, pl.DataFrame) else None
+    if compression == "zstd" and (frame is None or kind == "json"):
         raise DataError("JSON is written plain or as .gz, not as .zst")
-    if isinstance(body, pl.DataFrame):
-        body = body.iter_rows(named=True)
-    if destination.compression == "gzip":
-        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-            _save_json(body, packed, destination.kind)
-    else:
-        _save_json(body, file, destination.kind)
+    with atomic_file(path) if str(path) != "-" else nullcontext() as draft:
+        file: Any = io.BytesIO() if draft is None else draft.open("wb")
+        with file:
+            if frame is None or kind == "json":
+                records = body if frame is None else frame.iter_rows(named=True)
+                _save_json(records, file, kind, compression)
+            elif kind == "parquet":
+                frame.write_parquet(file, compression="zstd")
+            elif kind == "arrow":
+                frame.write_ipc(file)
+            elif kind == "jsonl":
+                frame.write_ndjson(file, compression=compression)
+            else:
+                separator = "\t" if kind == "tsv" else ","
+                frame.write_csv(file, separator=separator, compression=compression)
+            if draft is None:
+                sys.stdout.buffer.write(file.getvalue())
+                sys.stdout.buffer.flush()
 
 
-def _save_json(body: Any, file: IO[bytes] | gzip.GzipFile, kind: str) -> None:
+def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:
     """Write one object, or records as a list or a line each, one by one."""
+    if compression == "gzip":
+        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+            _save_json(body, packed, kind, "uncompressed")
+        return
     encode = msgspec.json.Encoder().encode
     if isinstance(body, dict):
         file.write(encode(body))
         return
-    records: Iterable[Any] = body
     before, between, after = (b"", b"\n", b"\n") if kind == "jsonl" else (b"[", b",\n", b"]\n")
     file.write(before)
-    for number, record in enumerate(records):
-        if number:
-            file.write(between)
-        file.write(encode(record))
+    for number, record in enumerate(body):
+        file.write((between if number else b"") + encode(record))
     file.write(after)

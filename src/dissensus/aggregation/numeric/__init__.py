@@ -68,7 +68,7 @@ def estimate(
     if not isinstance(annotations, Numbers):
         from ...readers import as_annotations, as_numbers
 
-        annotations = as_numbers(as_annotations(annotations))
+        annotations = as_numbers(as_annotations(annotations), annotations)
     if isinstance(gold, (str, Path)):
         from ...readers import as_truth
 

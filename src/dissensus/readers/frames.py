@@ -1,0 +1,57 @@
+"""Tables in memory, of whatever library, as dataframes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from .._names import text
+from ..errors import DataError
+
+
+def as_frame(table: Any) -> pl.DataFrame:
+    """Return a polars, pandas or Arrow table, or a mapping of columns, as polars."""
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if isinstance(table, Mapping) or type(table).__module__.startswith("pandas"):
+        # Column by column through Python: no Arrow needed, and mixed columns survive.
+        return frame_of({str(name): _values_of(str(name), table[name]) for name in table})
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "__dataframe__"):
+        return pl.DataFrame(table)
+    raise DataError(f"cannot read a {type(table).__name__} as a table")
+
+
+def _values_of(name: str, values: Any) -> list[Any]:
+    if type(values).__module__.startswith("pandas"):
+        return list(values.astype(object).where(values.notna(), None))
+    if hasattr(values, "tolist"):
+        return list(values.tolist())
+    if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
+        return list(values)
+    raise DataError(
+        f"{name!r} is neither a column nor {{annotator: label}}, but a {type(values).__name__}"
+    )
+
+
+def frame_of(
+    columns: Mapping[str, list[Any]], fail: Callable[[str], DataError] = DataError
+) -> pl.DataFrame:
+    """Return columns of equal length, of any kind of values, as a table."""
+    if len({len(values) for values in columns.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(values)}" for name, values in list(columns.items())[:12])
+        raise fail(f"columns of different length: {sizes}")
+    return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
+
+
+def series_of(name: str, values: list[Any]) -> pl.Series:
+    """Return values of any kind as a column; mixed ones as texts."""
+    kinds = {type(value) for value in values if value is not None and value == value}
+    if kinds <= {str}:
+        values = [value if isinstance(value, str) else None for value in values]
+    elif len(kinds) > 1 and not kinds <= {int, float}:
+        values = [None if value is None or value != value else text(value) for value in values]
+    return pl.Series(name, values, strict=False, nan_to_null=True)
