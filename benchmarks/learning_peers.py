@@ -18,6 +18,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from statistics import median
@@ -242,7 +243,7 @@ def _classifier_model(method: Any, examples: Examples) -> CrowdModel:
 
 def _steps(model: CrowdModel, examples: Examples, steps: int) -> list[float]:
     times: list[float] = []
-    model.warm_up = 0
+    model.settings = replace(model.settings, warm_up=0)
 
     def progress(done: int, _total: int, _words: str) -> None:
         times.append(process_time())

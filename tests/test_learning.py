@@ -14,10 +14,10 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
 from dissensus.learning._confusion import count_confusion, trusting
-from dissensus.learning._volume import log_volume
 from dissensus.learning.base import FitContext, at_label
 from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
+from dissensus.learning.geo_crowdnet import log_volume
 from dissensus.learning.madl import weights
 from dissensus.learning.max_mig import DIVERGENCES
 from dissensus.learning.network import Classifier

@@ -23,9 +23,10 @@ from dissensus.nn import (
     read_inputs,
     train,
 )
+from dissensus.nn.inputs import LoadedFiles
 from dissensus.nn.optimizers import optimizers_for
 from dissensus.nn.reading import items_of
-from dissensus.nn.videos import Clips, frames_of
+from dissensus.nn.videos import frames_of
 
 av = pytest.importorskip("av", reason="PyAV is not installed: pip install 'dissensus[video]'")
 
@@ -114,7 +115,7 @@ def test_image_encoders_take_videos_frame_by_frame(tmp_path):
     assert encoder.is_frozen
     videos = Videos((path, path), 4)
     clips = encoder.prepare(videos)
-    assert isinstance(clips, Clips)
+    assert isinstance(clips, LoadedFiles)
     tokens = encoder.tokens(clips[[0, 1]])
     assert tokens.values.shape == (2, 4, 4, 192)
     one = encoder.tokens(frames_of(path, 4, 16))

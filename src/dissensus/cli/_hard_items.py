@@ -117,7 +117,7 @@ class HardItems:
         if self.hard_labels:
             from ..readers.predictions import read_predictions
 
-            given: Any = read_predictions(self.hard_labels, labels="nominal")
+            given: Any = read_predictions(self.hard_labels, scale="nominal")
             known = given.label >= 0
             labels = given.classes[given.label[known]]
             return dict(zip(given.items[known].tolist(), labels.tolist(), strict=True))

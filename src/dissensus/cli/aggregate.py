@@ -97,7 +97,7 @@ def aggregate(
         annotations = without_removed(annotations, path_remove)
     scale = scale_of(annotations, scale, "a data set folder" if folder else "")
     if scale in ("interval", "ratio"):
-        _aggregate_numbers(annotations, strategy, output, known, save, as_json, seed)
+        _aggregate_numbers(paths[0], annotations, strategy, output, known, save, as_json, seed)
         return
     strategy = strategy or ("ordinal-distance" if scale == "ordinal" else "auto")
     with _cluster(engine, address, threads) as cluster:
@@ -188,6 +188,7 @@ def _aggregate_classes(
 
 
 def _aggregate_numbers(
+    path: str,
     annotations: Annotations,
     strategy: str | None,
     output: str | None,
@@ -202,7 +203,7 @@ def _aggregate_numbers(
 
     known = {item: float(value) for item, value in gold.items()} if gold else None
     method = estimators.create(strategy or "mean")
-    result = method.fit(as_numbers(annotations), gold=known, seed=seed)
+    result = method.fit(as_numbers(annotations, path), gold=known, seed=seed)
     if save:
         result.save(save)
     if output or not as_json:

@@ -117,8 +117,7 @@ def _evaluate_labels(
     from .. import metrics
     from ..readers import read_predictions
 
-    labels: Any = {"auto": "auto", "interval": "numeric", "ratio": "numeric"}.get(scale, "nominal")
-    given, known = read_predictions(pred, labels=labels), read_known(truth) or {}
+    given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
     found = metrics.evaluate(given, known, resamples=repeats, seed=seed)
     if as_json:
         show_json(found.as_dict())
@@ -145,7 +144,7 @@ def _evaluate_soft(
 
     if scale in ("interval", "ratio"):
         raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
-    given, ordered = read_predictions(pred, labels="nominal"), scale == "ordinal"
+    given, ordered = read_predictions(pred, scale="nominal"), scale == "ordinal"
     found = evaluate_named(given, read(annotations), ordered=ordered, resamples=repeats, seed=seed)
     if as_json:
         show_json(found.as_dict())

@@ -108,7 +108,7 @@ def _read_labels(
     from ..readers.predictions import read_predictions
     from ..result import Predictions
 
-    given = read_predictions(labels, labels="nominal")
+    given = read_predictions(labels, scale="nominal")
     assert isinstance(given, Predictions)
     if not labels.endswith(".npy"):
         return given

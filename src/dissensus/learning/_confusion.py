@@ -15,7 +15,6 @@ import math
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor, nn
 
 from .._relation import Floats
@@ -26,20 +25,13 @@ from ..nn.tables import Table
 class AnnotatorMatrices(nn.Module):
     """One matrix for every annotator: what all share and what is their own."""
 
-    def __init__(self, start: Tensor, n_annotators: int, spread: float | None) -> None:
+    def __init__(self, start: Tensor, n_annotators: int) -> None:
         super().__init__()
         self.common = nn.Parameter(start.clone())  # (true, given)
         self.own = Table(torch.zeros(n_annotators, *start.shape))  # (annotator, true, given)
-        self.spread = spread
 
     def forward(self, annotator: Tensor) -> Tensor:
         return self.common + self.own(annotator)
-
-    def surprise(self, annotator: Tensor) -> Tensor:
-        """Return minus the log of their prior, but for a constant: (annotation)."""
-        if self.spread is None:
-            return self.common.new_zeros(len(annotator))
-        return squares(self.own(annotator)) / (2 * self.spread**2)
 
 
 def squares(rows: Tensor) -> Tensor:
@@ -66,10 +58,20 @@ def count_confusion(
     together fill that row.
     """
     n_classes = annotations.n_classes
-    column = annotations.annotator.astype(np.int64) * n_classes + annotations.label
-    shape = (annotations.n_items, annotations.n_annotators * n_classes)
-    table = sparse.csr_array((np.ones(len(annotations)), column, annotations.index), shape=shape)
-    counts = (table.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+    labels = annotations.part(0, annotations.n_items).labels
+    counts = (labels.T @ posterior).reshape(-1, n_classes, n_classes).swapaxes(1, 2)
     pooled = counts.sum(axis=0) + own + np.eye(n_classes)
     counts = counts + own + common * pooled / pooled.sum(axis=1, keepdims=True)
     return counts / counts.sum(axis=2, keepdims=True)
+
+
+def log_count_confusion(annotations: Annotations, posterior: Floats, common: float) -> Tensor:
+    """Return the log of `count_confusion` as a tensor."""
+    counted = count_confusion(annotations, posterior, common=common)
+    return torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
+
+
+def vote_shares(annotations: Annotations) -> Floats:
+    """Return the share of the labels of an item that each class has; zeros without labels."""
+    votes = annotations.votes()
+    return votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..nn.tables import Table
 from ..params import Count, Positive
-from ._confusion import squares
+from ._confusion import squares, trusting
 from .base import CrowdModel, FitContext, Method
 from .confusion_layer import Trust
 from .network import linear
@@ -29,11 +29,11 @@ from .network import linear
 class PerformanceModel(CrowdModel):
     """A classifier and a network that says how annotators err."""
 
+    settings: PerformanceMethod
     features: Tensor | None
 
     def __init__(self, context: FitContext, settings: PerformanceMethod) -> None:
         super().__init__(context, settings)
-        self.settings = settings
         width, classes = settings.width, self.n_classes
         self.register_buffer("features", context.features)
         if context.features is None:
@@ -49,10 +49,9 @@ class PerformanceModel(CrowdModel):
 
     def _start(self) -> Tensor:
         """Return the bias under which annotators are right as often as trusted: (cell)."""
-        trust, others = self.settings.trust, max(self.n_classes - 1, 1)
+        trust = self.settings.trust
         if self.settings.errors == "full":
-            size = math.log(trust * others / (1 - trust))
-            return (size * torch.eye(self.n_classes)).flatten()
+            return trusting(trust, self.n_classes).flatten()
         return torch.tensor(math.log(trust / (1 - trust)))
 
     def embedding(self, annotator: Tensor) -> Tensor:

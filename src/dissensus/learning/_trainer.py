@@ -14,46 +14,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from annotated_types import Ge
 from torch import Tensor, nn
+from torch.utils.data import Subset
 
 from .._progress import Progress
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.augment import Augment, augment_for
-from ..nn.batches import Examples, Source, inputs_of
+from ..nn.batches import Examples, Source
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.inputs import as_inputs
 from ..nn.settings import Training
 from ..nn.training import train
 from ..nn.validation_split import hold_out
-from ..params import Probability, Settings
-from ._margins import KINDS, LabelLearner, MarginRecorder, Scale
-from .network import Classifier
+from ._margins import KINDS, LabelLearner, MarginRecorder
+from .hardness import Margins, split_settings
+from .network import Classifier, Network
 
-
-@dataclass(frozen=True, kw_only=True)
-class Network(Settings):
-    """The layers above the encoder.
-
-    Parameters
-    ----------
-    hidden
-        Width of the hidden layer; 0 for none.
-    dropout
-        Dropout of the hidden layer.
-    input_dropout
-        Dropout of the input vectors.
-    """
-
-    hidden: Annotated[int, Ge(0)] = 128
-    dropout: Probability = 0.5
-    input_dropout: Probability = 0.3
+M = TypeVar("M", bound=Margins)
 
 
 class Run(NamedTuple):
@@ -79,20 +62,6 @@ class MarginRecord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SelectedInputs:
-    """The inputs of some items."""
-
-    x: Tensor | Source
-    items: Integers  # (selected item): codes in x
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, items: Any, /) -> Tensor:
-        return inputs_of(self.x, self.items[np.asarray(items)])
-
-
-@dataclass(frozen=True, eq=False)
 class Trainer:
     """Prepared inputs, the network above them, and how it is trained."""
 
@@ -103,32 +72,12 @@ class Trainer:
     training: Training
     augment: Augment | None = None
 
-    @classmethod
-    def of(
-        cls,
-        X: Any,  # noqa: N803
-        annotations: Annotations,
-        encoder: str | nn.Module,
-        network: Network,
-        training: Training,
-        *,
-        frozen: bool | None = None,
-        augment: bool = False,
-    ) -> Trainer:
-        """Return a trainer for inputs of any kind."""
-        inputs = as_inputs(X)
-        changes = augment_for(inputs) if augment else None
-        encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, augmented=augment)
-        x = encoding.prepare(inputs)
-        if len(x) != annotations.n_items:
-            raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
-        return cls(x, encoding, encoding.vectors(x), network, training, changes)
-
     def select(self, items: Integers) -> Trainer:
         """Return the same for some items; vectors are scaled as before."""
         if isinstance(self.x, Tensor):
             return replace(self, x=self.x[torch.from_numpy(items)])
-        return replace(self, x=SelectedInputs(self.x, items))
+        subset: Any = Subset(self.x, torch.from_numpy(items))  # type: ignore[arg-type]
+        return replace(self, x=subset)
 
     def held_out_likelihood(self, annotations: Annotations, run: Run) -> Floats:
         """Return the log-likelihood of held-out labels after every epoch: (epoch).
@@ -161,9 +110,8 @@ class Trainer:
         annotations: Annotations,
         epochs: int,
         run: Run,
+        margins: Margins,
         *,
-        top: int = 1,
-        scale: Scale = "probabilities",
         keep: bool = False,
     ) -> MarginRecord:
         """Train a new classifier on all labels and return their margins."""
@@ -171,6 +119,7 @@ class Trainer:
         shape = (epochs, annotations.n_items, annotations.n_classes) if keep else None
         with self._seeded():
             classifier = self.classifier(annotations.n_classes)
+            top, scale = margins.top, margins.scale
             learner = MarginRecorder(classifier, len(annotations), top, scale, shape)
             examples = Examples(self.x, annotations, self.augment)
             about = f"margins with top {top} of {scale} on {self.encoding.name} ({self.network})"
@@ -192,12 +141,32 @@ class Trainer:
 
     def classifier(self, n_classes: int) -> Classifier:
         """Return a new classifier."""
-        network = self.network
-        sizes = self.vectors.shape[1], n_classes, network.hidden
-        dropouts = network.dropout, network.input_dropout
-        classifier = Classifier(self.encoding.network(), *sizes, *dropouts)
-        classifier.fit_scale(self.vectors)
-        return classifier
+        return Classifier.of(self.encoding, self.vectors, n_classes, self.network)
+
+
+def prepare(
+    method: type[M],
+    X: Any,  # noqa: N803
+    annotations: Annotations,
+    *,
+    encoder: str | nn.Module = "auto",
+    frozen: bool | None = None,
+    augment: bool = False,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> tuple[M, Trainer, Run]:
+    """Return a method with its settings, a trainer for inputs of any kind, and its run."""
+    chosen, network, training = split_settings((method, Network, Training), settings)
+    inputs = as_inputs(X)
+    changes = augment_for(inputs) if augment else None
+    encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, augmented=augment)
+    x = encoding.prepare(inputs)
+    if len(x) != annotations.n_items:
+        raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
+    trainer = Trainer(x, encoding, encoding.vectors(x), network, training, changes)
+    return chosen, trainer, Run(folder, resume, progress)
 
 
 def best_epoch(score: Floats) -> int:

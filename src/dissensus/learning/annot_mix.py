@@ -24,20 +24,16 @@ from torch import Tensor
 from ..nn.batches import Batch
 from ..params import Positive
 from ._performance import PerformanceMethod, PerformanceModel
-from .base import FitContext
 from .confusion_layer import Trust
 
 
 class AnnotMixModel(PerformanceModel):
     """An annotator network that learns from mixed annotations."""
 
-    def __init__(self, context: FitContext, settings: AnnotMix) -> None:
-        super().__init__(context, settings)
-        self.alpha = settings.alpha
+    settings: AnnotMix
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:
-        size = len(batch.label)
-        alpha = self.alpha
+        size, alpha = len(batch.label), self.settings.alpha
         # Drawn by torch's own generator, whose state a checkpoint holds.
         pair = torch._sample_dirichlet(vector.new_full((size, 2), alpha))
         return self.mixed_loss(vector, batch, pair[:, :1], torch.randperm(size))
@@ -66,8 +62,7 @@ class AnnotMix(PerformanceMethod):
         Of Beta(α, α), from which the shares are drawn; 1 makes all shares equally likely.
     """
 
+    model = AnnotMixModel
+
     alpha: Positive = 1.0
     trust: Trust = 0.9
-
-    def build(self, context: FitContext) -> AnnotMixModel:
-        return AnnotMixModel(context, self)

@@ -24,23 +24,20 @@ AUMC is AUM with the majority label of a crowd (ties at random, by the seed).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from torch import nn
 
 from .._names import Names
 from .._relation import Array, Floats, Integers
 from ..aggregation.majority import Majority
 from ..annotations import Annotations
 from ..errors import DataError
-from ..nn.settings import Training
 from ..params import Probability
 from ._margins import Kind, Scale
-from ._trainer import Network, Run, Trainer
-from .hardness import Hardness, Margins, at_most_quantile, share_learned, split_settings
+from ._trainer import Run, Trainer, prepare
+from .hardness import Hardness, Margins, at_most_quantile, share_learned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,51 +58,28 @@ class Aum(Margins):
     percentile: Probability = 0.99
 
     def score(
-        self,
-        trainer: Trainer,
-        annotations: Annotations,
-        label: Integers,
-        run: Run,
-        *,
-        keep: bool = False,
+        self, trainer: Trainer, annotations: Annotations, label: Integers, run: Run, *, keep: bool
     ) -> AumScores:
         """Return the scores of items with one label each, -1 for none."""
         self.check(annotations)
         one = _one_annotator(label, annotations.classes)
         epochs = trainer.n_epochs(one, run)
         if self.cut == "fake":
-            values, cut, learned = self._against_fakes(
-                trainer, label, annotations.n_classes, epochs, run
-            )
-            scores = None
+            n_classes, scores = annotations.n_classes, None
+            values, cut, learned = self._against_fakes(trainer, label, n_classes, epochs, run)
         else:
-            options: dict[str, Any] = {"top": self.top, "scale": self.scale, "keep": keep}
-            record = trainer.record_margins(one, epochs, run, **options)
+            record = trainer.record_margins(one, epochs, run, self, keep=keep)
             values = {kind: _by_item(value, label) for kind, value in record.aum.items()}
             cut = np.full(len(label), at_most_quantile(values[self.margin], self.alpha)[0])
             scores = record.scores
             learned = share_learned(record.probability[label >= 0], label[label >= 0])
-        chosen = values[self.margin]
+        chosen, both = values[self.margin], (values["top2"], values["pleiss"])
         return AumScores(
-            annotations,
-            chosen <= cut,
-            *learned,
-            epochs,
-            label,
-            chosen,
-            values["top2"],
-            values["pleiss"],
-            cut,
-            scores,
+            annotations, chosen <= cut, *learned, epochs, label, chosen, *both, cut, scores
         )
 
     def _against_fakes(
-        self,
-        trainer: Trainer,
-        label: Integers,
-        n_classes: int,
-        epochs: int,
-        run: Run,
+        self, trainer: Trainer, label: Integers, n_classes: int, epochs: int, run: Run
     ) -> tuple[dict[str, Floats], Floats, tuple[float, float]]:
         """Return AUM by kind and cut of every item, and how much the first network has learned."""
         labelled = np.flatnonzero(label >= 0)
@@ -117,13 +91,9 @@ class Aum(Margins):
         for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
             moved = label.copy()
             moved[fakes] = n_classes
-            record = trainer.record_margins(
-                _one_annotator(moved, n_classes + 1),
-                epochs,
-                run.inside(f"fake-{number}", run.progress),
-                top=self.top,
-                scale=self.scale,
-            )
+            one = _one_annotator(moved, n_classes + 1)
+            inside = run.inside(f"fake-{number}", run.progress)
+            record = trainer.record_margins(one, epochs, inside, self)
             areas = {kind: _by_item(each, moved) for kind, each in record.aum.items()}
             if number == 0:
                 learned = share_learned(record.probability[labelled], moved[labelled])
@@ -165,17 +135,7 @@ class AumScores(Hardness):
 
 
 def aum(
-    x: Any,
-    labels: Annotations | ArrayLike,
-    *,
-    encoder: str | nn.Module = "auto",
-    frozen: bool | None = None,
-    augment: bool = False,
-    keep: bool = False,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    progress: Any = None,
-    **settings: Any,
+    x: Any, labels: Annotations | ArrayLike, *, keep: bool = False, **options: Any
 ) -> AumScores:
     """Return the area under the margin of every item.
 
@@ -185,16 +145,13 @@ def aum(
         Inputs: an array, texts or image files, one per item.
     labels
         One label per item; -1 or NaN for unlabelled.
-    encoder, frozen, augment
-        As for `CrowdClassifier`.
     keep
         Whether to return the logits of every epoch.
-    folder, resume, progress
-        Folder of checkpoints, whether to resume from them, and a progress callback.
-    **settings
-        Of `Aum` (margin, top, scale, alpha, cut, …), of the network (hidden, dropout,
-        input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of items
-        that decides the number of epochs; 0 takes all of them.
+    **options
+        As for `CrowdClassifier`: `encoder`, `frozen`, `augment`, and `folder`, `resume`, `progress`
+        of its `fit`. Settings of `Aum` (margin, top, scale, alpha, cut, …), of the network (hidden,
+        dropout, input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of
+        items that decides the number of epochs; 0 takes all of them.
 
     Examples
     --------
@@ -212,9 +169,8 @@ def aum(
         )
     label = np.full(annotations.n_items, -1)
     label[annotations.item] = annotations.label
-    method, network, training = split_settings((Aum, Network, Training), settings)
-    trainer = Trainer.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
-    return method.score(trainer, annotations, label, Run(folder, resume, progress), keep=keep)
+    method, trainer, run = prepare(Aum, x, annotations, **options)
+    return method.score(trainer, annotations, label, run, keep=keep)
 
 
 def aumc(x: Any, annotations: Annotations, **options: Any) -> AumScores:

@@ -23,7 +23,7 @@ weight. The annotators keep their start, so class k of the network is class k of
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -36,6 +36,7 @@ from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
 from ..nn.training import Learner
 from ..params import Positive, Settings
+from ._confusion import squares
 from .network import Classifier
 
 Epochs = Annotated[int, Ge(0)]
@@ -52,7 +53,7 @@ class FitContext:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(Settings, ABC):
+class Method(Settings):
     """A way to learn a classifier from annotators who disagree.
 
     Parameters
@@ -64,12 +65,14 @@ class Method(Settings, ABC):
         has to be larger than the classifier's.
     """
 
+    model: ClassVar[type[CrowdModel]]  # its network
+
     warm_up: Epochs = 5
     crowd_lr: Positive = 0.03
 
-    @abstractmethod
     def build(self, context: FitContext) -> CrowdModel:
         """Return the network to train."""
+        return self.model(context, self)
 
 
 class Pairs(NamedTuple):
@@ -85,17 +88,18 @@ class CrowdModel(Learner):
 
     per_item: ClassVar[tuple[str, ...]] = ()  # buffers with a row per item, for training only
     joint: ClassVar[bool] = False  # whether the labels of an item are predicted jointly
+    settings: Method
     warming: Tensor  # whether the warm-up goes on
     count: Tensor  # (annotator): number of labels, at least one
 
-    def __init__(self, context: FitContext, method: Method) -> None:
+    def __init__(self, context: FitContext, settings: Method) -> None:
         super().__init__()
+        self.settings = settings
         self.classifier = context.classifier()
         self.n_items = context.annotations.n_items
         self.n_annotators = context.annotations.n_annotators
         self.n_classes = context.annotations.n_classes
-        self.warm_up, self.crowd_lr = method.warm_up, method.crowd_lr
-        self.register_buffer("warming", torch.tensor(method.warm_up > 0))
+        self.register_buffer("warming", torch.tensor(settings.warm_up > 0))
         count = torch.from_numpy(context.annotations.labels_per_annotator).clamp(min=1)
         self.n_annotations = max(len(context.annotations), 1)
         self.register_buffer("count", count.to(torch.get_default_dtype()))
@@ -117,12 +121,18 @@ class CrowdModel(Learner):
         """
         return self.count.new_zeros(())
 
+    def gaussian_prior(self, own: Tensor, annotator: Tensor, spread: float | None) -> Tensor:
+        """Return minus the log of a prior on rows of annotators, but for a constant."""
+        if spread is None:
+            return self.count.new_zeros(())
+        return self.over_all(squares(own) / (2 * spread**2), annotator) / self.n_annotations
+
     def groups(self) -> list[dict[str, Any]]:
         networks = set(self.networks())
         rest = [each for each in self.parameters() if each not in networks]
         return [
             {"params": list(self.networks())},
-            {"params": rest, "lr": self.crowd_lr, "weight_decay": 0.0},
+            {"params": rest, "lr": self.settings.crowd_lr, "weight_decay": 0.0},
         ]
 
     def networks(self) -> Iterator[nn.Parameter]:
@@ -161,7 +171,7 @@ class CrowdModel(Learner):
         )
 
     def begin(self, examples: Examples, epoch: int) -> None:
-        self.warming.fill_(epoch < self.warm_up)
+        self.warming.fill_(epoch < self.settings.warm_up)
 
     def log_class(self, vector: Tensor) -> Tensor:
         """Return log-probabilities of the classes, from vectors: (item, class)."""
@@ -193,17 +203,18 @@ class CrowdModel(Learner):
 
     def annotator_proba(self, x: Tensor, annotator: Tensor) -> Tensor:
         """Return label probabilities of annotators on items: (item, annotator, given)."""
-        vector = self.classifier.encode(x)
-        row, column = _pairs(len(x), annotator)
-        pairs = Pairs(self.log_class(vector)[row], vector[row], column)
-        return self.log_given(pairs).exp().reshape(len(x), len(annotator), self.n_classes)
+        log_given = self.log_given(self.all_pairs(x, annotator))
+        return log_given.exp().reshape(len(x), len(annotator), self.n_classes)
 
     def performance(self, x: Tensor, annotator: Tensor) -> Tensor:
         """Return the probability that annotators are right about items: (item, annotator)."""
+        return self.right(self.all_pairs(x, annotator)).reshape(len(x), len(annotator))
+
+    def all_pairs(self, x: Tensor, annotator: Tensor) -> Pairs:
+        """Return the pairs of every item with every annotator."""
         vector = self.classifier.encode(x)
-        row, column = _pairs(len(x), annotator)
-        pairs = Pairs(self.log_class(vector)[row], vector[row], column)
-        return self.right(pairs).reshape(len(x), len(annotator))
+        row = torch.arange(len(x), device=annotator.device).repeat_interleave(len(annotator))
+        return Pairs(self.log_class(vector)[row], vector[row], annotator.repeat(len(x)))
 
     def right(self, pairs: Pairs) -> Tensor:
         """Return the probability that a label is right, whatever it is: (annotation)."""
@@ -241,8 +252,3 @@ def without_unlabelled(batch: Batch) -> Batch:
         return batch
     row = (labelled.cumsum(dim=0) - 1)[batch.row]
     return batch._replace(x=batch.x[labelled], item=batch.item[labelled], row=row)
-
-
-def _pairs(n_items: int, annotator: Tensor) -> tuple[Tensor, Tensor]:
-    row = torch.arange(n_items, device=annotator.device).repeat_interleave(len(annotator))
-    return row, annotator.repeat(n_items)

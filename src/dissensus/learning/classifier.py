@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,7 +41,7 @@ from ..nn.training import History, train
 from ..nn.validation_split import hold_out
 from ..registry import learners
 from .base import CrowdModel, FitContext
-from .network import Classifier
+from .network import Classifier, Network
 from .two_stage import TwoStage
 
 _CHUNK = 4096  # vectors or pairs that are predicted at once
@@ -191,13 +192,10 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         features: Any = None,
         posterior: ArrayLike | None = None,
     ) -> CrowdModel:
-        def classifier() -> Classifier:
-            sizes = vectors.shape[1], annotations.n_classes, self.hidden
-            network = self.encoding_.network()
-            built = Classifier(network, *sizes, self.dropout, self.input_dropout)
-            built.fit_scale(vectors)
-            return built
-
+        network = Network(
+            hidden=self.hidden, dropout=self.dropout, input_dropout=self.input_dropout
+        )
+        classifier = partial(Classifier.of, self.encoding_, vectors, annotations.n_classes, network)
         method = learners.create(self.method)
         if posterior is not None and not isinstance(method, TwoStage):
             raise OptionError(f"{self.method} learns from annotations; posterior= is for two-stage")
@@ -213,8 +211,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def prepare(self, X: ArrayLike | Inputs) -> Tensor | Source:  # noqa: N803
         """Return inputs as the network takes them."""
-        inputs = self._inputs(X)
-        return self.encoding_.prepare(inputs)
+        return self.encoding_.prepare(self._inputs(X))
 
     def _chunks(self, X: ArrayLike | Inputs, size: int) -> Iterator[Tensor]:  # noqa: N803
         """Yield what the network takes, on its device."""

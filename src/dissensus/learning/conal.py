@@ -29,9 +29,10 @@ from .confusion_layer import Trust
 class ConalModel(CrowdModel):
     """A classifier, a common matrix, and a matrix for every annotator."""
 
+    settings: Conal
+
     def __init__(self, context: FitContext, settings: Conal) -> None:
         super().__init__(context, settings)
-        self.scale, self.spread = settings.scale, settings.spread
         start = 2 * torch.eye(self.n_classes)
         if settings.trust is not None:
             start = trusting(settings.trust, self.n_classes)
@@ -62,12 +63,10 @@ class ConalModel(CrowdModel):
         return self.matrices(annotator, vector).log_softmax(dim=-1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        apart = squares(self.start + self.own(annotator) - self.common)
-        cost = -self.scale * self.over_all((apart + 1e-12).sqrt(), annotator)
-        if self.spread is None:
-            return cost
-        prior = apart / (2 * self.spread**2)
-        return cost + self.over_all(prior, annotator) / self.n_annotations
+        apart = self.start + self.own(annotator) - self.common
+        gain = self.over_all((squares(apart) + 1e-12).sqrt(), annotator)
+        prior = self.gaussian_prior(apart, annotator, self.settings.spread)
+        return prior - self.settings.scale * gain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +87,9 @@ class Conal(Method):
         as far as the labels take them, as published.
     """
 
+    model = ConalModel
+
     scale: NonNegative = 1e-5
     width: Count = 20
     trust: Trust | None = 0.6
     spread: Positive | None = 2.0
-
-    def build(self, context: FitContext) -> ConalModel:
-        return ConalModel(context, self)

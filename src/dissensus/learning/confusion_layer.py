@@ -30,16 +30,18 @@ Trust = Annotated[float, Interval(gt=0, lt=1)]
 class ConfusionModel(CrowdModel):
     """A classifier and a confusion matrix for every annotator."""
 
+    settings: ConfusionMethod
+
     def __init__(self, context: FitContext, settings: ConfusionMethod) -> None:
         super().__init__(context, settings)
         start = trusting(settings.trust, self.n_classes)
-        self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
+        self.matrices = AnnotatorMatrices(start, self.n_annotators)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         return self.matrices(annotator).log_softmax(dim=-1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        return self.over_all(self.matrices.surprise(annotator), annotator) / self.n_annotations
+        return self.gaussian_prior(self.matrices.own(annotator), annotator, self.settings.spread)
 
 
 class JointConfusionModel(ConfusionModel):

@@ -25,16 +25,17 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from ..nn.batches import Batch
 from ..nn.tables import Table
 from ..params import Probability
-from .base import CrowdModel, FitContext, Pairs, at_label
+from .base import FitContext, Pairs, at_label
 from .crowd_layer import CrowdLayer, MatrixModel
 
 
 class CrowdArModel(MatrixModel):
     """A crowd layer that trusts some annotations more than others."""
 
+    settings: CrowdAr
+
     def __init__(self, context: FitContext, settings: CrowdAr) -> None:
         super().__init__(context, settings)
-        self.balance = settings.balance
         self.difficulty = nn.Sequential(
             nn.Linear(self.classifier.width, 128),
             nn.Sigmoid(),
@@ -56,7 +57,8 @@ class CrowdArModel(MatrixModel):
         fit = -(m * at_label(log_given, batch.label) + (1 - m) * log_given.mean(dim=1)).mean()
         agrees = (pairs.log_truth.argmax(dim=1) == batch.label).to(m.dtype)
         trust = binary_cross_entropy_with_logits(logit, agrees)
-        return self.balance * fit + (1 - self.balance) * trust
+        balance = self.settings.balance
+        return balance * fit + (1 - balance) * trust
 
     def after_step(self) -> None:
         self.slope.clamp_(min=0)
@@ -72,7 +74,6 @@ class CrowdAr(CrowdLayer):
         Weight of the labels; the rest is that of the reliabilities.
     """
 
-    balance: Probability = 0.9
+    model = CrowdArModel
 
-    def build(self, context: FitContext) -> CrowdModel:
-        return CrowdArModel(context, self)
+    balance: Probability = 0.9

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from ..nn.tables import Table
 from ..params import Positive
-from ._confusion import AnnotatorMatrices, squares, trusting
+from ._confusion import AnnotatorMatrices, trusting
 from .base import CrowdModel, FitContext, Method, Pairs
 from .confusion_layer import Trust
 
@@ -35,9 +36,10 @@ from .confusion_layer import Trust
 class LayerModel(CrowdModel):
     """A classifier and a layer that turns its probabilities into logits of labels."""
 
+    settings: CrowdLayer
+
     def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
-        self.spread = settings.spread
         self.size = 1.0
         if settings.trust is not None:
             self.size = float(trusting(settings.trust, self.n_classes)[0, 0])
@@ -59,10 +61,7 @@ class LayerModel(CrowdModel):
         return torch.stack(each, dim=1).log_softmax(dim=-1)
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        if self.spread is None:
-            return super().penalty(annotator)
-        surprise = squares(self.own(annotator)) / (2 * self.spread**2)
-        return self.over_all(surprise, annotator) / self.n_annotations
+        return self.gaussian_prior(self.own(annotator), annotator, self.settings.spread)
 
 
 class MatrixModel(LayerModel):
@@ -71,7 +70,7 @@ class MatrixModel(LayerModel):
     def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
         start = self.size * torch.eye(self.n_classes)
-        self.matrices = AnnotatorMatrices(start, self.n_annotators, settings.spread)
+        self.matrices = AnnotatorMatrices(start, self.n_annotators)
 
     def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
         return torch.einsum("nk,nkl->nl", p, self.matrices(annotator))
@@ -81,18 +80,27 @@ class MatrixModel(LayerModel):
 
 
 class WeightModel(LayerModel):
-    """A weight of every annotator for every class."""
+    """A weight of every annotator for every class, or one for all (`scalar`)."""
+
+    scalar = False
 
     def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
-        self.weight_common = nn.Parameter(torch.full((self.n_classes,), self.size))
-        self.weight_own = Table(torch.zeros(self.n_annotators, self.n_classes))
+        width = 1 if self.scalar else self.n_classes
+        self.weight_common = nn.Parameter(torch.full((width,), self.size))
+        self.weight_own = Table(torch.zeros(self.n_annotators, width))
 
     def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
         return (self.weight_common + self.weight_own(annotator)) * p
 
     def own(self, annotator: Tensor) -> Tensor:
         return self.weight_own(annotator)
+
+
+class ScaleModel(WeightModel):
+    """One weight for every annotator."""
+
+    scalar = True
 
 
 class WeightBiasModel(WeightModel):
@@ -123,21 +131,6 @@ class BiasModel(LayerModel):
         return self.bias(annotator)
 
 
-class ScaleModel(LayerModel):
-    """One weight for every annotator."""
-
-    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
-        super().__init__(context, settings)
-        self.scale_common = nn.Parameter(torch.tensor(self.size))
-        self.scale_own = Table(torch.zeros(self.n_annotators, 1))
-
-    def logits(self, p: Tensor, annotator: Tensor) -> Tensor:
-        return (self.scale_common + self.scale_own(annotator)) * p
-
-    def own(self, annotator: Tensor) -> Tensor:
-        return self.scale_own(annotator)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayer(Method):
     """A matrix of each annotator's own behind the classifier (mw).
@@ -152,40 +145,35 @@ class CrowdLayer(Method):
         far as the labels take them.
     """
 
+    model: ClassVar[type[CrowdModel]] = MatrixModel
+
     trust: Trust | None = 0.6
     spread: Positive | None = 2.0
-
-    def build(self, context: FitContext) -> CrowdModel:
-        return MatrixModel(context, self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerVw(CrowdLayer):
     """A weight of each annotator's own for every class."""
 
-    def build(self, context: FitContext) -> CrowdModel:
-        return WeightModel(context, self)
+    model = WeightModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerVwB(CrowdLayer):
     """A weight and a bias of each annotator's own for every class."""
 
-    def build(self, context: FitContext) -> CrowdModel:
-        return WeightBiasModel(context, self)
+    model = WeightBiasModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerVb(CrowdLayer):
     """A bias of each annotator's own for every class."""
 
-    def build(self, context: FitContext) -> CrowdModel:
-        return BiasModel(context, self)
+    model = BiasModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdLayerSw(CrowdLayer):
     """One weight of each annotator's own."""
 
-    def build(self, context: FitContext) -> CrowdModel:
-        return ScaleModel(context, self)
+    model = ScaleModel

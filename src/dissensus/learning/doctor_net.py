@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear as apply
@@ -23,26 +22,24 @@ from torch.nn.functional import linear as apply
 from ..nn.batches import Batch, Examples
 from ..nn.tables import Table
 from ..params import NonNegative, Positive
-from ._confusion import count_confusion, squares
+from ._confusion import log_count_confusion, vote_shares
 from .base import CrowdModel, FitContext, Method, Pairs, at_label
 
 
 class DoctorNetModel(CrowdModel):
     """A body, a head for every annotator, and how much each head counts."""
 
+    settings: DoctorNet
     log_counted: Tensor  # (annotator, true, given)
 
     def __init__(self, context: FitContext, settings: DoctorNet) -> None:
         super().__init__(context, settings)
-        self.spread, self.pooled = settings.spread, settings.pooled
         width = self.classifier.hidden_width + 1  # the last for the bias
         self.own = Table(torch.zeros(self.n_annotators, self.n_classes, width))
         self.mixture = Table(torch.zeros(self.n_annotators, 1))  # logits of the weights
-        votes = context.annotations.votes()
-        posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(context.annotations, posterior, common=settings.pooled)
-        log_counted = torch.tensor(np.log(counted), dtype=torch.get_default_dtype())
-        self.register_buffer("log_counted", log_counted)
+        votes = vote_shares(context.annotations)
+        start = log_count_confusion(context.annotations, votes, settings.pooled)
+        self.register_buffer("log_counted", start)
 
     def log_class(self, vector: Tensor) -> Tensor:
         hidden = self.classifier.body(vector)
@@ -77,8 +74,8 @@ class DoctorNetModel(CrowdModel):
         super().begin(examples, epoch)
         if not self.warming:
             posterior = self.log_classes(examples).double().exp().cpu().numpy()
-            counted = count_confusion(examples.annotations, posterior, common=self.pooled)
-            self.log_counted.copy_(torch.from_numpy(np.log(counted)))
+            counted = log_count_confusion(examples.annotations, posterior, self.settings.pooled)
+            self.log_counted.copy_(counted)
 
     def log_given(self, pairs: Pairs) -> Tensor:
         return self.log_head(self.classifier.body(pairs.vector), pairs.annotator)
@@ -87,10 +84,7 @@ class DoctorNetModel(CrowdModel):
         return self.log_counted[annotator]
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        if self.spread is None:
-            return super().penalty(annotator)
-        surprise = squares(self.own(annotator)) / (2 * self.spread**2)
-        return self.over_all(surprise, annotator) / self.n_annotations
+        return self.gaussian_prior(self.own(annotator), annotator, self.settings.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +99,7 @@ class DoctorNet(Method):
         Weight of what all annotators do in each row of an annotator's confusion matrix.
     """
 
+    model = DoctorNetModel
+
     spread: Positive | None = 0.1
     pooled: NonNegative = 5.0
-
-    def build(self, context: FitContext) -> DoctorNetModel:
-        return DoctorNetModel(context, self)

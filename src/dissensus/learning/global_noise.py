@@ -40,7 +40,6 @@ class GlobalNoise(Method):
         How often the annotators are right at the start.
     """
 
-    trust: Trust = 0.6
+    model = GlobalNoiseModel
 
-    def build(self, context: FitContext) -> GlobalNoiseModel:
-        return GlobalNoiseModel(context, self)
+    trust: Trust = 0.6

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from annotated_types import Interval
 
 from .._names import Names, decode
-from .._relation import Array, Floats, Integers, frozen
+from .._relation import Array, Floats, FrozenArrays, Integers
 from ..annotations import Annotations
 from ..errors import MethodError
 from ..params import Count, Settings
@@ -52,7 +52,7 @@ class Margins(Settings):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Hardness(ABC):
+class Hardness(FrozenArrays, ABC):
     """Items with a score, the lower the harder.
 
     Attributes
@@ -80,12 +80,6 @@ class Hardness(ABC):
     common: float
     epochs: int
     label: Integers  # (item)
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, frozen(value))
 
     def __repr__(self) -> str:
         n_items = self.annotations.n_items

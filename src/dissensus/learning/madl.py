@@ -72,7 +72,6 @@ class Madl(PerformanceMethod):
         Whether annotators that are alike count less.
     """
 
-    weights: bool = True
+    model = MadlModel
 
-    def build(self, context: FitContext) -> MadlModel:
-        return MadlModel(context, self)
+    weights: bool = True

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from ..nn.batches import Batch
 from ..nn.tables import Table
 from ..params import NonNegative, Positive
-from ._confusion import count_confusion, squares
+from ._confusion import log_count_confusion, vote_shares
 from .base import CrowdModel, FitContext, Method
 
 # ∂f and f*(∂f) of log S
@@ -48,19 +48,17 @@ DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tens
 class MaxMigModel(CrowdModel):
     """A classifier and an aggregator of labels, each the other's teacher."""
 
+    settings: MaxMig
     start: Tensor  # (annotator, true, given)
 
     def __init__(self, context: FitContext, settings: MaxMig) -> None:
         super().__init__(context, settings)
-        self.settings = settings
-        dtype = torch.get_default_dtype()
-        votes = context.annotations.votes()
-        posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
-        counted = count_confusion(context.annotations, posterior, common=settings.pooled)
-        self.register_buffer("start", torch.tensor(np.log(counted), dtype=dtype))
-        self.own = Table(torch.zeros(self.start.shape))
-        share = np.log(posterior.sum(axis=0) + 1)
-        self.prior = nn.Parameter(torch.tensor(share, dtype=dtype))  # (class): logits of b
+        votes = vote_shares(context.annotations)
+        start = log_count_confusion(context.annotations, votes, settings.pooled)
+        self.register_buffer("start", start)
+        self.own = Table(torch.zeros(start.shape))
+        share = torch.tensor(np.log(votes.sum(axis=0) + 1), dtype=start.dtype)
+        self.prior = nn.Parameter(share)  # (class): logits of b
 
     def matrices(self, annotator: Tensor) -> Tensor:
         """Return C: (annotation, true, given)."""
@@ -85,10 +83,7 @@ class MaxMigModel(CrowdModel):
         return apart.sum() / max(size * (size - 1), 1) - gain(log_s.diagonal()).mean()
 
     def penalty(self, annotator: Tensor) -> Tensor:
-        if self.settings.spread is None:
-            return super().penalty(annotator)
-        surprise = squares(self.own(annotator)) / (2 * self.settings.spread**2)
-        return self.over_all(surprise, annotator) / self.n_annotations
+        return self.gaussian_prior(self.own(annotator), annotator, self.settings.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +102,8 @@ class MaxMig(Method):
         labels take them.
     """
 
+    model = MaxMigModel
+
     divergence: Literal["kl", "reverse-kl", "pearson", "jensen", "hellinger"] = "kl"
     pooled: NonNegative = 5.0
     spread: Positive | None = 2.0
-
-    def build(self, context: FitContext) -> MaxMigModel:
-        return MaxMigModel(context, self)

@@ -7,10 +7,35 @@ on the item (CoNAL, MaDL, CrowdAR) use the vector, without gradients into the en
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+from typing import Annotated, Self
+
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
+from ..nn.encoding import Encoding
 from ..nn.standardize import standardization
+from ..params import Probability, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Settings):
+    """The layers above the encoder.
+
+    Parameters
+    ----------
+    hidden
+        Width of the hidden layer; 0 for none.
+    dropout
+        Dropout of the hidden layer.
+    input_dropout
+        Dropout of the input vectors.
+    """
+
+    hidden: Annotated[int, Ge(0)] = 128
+    dropout: Probability = 0.5
+    input_dropout: Probability = 0.3
 
 
 class Classifier(nn.Module):
@@ -55,6 +80,13 @@ class Classifier(nn.Module):
         self.head = nn.Linear(self.hidden_width, n_classes)
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
+
+    @classmethod
+    def of(cls, encoding: Encoding, vectors: Tensor, n_classes: int, network: Network) -> Self:
+        """Return a new classifier, scaled by the vectors of some items."""
+        classifier = cls(encoding.network(), vectors.shape[1], n_classes, **asdict(network))
+        classifier.fit_scale(vectors)
+        return classifier
 
     def fit_scale(self, vectors: Tensor) -> None:
         """Scale by the mean and the spread of these vectors; what never varies becomes zero."""

@@ -26,7 +26,6 @@ from typing import Annotated
 import numpy as np
 import torch
 from annotated_types import Ge
-from scipy import sparse
 from scipy.special import log_softmax
 from torch import Tensor, nn
 
@@ -35,24 +34,22 @@ from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
 from ..params import NonNegative, Positive
 from ._confusion import count_confusion
-from ._volume import log_volume
 from .base import CrowdModel, FitContext, Method
+from .geo_crowdnet import log_volume
 from .network import Classifier
 
 
 def expect(annotations: Annotations, log_prior: Floats, confusion: Floats) -> Floats:
     """Return the E step: the posterior of every item, (item, class)."""
-    n_classes = annotations.n_classes
-    column = annotations.annotator.astype(np.int64) * n_classes + annotations.label
-    shape = (annotations.n_items, annotations.n_annotators * n_classes)
-    table = sparse.csr_array((np.ones(len(annotations)), column, annotations.index), shape=shape)
-    given_true = np.log(confusion).swapaxes(1, 2).reshape(-1, n_classes)
-    return np.exp(log_softmax(log_prior + table @ given_true, axis=1))
+    labels = annotations.part(0, annotations.n_items).labels
+    given_true = np.log(confusion).swapaxes(1, 2).reshape(-1, annotations.n_classes)
+    return np.exp(log_softmax(log_prior + labels @ given_true, axis=1))
 
 
 class RaykarModel(CrowdModel):
     """A classifier trained on posteriors that depend on it."""
 
+    settings: Raykar
     per_item = ("target", "fold")
     joint = True
     target: Tensor  # (item, class): the posterior of the last E step
@@ -61,7 +58,6 @@ class RaykarModel(CrowdModel):
 
     def __init__(self, context: FitContext, settings: Raykar) -> None:
         super().__init__(context, settings)
-        self.settings = settings
         self.others = nn.ModuleList([context.classifier() for _ in range(settings.folds)])
         votes = context.annotations.votes() + 1e-9
         posterior = votes / votes.sum(axis=1, keepdims=True)
@@ -160,6 +156,8 @@ class Raykar(Method):
         classes.
     """
 
+    model = RaykarModel
+
     folds: Annotated[int, Ge(0)] = 0
     rounds: Annotated[int, Ge(1)] = 1
     smoothing: Positive = 0.01
@@ -167,6 +165,3 @@ class Raykar(Method):
     least: Positive = 1e-3
     damping: NonNegative = 1.0
     volume: NonNegative = 0.0
-
-    def build(self, context: FitContext) -> RaykarModel:
-        return RaykarModel(context, self)

@@ -17,21 +17,18 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ..params import NonNegative
-from .base import FitContext
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 
 class TraceRegModel(ConfusionModel):
     """Confusion matrices whose trace costs something."""
 
-    def __init__(self, context: FitContext, settings: TraceReg) -> None:
-        super().__init__(context, settings)
-        self.worth = settings.weight
+    settings: TraceReg
 
     def penalty(self, annotator: Tensor) -> Tensor:
         trace = self.matrices(annotator).softmax(dim=-1).diagonal(dim1=1, dim2=2).sum(dim=1)
         mean = self.over_all(trace, annotator) / self.n_annotators
-        return super().penalty(annotator) + self.worth * mean
+        return super().penalty(annotator) + self.settings.weight * mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +41,6 @@ class TraceReg(ConfusionMethod):
         What a trace of one costs.
     """
 
-    weight: NonNegative = 0.01
+    model = TraceRegModel
 
-    def build(self, context: FitContext) -> TraceRegModel:
-        return TraceRegModel(context, self)
+    weight: NonNegative = 0.01

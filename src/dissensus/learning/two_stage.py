@@ -22,7 +22,7 @@ from torch import Tensor
 from ..nn.batches import Batch
 from ..params import NonNegative, Positive
 from ..registry import aggregators
-from ._confusion import count_confusion
+from ._confusion import log_count_confusion
 from .base import CrowdModel, Epochs, FitContext, Method
 
 
@@ -84,11 +84,9 @@ class TwoStage(Method):
     def build(self, context: FitContext) -> TwoStageModel:
         aggregator, annotations = aggregators.create(self.labels), context.annotations
         if context.posterior is not None:
-            counted = count_confusion(
-                annotations, context.posterior.double().numpy(), common=self.pooled
-            )
-            log_counted = torch.tensor(np.log(counted), dtype=context.posterior.dtype)
-            return PosteriorModel(context, self, context.posterior, log_counted)
+            posterior = context.posterior.double().numpy()
+            counted = log_count_confusion(annotations, posterior, self.pooled)
+            return PosteriorModel(context, self, context.posterior, counted)
         target = posterior = np.zeros((annotations.n_items, annotations.n_classes))
         if len(annotations):
             result = aggregator.fit(annotations)
@@ -98,10 +96,5 @@ class TwoStage(Method):
             target = posterior ** (1 / self.temperature)
             target = target / target.sum(axis=1, keepdims=True)
         target = target * (annotations.labels_per_item > 0)[:, None]
-        counted = count_confusion(annotations, posterior, common=self.pooled)
-        return TwoStageModel(
-            context,
-            self,
-            torch.tensor(target, dtype=torch.get_default_dtype()),
-            torch.tensor(np.log(counted), dtype=torch.get_default_dtype()),
-        )
+        counted = log_count_confusion(annotations, posterior, self.pooled)
+        return TwoStageModel(context, self, torch.tensor(target, dtype=counted.dtype), counted)

@@ -60,5 +60,4 @@ class UnionNetModel(ConfusionModel):
 class UnionNet(ConfusionMethod):
     """All annotators as one, with labels (annotator, label); settings as of `trace-reg`."""
 
-    def build(self, context: FitContext) -> UnionNetModel:
-        return UnionNetModel(context, self)
+    model = UnionNetModel

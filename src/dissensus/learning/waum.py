@@ -29,22 +29,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from torch import nn
 
 from .._relation import Floats, Integers
 from ..aggregation.dawid_skene import DawidSkene
 from ..aggregation.wds import Wds
 from ..annotations import Annotations
 from ..errors import DataError
-from ..nn.settings import Training
 from ..params import Count, NonNegative
 from ..result import Table
-from ._trainer import Network, Run, Trainer, best_epoch
-from .hardness import Flags, Hardness, Margins, at_most_quantile, share_learned, split_settings
+from ._trainer import Run, Trainer, best_epoch, prepare
+from .hardness import Flags, Hardness, Margins, at_most_quantile, share_learned
 
 Normalize = Literal["weights", "count"]
 
@@ -71,11 +68,7 @@ class Waum(Margins):
     smoothing: NonNegative = 0.01
 
     def score(
-        self,
-        trainer: Trainer,
-        annotations: Annotations,
-        matrices: Floats | None = None,
-        run: Run | None = None,
+        self, trainer: Trainer, annotations: Annotations, matrices: Floats | None, run: Run
     ) -> WaumScores:
         """Return the scores of all items; `matrices` replace those of the first fit."""
         self.check(annotations)
@@ -89,15 +82,16 @@ class Waum(Margins):
                 f"but these are {matrices.shape}"
             )
         train = self._each if self.per_annotator else self._stacked
-        aum, probability, epochs = train(trainer, annotations, run or Run())
+        aum, probability, epochs = train(trainer, annotations, run)
         weight = trust(probability, matrices, annotations)
         score = weighted(annotations, aum, weight, self.normalize)
         quantile, pruned = at_most_quantile(score, self.alpha)
         posterior, label = _labels(annotations, pruned, Wds(**model))
+        learned = share_learned(probability, annotations.label)
         return WaumScores(
             annotations,
             pruned,
-            *share_learned(probability, annotations.label),
+            *learned,
             epochs,
             label,
             score,
@@ -111,7 +105,7 @@ class Waum(Margins):
     def _stacked(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
         """Return areas and probabilities of one network that learns all labels."""
         epochs = trainer.n_epochs(annotations, run)
-        record = trainer.record_margins(annotations, epochs, run, top=self.top, scale=self.scale)
+        record = trainer.record_margins(annotations, epochs, run, self)
         return _Areas(record.aum[self.margin], record.probability[annotations.item], epochs)
 
     def _each(self, trainer: Trainer, annotations: Annotations, run: Run) -> _Areas:
@@ -134,9 +128,8 @@ class Waum(Margins):
         probability = np.zeros((len(annotations), annotations.n_classes))
         for left, one in enumerate(everyone, 1 - len(everyone)):
             inside = each.inside(f"annotator-{one.number}")
-            record = trainer.select(one.items).record_margins(
-                one.annotations, epochs, inside, top=self.top, scale=self.scale
-            )
+            own = trainer.select(one.items)
+            record = own.record_margins(one.annotations, epochs, inside, self)
             aum[one.rows] = record.aum[self.margin]
             probability[one.rows] = record.probability[one.annotations.item]
             progress(total + left, total, f"annotator {one.number}")
@@ -204,17 +197,7 @@ class WaumScores(Hardness):
 
 
 def waum(
-    x: Any,
-    annotations: Annotations,
-    *,
-    encoder: str | nn.Module = "auto",
-    frozen: bool | None = None,
-    augment: bool = False,
-    matrices: Floats | None = None,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    progress: Any = None,
-    **settings: Any,
+    x: Any, annotations: Annotations, *, matrices: Floats | None = None, **options: Any
 ) -> WaumScores:
     """Return how hard every item is, whoever labels it.
 
@@ -224,16 +207,10 @@ def waum(
         Inputs: an array, texts or image files, one per item.
     annotations
         Annotations, items in the order of the inputs.
-    encoder, frozen, augment
-        As for `CrowdClassifier`.
     matrices
         Confusion matrices (annotator, true, given) instead of Dawid and Skene's.
-    folder, resume, progress
-        Folder of checkpoints, whether to resume from them, and a progress callback.
-    **settings
-        Of `Waum` (alpha, margin, normalize, per_annotator, …), of the network (hidden, dropout,
-        input_dropout) and of `Training` (epochs, lr, seed, …). `held_out` is the share of items
-        that decides the number of epochs; 0 takes all of them.
+    **options
+        As for `aum`; settings of `Waum` (alpha, margin, normalize, per_annotator, …).
 
     Examples
     --------
@@ -243,9 +220,8 @@ def waum(
     >>> waum(x, Annotations.from_matrix(labels), epochs=10).too_hard.tolist()
     ['3']
     """
-    method, network, training = split_settings((Waum, Network, Training), settings)
-    trainer = Trainer.of(x, annotations, encoder, network, training, frozen=frozen, augment=augment)
-    return method.score(trainer, annotations, matrices, Run(folder, resume, progress))
+    method, trainer, run = prepare(Waum, x, annotations, **options)
+    return method.score(trainer, annotations, matrices, run)
 
 
 def trust(probability: Floats, confusion: Floats, annotations: Annotations) -> Floats:
@@ -278,18 +254,8 @@ def _labels(annotations: Annotations, pruned: Flags, method: Wds) -> tuple[Float
 
 def _by_annotator(annotations: Annotations) -> Iterator[_OwnLabels]:
     """Yield the labels of every annotator."""
-    item = annotations.item.astype(np.int64)
-    order = np.argsort(annotations.annotator, kind="stable")
-    ends = np.cumsum(annotations.labels_per_annotator)
-    for number, rows in enumerate(np.split(order, ends[:-1])):
-        if len(rows):
-            items, position = np.unique(item[rows], return_inverse=True)
-            own = Annotations.from_codes(
-                position,
-                np.zeros_like(position),
-                annotations.label[rows],
-                items=len(items),
-                annotators=1,
-                classes=annotations.classes,
-            )
-            yield _OwnLabels(number, rows, items, own)
+    for number in np.flatnonzero(annotations.labels_per_annotator).tolist():
+        own = annotations.annotator == number
+        items = np.bincount(annotations.item[own], minlength=annotations.n_items) > 0
+        mine = annotations.keep(own).subset(items=items)
+        yield _OwnLabels(number, np.flatnonzero(own), np.flatnonzero(items), mine)

@@ -48,18 +48,9 @@ class Batches(Protocol):
     def __len__(self) -> int:
         """Return how many items, or episodes, an epoch has."""
 
-    def batches(
-        self,
-        size: int,
-        seed: int,
-        epoch: int,
-        shuffle: bool = True,
-        *,
-        start: int = 0,
-        rank: int = 0,
-        ranks: int = 1,
-    ) -> Iterator[Any]:
-        """Yield batches of `size` from number `start` on; several processes share every batch."""
+    @property
+    def batches(self) -> Callable[..., Iterator[Any]]:
+        """Yields batches of some size, by seed and epoch; see `Examples.batches`."""
 
     def n_batches(self, size: int) -> int:
         """Return how many batches an epoch has."""

@@ -9,19 +9,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .._relation import Array
 from ..annotations import Integers
 from ..errors import DataError, OptionError
 
-_READERS = 4  # threads that decode images
 VIDEO_ENDINGS = {".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"}
 
 
@@ -83,39 +84,64 @@ class Texts(Inputs):
 
 
 @dataclass(frozen=True, eq=False)
-class Images(Inputs):
-    """Image files."""
+class Files(Inputs):
+    """Files, loaded batch by batch."""
 
     paths: tuple[Path, ...]
-    kind: ClassVar[str] = "images"
+    readers: ClassVar[int] = 4  # threads that decode files
+
+    @abstractmethod
+    def load(self, path: Path, size: int) -> Tensor:
+        """Return images of a file, squeezed to a square: (…, 3, size, size), from 0 to 1."""
 
     def __len__(self) -> int:
         return len(self.paths)
 
-    def take(self, items: Integers) -> Images:
+    def take(self, items: Integers) -> Self:
         """Return the inputs of items, by code."""
-        return Images(tuple(self.paths[item] for item in np.asarray(items).tolist()))
+        return replace(self, paths=tuple(self.paths[item] for item in np.asarray(items).tolist()))
 
     def digest(self) -> str:
         """Return a hash of the content."""
-        with ThreadPoolExecutor(_READERS) as pool:
+        with ThreadPoolExecutor(self.readers) as pool:
             return hashed(pool.map(content_of, self.paths))
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
-    """Images of one size, loaded when they are indexed: (item, 3, size, size), from 0 to 1."""
+class Images(Files):
+    """Image files."""
 
-    images: Images
+    kind: ClassVar[str] = "images"
+
+    def load(self, path: Path, size: int) -> Tensor:
+        """Return an image, squeezed to a square: (3, size, size), from 0 to 1."""
+        try:
+            from PIL import Image, UnidentifiedImageError
+        except ImportError:
+            raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
+        errors = (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError)
+        try:
+            with Image.open(path) as image:
+                small = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+        except errors as problem:
+            raise DataError(f"{path}: not a readable image ({problem})") from None
+        return as_pixels(np.array(small))
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedFiles:
+    """Images or videos of one size, loaded when they are indexed; numbers from 0 to 1."""
+
+    files: Files
     size: int
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.files)
 
     def __getitem__(self, items: Any, /) -> Tensor:
-        paths = self.images.take(np.asarray(items)).paths
-        with ThreadPoolExecutor(_READERS) as pool:
-            return torch.stack(list(pool.map(lambda path: picture(path, self.size), paths)))
+        paths = self.files.take(np.asarray(items)).paths
+        with ThreadPoolExecutor(self.files.readers) as pool:
+            return torch.stack(list(pool.map(partial(self.files.load, size=self.size), paths)))
 
 
 def as_inputs(given: Any) -> Inputs:
@@ -155,19 +181,9 @@ def empty_inputs(kind: str, shape: tuple[int, ...] = ()) -> Inputs:
     return {"images": Images, "texts": Texts, "videos": Videos}[kind](())
 
 
-def picture(path: Path, size: int) -> Tensor:
-    """Return an image, squeezed to a square: (3, size, size), from 0 to 1."""
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError:
-        raise OptionError("images need Pillow: pip install 'dissensus[deep]'") from None
-    try:
-        with Image.open(path) as image:
-            small = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
-    except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as problem:
-        raise DataError(f"{path}: not a readable image ({problem})") from None
-    pixels = torch.from_numpy(np.array(small))  # (size, size, 3)
-    return pixels.permute(2, 0, 1).to(torch.float32) / 255
+def as_pixels(image: Array) -> Tensor:
+    """Return bytes (row, column, 3) as numbers from 0 to 1: (3, row, column)."""
+    return torch.from_numpy(image).permute(2, 0, 1).to(torch.float32) / 255
 
 
 def _numbers(values: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,49 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..annotations import Integers
 from ..errors import DataError, OptionError
-from .inputs import Inputs, content_of, hashed
-
-_READERS = 2  # videos that are decoded at a time
+from .inputs import Files, as_pixels, content_of, hashed
 
 
 @dataclass(frozen=True, eq=False)
-class Videos(Inputs):
+class Videos(Files):
     """Video files, of which `frames` frames are used."""
 
-    paths: tuple[Path, ...]
     frames: int = 16
     kind: ClassVar[str] = "videos"
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def take(self, items: Integers) -> Videos:
-        """Return the inputs of items, by code."""
-        chosen = tuple(self.paths[item] for item in np.asarray(items).tolist())
-        return Videos(chosen, self.frames)
+    readers: ClassVar[int] = 2
 
     def digest(self) -> str:
         """Return a hash of the content."""
         return hashed([str(self.frames).encode(), *map(content_of, self.paths)])
 
-
-@dataclass(frozen=True, eq=False)
-class Clips:
-    """Frames of videos, loaded when they are indexed: (item, frame, 3, size, size), from 0 to 1."""
-
-    videos: Videos
-    size: int
-
-    def __len__(self) -> int:
-        return len(self.videos)
-
-    def __getitem__(self, items: Any, /) -> Tensor:
-        paths = self.videos.take(np.asarray(items)).paths
-        with ThreadPoolExecutor(_READERS) as pool:
-            found = pool.map(lambda path: frames_of(path, self.videos.frames, self.size), paths)
-            return torch.stack(list(found))
+    def load(self, path: Path, size: int) -> Tensor:
+        """Return the frames of a video: (frame, 3, size, size), from 0 to 1."""
+        return frames_of(path, self.frames, size)
 
 
 def frames_of(path: Path, count: int, size: int) -> Tensor:
@@ -75,7 +50,8 @@ def frames_of(path: Path, count: int, size: int) -> Tensor:
             last = None
             for number, frame in enumerate(file.decode(video=0)):
                 if number in numbers:
-                    last = frames[number] = _pixels(frame, size)
+                    small = frame.reformat(width=size, height=size, format="rgb24")
+                    last = frames[number] = as_pixels(np.array(small.to_ndarray()))
                 if number >= numbers[-1]:
                     break
     except (av.FFmpegError, OSError, ValueError) as problem:
@@ -92,9 +68,3 @@ def _count(path: Path) -> int:
 
     with av.open(str(path)) as file:
         return max(sum(packet.size > 0 for packet in file.demux(video=0)), 1)
-
-
-def _pixels(frame: Any, size: int) -> Tensor:
-    small = frame.reformat(width=size, height=size, format="rgb24")
-    pixels = torch.from_numpy(np.array(small.to_ndarray()))  # (size, size, 3)
-    return pixels.permute(2, 0, 1).to(torch.float32) / 255

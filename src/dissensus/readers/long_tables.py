@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,8 +21,8 @@ from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, find_columns
-from .sources import Source, ragged_line
-from .tables import line_of_row
+from .sources import Source, open_source, ragged_line
+from .tables import line_of_row, read_roles
 
 _MOST_CLASSES = 20
 
@@ -197,12 +199,24 @@ def kind_of_labels(labels: Iterable[Any]) -> LabelKind:
     )
 
 
-def as_numbers(annotations: Annotations) -> Numbers:
-    """Return annotations whose classes are numbers as numbers."""
-    try:
-        value = np.array([float(name) for name in annotations.classes.tolist()])
-    except ValueError as problem:
-        raise DataError(f"labels that are numbers were expected ({problem})") from None
+def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:
+    """Return annotations whose classes are numbers as numbers; errors name the file they are in."""
+    names = annotations.classes.tolist()
+    wrong = [code for code, name in enumerate(names) if not re.match(NUMBER, name)]
+    if wrong:
+        where, label = "", names[wrong[0]]
+        if isinstance(source, (str, Path)) and Path(source).is_file():
+            where = f"{source}: "
+            with suppress(DataError):  # where the label has a column of another name
+                opened = open_source(source)
+                labels = read_roles(opened, {"label": NEEDED["label"]})["label"].cast(pl.String)
+                row = int(labels.is_in([names[code] for code in wrong]).arg_true()[0])
+                where, label = f"{source}: {line_of_row(opened, row)}: ", labels[row]
+        more = int(np.isin(annotations.label, wrong).sum()) - 1
+        raise DataError(
+            f"{where}label {label!r} is not a number" + (f"; {more} more" if more else "")
+        )
+    value = np.array([float(name) for name in names])
     return Numbers.from_codes(
         annotations.item,
         annotations.annotator,

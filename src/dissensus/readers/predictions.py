@@ -7,7 +7,7 @@ every annotator, as `tendency predict` writes them, have annotator too.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,13 +25,11 @@ from .tables import column_names, read_roles
 PREFIX = "p:"
 
 
-def read_predictions(
-    path: str | Path, *, labels: Literal["auto", "nominal", "numeric"] = "auto"
-) -> Predictions | Values:
+def read_predictions(path: str | Path, *, scale: str = "auto") -> Predictions | Values:
     """Return the labels and posteriors that `aggregate` wrote, as a table or as an array.
 
     Labels are classes if the table has probabilities or confidence, and numbers if it has standard
-    errors; otherwise they are what they look like, unless `labels` says which.
+    errors; otherwise they are what they look like, unless `scale` says which.
     """
     source = open_source(path)
     if source.format == "npy":
@@ -46,11 +44,12 @@ def read_predictions(
     frame = read_roles(source, TRUTH, prefix=PREFIX)
     items, label = as_names(frame["item"].to_list()), frame["label"]
     classes, probabilities = probabilities_in(frame, source)
-    if labels == "auto":
+    numeric = scale in ("interval", "ratio")
+    if scale == "auto" and not classes:
         present = column_names(source)
         numeric = "deviation" in present or kind_of_labels(label).kind == "numeric"
-        labels = "nominal" if classes or "confidence" in present or not numeric else "numeric"
-    if labels == "numeric":
+        numeric = numeric and "confidence" not in present
+    if numeric:
         value = label.cast(pl.Float64, strict=False)
         wrong = label.filter(value.is_null() & label.is_not_null() | value.is_infinite())
         if len(wrong):

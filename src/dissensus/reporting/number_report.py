@@ -174,7 +174,9 @@ def report_numbers(
     >>> report_numbers(annotations).sentences[0]
     '3 annotators gave 6 numbers to 2 items, 3.0 each on average, from 1 to 9.'
     """
-    annotations = source if isinstance(source, Numbers) else as_numbers(as_annotations(source))
+    annotations = source
+    if not isinstance(source, Numbers):
+        annotations = as_numbers(as_annotations(source), source)
     if len(annotations) == 0:
         raise DataError("there are no numbers to report on")
     progress = progress or (lambda _done, _total: None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for target in estimators.table.values():
-        module, _, method = target.partition(":")
-        if method == name:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return estimators.load(name)
 
 
 def estimate(
@@ -73,7 +68,7 @@ def estimate(
     if not isinstance(annotations, Numbers):
         from ...readers import as_annotations, as_numbers
 
-        annotations = as_numbers(as_annotations(annotations))
+        annotations = as_numbers(as_annotations(annotations), annotations)
     if isinstance(gold, (str, Path)):
         from ...readers import as_truth
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from ...errors import OptionError
 from ..batches import Source
-from ..inputs import Arrays, Images, Inputs, Pictures
-from ..videos import Clips, Videos
+from ..inputs import Arrays, Files, Inputs, LoadedFiles
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, by channel
 
@@ -87,12 +86,10 @@ class ImageEncoder(Encoder):
 
     def prepare(self, inputs: Inputs) -> Tensor | Source:
         """Return images of the size that the network takes."""
-        if isinstance(inputs, Images):
-            return Pictures(inputs, self.size)
+        if isinstance(inputs, Files):
+            return LoadedFiles(inputs, self.size)
         if isinstance(inputs, Arrays) and inputs.values.ndim == 4:
             return _sized(inputs.values, self.size, len(self.mean))
-        if isinstance(inputs, Videos):
-            return Clips(inputs, self.size)
         if isinstance(inputs, Arrays) and inputs.values.ndim == 5:
             flat = _sized(inputs.values.flatten(0, 1), self.size, len(self.mean))
             return flat.reshape(*inputs.values.shape[:2], *flat.shape[1:])
