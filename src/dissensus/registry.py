@@ -59,6 +59,13 @@ class Registry(Generic[Kind]):
         module, _, attribute = self.table[name].partition(":")
         return cast("type[Kind]", getattr(import_module(module), attribute))
 
+    def load(self, cls: str) -> type[Kind]:
+        """Return a class by its own name, for packages that import methods on first use."""
+        for name, target in self.table.items():
+            if target.endswith(f":{cls}"):
+                return self.find(name)
+        raise AttributeError(f"no method has the class {cls!r}")
+
     def resolve(self, spec: str) -> tuple[str, dict[str, Any]]:
         """Return a method's own name and the settings of a specification."""
         name, settings = split_spec(spec)
@@ -202,12 +209,7 @@ aggregators: Registry[Aggregator] = Registry(
 
 estimators: Registry[Estimator] = Registry(
     "estimate",
-    _table(
-        "aggregation.numeric",
-        """
-        mean median trimmed-mean lfc-n gaussian catd crh pm
-        """,
-    ),
+    _table("aggregation.numeric", "mean median trimmed-mean lfc-n gaussian catd crh pm"),
     {"student-t": "gaussian[freedom=4]"},
 )
 
@@ -265,12 +267,7 @@ adapters: Registry[AdapterSettings] = Registry(
 
 policies: Registry[Policy] = Registry(
     "next",
-    _table(
-        "planning",
-        """
-        joint bald uncertainty active-lab random
-        """,
-    ),
+    _table("planning", "joint bald uncertainty active-lab random"),
     {},
 )
 
@@ -316,3 +313,6 @@ tendencies: Registry[TendencyMethod] = Registry(
         "post-mv": "qumatl[votes=after]",
     },
 )
+
+ON_TORCH = (learners, tendencies, recoverers, adapters)
+REGISTRIES: tuple[Registry[Any], ...] = (aggregators, estimators, *ON_TORCH, simulators, policies)
