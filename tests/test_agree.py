@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dissensus import Annotations, DataError, Numbers, OptionError, agree
+from dissensus import Annotations, DataError, MethodError, Numbers, OptionError, agree
 from dissensus.agreement import (
     cluster,
     cohen_kappa,
@@ -362,9 +362,9 @@ def test_every_measure_has_a_summary_and_a_name_of_its_own():
         assert one.summary.endswith(".")
         assert all(find_measure(name) is one for name in (one.name, *one.aliases))
     assert find_measure("Krippendorff alpha").name == "alpha"
-    with pytest.raises(OptionError, match="did you mean fleiss"):
+    with pytest.raises(MethodError, match="did you mean fleiss"):
         find_measure("fleis")
-    with pytest.raises(OptionError, match="there are percent, alpha"):
+    with pytest.raises(MethodError, match="there are percent, alpha"):
         find_measure("xyz")
 
 

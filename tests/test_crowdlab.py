@@ -266,8 +266,8 @@ def test_whoever_shares_no_item_weighs_as_the_mean_of_the_others():
     annotations = Annotations.from_matrix(matrix, classes=range(4))
     found = crowdlab(annotations, probabilities[0])
     assert_equal_to_cleanlab(annotations, matrix, found, cleanlab_scores(matrix, probabilities[0]))
-    others = agreement_with_others(annotations)
-    assert others[-1] == pytest.approx(others[:-1].mean())
+    assert np.isnan(agreement_with_others(annotations)).tolist() == [False] * 8 + [True]
+    assert found.annotator_weight[-1] == pytest.approx(found.annotator_weight[:-1].mean())
     assert np.isnan(found.annotator_quality[-1])
 
 

@@ -23,13 +23,13 @@ from dissensus.planning import Curve, Gap, Point
 from dissensus.planning._choose import choose
 from dissensus.planning._constraints import Constraints
 from dissensus.planning._information import (
+    Lookahead,
     entropy,
     expected_accuracy,
     expected_entropy,
     information,
     information_table,
 )
-from dissensus.planning._lookahead import Lookahead
 from dissensus.planning._posterior_state import PosteriorState, fit, posterior_state
 from dissensus.planning.curve import gap_on
 from dissensus.planning.policy import NoiseModel, mean_noise_model

@@ -88,15 +88,20 @@ class Relation(FrozenArrays):
         answers = np.repeat(item, self.labels_per_item) & annotator[self.annotator]
         return item, annotator, answers
 
-    def _same(self, other: Relation) -> bool:
-        return (
-            np.array_equal(self.index, other.index)
-            and np.array_equal(self.annotator, other.annotator)
-            and np.array_equal(self.items, other.items)
-            and np.array_equal(self.annotators, other.annotators)
-            and self.columns.keys() == other.columns.keys()
-            and all(_equal(values, other.columns[name]) for name, values in self.columns.items())
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Relation) or type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = (
+            {**vars(one), **{f"columns.{name}": values for name, values in one.columns.items()}}
+            for one in (self, other)
         )
+        del mine["columns"], theirs["columns"]
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(one, theirs[name], equal_nan=one.dtype.kind == "f")
+            for name, one in mine.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def frozen(array: Array) -> Array:
@@ -133,6 +138,13 @@ def coded(
             raise DataError(f"{what} {name!r} is not among the {word} {abbreviate(names)}")
     table = np.array([positions[name] for name in found.tolist()], dtype=smallest_dtype(len(names)))
     return (table[codes] if len(found) else codes), names
+
+
+def check_lengths(columns: Mapping[str, Sequence[Any] | Array]) -> None:
+    """Refuse columns of different length."""
+    if len({len(values) for values in columns.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(values)}" for name, values in columns.items())
+        raise DataError(f"columns of different length: {sizes}")
 
 
 def as_array(values: Any) -> Array:
@@ -248,11 +260,6 @@ def chosen(selection: Selection, names: Names, what: str) -> npt.NDArray[np.bool
 def renumber(kept: npt.NDArray[np.bool_]) -> Integers:
     """Return the new codes of what is kept."""
     return np.cumsum(kept) - 1
-
-
-def _equal(one: Array, other: Array) -> bool:
-    floating = one.dtype.kind == "f" and other.dtype.kind == "f"
-    return np.array_equal(one, other, equal_nan=floating)
 
 
 def abbreviate(names: Names, most: int = 8) -> str:

@@ -7,7 +7,7 @@ A `Part` is a range of items for the methods: a sparse matrix that counts labels
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from ._relation import (
     Selection,
     abbreviate,
     absent,
+    check_lengths,
     chosen,
     coded,
     index_of,
@@ -73,10 +74,7 @@ class Annotations(Relation):
         **columns: Sequence[Any] | Array,
     ) -> Self:
         """Return annotations from three columns of names, and further columns."""
-        table = {"item": item, "annotator": annotator, "label": label, **columns}
-        if len({len(values) for values in table.values()}) > 1:
-            sizes = ", ".join(f"{name} {len(values)}" for name, values in table.items())
-            raise DataError(f"columns of different length: {sizes}")
+        check_lengths({"item": item, "annotator": annotator, "label": label, **columns})
         item, items = coded(item, items, "item")
         annotator, annotators = coded(annotator, annotators, "annotator")
         label, classes = coded(label, classes, "label")
@@ -144,13 +142,8 @@ class Annotations(Relation):
         annotators = numbered(self.n_annotators) if coded else self.annotators
         labels = self.label if coded else self.classes[self.label]
         answers: dict[str, dict[str, Any]] = {name: {} for name in items.tolist()}
-        rows = zip(
-            items[self.item].tolist(),
-            annotators[self.annotator].tolist(),
-            labels.tolist(),
-            strict=True,
-        )
-        for item, annotator, label in rows:
+        columns = items[self.item], annotators[self.annotator], labels
+        for item, annotator, label in zip(*(one.tolist() for one in columns), strict=True):
             given = answers[item]
             if annotator in given:
                 before = given[annotator]
@@ -183,27 +176,17 @@ class Annotations(Relation):
             )
         gaps = absent(table) | (table == (-1 if missing is None else missing))
         item, annotator = np.nonzero(~gaps)
-        rows = numbered(table.shape[0]) if items is None else as_names(items)
-        columns = numbered(table.shape[1]) if annotators is None else as_names(annotators)
-        for names, count, axis in (
-            (rows, table.shape[0], "rows"),
-            (columns, table.shape[1], "columns"),
+        names = []
+        for given, count, axis in zip(
+            (items, annotators), table.shape, ("rows", "columns"), strict=True
         ):
-            if len(names) != count:
-                raise DataError(f"{len(names)} names for {count} {axis}")
+            names.append(numbered(count) if given is None else as_names(given))
+            if len(names[-1]) != count:
+                raise DataError(f"{len(names[-1])} names for {count} {axis}")
         label, known = coded(table[item, annotator], classes, "label")
-        return cls.from_codes(item, annotator, label, items=rows, annotators=columns, classes=known)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Annotations):
-            return NotImplemented
-        return (
-            self._same(other)
-            and np.array_equal(self.label, other.label)
-            and np.array_equal(self.classes, other.classes)
+        return cls.from_codes(
+            item, annotator, label, items=names[0], annotators=names[1], classes=known
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return (
@@ -247,24 +230,22 @@ class Annotations(Relation):
         size = self.labels_per_item[items]
         index = np.concatenate([[0], np.cumsum(size)])
         rows = np.repeat(self.index[items] - index[:-1], size) + np.arange(index[-1])
-        return Annotations(
+        return replace(
+            self,
             index=index,
             annotator=self.annotator[rows],
             label=self.label[rows],
             items=numbered(len(items)),
-            annotators=self.annotators,
-            classes=self.classes,
+            columns={},
         )
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> Annotations:
         """Return only these annotations; items, annotators and classes stay declared."""
-        return Annotations(
+        return replace(
+            self,
             index=np.concatenate([[0], np.cumsum(kept)])[self.index],
             annotator=self.annotator[kept],
             label=self.label[kept],
-            items=self.items,
-            annotators=self.annotators,
-            classes=self.classes,
             columns={name: values[kept] for name, values in self.columns.items()},
         )
 
@@ -288,23 +269,19 @@ class Annotations(Relation):
 
     def merge(self, more: Annotations) -> Annotations:
         """Return these annotations and more, matched by name."""
+        both = (self, more)
         items = union(self.items, more.items)
         annotators = union(self.annotators, more.annotators)
         classes = union(self.classes, more.classes)
-        columns = [
-            np.concatenate([indices_of(one.items, items)[one.item] for one in (self, more)]),
-            np.concatenate(
-                [indices_of(one.annotators, annotators)[one.annotator] for one in (self, more)]
-            ),
-            np.concatenate([indices_of(one.classes, classes)[one.label] for one in (self, more)]),
-        ]
-        shared = self.columns.keys() & more.columns.keys()
+        shared = sorted(self.columns.keys() & more.columns.keys())
         return Annotations.from_codes(
-            *columns,
+            np.concatenate([indices_of(one.items, items)[one.item] for one in both]),
+            np.concatenate([indices_of(one.annotators, annotators)[one.annotator] for one in both]),
+            np.concatenate([indices_of(one.classes, classes)[one.label] for one in both]),
             items=items,
             annotators=annotators,
             classes=classes,
-            **{n: np.concatenate([self.columns[n], more.columns[n]]) for n in sorted(shared)},
+            **{name: np.concatenate([one.columns[name] for one in both]) for name in shared},
         )
 
     def part(self, start: int, stop: int, gold: Integers | None = None) -> Part:

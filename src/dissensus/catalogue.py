@@ -11,29 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .params import describe_fields, format_value
-from .registry import (
-    Registry,
-    adapters,
-    aggregators,
-    estimators,
-    learners,
-    policies,
-    recoverers,
-    simulators,
-    tendencies,
-)
-
-_REGISTRIES: list[Registry[Any]] = [
-    aggregators,
-    estimators,
-    learners,
-    tendencies,
-    recoverers,
-    adapters,
-    simulators,
-    policies,
-]
-_ON_TORCH = (learners, tendencies, recoverers, adapters)
+from .registry import ON_TORCH, REGISTRIES, Registry
 
 
 @dataclass(frozen=True)
@@ -73,13 +51,13 @@ class Entry:
 def catalogue() -> list[Entry]:
     """Return all methods of all families; those on torch only where it is installed."""
     torch = find_spec("torch") is not None
-    known = [one for one in _REGISTRIES if torch or not any(one is deep for deep in _ON_TORCH)]
+    known = [one for one in REGISTRIES if torch or one not in ON_TORCH]
     return [entry for registry in known for entry in entries_of(registry)]
 
 
 def outlines() -> list[Entry]:
     """Return all methods without their settings, from their source: nothing is imported."""
-    return [_outline(registry, name) for registry in _REGISTRIES for name in registry]
+    return [_outline(registry, name) for registry in REGISTRIES for name in registry]
 
 
 def entries_of(registry: Registry[Any]) -> list[Entry]:
@@ -92,7 +70,7 @@ def entries(name: str) -> list[Entry]:
     from .errors import MethodError
 
     matches, problem = [], None
-    for registry in _REGISTRIES:
+    for registry in REGISTRIES:
         try:
             matches.append(_entry(registry, registry.resolve(name)[0]))
         except MethodError as unknown:

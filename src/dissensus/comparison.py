@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._plain import as_plain
 from ._relation import Floats
 from .aggregation import Aggregator, as_method
 from .annotations import Annotations
@@ -107,20 +108,17 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""
-        rows = []
-        for one in self.methods:
-            row = {k: None if _is_nan(v) else v for k, v in one._asdict().items()}
-            row["evaluation"] = one.evaluation and one.evaluation.as_dict()
-            rows.append(row)
-        return {
-            "methods": rows,
-            "contested": [one._asdict() for one in self.contested],
-            "n_contested": self.n_contested,
-            "n_items": self.n_items,
-            "n_scored": self.n_scored,
-            "signs": list(self.warnings),
-            "verdict": self.verdict,
-        }
+        return as_plain(
+            {
+                "methods": self.methods,
+                "contested": self.contested,
+                "n_contested": self.n_contested,
+                "n_items": self.n_items,
+                "n_scored": self.n_scored,
+                "signs": self.warnings,
+                "verdict": self.verdict,
+            }
+        )
 
 
 def compare(
@@ -293,7 +291,3 @@ def _contested(
         out.append(ContestedItem(annotations.items[item], given))
     out.sort(key=lambda one: max(len(group) for group in one.labels.values()))
     return tuple(out[:most])
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)

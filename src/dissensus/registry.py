@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .tendency import TendencyMethod
 
 Kind = TypeVar("Kind", bound=Settings)
+Found = TypeVar("Found")
 
 _COMMA = re.compile(r""",(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
 _SPEC = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*", re.DOTALL)
@@ -58,20 +59,19 @@ class Registry(Generic[Kind]):
         module, _, attribute = self.table[name].partition(":")
         return cast("type[Kind]", getattr(import_module(module), attribute))
 
+    def load(self, cls: str) -> type[Kind]:
+        """Return a class by its own name, for packages that import methods on first use."""
+        for name, target in self.table.items():
+            if target.endswith(f":{cls}"):
+                return self.find(name)
+        raise AttributeError(f"no method has the class {cls!r}")
+
     def resolve(self, spec: str) -> tuple[str, dict[str, Any]]:
         """Return a method's own name and the settings of a specification."""
         name, settings = split_spec(spec)
-        names = {_plain(known): known for known in self.table}
-        aliases = {_plain(alias): target for alias, target in self.aliases.items()}
-        if _plain(name) in names:
-            return names[_plain(name)], settings
-        if _plain(name) in aliases:
-            known, preset = split_spec(aliases[_plain(name)])
-            return known, preset | settings
-        close = get_close_matches(_plain(name), [*names, *aliases], n=1, cutoff=0.5)
-        written = {_plain(alias): alias for alias in self.aliases} | names
-        hint = f"did you mean {written[close[0]]}?" if close else f"there are {', '.join(self)}"
-        raise MethodError(f"no method {name!r}; {hint}")
+        specs = dict(self.aliases) | {known: known for known in self.table}
+        known, preset = split_spec(find_by_name("method", name, specs, self.table))
+        return known, preset | settings
 
     def create(self, spec: str) -> Kind:
         """Return the method that a specification describes."""
@@ -133,8 +133,18 @@ def _value(text: str) -> Any:
         return text
 
 
+def find_by_name(what: str, name: str, known: Mapping[str, Found], names: Iterable[str]) -> Found:
+    """Return the entry of a name or alias; the error suggests the closest, or lists `names`."""
+    written = {_plain(other): other for other in known}
+    if _plain(name) in written:
+        return known[written[_plain(name)]]
+    close = get_close_matches(_plain(name), written, n=1, cutoff=0.5)
+    hint = f"did you mean {written[close[0]]}?" if close else f"there are {', '.join(names)}"
+    raise MethodError(f"no {what} {name!r}; {hint}")
+
+
 def _plain(name: str) -> str:
-    return name.casefold().replace("-", "").replace("_", "")
+    return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def _table(package: str, names: str) -> dict[str, str]:
@@ -199,12 +209,7 @@ aggregators: Registry[Aggregator] = Registry(
 
 estimators: Registry[Estimator] = Registry(
     "estimate",
-    _table(
-        "aggregation.numeric",
-        """
-        mean median trimmed-mean lfc-n gaussian catd crh pm
-        """,
-    ),
+    _table("aggregation.numeric", "mean median trimmed-mean lfc-n gaussian catd crh pm"),
     {"student-t": "gaussian[freedom=4]"},
 )
 
@@ -262,12 +267,7 @@ adapters: Registry[AdapterSettings] = Registry(
 
 policies: Registry[Policy] = Registry(
     "next",
-    _table(
-        "planning",
-        """
-        joint bald uncertainty active-lab random
-        """,
-    ),
+    _table("planning", "joint bald uncertainty active-lab random"),
     {},
 )
 
@@ -313,3 +313,6 @@ tendencies: Registry[TendencyMethod] = Registry(
         "post-mv": "qumatl[votes=after]",
     },
 )
+
+ON_TORCH = (learners, tendencies, recoverers, adapters)
+REGISTRIES: tuple[Registry[Any], ...] = (aggregators, estimators, *ON_TORCH, simulators, policies)

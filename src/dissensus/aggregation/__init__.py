@@ -6,7 +6,6 @@ One file per method, imported on first use.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,11 +79,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for target in aggregators.table.values():
-        module, _, method = target.partition(":")
-        if method == name:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return aggregators.load(name)
 
 
 def as_method(method: str | Aggregator) -> Aggregator:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from .breakdown import item_agreement, split_options
 from .clusters import Clusters, cluster
+from .coefficients import Measure, find_measure, measures
 from .estimating import agree
-from .measure import Measure, find_measure, measures
 from .pairs import Pairs, cohen_kappa, pairwise, scott_pi
 from .result import (
     Agreement,

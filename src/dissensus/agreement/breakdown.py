@@ -28,7 +28,7 @@ def item_agreement(annotations: Annotations, *, weights: WeightsLike = "identity
 
 def item_breakdown(annotations: Annotations, joint: JointMeasures) -> list[ItemAgreement]:
     """Return every item, those with least agreement first."""
-    shares = _item_agreement(annotations, joint.weighting)
+    shares = _item_agreement(annotations, joint.difference("weighted"))
     order = np.argsort(shares, kind="stable")
     columns = annotations.items[order], annotations.labels_per_item[order], shares[order]
     return list(map(ItemAgreement, *(column.tolist() for column in columns)))
@@ -36,7 +36,7 @@ def item_breakdown(annotations: Annotations, joint: JointMeasures) -> list[ItemA
 
 def annotator_breakdown(annotations: Annotations, joint: JointMeasures) -> list[AnnotatorAgreement]:
     """Return every annotator with a label, those who agree least with others first."""
-    with_others = _agreement_with_others(annotations, joint.weighting)
+    with_others = _agreement_with_others(annotations, joint.difference("weighted"))
     without = joint.without_each()
     names = [one.name for one in joint.chosen]
     count = annotations.labels_per_annotator

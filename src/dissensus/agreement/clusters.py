@@ -65,25 +65,19 @@ class Clusters:
         }
 
 
-def distances(pairs: Pairs) -> tuple[Floats, Integers]:
-    """Return distances between annotators with a co-annotator, and their codes."""
-    full = 1 - pairs.matrix()
-    np.fill_diagonal(full, np.nan)
-    paired = np.flatnonzero(~np.isnan(full).all(axis=1))
-    full = full[np.ix_(paired, paired)]
-    known = ~np.isnan(full)
-    mean = np.where(known, full, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    full = np.where(known, full, (mean[:, None] + mean) / 2)
-    np.fill_diagonal(full, 0)
-    return np.maximum(full, 0), paired
-
-
 def cluster(pairs: Pairs, n_clusters: int | None = None) -> Clusters:
     """Return groups of annotators, `n_clusters` of them or as the silhouette suggests."""
     from scipy.cluster import hierarchy
     from scipy.spatial.distance import squareform
 
-    apart, paired = distances(pairs)
+    apart = 1 - pairs.matrix()
+    np.fill_diagonal(apart, np.nan)
+    paired = np.flatnonzero(~np.isnan(apart).all(axis=1))  # those with a co-annotator
+    apart = apart[np.ix_(paired, paired)]
+    known = ~np.isnan(apart)
+    mean = np.where(known, apart, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    apart = np.maximum(np.where(known, apart, (mean[:, None] + mean) / 2), 0)
+    np.fill_diagonal(apart, 0)
     n = len(paired)
     if n_clusters is not None and not 1 <= n_clusters <= max(n, 1):
         raise OptionError(f"n_clusters = {n_clusters}, but there are {n} annotators to group")
@@ -99,8 +93,9 @@ def cluster(pairs: Pairs, n_clusters: int | None = None) -> Clusters:
     scores = [silhouette(apart, cut) for cut in cuts]
     best = int(np.nanargmax(scores)) if not np.isnan(scores).all() else 0
     score = scores[best]
+    by_size = np.argsort(-np.bincount(cuts[best]), kind="stable")  # the largest group first
     one = n_clusters is None and not score >= _MIN_SILHOUETTE
-    group[paired] = 0 if one else _by_size(cuts[best])
+    group[paired] = 0 if one else np.argsort(by_size)[cuts[best]]
     order = paired[hierarchy.leaves_list(tree)]
     order = order[np.argsort(group[order], kind="stable")]
     return Clusters(pairs.annotators, group, order, math.nan if one else score)
@@ -121,9 +116,3 @@ def silhouette(apart: Floats, group: Integers) -> float:
     most = np.maximum(inside, outside)
     score = np.divide(outside - inside, most, out=np.zeros_like(most), where=most > 0)
     return float(np.where(size[group] > 1, score, 0).mean())
-
-
-def _by_size(group: Integers) -> Integers:
-    """Return groups renumbered, the largest first."""
-    order = np.argsort(-np.bincount(group), kind="stable")
-    return np.argsort(order)[group]

@@ -6,16 +6,17 @@ The cost grows with the label pairs of items. Only pairs with a common item are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
 from .coefficients import corrected
 from .differences import Difference
-from .sufficient_statistics import own_votes
+from .votes import repeats_previous
 
 _MOST = 2**28  # label pairs, and numbers in memory
 _PIECE = 2**22
@@ -65,6 +66,18 @@ class PairIndex:
         return np.where(self._keys[position] == key, position, -1)
 
 
+def co_annotating(labelled: sparse.csr_array[Any, Any], least: int) -> tuple[Integers, Integers]:
+    """Return the pairs of annotators with `least` common items, from (item, annotator).
+
+    The second annotator has the larger code, and pairs are in ascending order.
+    """
+    common = sparse.triu(labelled.T @ labelled, k=1).tocoo()
+    enough = common.data >= least
+    one, other = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
+    order = np.lexsort((other, one))
+    return one[order], other[order]
+
+
 class CoAnnotations:
     """Label pairs of different annotators on one item, summed for every pair of annotators."""
 
@@ -72,12 +85,6 @@ class CoAnnotations:
         self, annotations: Annotations, difference: Difference, min_overlap: int = 1
     ) -> None:
         self.annotations, self.difference, self.min_overlap = annotations, difference, min_overlap
-        _, item, annotator = own_votes(annotations)
-        n_annotators = max(annotations.n_annotators, 1)
-        every = annotations.item.astype(np.int64) * n_annotators + annotations.annotator
-        first = np.searchsorted(every, item * n_annotators + annotator)
-        repeats = np.diff(np.append(first, len(annotations)))
-        self._vote = np.repeat(1 / repeats, repeats)  # (annotation)
         size = annotations.labels_per_item.astype(np.int64)
         n_pairs = int((size * (size - 1) // 2).sum())
         if n_pairs > _MOST:
@@ -85,38 +92,30 @@ class CoAnnotations:
                 f"{n_pairs:,} pairs of labels are too many to compare "
                 f"(at most {_MOST:,}); keep fewer annotators, or take fleiss or alpha"
             )
-        self.one, self.other = np.divmod(self._pairs, n_annotators)
+        first = np.flatnonzero(~repeats_previous(annotations))
+        repeats = np.diff(np.append(first, len(annotations)))
+        self._vote = np.repeat(1 / repeats, repeats)  # (annotation)
+        labelled: sparse.csr_array[Any, Any] = sparse.csr_array(
+            (np.ones(len(first)), (annotations.item[first], annotations.annotator[first])),
+            shape=(annotations.n_items, annotations.n_annotators),
+        )
+        self.one, self.other = co_annotating(labelled, 1)
         if len(self.one) * annotations.n_classes > _MOST:
             raise OptionError(
                 f"{len(self.one):,} pairs of annotators with {annotations.n_classes} classes do "
                 "not fit into memory; keep fewer annotators, or take fleiss or alpha"
             )
+        self._index = PairIndex(self.one, self.other, annotations.n_annotators)
+        self._whole = self._summed(None)
+        self.overlap = np.round(self._whole[0], 9)  # (pair): items in common
 
-    def _label_pairs(self) -> Iterator[tuple[Integers, Integers]]:
-        """Yield pairs of annotations of one item by different annotators."""
+    def _label_pairs(self) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Yield pairs of annotations of one item, and their pair of different annotators."""
+        annotator = self.annotations.annotator
         for left, right in label_pairs(self.annotations.labels_per_item, _PIECE):
-            apart = self.annotations.annotator[left] != self.annotations.annotator[right]
-            yield (left, right) if apart.all() else (left[apart], right[apart])
-
-    def _key(self, left: Integers, right: Integers) -> Integers:
-        one, other = (self.annotations.annotator[side].astype(np.int64) for side in (left, right))
-        return one * self.annotations.n_annotators + other  # sorted by annotator: one < other
-
-    @cached_property
-    def _pairs(self) -> Integers:
-        """Keys of the co-annotating pairs, in order."""
-        n = self.annotations.n_annotators
-        if n * n <= _DENSE:
-            paired = np.zeros(n * n, dtype=bool)
-            for left, right in self._label_pairs():
-                paired[self._key(left, right)] = True
-            return np.flatnonzero(paired)
-        keys = [np.unique(self._key(left, right)) for left, right in self._label_pairs()]
-        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *keys]))
-
-    @cached_property
-    def _index(self) -> PairIndex:
-        return PairIndex(self.one, self.other, self.annotations.n_annotators)
+            pair = self._index.find(annotator[left], annotator[right])
+            apart = pair >= 0
+            yield left[apart], right[apart], pair[apart]
 
     def _summed(self, times: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
         """Return overlap, differences, and the labels of both on common items: (pair[, class])."""
@@ -124,31 +123,16 @@ class CoAnnotations:
         overlap, apart = np.zeros((2, n))
         sides = np.zeros((2, n * k))
         weight = None if times is None else times[self.annotations.item]
-        for left, right in self._label_pairs():
-            pair = self._pair_of(left, right)
+        for left, right, pair in self._label_pairs():
             vote = self._vote[left] * self._vote[right]
             if weight is not None:
                 vote = vote * weight[left]
-            labels: list[Array] = [
-                self.annotations.label[side].astype(np.int64) for side in (left, right)
-            ]
+            labels = [self.annotations.label[side].astype(np.int64) for side in (left, right)]
             overlap += np.bincount(pair, vote, n)
             apart += np.bincount(pair, vote * self.difference.cells(*labels), n)
             for side, label in zip(sides, labels, strict=True):
                 side += np.bincount(pair * k + label, vote, n * k)
         return overlap, apart, sides[0].reshape(n, k), sides[1].reshape(n, k)
-
-    def _pair_of(self, left: Integers, right: Integers) -> Integers:
-        return self._index.find(*(self.annotations.annotator[side] for side in (left, right)))
-
-    @cached_property
-    def _whole(self) -> tuple[Floats, Floats, Floats, Floats]:
-        return self._summed(None)
-
-    @property
-    def overlap(self) -> Floats:
-        """Items in common: (pair)."""
-        return np.round(self._whole[0], 9)
 
     def values(self, measure: str, times: Floats | None = None) -> tuple[Floats, Floats]:
         """Return the agreement of every pair and its standard error; items count `times` each."""
@@ -187,8 +171,7 @@ class CoAnnotations:
         n_values = int((~np.isnan(self.values(measure)[0])).sum())
         out = np.zeros(self.annotations.n_items)
         item = self.annotations.item
-        for left, right in self._label_pairs():
-            pair = self._pair_of(left, right)
+        for left, right, pair in self._label_pairs():
             one, other = (self.annotations.label[side].astype(np.int64) for side in (left, right))
             both = (overlap * base)[pair]
             with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,4 +1,4 @@
-"""Coefficients of agreement as functions of sufficient statistics.
+"""Coefficients of agreement as functions of sufficient statistics, and the table of measures.
 
 All but alpha compare the mean observed difference between two labels of an item with the difference
 expected by chance, and are 1 - observed / expected; they differ in the model of chance agreement:
@@ -20,29 +20,32 @@ without variation.
     K. L. Gwet. Computing inter-rater reliability and its variance in the presence of high
     agreement. Brit. J. Math. Stat. Psychology 61, 2008. doi:10.1348/000711006X126600
     K. Krippendorff. Computing Krippendorff's alpha-reliability. 2011.
+
+>>> find_measure("KrippendorffAlpha").name, find_measure("gwet").title
+('alpha', "Gwet's AC")
+>>> find_measure("kapa")
+Traceback (most recent call last):
+dissensus.errors.MethodError: no measure 'kapa'; did you mean kappa?
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._relation import Floats
+from ..registry import find_by_name
 from .differences import Difference
 from .sufficient_statistics import ItemStatistics, SufficientStatistics
 
+Expected = Callable[[Floats, Difference], tuple[Floats, Floats]]
 Formula = Callable[[SufficientStatistics, Difference], Floats]  # one number for every weighting
 
 _NOTHING = 1e-13
-
-
-def observed(totals: SufficientStatistics) -> Floats:
-    """Return the mean difference between two labels of an item; NaN where no item has two."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(totals.paired > 0, totals.apart / totals.paired, np.nan)
 
 
 def corrected(apart: Floats, expected: Floats) -> Floats:
@@ -55,22 +58,7 @@ def corrected(apart: Floats, expected: Floats) -> Floats:
 
 def percent(totals: SufficientStatistics, difference: Difference) -> Floats:  # noqa: ARG001
     """Return the mean share of pairs that agree."""
-    return 1 - observed(totals)
-
-
-def fleiss(totals: SufficientStatistics, difference: Difference) -> Floats:
-    """Return Fleiss' kappa, for any number of labels on an item."""
-    return corrected(observed(totals), fleiss_expected(_shares(totals), difference)[0])
-
-
-def gwet(totals: SufficientStatistics, difference: Difference) -> Floats:
-    """Return Gwet's AC1, or AC2 where differences are not all alike."""
-    return corrected(observed(totals), gwet_expected(_shares(totals), difference)[0])
-
-
-def brennan_prediger(totals: SufficientStatistics, difference: Difference) -> Floats:
-    """Return the coefficient of Brennan and Prediger."""
-    return corrected(observed(totals), even_expected(_shares(totals), difference)[0])
+    return 1 - totals.observed
 
 
 def alpha(totals: SufficientStatistics, difference: Difference) -> Floats:
@@ -98,11 +86,6 @@ def _alpha(differ: Floats, both: Floats, given: Floats) -> Floats:
         value = 1 - (n - 1) * differ / both
     varied = (given > 0).sum(axis=-1) > 1
     return np.where(varied & (both > _NOTHING * np.maximum(n, 1)), value, np.nan)
-
-
-def _shares(totals: SufficientStatistics) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return totals.share / totals.units[:, None]
 
 
 def fleiss_expected(shares: Floats, difference: Difference) -> tuple[Floats, Floats]:
@@ -148,28 +131,120 @@ def per_pair(total: Floats, count: Any) -> Floats:
         return np.where(count > 1, total / (count * (count - 1)), np.nan)
 
 
-def linearised_error(
-    statistics: ItemStatistics, model: Callable[..., tuple[Floats, Floats]] | None
-) -> float:
+def linearised_error(statistics: ItemStatistics, model: Expected | None) -> float:
     """Return Gwet's standard error over items: a coefficient as a mean of one number per item.
 
     `model` is that of chance agreement; without it, the error is that of a mean over the items
     with a pair.
     """
-    votes, totals, size = statistics.votes, statistics.total, statistics.votes.size
+    votes, totals, size = statistics.votes, statistics.weighted(), statistics.votes.size
     n, paired = float(totals.units[0]), float(totals.paired[0])
     if paired < 2:
         return math.nan
     apart = statistics.scalars[:, 2]
     if model is None:
-        each = np.where(size > 1, apart - observed(totals)[0], 0)
+        each = np.where(size > 1, apart - totals.observed[0], 0)
         return float(np.sqrt((votes.times * each**2).sum() / (paired * (paired - 1))))
-    expected, toward = (one[0] for one in model(_shares(totals), statistics.difference))
+    expected, toward = (one[0] for one in model(totals.shares, statistics.difference))
     if expected <= _NOTHING:
         return math.nan
-    value = 1 - float(observed(totals)[0] / expected)
-    own = votes.dot(toward) / np.maximum(size, 1)
+    value = 1 - float(totals.observed[0] / expected)
+    own = votes.counts @ toward / np.maximum(size, 1)
     each = n / paired * ((size > 1) - apart / expected)
     each += 2 * (1 - value) * (own / expected - 1)
     each = np.where(size > 0, each - value, 0)
     return float(np.sqrt((votes.times * each**2).sum() / (n * (n - 1))))
+
+
+class Measure(NamedTuple):
+    """One measure of agreement.
+
+    Most compare the observed difference with the `expected` one, or have a `formula` of their own;
+    those with neither need the annotators: `conger` their label marginals, `cohen` and `scott` all
+    pairs of them.
+    """
+
+    name: str
+    title: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+    expected: Expected | None = None
+    formula: Formula | None = None
+    kind: Literal["weighted", "plain", "alpha"] = "weighted"  # of difference between classes
+    by_pairs: bool = False  # a mean over pairs of annotators
+
+
+_TABLE = (
+    Measure(
+        "percent",
+        "percent",
+        "Mean share of the label pairs of an item that agree; not chance-corrected.",
+        ("agreement", "percent-agreement", "observed"),
+        formula=percent,
+    ),
+    Measure(
+        "alpha",
+        "Krippendorff's alpha",
+        "Chance agreement from all labels; every label of an item with a pair counts once.",
+        ("krippendorff", "krippendorff-alpha"),
+        formula=alpha,
+        kind="alpha",
+    ),
+    Measure(
+        "fleiss",
+        "Fleiss' kappa",
+        "Chance agreement from mean class proportions; items may have any number of labels.",
+        ("fleiss-kappa",),
+        fleiss_expected,
+    ),
+    Measure(
+        "ac1",
+        "Gwet's AC",
+        "Chance agreement only on items that are hard; robust where one class is very common.",
+        ("ac2", "gwet", "gwet-ac1", "gwet-ac2"),
+        gwet_expected,
+    ),
+    Measure(
+        "brennan-prediger",
+        "Brennan–Prediger",
+        "Chance agreement of uniform labels, weighted where classes differ by degrees.",
+        ("bp", "s-score", "bennett"),
+        even_expected,
+    ),
+    Measure(
+        "randolph",
+        "Randolph's kappa",
+        "Chance agreement of uniform labels; classes are equal or not.",
+        ("free-marginal", "randolph-kappa"),
+        even_expected,
+        kind="plain",
+    ),
+    Measure(
+        "conger",
+        "Conger's kappa",
+        "Chance agreement from the label marginals of annotators, averaged over their pairs.",
+        ("conger-kappa",),
+    ),
+    Measure(
+        "cohen",
+        "Cohen's kappa",
+        "Two annotators on common items; of more than two, the mean over co-annotating pairs.",
+        ("kappa", "cohen-kappa", "light"),
+        by_pairs=True,
+    ),
+    Measure(
+        "scott",
+        "Scott's pi",
+        "As Cohen's, with chance agreement from the labels of both annotators together.",
+        ("pi", "scott-pi"),
+        by_pairs=True,
+    ),
+)
+
+measures: Mapping[str, Measure] = MappingProxyType({one.name: one for one in _TABLE})
+
+
+def find_measure(name: str) -> Measure:
+    """Return a measure by name or alias, ignoring case, `-`, `_` and spaces."""
+    known = {other: one for one in _TABLE for other in (one.name, *one.aliases)}
+    return find_by_name("measure", name, known, measures)

@@ -97,7 +97,7 @@ class Squared:
 
     def within(self, votes: Votes) -> Floats:
         """Return the sum of squared differences over ordered pairs of labels."""
-        center = votes.dot(self.x) / np.maximum(votes.size, 1)
+        center = votes.counts @ self.x / np.maximum(votes.size, 1)
         return 2 * votes.size * votes.around(self.x, center)  # without cancellation
 
     def toward(self, shares: Floats) -> Floats:

@@ -15,12 +15,11 @@ from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
 from ..readers import as_annotations
-from ._notes import notes_on
 from .breakdown import annotator_breakdown, item_breakdown, one_vs_rest, split_options
+from .coefficients import Measure, find_measure
 from .differences import SCALES, WeightsLike
-from .intervals import IntervalKind, blocks, check_interval, draws, interval_of, jackknife_error
+from .intervals import IntervalKind, blocks, check_interval, draws, interval_of
 from .joint import JointMeasures
-from .measure import Measure, find_measure
 from .result import (
     Agreement,
     AnnotatorAgreement,
@@ -28,6 +27,7 @@ from .result import (
     Estimate,
     ItemAgreement,
     in_words,
+    notes_on,
 )
 
 USUAL = ("percent", "alpha", "fleiss", "ac1")
@@ -199,7 +199,7 @@ def estimated(
     value = np.stack([joint.values for joint in joints])  # (relation, measure)
     # A mean over pairs with few common items falls in every bootstrap sample, because items are
     # drawn twice; the quantiles may then exclude the value itself. So only one pair is resampled.
-    pairs = all(not joint.by_pairs or len(joint.overlap) < 2 for joint in joints)
+    pairs = all(not joint.by_pairs or len(joint.co_annotations.overlap) < 2 for joint in joints)
     pieces, done = [], 0
     for weights in draws(times, settings.resamples, settings.seed):
         pieces.append(np.stack([joint.weighted(weights, pairs=pairs) for joint in joints]))
@@ -235,7 +235,9 @@ def _estimates(
     for position, one in enumerate(chosen):
         center, known = float(value[position]), float(error[position])
         if math.isnan(known) and not math.isnan(center):
-            known = jackknife_error(left_out[position])
+            kept = left_out[position][~np.isnan(left_out[position])]
+            if len(kept) > 1:  # the jackknife
+                known = float(np.sqrt((len(kept) - 1) * kept.var()))
         if math.isnan(known) and (~np.isnan(drawn[position])).sum() > 1:
             known = float(np.nanstd(drawn[position], ddof=1))
         if one.by_pairs and drawn.shape[1] and np.isnan(drawn[position]).all():

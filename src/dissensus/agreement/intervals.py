@@ -97,13 +97,6 @@ def interval_of(
     return Interval(float(low), float(high), dropped)
 
 
-def jackknife_error(left_out: Floats) -> float:
-    """Return the jackknife standard error, from values without one block of items each."""
-    kept = left_out[~np.isnan(left_out)]
-    n = len(kept)
-    return float(np.sqrt((n - 1) * kept.var())) if n > 1 else math.nan
-
-
 def _corrected(bounds: Floats, value: float, kept: Floats, left_out: Floats) -> Floats:
     below = ((kept < value).mean() + (kept <= value).mean()) / 2
     limit = 0.5 / len(kept)

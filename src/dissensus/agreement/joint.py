@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._relation import Floats, Integers
+from .._relation import Floats
 from ..annotations import Annotations
 from . import coefficients as of
 from .co_annotation import CoAnnotations
+from .coefficients import Measure
 from .differences import Difference, WeightsLike, create_difference, weights_to_difference
-from .measure import Measure
-from .sufficient_statistics import ItemStatistics, without_each
+from .sufficient_statistics import ItemStatistics, SufficientStatistics, without_each
 from .votes import Votes, count_votes
 
 
@@ -60,12 +60,28 @@ class JointMeasures:
             annotations if labelled.all() else annotations.take(np.flatnonzero(labelled))
         )
         self.chosen = tuple(chosen)
-        self._ranked = isinstance(scale, str) and scale == "ordinal"
+        self.by_pairs = any(one.by_pairs for one in chosen)  # some are means over pairs
         self._scale, self._weights, self._min_overlap = scale, weights, min_overlap
-        self._votes = votes
-        self._by_item = by_item or any(one.formula is None for one in chosen)
+        votes = count_votes(self.annotations) if votes is None else votes
+        if not by_item and not self.by_pairs and all(one.name != "conger" for one in chosen):
+            votes = votes.distinct()
+        self.times = votes.times  # (row): how many items it represents; weights are for rows
+        ranked = isinstance(scale, str) and scale == "ordinal"
+        self._statistics: dict[str, ItemStatistics] = {}
+        for kind in sorted({one.kind for one in chosen if not one.by_pairs}):
+            if (
+                kind == "weighted"
+                and weights is None
+                and not ranked
+                and "alpha" in self._statistics
+            ):
+                self._statistics[kind] = self._statistics["alpha"]
+            else:
+                by_rank = ranked and kind == "alpha"
+                difference = self.difference("plain" if by_rank else kind)
+                self._statistics[kind] = ItemStatistics(votes, difference, by_rank)
 
-    def _difference(self, kind: str) -> Difference:
+    def difference(self, kind: str) -> Difference:
         """Return the difference behind alpha, the weighted measures, or those without weights."""
         if kind == "plain":
             return create_difference("nominal", self.annotations.classes)
@@ -73,37 +89,10 @@ class JointMeasures:
             return create_difference(self._scale, self.annotations.classes)
         return weights_to_difference(self._weights, self.annotations.classes)
 
-    @property
-    def weighting(self) -> Difference:
-        """The difference behind the weighted measures."""
-        return self._difference("weighted")
-
-    def _kind(self, measure: Measure) -> str:
-        if measure.nominal:
-            return "plain"
-        return "alpha" if measure.name == "alpha" else "weighted"
-
     @cached_property
-    def _statistics(self) -> dict[str, ItemStatistics]:
-        """The item statistics for every kind of difference that is needed."""
-        kinds = {self._kind(one) for one in self.chosen if not one.by_pairs}
-        votes = count_votes(self.annotations) if self._votes is None else self._votes
-        if not self._by_item:
-            votes = votes.distinct()
-        statistics: dict[str, ItemStatistics] = {}
-        for kind in sorted(kinds):
-            ranked = self._ranked and kind == "alpha"
-            same = kind == "weighted" and self._weights is None and not self._ranked
-            if same and "alpha" in statistics:
-                statistics[kind] = statistics["alpha"]
-            else:
-                difference = self._difference("plain" if ranked else kind)
-                statistics[kind] = ItemStatistics(votes, difference, ranked)
-        return statistics
-
-    @cached_property
-    def _co_annotations(self) -> CoAnnotations:
-        return CoAnnotations(self.annotations, self._difference("weighted"), self._min_overlap)
+    def co_annotations(self) -> CoAnnotations:
+        """The co-annotated items of every pair of annotators."""
+        return CoAnnotations(self.annotations, self.difference("weighted"), self._min_overlap)
 
     @cached_property
     def _given(self) -> sparse.csr_array[Any, Any]:
@@ -111,66 +100,40 @@ class JointMeasures:
         whole = self.annotations.part(0, self.annotations.n_items)
         return sparse.csr_array(whole.labels.T.tocsr())
 
-    @property
-    def times(self) -> Integers:
-        """How many items every row represents; weights are given for rows."""
-        if self._statistics:
-            return next(iter(self._statistics.values())).votes.times
-        return np.ones(self.annotations.n_items, dtype=np.int64)
-
-    @property
-    def by_pairs(self) -> bool:
-        """Whether some measure is a mean over pairs of annotators."""
-        return any(one.by_pairs for one in self.chosen)
-
-    @property
-    def overlap(self) -> Floats:
-        """Common items of every co-annotating pair of annotators: (pair)."""
-        return self._co_annotations.overlap
-
     @cached_property
     def values(self) -> Floats:
         """The measures, every item counting once: (measure)."""
         if not len(self.annotations):
             return np.full(len(self.chosen), np.nan)
-        totals = {kind: statistics.total for kind, statistics in self._statistics.items()}
-        return self._compute(totals, None)[:, 0]
+        return self.weighted(None)[:, 0]
 
-    def weighted(self, weights: Floats, *, pairs: bool = True) -> Floats:
+    def weighted(self, weights: Floats | None, *, pairs: bool = True) -> Floats:
         """Return the measures under weights: (measure, weighting), from (weighting, row).
 
         Without `pairs`, means over pairs of annotators are NaN.
         """
-        distinct = {id(one): one for one in self._statistics.values()}
-        totals = {key: one.weighted(weights) for key, one in distinct.items()}
-        return self._compute(
-            {kind: totals[id(one)] for kind, one in self._statistics.items()}, weights, pairs
-        )
-
-    def _compute(
-        self, totals: dict[str, Any], weights: Floats | None, pairs: bool = True
-    ) -> Floats:
+        totals: dict[int, SufficientStatistics] = {}
         out = []
         for one in self.chosen:
-            kind = self._kind(one)
-            if one.by_pairs and not pairs and weights is not None:
+            if one.by_pairs and weights is not None and not pairs:
                 out.append(np.full(len(weights), np.nan))
-            elif one.by_pairs:
-                out.append(self._mean_of_pairs(one.name, weights))
-            elif one.formula is None:
-                out.append(self._conger(totals[kind], weights))
+                continue
+            if one.by_pairs:
+                values = [
+                    self.co_annotations.values(one.name, times)[0]
+                    for times in ([None] if weights is None else weights)
+                ]
+                known = [each[~np.isnan(each)] for each in values]
+                out.append(np.array([each.mean() if len(each) else np.nan for each in known]))
+                continue
+            statistics = self._statistics[one.kind]
+            if id(statistics) not in totals:
+                totals[id(statistics)] = statistics.weighted(weights)
+            if one.name == "conger":
+                out.append(self._conger(totals[id(statistics)], weights))
             else:
-                out.append(self._formula(one)(totals[kind], self._statistics[kind].difference))
+                out.append(_value(one, totals[id(statistics)], statistics))
         return np.stack(out)
-
-    def _formula(self, measure: Measure) -> of.Formula:
-        assert measure.formula is not None
-        return of.ordinal_alpha if self._ranked and measure.name == "alpha" else measure.formula
-
-    def _mean_of_pairs(self, name: str, weights: Floats | None) -> Floats:
-        columns = [None] if weights is None else weights
-        values = [self._co_annotations.values(name, times)[0] for times in columns]
-        return np.array([_mean(one) for one in values])
 
     def _marginals(self, weights: Floats | None) -> Floats:
         """Return the label marginals of every annotator: (annotator, weighting, class)."""
@@ -185,16 +148,16 @@ class JointMeasures:
     def _conger(self, totals: Any, weights: Floats | None) -> Floats:
         difference = self._statistics["weighted"].difference
         expected, _, _ = of.conger_expected(self._marginals(weights), difference)
-        return of.corrected(of.observed(totals), expected)
+        return of.corrected(totals.observed, expected)
 
     def errors(self) -> Floats:
         """Return standard errors where there is a formula, else NaN: (measure)."""
         out = []
         for one in self.chosen:
-            if one.linear:
-                out.append(of.linearised_error(self._statistics[self._kind(one)], one.expected))
+            if one.expected is not None or one.name == "percent":
+                out.append(of.linearised_error(self._statistics[one.kind], one.expected))
             elif one.by_pairs:
-                out.append(float(np.sqrt((self._co_annotations.influence(one.name) ** 2).sum())))
+                out.append(float(np.sqrt((self.co_annotations.influence(one.name) ** 2).sum())))
             else:
                 out.append(math.nan)
         return np.array(out)
@@ -205,12 +168,12 @@ class JointMeasures:
         for kind, one in self._statistics.items():
             for rows, totals in without_each(self.annotations, one.difference, one.with_pairs):
                 for position, measure in enumerate(self.chosen):
-                    if measure.by_pairs or self._kind(measure) != kind:
+                    if measure.by_pairs or measure.kind != kind:
                         continue
-                    if measure.formula is None:
+                    if measure.name == "conger":
                         out[position, rows] = self._conger_without(totals, rows)
                     else:
-                        out[position, rows] = self._formula(measure)(totals, one.difference)
+                        out[position, rows] = _value(measure, totals, one)
         for position, measure in enumerate(self.chosen):
             if measure.by_pairs:
                 out[position] = self._pairs_without(measure.name)
@@ -227,10 +190,10 @@ class JointMeasures:
         left = count - (shares[rows].sum(axis=-1) > 0)
         both = (rest * difference.toward(rest)).sum(axis=-1)
         expected = of.per_pair(both - (alone.sum() - alone[rows]), left)
-        return of.corrected(of.observed(totals), expected)
+        return of.corrected(totals.observed, expected)
 
     def _pairs_without(self, name: str) -> Floats:
-        pairs, n = self._co_annotations, self.annotations.n_annotators
+        pairs, n = self.co_annotations, self.annotations.n_annotators
         value = pairs.values(name)[0]
         known = ~np.isnan(value)
         total, count = np.full(n, value[known].sum()), np.full(n, known.sum())
@@ -240,6 +203,12 @@ class JointMeasures:
         return np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
 
 
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
+def _value(measure: Measure, totals: SufficientStatistics, statistics: ItemStatistics) -> Floats:
+    """Return a measure of sufficient statistics, one number for every weighting."""
+    difference = statistics.difference
+    if measure.expected is not None:
+        expected, _ = measure.expected(totals.shares, difference)
+        return of.corrected(totals.observed, expected)
+    assert measure.formula is not None
+    formula = of.ordinal_alpha if statistics.with_pairs else measure.formula
+    return formula(totals, difference)

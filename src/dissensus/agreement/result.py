@@ -1,4 +1,4 @@
-"""Agreement as a result: estimates, their breakdown, and the words of Landis and Koch for them.
+"""Agreement as a result: estimates, their breakdown, remarks, and the words of Landis and Koch.
 
 J. R. Landis, G. G. Koch. The measurement of observer agreement for categorical data.
 Biometrics 33(1), 1977. doi:10.2307/2529310
@@ -7,12 +7,22 @@ Biometrics 33(1), 1977. doi:10.2307/2529310
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from .._plain import as_plain
-from .measure import find_measure
+from ..annotations import Annotations
+from .coefficients import find_measure
+from .differences import WeightsLike, class_values
 
+if TYPE_CHECKING:
+    from .joint import JointMeasures
+
+_HIGH, _LOW = 0.8, 0.4  # much agreement, but little beyond chance
+_FEW = 5  # common items below which the kappa of two annotators is unreliable
 # Below the number, the word.
 _WORDS = {
     0.0: "poor",
@@ -129,3 +139,50 @@ def in_words(alpha: float) -> str:
     ('substantial', 'undefined')
     """
     return next((word for limit, word in _WORDS.items() if alpha < limit), "undefined")
+
+
+def notes_on(
+    annotations: Annotations,
+    estimates: Sequence[Estimate],
+    scale: WeightsLike,
+    weights: WeightsLike | None,
+    joint: JointMeasures,
+    min_overlap: int,
+) -> tuple[str, ...]:
+    """Return remarks on the data and the measures."""
+    out = []
+    value = {one.measure: one.value for one in estimates}
+    beyond = [(n, v) for n, v in value.items() if n in ("alpha", "fleiss", "cohen", "conger")]
+    if beyond and value.get("percent", 0) >= _HIGH and beyond[0][1] < _LOW:
+        most = np.bincount(annotations.label, minlength=annotations.n_classes)
+        out.append(
+            f"{value['percent']:.0%} of pairs agree, but {beyond[0][0]} is {beyond[0][1]:.2f}: "
+            f"{most.max() / most.sum():.0%} of labels are {annotations.classes[most.argmax()]}, so "
+            "agreement by chance is high; compare ac1"
+        )
+    named = {one for one in (scale, weights) if isinstance(one, str)}
+    if named & {"interval", "ratio", "linear", "quadratic", "circular", "bipolar"}:
+        if class_values(annotations.classes)[1]:
+            out.append("classes are not all numbers, so their positions are used: 1, 2, 3 …")
+    elif "ordinal" in named and class_values(annotations.classes)[1]:
+        more = " …" if annotations.n_classes > 6 else ""
+        order = ", ".join(annotations.classes[:6].tolist()) + more
+        out.append(f"the order of classes is {order}; declare classes for another")
+    alone = int((annotations.labels_per_item == 1).sum())
+    if alone:
+        out.append(f"{alone} of {annotations.n_items} items have one label only and do not count")
+    for one in estimates:
+        if one.dropped:
+            out.append(f"{one.dropped} resamples gave no {one.measure} and were left out")
+    if joint.by_pairs:
+        overlap = joint.co_annotations.overlap
+        middle = (
+            np.median(overlap[overlap >= min_overlap]) if (overlap >= min_overlap).any() else _FEW
+        )
+        if middle < _FEW:
+            names = " and ".join(one.name for one in joint.chosen if one.by_pairs)
+            out.append(
+                f"half of the pairs of annotators share {middle:.0f} items or fewer, too "
+                f"few for a kappa: give {names} a min_overlap, or take alpha"
+            )
+    return tuple(out)

@@ -13,7 +13,6 @@ annotators. With r the label counts of an item, m their sum and d the difference
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -36,9 +35,9 @@ class SufficientStatistics(NamedTuple):
 
     units: Floats  # (weighting): items with a label
     paired: Floats  # (weighting): items with two labels or more
-    apart: Floats  # (weighting): mean differences between the labels of an item, summed
-    differ: Floats  # (weighting): the same with every label counting once
-    share: Floats  # (weighting, class): class proportions within items, summed
+    observed: Floats  # (weighting): mean difference between two labels of an item, NaN without
+    differ: Floats  # (weighting): summed, with every label counting once
+    shares: Floats  # (weighting, class): mean class proportions
     given: Floats  # (weighting, class): labels on items with a pair
     pairs: Floats  # (weighting, class, class): coincidences
 
@@ -48,62 +47,43 @@ class SufficientStatistics(NamedTuple):
         share, given, pairs = np.split(columns[:, 4:], [n_classes, 2 * n_classes], axis=1)
         units, paired, apart, differ = columns[:, :4].T
         pairs = pairs.reshape(len(columns), n_classes, -1)
-        return cls(units, paired, apart, differ, share, given, pairs)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            observed = np.where(paired > 0, apart / paired, np.nan)
+            return cls(units, paired, observed, differ, share / units[:, None], given, pairs)
 
 
-@dataclass(frozen=True, eq=False)
 class ItemStatistics:
     """What every row of votes adds to the sums."""
 
-    votes: Votes
-    difference: Difference
-    with_pairs: bool = False
-
-    @cached_property
-    def scalars(self) -> Floats:
-        """Units, paired, apart and differ: (row, 4)."""
-        size = self.votes.size
-        paired = size > 1
-        apart, differ = np.zeros((2, len(size)))
-        np.divide(self.difference.within(self.votes), size - 1, out=differ, where=paired)
-        np.divide(differ, size, out=apart, where=paired)
-        return np.stack([size > 0, paired, apart, differ], axis=1).astype(np.float64)
-
-    @cached_property
-    def total(self) -> SufficientStatistics:
-        """The sums over all items."""
-        return SufficientStatistics.from_columns(self.total_columns[None], self.votes.n_classes)
+    def __init__(self, votes: Votes, difference: Difference, with_pairs: bool = False) -> None:
+        self.votes, self.difference, self.with_pairs = votes, difference, with_pairs
+        size = votes.size
+        apart, differ, self._per_label = np.zeros((3, len(size)))
+        np.divide(difference.within(votes), size - 1, out=differ, where=size > 1)
+        np.divide(differ, size, out=apart, where=size > 1)
+        np.divide(1.0, size, out=self._per_label, where=size > 0)
+        # Units, paired, apart and differ: (row, 4).
+        self.scalars = np.stack([size > 0, size > 1, apart, differ], axis=1).astype(np.float64)
 
     @cached_property
     def total_columns(self) -> Floats:
         """The sums over all items: (column)."""
-        votes, size = self.votes, self.votes.size
-        times = votes.times.astype(np.float64)
-        given = votes.summed(times * (size > 1))
-        parts = [times @ self.scalars, votes.summed(times * self._per_label), given]
+        size, counts = self.votes.size, self.votes.counts
+        times = self.votes.times.astype(np.float64)
+        parts = [times @ self.scalars, (times * self._per_label) @ counts]
+        parts.append((times * (size > 1)) @ counts)
         if self.with_pairs:
             scale = np.divide(times, size - 1, out=np.zeros(len(size)), where=size > 1)
-            parts.append((votes.coincidences(scale) - np.diag(votes.summed(scale))).ravel())
+            parts.append((self.votes.coincidences(scale) - np.diag(scale @ counts)).ravel())
         return np.concatenate(parts)
-
-    @property
-    def _per_label(self) -> Floats:
-        size = self.votes.size
-        return np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
 
     @cached_property
     def columns(self) -> Floats | sparse.csr_array[Any, Any]:
         """All contributions: (row, column); dense where there are few columns."""
         votes = self.votes
-        scaled = [votes.spread(self._per_label), votes.spread((votes.size > 1).astype(float))]
         blocks = [sparse.csr_array(self.scalars)]
-        blocks += [
-            sparse.csr_array(
-                (votes.table.data * by, votes.table.indices, votes.table.indptr),
-                shape=votes.table.shape,
-            )
-            for by in scaled
-        ]
+        for scale in (self._per_label, (votes.size > 1).astype(float)):
+            blocks.append(sparse.csr_array(sparse.diags_array(scale) @ votes.table))
         if self.with_pairs:
             blocks.append(self._pairs)
         if sum(block.shape[1] for block in blocks) <= _FULL:
@@ -135,9 +115,10 @@ class ItemStatistics:
             )
         )
 
-    def weighted(self, weights: Floats) -> SufficientStatistics:
-        """Return the sums under weights: (weighting, row)."""
-        return SufficientStatistics.from_columns(weights @ self.columns, self.votes.n_classes)
+    def weighted(self, weights: Floats | None = None) -> SufficientStatistics:
+        """Return the sums under weights (weighting, row), or over all items."""
+        sums = self.total_columns[None] if weights is None else weights @ self.columns
+        return SufficientStatistics.from_columns(sums, self.votes.n_classes)
 
 
 def without_each(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
+from .coefficients import find_measure
 from .differences import WeightsLike
 from .estimating import as_classes, check_scale
 from .joint import JointMeasures
-from .measure import find_measure
 
 
 def percent_agreement(annotations: Annotations, *, weights: WeightsLike = "identity") -> float:

@@ -43,49 +43,29 @@ class Votes:
     @cached_property
     def size(self) -> Floats:
         """The number of labels: (row)."""
-        return self.dot(np.ones(self.n_classes))
+        return self.counts @ np.ones(self.n_classes)
 
     @property
     def squares(self) -> Floats:
         """Sums of squared counts: (row)."""
         if isinstance(self.counts, np.ndarray):
             return np.einsum("ij,ij->i", self.counts, self.counts)
-        return self._by_row(self.table.data**2)
-
-    def dot(self, values: Floats) -> Floats:
-        """Return class values summed over labels: (row)."""
-        return self.counts @ values
+        return np.asarray(self.table.power(2).sum(axis=1), dtype=np.float64)
 
     def around(self, values: Floats, center: Floats) -> Floats:
         """Return squared distances from the center of a row, summed over labels: (row)."""
         if isinstance(self.counts, np.ndarray):
             return np.einsum("ij,ij->i", self.counts, (values - center[:, None]) ** 2)
-        away = values[self.table.indices] - self.spread(center)
-        return self._by_row(self.table.data * away**2)
-
-    def summed(self, weights: Floats) -> Floats:
-        """Return the weighted sum of the counts: (class)."""
-        return weights @ self.counts
+        away = self.table.copy()
+        row_center = np.repeat(center, np.diff(away.indptr))
+        away.data = away.data * (values[away.indices] - row_center) ** 2
+        return np.asarray(away.sum(axis=1), dtype=np.float64)
 
     def coincidences(self, weights: Floats) -> Floats:
         """Return the weighted sum of outer products of the counts: (class, class)."""
         if isinstance(self.counts, np.ndarray):
             return self.counts.T @ (self.counts * weights[:, None])
-        scaled = self.table.copy()
-        scaled.data = scaled.data * self.spread(weights)
-        return (self.table.T @ scaled).toarray()
-
-    def spread(self, values: Floats) -> Floats:
-        """Return the value of a row for every cell of the sparse table."""
-        return np.repeat(values, np.diff(self.table.indptr))
-
-    def _by_row(self, values: Floats) -> Floats:
-        """Return values of cells, summed for every row."""
-        filled = np.flatnonzero(np.diff(self.table.indptr))
-        out = np.zeros(len(self.times))
-        if len(filled):
-            out[filled] = np.add.reduceat(values, self.table.indptr[filled])
-        return out
+        return (self.table.T @ sparse.diags_array(weights) @ self.table).toarray()
 
     def distinct(self) -> Votes:
         """Return every row once, in an order that does not depend on the order of items."""

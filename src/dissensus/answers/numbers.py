@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from .._names import as_names, numbered, smallest_dtype
-from .._relation import Array, Floats, Relation, coded, index_of
+from .._relation import Array, Floats, Relation, check_lengths, coded, index_of
 from ..errors import DataError
 
 
@@ -37,7 +37,7 @@ class Numbers(Relation):
         **columns: Sequence[Any] | Array,
     ) -> Self:
         """Make numbers from three columns, and any more to carry along."""
-        _check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
+        check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
         item, items = coded(item, items, "item")
         annotator, annotators = coded(annotator, annotators, "annotator")
         carried = {name: np.asarray(values) for name, values in columns.items()}
@@ -57,7 +57,7 @@ class Numbers(Relation):
         **columns: Array,
     ) -> Self:
         """Make numbers from integer codes and the names behind them, or their number."""
-        _check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
+        check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
         items, annotators = (
             numbered(given) if isinstance(given, int) else as_names(given)
             for given in (items, annotators)
@@ -73,25 +73,12 @@ class Numbers(Relation):
             columns={name: np.asarray(values)[order] for name, values in columns.items()},
         )
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Numbers):
-            return NotImplemented
-        return self._same(other) and np.array_equal(self.value, other.value)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         span = f"; {self.value.min():g} to {self.value.max():g}" if len(self) else ""
         return (
             f"<Numbers: {len(self)} answers by {self.n_annotators} annotators "
             f"on {self.n_items} items{span}>"
         )
-
-
-def _check_lengths(table: Mapping[str, Sequence[Any] | Array]) -> None:
-    if len({len(values) for values in table.values()}) > 1:
-        sizes = ", ".join(f"{name} {len(values)}" for name, values in table.items())
-        raise DataError(f"columns of different length: {sizes}")
 
 
 def _as_numbers(value: Array) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ..aggregation import Aggregator
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Classifier(ABC):
-    """The base of all classifiers."""
-
-    labels_: Any = field(init=False, repr=False, default=None)
-    probas_: Any = field(init=False, repr=False, default=None)
-    result_: Aggregation | None = field(init=False, repr=False, default=None)
+    """The base of all classifiers; attributes that end in `_` exist after a fit, as theirs do."""
 
     @abstractmethod
     def _method(self) -> Aggregator:
@@ -32,7 +28,7 @@ class Classifier(ABC):
 
     def fit(self, data: pd.DataFrame) -> Self:
         """Fit to a table of task, worker and label."""
-        return self._fit(data)
+        return self._fit(data, seed=getattr(self, "random_state", 0))
 
     def fit_predict(self, data: pd.DataFrame, *given: Any, **named: Any) -> pd.Series:
         """Return the label of every task."""
@@ -62,7 +58,7 @@ class Classifier(ABC):
         return self
 
     def _predict(self, data: pd.DataFrame) -> tuple[Any, Any]:
-        if self.result_ is None:
+        if not hasattr(self, "result_"):
             raise DataError(f"this {type(self).__name__} is not fitted yet; call fit first")
         annotations, names = coded(data, self._names.labels, self._names.workers)
         return names.as_pandas(self.result_.predict(annotations))

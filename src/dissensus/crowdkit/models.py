@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -28,9 +28,6 @@ class DawidSkene(Classifier):
     n_iter: int = 100
     tol: float = 1e-5
     initial_error_strategy: Literal["assign", "addition"] | None = None
-    priors_: Any = field(init=False, repr=False, default=None)
-    errors_: Any = field(init=False, repr=False, default=None)
-    loss_history_: list[float] = field(init=False, repr=False, default_factory=list)
 
     def _method(self) -> Aggregator:
         return OurDawidSkene(smoothing=_FLOOR, max_iter=self.n_iter, tol=self.tol)
@@ -65,9 +62,6 @@ class OneCoinDawidSkene(Classifier):
 
     n_iter: int = 100
     tol: float = 1e-5
-    skills_: Any = field(init=False, repr=False, default=None)
-    priors_: Any = field(init=False, repr=False, default=None)
-    loss_history_: list[float] = field(init=False, repr=False, default_factory=list)
 
     def _method(self) -> Aggregator:
         return OneCoin(max_iter=self.n_iter, tol=self.tol)
@@ -89,9 +83,6 @@ class GLAD(Classifier):
     silent: bool = True
     alphas_priors_mean: float | None = None
     betas_priors_mean: float | None = None
-    alphas_: Any = field(init=False, repr=False, default=None)
-    betas_: Any = field(init=False, repr=False, default=None)
-    loss_history_: list[float] = field(init=False, repr=False, default_factory=list)
 
     def _method(self) -> Aggregator:
         return Glad(
@@ -122,7 +113,6 @@ class MACE(Classifier):
     beta: float = 0.5
     random_state: int = 0
     verbose: int = 0
-    spamming_: Any = field(init=False, repr=False, default=None)
 
     def _method(self) -> Aggregator:
         return Mace(
@@ -131,10 +121,6 @@ class MACE(Classifier):
             max_iter=self.n_iter,
             smoothing=self.smoothing,
         )
-
-    def fit(self, data: pd.DataFrame) -> Self:
-        """Fit to a table of task, worker and label."""
-        return self._fit(data, seed=self.random_state)
 
     def _keep(self, result: Aggregation, names: Names) -> None:
         self.spamming_ = names.by_worker(1 - result.params.competence, "spamming")
@@ -150,10 +136,6 @@ class KOS(Classifier):
     def _method(self) -> Aggregator:
         return Kos(max_iter=self.n_iter, begin="random")
 
-    def fit(self, data: pd.DataFrame) -> Self:
-        """Fit to a table of task, worker and label."""
-        return self._fit(data, seed=self.random_state)
-
 
 @dataclass
 class MMSR(Classifier):
@@ -162,8 +144,6 @@ class MMSR(Classifier):
     n_iter: int = 10_000
     tol: float = 1e-10
     random_state: int = 0
-    skills_: Any = field(init=False, repr=False, default=None)
-    scores_: Any = field(init=False, repr=False, default=None)
 
     def _method(self) -> Aggregator:
         return MMsr(max_iter=self.n_iter, tol=self.tol)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
 
 from ..aggregation import Aggregator, GoldMajority, Majority, Weighted, Zbs
 from ..aggregation import Wawa as OurWawa
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class MajorityVote(Classifier):
+class _SkillClassifier(Classifier):
+    """The base of classifiers with a skill for every worker."""
+
+    def _keep(self, result: Aggregation, names: Names) -> None:
+        self.skills_ = names.by_worker(result.quality, "skill")
+
+
+@dataclass
+class MajorityVote(_SkillClassifier):
     """The label with most votes, perhaps weighted by skills."""
 
     default_skill: float | None = None
     on_missing_skill: Literal["error", "ignore", "value"] = "error"
-    skills_: Any = field(init=False, repr=False, default=None)
 
     def _method(self) -> Aggregator:
         return Majority(ties="first")
@@ -45,15 +52,10 @@ class MajorityVote(Classifier):
         }
         return self._fit(data, Weighted(skills=known, default=self.default_skill))
 
-    def _keep(self, result: Aggregation, names: Names) -> None:
-        self.skills_ = names.by_worker(result.quality, "skill")
-
 
 @dataclass
-class GoldMajorityVote(Classifier):
+class GoldMajorityVote(_SkillClassifier):
     """Votes weighted by accuracy on tasks whose label is known."""
-
-    skills_: Any = field(init=False, repr=False, default=None)
 
     def _method(self) -> Aggregator:
         return GoldMajority()
@@ -62,21 +64,13 @@ class GoldMajorityVote(Classifier):
         """Fit to a table of task, worker and label, with known labels by task."""
         return self._fit(data, true_labels=true_labels)
 
-    def _keep(self, result: Aggregation, names: Names) -> None:
-        self.skills_ = names.by_worker(result.quality, "skill")
-
 
 @dataclass
-class Wawa(Classifier):
+class Wawa(_SkillClassifier):
     """Votes weighted by agreement with the majority."""
-
-    skills_: Any = field(init=False, repr=False, default=None)
 
     def _method(self) -> Aggregator:
         return OurWawa()
-
-    def _keep(self, result: Aggregation, names: Names) -> None:
-        self.skills_ = names.by_worker(result.quality, "skill")
 
 
 @dataclass

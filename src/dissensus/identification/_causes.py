@@ -91,7 +91,9 @@ def cause_probabilities(
     not_clear, trace = _START, list[float]()
     while True:
         posterior = _e_step(context, accuracy, prior, not_clear)
-        trace.append(posterior.log_evidence + _log_prior(accuracy, not_clear))
+        log_beta = _ACCURACY * np.log(accuracy) + (1 - _ACCURACY) * np.log1p(-accuracy)
+        log_prior = _STRENGTH * log_beta.sum() + np.log(not_clear) + np.log1p(-not_clear)
+        trace.append(posterior.log_evidence + float(log_prior))
         clear = posterior.one[0].sum(axis=1)  # (item)
         updated = _update_accuracy(context, accuracy, posterior)
         share = float((1 - clear).sum() + 1) / (len(rows) + 2)
@@ -178,9 +180,3 @@ def _given_two(accuracy: Floats, share: float, n_classes: int) -> Floats:
     wrong = (1 - accuracy) / (n_classes - 1)
     first = share * accuracy + (1 - share) * wrong
     return np.stack([first, (1 - share) * accuracy + share * wrong, wrong])
-
-
-def _log_prior(accuracy: Floats, not_clear: float) -> float:
-    """Return the log density of the parameters, up to a constant."""
-    log_beta = _ACCURACY * np.log(accuracy) + (1 - _ACCURACY) * np.log1p(-accuracy)
-    return float(_STRENGTH * log_beta.sum() + np.log(not_clear) + np.log1p(-not_clear))

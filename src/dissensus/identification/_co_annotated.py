@@ -15,7 +15,7 @@ from scipy import sparse
 from .._probability import normalize
 from .._relation import Array, Floats, Integers
 from ..aggregation.dawid_skene_map import pseudo_counts
-from ..agreement.co_annotation import PairIndex, label_pairs
+from ..agreement.co_annotation import PairIndex, co_annotating, label_pairs
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 from .leave_one_out import LeaveOneOut
@@ -34,11 +34,6 @@ class CoAnnotatedPairs(NamedTuple):
     one: Integers  # (pair)
     other: Integers  # (pair)
     sampled: float  # share of the items
-
-    @property
-    def n_label_pairs(self) -> int:
-        """How many pairs of labels on an item there are."""
-        return int((self.size * (self.size - 1) // 2).sum())
 
 
 class PairEvidence(NamedTuple):
@@ -75,11 +70,7 @@ def find_co_annotated(
         (np.ones(len(rows), dtype=np.int32), annotations.annotator[rows].astype(np.int32), start),
         shape=(annotations.n_items, annotations.n_annotators),
     )
-    common = sparse.triu(labelled.T @ labelled, k=1).tocoo()
-    enough = common.data >= min_common
-    one, other = (common.coords[axis][enough].astype(np.int64) for axis in (0, 1))
-    order = np.lexsort((other, one))
-    return CoAnnotatedPairs(rows, size, one[order], other[order], share)
+    return CoAnnotatedPairs(rows, size, *co_annotating(labelled, min_common), share)
 
 
 class PairStatistics:
@@ -93,7 +84,13 @@ class PairStatistics:
         # (annotator, true class, given class)
         confusion = normalize(leave_out.comparison.counts + prior)
         self.annotations, self.leave_out = annotations, leave_out
-        self.same = _same_label(confusion, pairs.one, pairs.other)  # (pair, true class)
+        # The probability that both give one label: (pair, true class).
+        self.same = np.empty((len(pairs.one), n_classes))
+        step = max(1, _CELLS // n_classes**2)
+        for first in range(0, len(pairs.one), step):
+            now = slice(first, first + step)
+            one, other = confusion[pairs.one[now]], confusion[pairs.other[now]]
+            self.same[now] = np.einsum("ptg,ptg->pt", one, other)
         self.given = np.ascontiguousarray(confusion.swapaxes(1, 2)).reshape(-1, n_classes)
         self.sums = np.zeros((6, len(pairs.one)))
         self.fit = np.zeros((len(_SHARES), len(pairs.one)))
@@ -144,7 +141,8 @@ def pair_evidence(
     """Return how well a share of copied labels explains every pair, under every consensus."""
     statistics = [PairStatistics(annotations, one, pairs) for one in leave_outs]
     index = PairIndex(pairs.one, pairs.other, annotations.n_annotators)
-    done, step = 0, max(1, _CELLS // annotations.n_classes, len(pairs.one))
+    done, total = 0, int((pairs.size * (pairs.size - 1) // 2).sum())
+    step = max(1, _CELLS // annotations.n_classes, len(pairs.one))
     for left, right in label_pairs(pairs.size, step):
         one, other = pairs.rows[left], pairs.rows[right]
         pair = index.find(annotations.annotator[one], annotations.annotator[other])
@@ -152,16 +150,5 @@ def pair_evidence(
         for each in statistics:
             each.add(one[known], other[known], pair[known])
         done += len(left)
-        progress(done, pairs.n_label_pairs)
+        progress(done, total)
     return [each.evidence() for each in statistics]
-
-
-def _same_label(confusion: Floats, one: Integers, other: Integers) -> Floats:
-    """Return the probability that two annotators give one label: (pair, true class)."""
-    n_classes = confusion.shape[-1]
-    out = np.empty((len(one), n_classes))
-    step = max(1, _CELLS // n_classes**2)
-    for first in range(0, len(one), step):
-        now = slice(first, first + step)
-        out[now] = np.einsum("ptg,ptg->pt", confusion[one[now]], confusion[other[now]])
-    return out

@@ -25,7 +25,7 @@ from .behaviour import annotator_behaviour, time_order
 from .copying import copies
 from .label_sums import by_annotator
 from .leave_one_out import PeerComparison, leave_one_out
-from .proportions import Proportion, difference_p_value, proportion
+from .proportions import difference_p_value, proportion
 from .spam import mutual_information, spam_interval, spam_score, trace
 from .verdicts import judge, typical_accuracy
 
@@ -105,33 +105,44 @@ def identify(
     accuracy = proportion(credit, peers.scored, confidence)
     given, true = peers.counts.sum(axis=1), peers.counts.sum(axis=2)  # (annotator, class)
     guess = (normalize(given) * normalize(true)).sum(axis=1)
+    gold_accuracy = None
+    if known is not None:
+        truth = known[annotations.item]
+        right = by_annotator(annotations, (truth >= 0) & (truth == annotations.label))
+        gold_accuracy = proportion(right, by_annotator(annotations, truth >= 0), confidence)
     progress(3, _STEPS)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _model_scores(annotations, result, models, gold, seed)
     progress(5, _STEPS)
-
-    def where_scored(values: Floats) -> Floats:
-        return np.where(peers.scored > 0, values, np.nan)
-
-    guess, high = where_scored(guess), where_scored(high)
+    scores = np.stack(
+        [
+            guess,
+            trace(confusion),
+            spam,
+            np.minimum(low, spam),  # independent rows are never exactly equal
+            high,
+            mutual_information(confusion, prior),
+        ]
+    )
+    guess, traces, spam, low, high, information = np.where(peers.scored > 0, scores, np.nan)
     return AnnotatorScores(
         annotations,
         result.method,
         annotator_behaviour(annotations),
         accuracy,
-        None if known is None else _gold_accuracy(annotations, known, confidence),
+        gold_accuracy,
         guess,
         peers.certainty,
         typical_accuracy(accuracy, guess),
         confusion,
         *_worst_class(peers.counts, confusion),
         *_bias(given, true),
-        where_scored(trace(confusion)),
-        where_scored(spam),
-        where_scored(np.minimum(low, spam)),  # independent rows are never exactly equal
+        traces,
+        spam,
+        low,
         high,
-        where_scored(mutual_information(confusion, prior)),
+        information,
         ability,
         competence,
         *_drift(annotations, peers),
@@ -153,12 +164,6 @@ def check_fitted(
     if result.annotations is not annotations and result.annotations != annotations:
         raise DataError("the result belongs to other annotations; aggregate these")
     return result
-
-
-def _gold_accuracy(annotations: Annotations, gold: Integers, confidence: float) -> Proportion:
-    true = gold[annotations.item]
-    right = by_annotator(annotations, (true >= 0) & (true == annotations.label))
-    return proportion(right, by_annotator(annotations, true >= 0), confidence)
 
 
 def _worst_class(counts: Floats, confusion: Floats) -> tuple[Integers, Floats]:

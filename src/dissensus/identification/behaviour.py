@@ -10,8 +10,7 @@ from scipy.special import entr
 from .._probability import normalize
 from .._relation import Array, Floats, FrozenArrays, Integers
 from ..annotations import Annotations
-from .label_sums import agreement_with_others, by_annotator, median_by
-from .leave_one_out import has_other_labels
+from .label_sums import agreement_with_others, median_by
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ def annotator_behaviour(annotations: Annotations) -> Behaviour:
         np.where(labels > 0, entr(marginals).sum(axis=1), np.nan),
         longest_runs(annotations),
         _median_seconds(annotations),
-        pair_agreement(annotations),
+        agreement_with_others(annotations),
     )
 
 
@@ -93,16 +92,6 @@ def longest_runs(annotations: Annotations) -> Floats:
     length = np.diff(np.append(position, len(order))).astype(float)
     np.fmax.at(longest, annotator[position], length)
     return longest
-
-
-def pair_agreement(annotations: Annotations) -> Floats:
-    """Return the share of other annotators' labels on common items that are equal: (annotator).
-
-    >>> pair_agreement(Annotations.from_columns("aaabbc", "xyzxyw", "001011")).round(2).tolist()
-    [nan, 0.33, 0.33, 0.0]
-    """
-    compared = by_annotator(annotations, has_other_labels(annotations)) > 0
-    return np.where(compared, agreement_with_others(annotations), np.nan)
 
 
 def _median_seconds(annotations: Annotations) -> Floats:

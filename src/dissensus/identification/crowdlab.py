@@ -196,6 +196,8 @@ def crowdlab(
         weights = _Weights(np.zeros(annotations.n_annotators), np.ones(len(models)), np.nan, np.nan)
         return _conclude(annotations, models, first, models.mean(axis=0), weights, (_NO_OVERLAP,))
     others = agreement_with_others(annotations)
+    known = ~np.isnan(others)
+    others = np.where(known, others, others[known].mean() if known.any() else 1.0)
     predicted = models.argmax(axis=2)  # (model, item)
     posterior = _posterior(annotations, models, _weights(annotations, first, others, predicted))
     label = best(posterior, first)

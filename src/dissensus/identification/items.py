@@ -152,7 +152,9 @@ def item_scores(
     annotations = as_annotations(annotations)
     result = check_fitted(annotations, result, seed=seed)
     votes, size = annotations.votes(), annotations.labels_per_item
-    causes = _cause_probabilities(annotations, result)
+    prior = result.posterior[size > 0].sum(axis=0) + 1
+    accuracy = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
+    causes = cause_probabilities(annotations, accuracy, prior / prior.sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         top = np.sort(votes, axis=1)[:, ::-1]
         margin = (top[:, 0] - (top[:, 1] if annotations.n_classes > 1 else 0)) / size
@@ -195,13 +197,6 @@ def vote_entropy(
         hidden = ((votes > 0).sum(axis=1) - 1) / (2 * np.maximum(size, 1))
         entropy = np.minimum(entropy + hidden, most)
     return np.where(size > 1, entropy / (most if normalized else 1), np.nan)
-
-
-def _cause_probabilities(annotations: Annotations, result: Aggregation) -> CauseProbabilities:
-    labelled = annotations.labels_per_item > 0
-    prior = result.posterior[labelled].sum(axis=0) + 1
-    accuracy = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
-    return cause_probabilities(annotations, accuracy, prior / prior.sum())
 
 
 def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabilities) -> Integers:

@@ -24,8 +24,9 @@ def by_annotator(annotations: Annotations, values: Array) -> Floats:
 
 def by_cell(annotations: Annotations, values: Array) -> Floats:
     """Return values of annotations summed for every class of an item: (item, class)."""
-    cells = _summed(_cells(annotations), values, annotations.n_items * annotations.n_classes)
-    return cells.reshape(annotations.n_items, annotations.n_classes)
+    n_items, n_classes = annotations.n_items, annotations.n_classes
+    cell = annotations.item * np.int64(n_classes) + annotations.label
+    return _summed(cell, values, n_items * n_classes).reshape(n_items, n_classes)
 
 
 def median_by(group: Array, values: Floats, n_groups: int) -> Floats:
@@ -46,20 +47,21 @@ def median_by(group: Array, values: Floats, n_groups: int) -> Floats:
 def agreement_with_others(annotations: Annotations) -> Floats:
     """Return the share of others' labels on an annotator's items that equal theirs: (annotator).
 
-    Annotators who share no item with anybody get the mean of the rest. Repeated labels of an
-    annotator on an item are not compared with each other.
+    NaN for annotators who share no item with anybody. Repeated labels of an annotator on an item
+    are not compared with each other.
+
+    >>> annotations = Annotations.from_columns("aaabbc", "xyzxyw", "001011")
+    >>> agreement_with_others(annotations).round(2).tolist()
+    [nan, 0.33, 0.33, 0.0]
     """
     new = ~repeats_previous(annotations)
     own = _run_lengths(new)
     equal_to_previous = np.diff(annotations.label.astype(np.int64), prepend=-1) == 0
     same_own = _run_lengths(new | ~equal_to_previous)
-    same = annotations.votes().ravel()[_cells(annotations)] - same_own
+    same = annotations.votes()[annotations.item, annotations.label] - same_own
     compared = by_annotator(annotations, annotations.labels_per_item[annotations.item] - own)
-    known = compared > 0
-    agreed = by_annotator(annotations, same)
-    agreement = np.divide(agreed, compared, where=known, out=np.zeros(len(known)))
-    agreement[~known] = agreement[known].mean() if known.any() else 1.0
-    return agreement
+    nothing = np.full(annotations.n_annotators, np.nan)
+    return np.divide(by_annotator(annotations, same), compared, where=compared > 0, out=nothing)
 
 
 def majority(annotations: Annotations, posterior: Floats) -> Integers:
@@ -135,10 +137,6 @@ def _narrow(among: npt.NDArray[np.bool_], score: Floats) -> npt.NDArray[np.bool_
 
 def _summed(positions: Array, values: Array, size: int) -> Floats:
     return np.bincount(positions, values, minlength=size).astype(np.float64, copy=False)
-
-
-def _cells(annotations: Annotations) -> Integers:
-    return annotations.item * np.int64(annotations.n_classes) + annotations.label
 
 
 def _run_lengths(starts: npt.NDArray[np.bool_]) -> Integers:

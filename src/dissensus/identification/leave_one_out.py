@@ -29,6 +29,29 @@ _CELLS = 2**18  # numbers in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
+class PeerComparison:
+    """Annotators compared with the consensus of others.
+
+    Attributes
+    ----------
+    counts
+        Labels by true class under the posterior of the others: (annotator, true, given class).
+    credit
+        For every annotation 1 if it is the others' best class; a tie between m counts 1/m; NaN
+        where there is no other label.
+    certainty
+        For every annotator the others' mean probability of their best class.
+    scored
+        For every annotator how many labels count.
+    """
+
+    counts: Floats  # (annotator, true class, given class)
+    credit: Floats  # (annotation)
+    certainty: Floats  # (annotator)
+    scored: Floats  # (annotator)
+
+
+@dataclass(frozen=True, eq=False)
 class LeaveOneOut:
     """Scores of items from which labels can be subtracted."""
 
@@ -68,7 +91,31 @@ class LeaveOneOut:
     @cached_property
     def comparison(self) -> PeerComparison:
         """Every annotator compared with the consensus of the others."""
-        return _compare(self)
+        annotations, n_classes = self.annotations, self.annotations.n_classes
+        n_cells = annotations.n_annotators * n_classes
+        has_others = self.has_others
+        if has_others is None:
+            has_others = has_other_labels(annotations, self.gold)
+        counts = np.zeros((n_cells, n_classes))
+        credit = np.full(len(annotations), np.nan)
+        certainty = np.zeros(annotations.n_annotators)
+        for rows in self.pieces():
+            posterior = self.without(rows)[has_others[rows]]
+            positions = np.arange(rows.start, rows.stop)[has_others[rows]]
+            label = annotations.label[positions]
+            annotator = annotations.annotator[positions].astype(np.int64)
+            for true in range(n_classes):
+                cell = annotator * n_classes + label
+                counts[:, true] += np.bincount(cell, posterior[:, true], minlength=n_cells)
+            best = posterior.max(axis=1)
+            ties = (posterior >= best[:, None] - TIE).sum(axis=1)
+            credit[positions] = (posterior[np.arange(len(label)), label] >= best - TIE) / ties
+            certainty += np.bincount(annotator, best, minlength=annotations.n_annotators)
+        by_truth = counts.reshape(-1, n_classes, n_classes).swapaxes(1, 2)
+        scored = np.round(by_truth.sum(axis=(1, 2)))
+        with np.errstate(invalid="ignore"):
+            certainty /= scored
+        return PeerComparison(by_truth, credit, certainty, scored)
 
     @cached_property
     def item(self) -> Array:
@@ -111,7 +158,13 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
         item = annotations.item
 
         def log_likelihood(positions: Integers) -> Floats:
-            return safe_log(_likelihood(method, params, annotations, item, positions))
+            out = np.empty((len(positions), n_classes))
+            step = max(1, _CELLS // n_classes**2)
+            for first in range(0, len(positions), step):
+                now = positions[first : first + step]
+                given = method.label_probabilities(params, item[now], annotations.annotator[now])
+                out[first : first + step] = given[np.arange(len(now)), :, annotations.label[now]]
+            return safe_log(out)
 
         score = log_joint() if isinstance(method, EMAggregator) else safe_log(result.posterior)
         if score.shape[1] != n_classes:
@@ -162,19 +215,6 @@ def leave_subset_out(
     return LeaveOneOut(annotations, fitted.score, contribution, fitted.is_log, gold, has_others)
 
 
-def _likelihood(
-    method: Any, params: Any, annotations: Annotations, item: Array, positions: Integers
-) -> Floats:
-    """Return the likelihood of labels for every true class: (annotation, class)."""
-    out = np.empty((len(positions), annotations.n_classes))
-    step = max(1, _CELLS // annotations.n_classes**2)
-    for first in range(0, len(positions), step):
-        now = positions[first : first + step]
-        given = method.label_probabilities(params, item[now], annotations.annotator[now])
-        out[first : first + step] = given[np.arange(len(now)), :, annotations.label[now]]
-    return out
-
-
 def has_other_labels(
     annotations: Annotations, gold: Integers | None = None
 ) -> npt.NDArray[np.bool_]:
@@ -183,55 +223,3 @@ def has_other_labels(
     group = np.cumsum(~repeats_previous(annotations)) - 1
     has_others = annotations.labels_per_item[item] > np.bincount(group)[group]
     return has_others if gold is None else has_others | (gold[item] >= 0)
-
-
-@dataclass(frozen=True, eq=False)
-class PeerComparison:
-    """Annotators compared with the consensus of others.
-
-    Attributes
-    ----------
-    counts
-        Labels by true class under the posterior of the others: (annotator, true, given class).
-    credit
-        For every annotation 1 if it is the others' best class; a tie between m counts 1/m; NaN
-        where there is no other label.
-    certainty
-        For every annotator the others' mean probability of their best class.
-    """
-
-    counts: Floats  # (annotator, true class, given class)
-    credit: Floats  # (annotation)
-    certainty: Floats  # (annotator)
-
-    @property
-    def scored(self) -> Floats:
-        """How many labels count: (annotator)."""
-        return np.round(self.counts.sum(axis=(1, 2)))
-
-
-def _compare(fitted: LeaveOneOut) -> PeerComparison:
-    annotations, n_classes = fitted.annotations, fitted.annotations.n_classes
-    n_cells = annotations.n_annotators * n_classes
-    has_others = fitted.has_others
-    if has_others is None:
-        has_others = has_other_labels(annotations, fitted.gold)
-    counts = np.zeros((n_cells, n_classes))
-    credit = np.full(len(annotations), np.nan)
-    certainty = np.zeros(annotations.n_annotators)
-    for rows in fitted.pieces():
-        posterior = fitted.without(rows)[has_others[rows]]
-        positions = np.arange(rows.start, rows.stop)[has_others[rows]]
-        label = annotations.label[positions]
-        annotator = annotations.annotator[positions].astype(np.int64)
-        for true in range(n_classes):
-            cell = annotator * n_classes + label
-            counts[:, true] += np.bincount(cell, posterior[:, true], minlength=n_cells)
-        best = posterior.max(axis=1)
-        ties = (posterior >= best[:, None] - TIE).sum(axis=1)
-        credit[positions] = (posterior[np.arange(len(label)), label] >= best - TIE) / ties
-        certainty += np.bincount(annotator, best, minlength=annotations.n_annotators)
-    by_truth = counts.reshape(-1, n_classes, n_classes).swapaxes(1, 2)
-    with np.errstate(invalid="ignore"):
-        certainty /= np.round(by_truth.sum(axis=(1, 2)))
-    return PeerComparison(by_truth, credit, certainty)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from operator import attrgetter
 from typing import Literal
 
@@ -20,7 +19,7 @@ from .._probability import normalize
 from .._relation import Array, Floats
 from ..agreement import krippendorff_alpha
 from ..annotations import Annotations
-from ..errors import MethodError
+from ..registry import find_by_name
 from .copying import copies
 from .score_context import NETWORK_SCORES, ScoreContext
 from .spam import spam_score, trace
@@ -235,13 +234,8 @@ _COMPUTE: dict[str, Callable[[ScoreContext], Array]] = {
 
 def find_score(name: str) -> Score:
     """Return the score of that name or alias."""
-    known = {_plain(other): one for one in SCORES for other in (one.name, *one.aliases)}
-    if _plain(name) in known:
-        return known[_plain(name)]
-    close = get_close_matches(_plain(name), known, n=1, cutoff=0.5)
-    names = ", ".join(one.name for one in SCORES)
-    hint = f"did you mean {known[close[0]].name}?" if close else f"there are {names}"
-    raise MethodError(f"no score {name!r}; {hint}")
+    known = {other: one for one in SCORES for other in (one.name, *one.aliases)}
+    return find_by_name("score", name, known, [one.name for one in SCORES])
 
 
 def score(context: ScoreContext | Annotations, name: str) -> Scored:
@@ -262,7 +256,3 @@ def score(context: ScoreContext | Annotations, name: str) -> Scored:
     compute = _COMPUTE.get(one.name)
     values = compute(context) if compute else context.hardness(one.name).score
     return Scored(one, names[one.of], values)
-
-
-def _plain(name: str) -> str:
-    return name.casefold().replace("-", "").replace("_", "")

@@ -52,26 +52,9 @@ def class_scores(
     random: np.random.Generator,
 ) -> dict[str, Floats]:
     """Return every score of all items, followed by those of bootstrap samples."""
-    sums = _score_sums(given, position, true, n_classes, resamples, random)
-    scores = _scores(sums, n_classes, len(position))
-    known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
-    return {name: scores[name] for name in known}
-
-
-def _score_sums(
-    given: Predictions,
-    position: Integers,
-    true: Integers,
-    n_classes: int,
-    resamples: int,
-    random: np.random.Generator,
-) -> Floats:
-    """Return the sums behind the scores, of all items and of bootstrap samples.
-
-    The result is (sample, number), all items first.
-    """
     left = np.full(resamples, len(position))  # draws that remain for later chunks
     step = max(_CELLS // max(resamples, n_classes), 1)
+    # (number, sample), all items first
     sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
     for start in range(0, len(position), step):
         chunk = slice(start, start + step)
@@ -84,7 +67,9 @@ def _score_sums(
         weight = np.bincount(cell, minlength=resamples * size).reshape(resamples, size)
         sums[:, 0] += numbers.sum(axis=0)
         sums[:, 1:] += numbers.T @ weight.T.astype(np.float64, order="C")
-    return sums.T
+    scores = _scores(sums.T, n_classes, len(position))
+    known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
+    return {name: scores[name] for name in known}
 
 
 def _numbers(

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._names import text
+from .._plain import as_plain
 from .._relation import Array, Floats, Integers
 from ..errors import DataError, OptionError
 from ..readers import as_truth, read_predictions
@@ -77,11 +78,7 @@ class Evaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
-        scores = {
-            name: score and {k: None if math.isnan(v) else v for k, v in score._asdict().items()}
-            for name, score in self.scores.items()
-        }
-        return {**vars(self), "scores": scores}
+        return as_plain(self)
 
 
 def evaluate(

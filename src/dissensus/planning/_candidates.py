@@ -17,8 +17,8 @@ from ._information import information_table
 from ._posterior_state import pair_keys
 from .policy import NoiseModel
 
-_BEST, _WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
-_FEW = _BEST + _DRAWN  # annotators who are all candidates
+BEST, WIDE, _DRAWN = 8, 32, 4  # candidates of an item: the best, at least and most; at random
+_FEW = BEST + _DRAWN  # annotators who are all candidates
 _MAX_WIDTH = 128  # candidates of a group, as some have labelled the item already
 _STEPS = 32  # to which probabilities are rounded
 _MAX_JUDGED = 1024  # annotators scored for every group; of more, the best for some group
@@ -46,11 +46,6 @@ def listed_pairs(keys: Integers, free: Integers, items: Integers, n_annotators: 
     item, annotator = keys // n_annotators, keys % n_annotators
     kept = np.isin(annotator, free) & np.isin(item, items)
     return Pairs(item[kept], annotator[kept])
-
-
-def width_for(labels: float, room: Integers) -> int:
-    """Return the number of good annotators to consider, with room for so many labels."""
-    return int(np.clip(np.ceil(labels / max(float(np.median(room)), 1.0)), _BEST, _WIDE))
 
 
 def random_pairs(items: Integers, free: Integers, rng: np.random.Generator) -> Pairs:

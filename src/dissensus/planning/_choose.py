@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .._relation import Floats, Integers
-from ._candidates import Pairs, best_pairs, listed_pairs, random_pairs, width_for
+from ._candidates import BEST, WIDE, Pairs, best_pairs, listed_pairs, random_pairs
 from ._constraints import Constraints
-from ._lookahead import Lookahead
+from ._information import Lookahead
 from ._posterior_state import PosteriorState, pair_keys
 from .policy import ItemPolicy, PairPolicy, Policy, mean_noise_model
 
@@ -126,8 +126,9 @@ class _Chooser:
             pairs = listed_pairs(constraints.allowed_pairs, free, items, n_annotators)
             return pairs.unknown(self.state.known_pairs, n_annotators)
         affordable = min(spend / constraints.cost[free].min(), len(items))
-        width = width_for(affordable, room[free])
-        n_items = _SPARE * int(min(affordable, width * np.median(room[free])))
+        usual = float(np.median(room[free]))
+        width = int(np.clip(np.ceil(affordable / max(usual, 1.0)), BEST, WIDE))  # good annotators
+        n_items = _SPARE * int(min(affordable, width * usual))
         n_items = max(n_items, _MIN_ITEMS)
         if len(items) > n_items:
             value = self._item_utility()[items] + 1e-9 * self.rng.random(len(items))

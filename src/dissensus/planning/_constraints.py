@@ -54,13 +54,6 @@ def check_options(
         raise OptionError(f"draws = {draws}, but it must be at least 0")
 
 
-def check_same(annotations: Annotations, result: Aggregation) -> None:
-    """Refuse a result of other annotations."""
-    for what in ("items", "annotators", "classes"):
-        if not np.array_equal(getattr(annotations, what), getattr(result.annotations, what)):
-            raise DataError(f"the result has other {what} than the annotations; fit it to these")
-
-
 def with_new(
     annotations: Annotations, result: Aggregation | None, annotators: Iterable[Any]
 ) -> tuple[Annotations, Aggregation | None, npt.NDArray[np.bool_]]:

@@ -165,7 +165,7 @@ def _simulated_run(
     truth = pick(np.array(state.posterior), rng)
     matrix = normalize(rng.standard_gamma(state.counts) + _TINY)
     label, spent = 0, 0.0
-    out = [(0.0, 0.0, _right(state, truth))]
+    out = [(0.0, 0.0, float(_hits(state.posterior, truth).mean()))]
     room, budget = constraints.room.copy(), constraints.budget
     for stage in stages:
         now = replace(
@@ -177,7 +177,7 @@ def _simulated_run(
         np.subtract.at(room, chosen.annotator, 1)
         label += len(given)
         spent += float(constraints.cost[chosen.annotator].sum())
-        out.append((scale * label, scale * spent, _right(state, truth)))
+        out.append((scale * label, scale * spent, float(_hits(state.posterior, truth).mean())))
     return out
 
 
@@ -200,11 +200,6 @@ def _updated(
     return replace(state, annotations=more, posterior=normalize(np.exp(log)))
 
 
-def _right(state: PosteriorState, truth: Integers) -> float:
-    """Return the share of items whose best class is the true one."""
-    return float(_hits(state.posterior, truth).mean())
-
-
 def _hits(posterior: Floats, truth: Integers) -> Floats:
     """Return 1 where the best class is the true one, or a fraction where classes tie."""
     top = posterior >= posterior.max(axis=1, keepdims=True) - 1e-12
@@ -224,9 +219,3 @@ def _scaled(
         keys = np.sort(pair_keys(position, annotator[kept], n_annotators))
     room = np.ceil(constraints.room / scale).astype(np.int64)
     return replace(constraints, budget=constraints.budget / scale, room=room, allowed_pairs=keys)
-
-
-def mean_cost(cost: Floats, room: Integers) -> float:
-    """Return the mean cost of a label, of annotators below their limit."""
-    free = cost[room > 0]
-    return float(free.mean()) if len(free) else 1.0

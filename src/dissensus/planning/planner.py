@@ -13,7 +13,7 @@ from .._plain import as_plain, as_rows
 from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
-from ..errors import OptionError
+from ..errors import DataError, OptionError
 from ..readers import as_annotations
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
@@ -22,12 +22,11 @@ from ._constraints import (
     Constraints,
     amounts_of,
     check_options,
-    check_same,
     keys_of,
     with_new,
 )
 from ._posterior_state import posterior_state
-from .curve import Curve, Gap, Point, expected_curve, gap_on, mean_cost
+from .curve import Curve, Gap, Point, expected_curve, gap_on
 from .policy import Policy
 
 _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
@@ -205,8 +204,10 @@ def plan(
         probabilities = as_models(annotations, probabilities)
     elif method.needs_probabilities:
         raise OptionError(f"{policies.describe(method)} needs the probabilities of a classifier")
-    if result is not None:
-        check_same(annotations, result)
+    for names in ("items", "annotators", "classes"):
+        fitted = annotations if result is None else result.annotations
+        if not np.array_equal(getattr(annotations, names), getattr(fitted, names)):
+            raise DataError(f"the result has other {names} than the annotations; fit it to these")
     state = posterior_state(annotations, result, probabilities, seed)
     price = amounts_of(cost, annotations, "cost", 1.0)
     room = amounts_of(limit, annotations, "limit", annotations.n_items).astype(np.int64) * allowed
@@ -224,9 +225,10 @@ def plan(
     if gap is not None:
         now = float(np.clip(now - gap.mean, 0, 1))
         curve = None if curve is None else curve.lowered(gap)
-    enough = _MIN_GAIN / mean_cost(price, room) if least is None else least
+    if least is None:
+        least = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
     best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
-    stop, reason = _verdict(now, gap, target, best, enough, len(chosen.item))
+    stop, reason = _verdict(now, gap, target, best, least, len(chosen.item))
     lift = float((chosen.after - chosen.before).sum() / max(annotations.n_items, 1))
     return Plan(
         policies.describe(method),

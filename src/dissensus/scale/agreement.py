@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._relation import Floats, Integers
+from ..agreement.coefficients import find_measure
 from ..agreement.differences import WeightsLike
 from ..agreement.estimating import USUAL, Resampling, estimated
 from ..agreement.intervals import IntervalKind, check_interval
 from ..agreement.joint import JointMeasures
-from ..agreement.measure import find_measure
 from ..agreement.result import Estimate
 from ..agreement.votes import Votes
 from ..annotations import Annotations, Part
@@ -41,7 +41,7 @@ def agree_shards(
     check_interval(resamples, confidence, interval)
     chosen = [find_measure(name) for name in measures]
     for measure in chosen:
-        if measure.by_pairs or measure.formula is None:
+        if measure.by_pairs or measure.name == "conger":
             raise OptionError(
                 f"{measure.name} looks at pairs of annotators, so it needs all in memory"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    for target in estimators.table.values():
-        module, _, method = target.partition(":")
-        if method == name:
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return estimators.load(name)
 
 
 def estimate(
