@@ -60,12 +60,10 @@ class Answered(Struct, gc=False):
 
 def recognises(head: Head) -> bool:
     """Return whether records have an answer (accept, reject, ignore) and a hash or session."""
-    return head.all_records(_is_answer)
-
-
-def _is_answer(record: dict[str, Any]) -> bool:
-    answered = record.get("answer") in (*_BINARY, "ignore")
-    return answered and any(name in record for name in _MARKS)
+    answers = (*_BINARY, "ignore")
+    return head.all_records(
+        lambda record: record.get("answer") in answers and any(mark in record for mark in _MARKS)
+    )
 
 
 def read(source: Source) -> Export:

@@ -53,7 +53,10 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     session = pl.Series([as_label(one.get("session")) for one in metadata], dtype=pl.String)
     columns = [*(table[name].str.strip_chars() for name in names), session]
     annotator = pl.select(pl.coalesce(column.replace("", None) for column in columns)).to_series()
-    rows = {"item": table["subject_ids"], "annotator": annotator, "expert": _is_expert(table)}
+    expert = pl.repeat(False, table.height, eager=True)
+    if "gold_standard" in table.columns:
+        expert = table["gold_standard"].fill_null("").str.to_lowercase() == "true"
+    rows = {"item": table["subject_ids"], "annotator": annotator, "expert": expert}
     if "created_at" in table.columns:
         rows["time"] = times_of(table["created_at"])
     started, finished = (
@@ -63,12 +66,6 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     if started.null_count() < len(started):
         rows["duration"] = durations(started, finished)
     return pl.DataFrame(rows)
-
-
-def _is_expert(table: pl.DataFrame) -> pl.Series:
-    if "gold_standard" not in table.columns:
-        return pl.repeat(False, table.height, eager=True)
-    return table["gold_standard"].fill_null("").str.to_lowercase() == "true"
 
 
 def _gold(answers: pl.DataFrame) -> dict[str, str]:

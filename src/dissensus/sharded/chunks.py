@@ -37,11 +37,9 @@ class Chunk:
 
     def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
         """Return some of its columns, without incomplete rows."""
-        columns = _needed(self.columns, roles, self.missing)
         with naming(self.file):
             rows = scan(self.file).slice(self.start, self.rows)
-            raw = rows.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
-        return _named(raw, columns, roles, self.missing, self.file, self.start)
+            return _named(rows, self.columns, roles, self.missing, self.file, self.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +52,12 @@ class TableChunk:
 
     def read(self, roles: Iterable[str] = NEEDED) -> pl.DataFrame:
         """Return some of its columns, without incomplete rows."""
-        columns = _needed(self.columns, roles, self.missing)
-        frame = as_frame(self.table[[column for _, column, _ in columns]])
-        raw = frame.select(pl.col(column).alias(role) for role, column, _ in columns)
-        return _named(raw, columns, roles, self.missing, "table", 0)
-
-
-def _needed(columns: Sequence[Column], roles: Iterable[str], missing: str) -> list[Column]:
-    return [one for one in columns if one[0] in roles or missing == "drop"]
+        frame = as_frame(self.table[[column for _, column, _ in self.columns]])
+        return _named(frame.lazy(), self.columns, roles, self.missing, "table", 0)
 
 
 def _named(
-    raw: pl.DataFrame,
+    table: pl.LazyFrame,
     columns: Sequence[Column],
     roles: Iterable[str],
     missing: str,
@@ -73,6 +65,8 @@ def _named(
     start: int,
 ) -> pl.DataFrame:
     """Return rows as whole numbers or texts, without incomplete ones."""
+    columns = [one for one in columns if one[0] in roles or missing == "drop"]
+    raw = table.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
     rows = raw.select(_as_name(raw[role], whole) for role, _, whole in columns)
     gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
     if gaps.any() and missing != "drop":
