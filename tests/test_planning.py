@@ -32,7 +32,7 @@ from dissensus.planning._information import (
 )
 from dissensus.planning._posterior_state import PosteriorState, fit, posterior_state
 from dissensus.planning.curve import gap_on
-from dissensus.planning.policy import NoiseModel, mean_noise_model
+from dissensus.planning.policy import NoiseModel, noise_model_of
 from dissensus.reporting.method_figures import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
 
@@ -488,7 +488,7 @@ def test_a_plan_needs_no_labels():
 
 def test_mean_voices_are_the_mean_matrices():
     view = posterior_state(crowd().annotations)
-    noise_model = mean_noise_model(view)
+    noise_model = noise_model_of(view)
     np.testing.assert_allclose(noise_model.matrix.sum(axis=2), 1)
     np.testing.assert_allclose(noise_model.noise, entropy(noise_model.matrix))
 

@@ -150,7 +150,7 @@ def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path):
     line = json.dumps({"id": 1, "text": "a", "label": ["x"]}) + "\n"
     path = zipped(tmp_path / "z.zip", {"ann.jsonl": line * 2_000_000})
     assert path.stat().st_size < 2**20
-    with pytest.raises(DataError, match="unpacks to over"):
+    with pytest.raises(DataError, match="unpacks to more than"):
         examine(path)
 
 

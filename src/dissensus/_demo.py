@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from ._names import as_names
+from ._probability import pick
 from ._relation import Array, Floats
 from .annotations import Annotations
-from .simulation.strategy import pick
 
 _CLASSES = ("badger", "boar", "deer", "empty", "fox")
 _COMMON = (0.10, 0.16, 0.28, 0.30, 0.16)  # (true class)

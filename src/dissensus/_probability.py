@@ -76,3 +76,18 @@ def most_probable(posterior: Floats) -> Integers:
     best = posterior.argmax(axis=1)
     top = posterior[np.arange(len(best)), best]
     return (posterior >= top[:, None] - TIE).argmax(axis=1)
+
+
+def pick(probabilities: Floats, rng: np.random.Generator) -> Integers:
+    """Return one class per row, as `rng.choice(n_classes, p=row)` would, row by row.
+
+    >>> pick(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0)).tolist()
+    [1, 0]
+    """
+    upto = probabilities.cumsum(axis=1)
+    upto /= upto[:, -1:]
+    level = rng.random(len(upto))
+    label = np.zeros(len(upto), dtype=np.int64)
+    for column in upto[:, :-1].T:
+        label += column <= level
+    return label

@@ -70,19 +70,12 @@ class Pairs:
 
     def matrix(self) -> Floats:
         """Return the values as a full matrix, 1 on its diagonal: (annotator, annotator)."""
-        return self._full(self.value, np.nan, 1.0)
-
-    def overlaps(self) -> Floats:
-        """Return the number of common items: (annotator, annotator)."""
-        return self._full(self.overlap, 0.0, 0.0)
-
-    def _full(self, values: Floats, elsewhere: float, diagonal: float) -> Floats:
         n = len(self.annotators)
         if n > _WIDE:
             raise OptionError(f"a matrix of {n} annotators is too large (at most {_WIDE})")
-        out = np.full((n, n), elsewhere)
-        out[self.one, self.other] = out[self.other, self.one] = values
-        np.fill_diagonal(out, diagonal)
+        out = np.full((n, n), np.nan)
+        out[self.one, self.other] = out[self.other, self.one] = self.value
+        np.fill_diagonal(out, 1.0)
         return out
 
     def rows(self) -> list[dict[str, Any]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir
 from pathlib import Path
 
 from ..errors import DataError
@@ -20,7 +18,7 @@ def set_folders(script: Path, folder: Path) -> None:
     if spec is None or spec.loader is None:
         raise DataError(f"{script}: cannot be run as Python")
     module = importlib.util.module_from_spec(spec)
-    with _inside(folder):
+    with chdir(folder):
         sys.modules[_NAME] = module
         try:
             spec.loader.exec_module(module)
@@ -39,13 +37,3 @@ def set_folders(script: Path, folder: Path) -> None:
             raise DataError(f"{script}: its code failed ({reason})") from problem
         finally:
             sys.modules.pop(_NAME, None)
-
-
-@contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    here = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(here)

@@ -16,11 +16,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from ..errors import DataError
+from ..readers.packing import largest
 
 MOST_BYTES = 2**32  # what an archive may hold, unpacked
 MOST_FILES = 10**6
-_MOST_GROWTH = 200  # pictures do not shrink, tables to a fiftieth
-_SMALL = 2**26  # what anything may unpack to
 
 
 class _Member(NamedTuple):
@@ -60,7 +59,7 @@ def _checked(path: Path, members: list[_Member]) -> list[_Member]:
         if not member.plain:
             raise DataError(f"{path}: {member.name} is a link or a device, not a file")
     size = sum(member.size for member in members)
-    most = min(MOST_BYTES, max(_SMALL, _MOST_GROWTH * path.stat().st_size))
+    most = min(MOST_BYTES, largest(path.stat().st_size))
     if size > most or len(members) > MOST_FILES:
         raise DataError(
             f"{path}: {len(members)} files of {size:.3g} bytes, more than {most:.3g} bytes or "

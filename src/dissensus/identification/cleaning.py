@@ -43,8 +43,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
 }
 _CONDITION = re.compile(
-    r"""\s*(?P<column>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*
-        (?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>[^\s'"<>=!].*?))\s*$""",
+    r"""\s*([A-Za-z_][\w.]*)\s*(<=|>=|==|!=|<|>)\s*
+        (?:'([^']*)'|"([^"]*)"|([^\s'"<>=!].*?))\s*$""",
     re.VERBOSE,
 )
 _JOIN = r"""(?:^|\s+){}(?:\s+|$)(?=(?:[^'"]|'[^']*'|"[^"]*")*$)"""  # outside quotes
@@ -143,10 +143,21 @@ def read_rule(rule: str) -> list[list[Condition]]:
     >>> read_rule("spam_score<0.05 or verdict == 'too few' and labels > 3")[1][0]
     Condition(column='verdict', sign='==', value='too few')
     """
-    return [
-        [_condition(part, rule) for part in _split(alternative, "and")]
-        for alternative in _split(rule, "or")
-    ]
+    alternatives = []
+    for alternative in re.split(_JOIN.format("or"), rule):
+        conditions = []
+        for part in re.split(_JOIN.format("and"), alternative):
+            match = _CONDITION.fullmatch(part)
+            if match is None:
+                raise OptionError(
+                    f"cannot read {part.strip()!r} in {rule!r}; "
+                    "write column < value, with < <= > >= == or !=, joined by and, or"
+                )
+            column, sign, *values = match.groups()
+            value = next(value for value in values if value is not None)
+            conditions.append(Condition(column, sign, value))
+        alternatives.append(conditions)
+    return alternatives
 
 
 def clean(
@@ -232,18 +243,3 @@ def _holds(annotations: Annotations, one: Condition, table: Table) -> Mask:
         known = ", ".join(f"{ITEM}{column}" if one.of_item else column for column in table)
         raise OptionError(f"no column {one.column!r} to drop by; there are {known}")
     return one.holds(table[name])[annotations.item if one.of_item else annotations.annotator]
-
-
-def _split(text: str, word: str) -> list[str]:
-    return re.split(_JOIN.format(word), text)
-
-
-def _condition(text: str, rule: str) -> Condition:
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise OptionError(
-            f"cannot read {text.strip()!r} in {rule!r}; "
-            "write column < value, with < <= > >= == or !=, joined by and, or"
-        )
-    value = next(match[kind] for kind in ("single", "double", "bare") if match[kind] is not None)
-    return Condition(match["column"], match["sign"], value)

@@ -7,7 +7,7 @@ parameters. In voting, labels add their weight. Gold labels stay fixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -62,14 +62,6 @@ class LeaveOneOut:
     gold: Integers | None = None  # (item): the gold class, or -1
     has_others: npt.NDArray[np.bool_] | None = None  # (annotation): whether others labelled it
 
-    def pieces(self) -> Iterator[slice]:
-        """Yield ranges of annotations of limited size, which never cut an item."""
-        index, n_labels = self.annotations.index, len(self.annotations)
-        step = max(_CELLS // max(self.annotations.n_classes, 1), self.annotations.n_annotators)
-        cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
-        for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
-            yield slice(first, last)
-
     def without(self, rows: slice) -> Floats:
         """Return posteriors without the labels of the annotator: (annotation, class).
 
@@ -99,7 +91,12 @@ class LeaveOneOut:
         counts = np.zeros((n_cells, n_classes))
         credit = np.full(len(annotations), np.nan)
         certainty = np.zeros(annotations.n_annotators)
-        for rows in self.pieces():
+        # A limited number of annotations at a time, without cutting an item.
+        index, n_labels = annotations.index, len(annotations)
+        step = max(_CELLS // max(n_classes, 1), annotations.n_annotators)
+        cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
+        for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
+            rows = slice(first, last)
             posterior = self.without(rows)[has_others[rows]]
             positions = np.arange(rows.start, rows.stop)[has_others[rows]]
             label = annotations.label[positions]

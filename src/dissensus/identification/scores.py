@@ -204,29 +204,23 @@ SCORES = (
     ),
 )
 
+# Where a score is not an attribute of the scores of annotators or items.
 _COMPUTE: dict[str, Callable[[ScoreContext], Array]] = {
     "accuracy": attrgetter("annotators.accuracy.value"),
     "agreement": attrgetter("annotators.behaviour.agreement"),
     "spam_score": lambda context: spam_score(context.confusion),
     "trace": lambda context: trace(context.confusion),
-    "information": attrgetter("annotators.information"),
     "ability": lambda context: context.fit("glad").params.ability,
     "competence": lambda context: context.fit("mace").params.competence,
-    "bias": attrgetter("annotators.bias"),
     "label_entropy": attrgetter("annotators.behaviour.entropy"),
     "top_share": attrgetter("annotators.behaviour.top_share"),
     "longest_run": attrgetter("annotators.behaviour.longest_run"),
     "seconds": attrgetter("annotators.behaviour.seconds"),
-    "drift": attrgetter("annotators.drift"),
     "copying": _copied,
     "annotator_quality": attrgetter("quality.annotator_quality"),
     "entropy": _entropies,
-    "margin": attrgetter("items.margin"),
     "item_agreement": attrgetter("items.agreement"),
-    "posterior_entropy": attrgetter("items.posterior_entropy"),
     "confidence": attrgetter("result.confidence"),
-    "difficulty": attrgetter("items.difficulty"),
-    "surprise": attrgetter("items.surprise"),
     "consensus_quality": attrgetter("quality.consensus_quality"),
     "krippendorff_alpha": lambda context: np.array([krippendorff_alpha(context.annotations)]),
 }
@@ -253,6 +247,8 @@ def score(context: ScoreContext | Annotations, name: str) -> Scored:
         "item": context.annotations.items,
         "crowd": as_names(["all"]),
     }
-    compute = _COMPUTE.get(one.name)
-    values = compute(context) if compute else context.hardness(one.name).score
+    if one.trains:
+        values = context.hardness(one.name).score
+    else:
+        values = _COMPUTE.get(one.name, attrgetter(f"{one.of}s.{one.name}"))(context)
     return Scored(one, names[one.of], values)

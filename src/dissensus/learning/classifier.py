@@ -32,8 +32,8 @@ from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.augment import augment_for
-from ..nn.batches import Batch, Examples, LabelledInputs, Source
-from ..nn.encoding import Encoding, chunks, encoding_for
+from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
+from ..nn.encoding import Encoding, encoding_for
 from ..nn.estimator import Estimator
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
 from ..nn.settings import Training
@@ -211,7 +211,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def prepare(self, X: ArrayLike | Inputs) -> Tensor | Source:  # noqa: N803
         """Return inputs as the network takes them."""
-        return self.encoding_.prepare(self._inputs(X))
+        inputs = self._inputs(X)  # which fails before `fit`
+        return self.encoding_.prepare(inputs)
 
     def _chunks(self, X: ArrayLike | Inputs, size: int) -> Iterator[Tensor]:  # noqa: N803
         """Yield what the network takes, on its device."""

@@ -15,6 +15,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from ..nn.encoding import Encoding
+from ..nn.standardize import standardization
 from ..params import Probability, Settings
 
 
@@ -89,9 +90,9 @@ class Classifier(nn.Module):
 
     def fit_scale(self, vectors: Tensor) -> None:
         """Scale by the mean and the spread of these vectors; what never varies becomes zero."""
-        spread = vectors.std(dim=0, unbiased=False)
-        self.mean.copy_(vectors.mean(dim=0))
-        self.scale.copy_(torch.where(spread > 1e-6, 1 / spread.clamp(min=1e-6), 0.0))
+        mean, scale = standardization(vectors)
+        self.mean.copy_(mean)
+        self.scale.copy_(scale)
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the scaled vectors: (item, feature)."""

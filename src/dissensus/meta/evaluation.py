@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .._relation import Floats
-from ..nn.encoding import chunks
+from ..nn.batches import chunks
 from .adapter import Adapter
 from .episodes import Episodes
 from .tasks import Tasks

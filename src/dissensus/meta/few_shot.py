@@ -25,8 +25,8 @@ from .._progress import Progress
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..nn.batches import Source, inputs_of
-from ..nn.encoding import chunks, encoding_for
+from ..nn.batches import Source, chunks, inputs_of
+from ..nn.encoding import encoding_for
 from ..nn.estimator import Estimator, labels_of
 from ..nn.inputs import Arrays, Images, Inputs, Texts
 from ..nn.settings import Training

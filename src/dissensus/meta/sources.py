@@ -21,8 +21,7 @@ from .._names import as_names
 from .._relation import indices_of
 from ..annotations import Annotations
 from ..errors import DataError
-from ..nn.batches import Examples, Source, inputs_of
-from ..nn.encoding import chunks
+from ..nn.batches import Examples, Source, chunks, inputs_of
 from ..nn.inputs import Arrays, Images, Inputs, Texts, as_inputs
 from .tasks import Tasks
 

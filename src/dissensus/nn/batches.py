@@ -191,6 +191,13 @@ def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
     return x[torch.from_numpy(np.asarray(items, dtype=np.int64))]
 
 
+def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:
+    """Yield inputs of up to `size` items at a time."""
+    stop = len(x) if stop is None else stop
+    for start in range(0, stop, size):
+        yield inputs_of(x, np.arange(start, min(start + size, stop)))
+
+
 def _ahead(load: Callable[[Integers], Batch], groups: list[Integers]) -> Iterator[Batch]:
     """Yield loaded groups; a thread loads the next one meanwhile."""
     if not groups:

@@ -41,7 +41,7 @@ class Devices:
 
     def setup(self, network: nn.Module) -> Any:
         """Return a network that adds up gradients over processes, in the chosen precision."""
-        with _quiet():
+        with quiet("lightning_fabric"):
             return self._fabric.setup_module(network)
 
     def move(self, batch: Batch) -> Batch:
@@ -133,7 +133,7 @@ def devices_for(settings: Training) -> Devices:
         strategy = DDPStrategy(
             process_group_backend=backend, find_unused_parameters=True, broadcast_buffers=False
         )
-    with _quiet():
+    with quiet("lightning_fabric"):
         fabric = Fabric(
             accelerator="cuda" if torch.cuda.is_available() else "cpu",
             devices=int(os.environ.get("LOCAL_WORLD_SIZE", "1")),
@@ -184,14 +184,16 @@ def mixed(*parts: int) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence lightning's messages."""
-    log = logging.getLogger("lightning_fabric")
-    before = log.level
-    log.setLevel(logging.ERROR)
+def quiet(*names: str) -> Iterator[None]:
+    """Silence warnings, and the messages of these loggers."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

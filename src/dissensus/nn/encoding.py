@@ -6,17 +6,15 @@ part of the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .._progress import Progress
 from ..errors import OptionError
-from .batches import Source, inputs_of
+from .batches import Source, chunks
 from .encoders import Encoder, encoder_for
 from .features import features_of
 from .inputs import Arrays, Inputs
@@ -71,10 +69,3 @@ def encoding_for(
     if isinstance(encoder, str):
         encoder = encoder_for(encoder, inputs, frozen=frozen, seed=seed)
     return Encoding(encoder, isinstance(encoder, Encoder) and encoder.is_frozen and not augmented)
-
-
-def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:
-    """Yield inputs of up to `size` items at a time."""
-    stop = len(x) if stop is None else stop
-    for start in range(0, stop, size):
-        yield inputs_of(x, np.arange(start, min(start + size, stop)))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .._files import atomic_folder
 from .._progress import Progress
-from .batches import Source, inputs_of
+from .batches import Source, chunks
 from .encoders import Encoder
 from .inputs import Arrays, Inputs
 from .videos import Videos
@@ -94,31 +94,25 @@ def _compute(
 ) -> None:
     """Write features batch by batch; texts are padded to the longest of all."""
     source: Tensor | Source = encoder.prepare(inputs)
-    n_items, training = len(inputs), encoder.training
+    training = encoder.training
     encoder.eval()
-    longest = _longest(source, n_items, batch) if tokens and inputs.kind == "texts" else None
-    values: Any = None
-    mask: Any = None
-    for start in range(0, n_items, batch):
-        items = np.arange(start, min(start + batch, n_items))
-        x = inputs_of(source, items)
-        if not tokens:
-            vectors = _vectors(encoder, x).to(torch.float32).numpy()
-            if values is None:
-                values = _open(folder / "values.npy", (n_items, *vectors.shape[1:]), np.float32)
-            values[items] = vectors
-        else:
-            token = encoder.tokens(x)
-            n_tokens = longest or token.values.shape[1]
-            if values is None:
-                shape = (n_items, n_tokens, *token.values.shape[2:])
-                values = _open(folder / "values.npy", shape, np.float32)
-                mask = _open(folder / "mask.npy", shape[:-1], np.bool_)
-            here = slice(start, start + len(items)), slice(token.values.shape[1])
-            values[here], mask[here] = token.values.to(torch.float32).numpy(), token.mask.numpy()
+    longest = 0
+    if tokens and inputs.kind == "texts":
+        longest = max((x.shape[1] for x in chunks(source, batch)), default=0)
+    arrays: dict[str, Any] = {}
+    done = 0
+    for x in chunks(source, batch):
+        parts = encoder.tokens(x)._asdict() if tokens else {"values": _vectors(encoder, x)}
+        for name, part in parts.items():
+            value = (part.float() if name == "values" else part).numpy()
+            if name not in arrays:
+                shape = len(inputs), longest or value.shape[1], *value.shape[2:]
+                arrays[name] = _open(folder / f"{name}.npy", shape, value.dtype)
+            arrays[name][done : done + len(x), : value.shape[1]] = value
+        done += len(x)
         if progress is not None:
-            progress(start + len(items), n_items, "inputs encoded")
-    if values is None:
+            progress(done, len(inputs), "inputs encoded")
+    if not arrays:
         _open(folder / "values.npy", (0, encoder.width), np.float32)
         _open(folder / "mask.npy", (0, 0), np.bool_)
     encoder.train(training)
@@ -136,15 +130,6 @@ def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
     if x.ndim < 5:
         return encoder(x)
     return encoder(x.flatten(0, 1)).reshape(*x.shape[:2], -1).mean(dim=1)
-
-
-def _longest(source: Tensor | Source, n_items: int, batch: int) -> int:
-    """Return how many tokens the longest text has."""
-    sizes = [
-        inputs_of(source, np.arange(start, min(start + batch, n_items))).shape[1]
-        for start in range(0, n_items, batch)
-    ]
-    return max(sizes, default=1)
 
 
 def _open(path: Path, shape: tuple[int, ...], kind: Any) -> Any:

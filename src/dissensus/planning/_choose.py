@@ -17,7 +17,7 @@ from ._candidates import BEST, WIDE, Pairs, best_pairs, listed_pairs, random_pai
 from ._constraints import Constraints
 from ._information import Lookahead
 from ._posterior_state import PosteriorState, pair_keys
-from .policy import ItemPolicy, PairPolicy, Policy, mean_noise_model
+from .policy import ItemPolicy, PairPolicy, Policy, noise_model_of
 
 _TRIES = 3
 _SPARE = 4  # items to consider for every affordable label
@@ -58,7 +58,7 @@ class _Chooser:
     ) -> None:
         self.state, self.policy, self.constraints, self.rng = state, policy, constraints, rng
         self.lookahead = Lookahead(state.posterior)
-        self.mean = mean_noise_model(state)
+        self.mean = noise_model_of(state)
         self.room, self.left = constraints.room.copy(), constraints.budget
         self.n_labels = np.inf if constraints.max_labels is None else constraints.max_labels
         self.trusted = policy.trusted(state) if isinstance(policy, PairPolicy) else np.inf

@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ._posterior_state import PosteriorState
-from .joint import explored
-from .policy import NoiseModel, PairPolicy
+from .policy import NoiseModel, PairPolicy, noise_model_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,4 +21,4 @@ class Bald(PairPolicy):
     """The most informative answer about the truth and the annotator together."""
 
     def noise_model(self, state: PosteriorState) -> NoiseModel:
-        return NoiseModel(state.confusion, explored(state, 1.0))
+        return noise_model_of(state, explore=1.0)

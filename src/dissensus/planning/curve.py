@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from .._probability import normalize
+from .._probability import normalize, pick
 from .._relation import Floats, Integers
 from ..errors import DataError
-from ..simulation.strategy import pick
 from ._choose import choose
 from ._constraints import Constraints
 from ._posterior_state import PosteriorState, pair_keys

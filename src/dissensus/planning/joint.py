@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 from .._relation import Floats
 from ..params import Positive, Probability
-from ._information import entropy, expected_entropy
 from ._posterior_state import PosteriorState
-from .policy import NoiseModel, PairPolicy
+from .policy import NoiseModel, PairPolicy, noise_model_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +41,7 @@ class Joint(PairPolicy):
     trust: Positive = 1.0
 
     def noise_model(self, state: PosteriorState) -> NoiseModel:
-        return NoiseModel(state.confusion, explored(state, self.explore))
+        return noise_model_of(state, self.explore)
 
     def trusted(self, state: PosteriorState) -> Floats:
         return self.trust * super().trusted(state)
-
-
-def explored(state: PosteriorState, explore: float) -> Floats:
-    """Return the noise of answers less their information on annotators: (annotator, class)."""
-    known = entropy(state.confusion)
-    return known + explore * (expected_entropy(state.counts) - known) if explore else known

@@ -6,11 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from .._relation import Floats, Integers
 from ..params import Settings
-from ._information import entropy
+from ._information import entropy, expected_entropy
 from ._posterior_state import PosteriorState
 
 
@@ -60,6 +58,12 @@ class PairPolicy(Policy):
         return state.counts.sum(axis=(1, 2))
 
 
-def mean_noise_model(state: PosteriorState) -> NoiseModel:
-    """Return the noise models of mean confusion matrices."""
-    return NoiseModel(state.confusion, np.asarray(entropy(state.confusion)))
+def noise_model_of(state: PosteriorState, explore: float = 0.0) -> NoiseModel:
+    """Return the noise models of mean confusion matrices.
+
+    A share `explore` of the information on annotators is subtracted from the noise.
+    """
+    noise = entropy(state.confusion)
+    if explore:
+        noise = noise + explore * (expected_entropy(state.counts) - noise)
+    return NoiseModel(state.confusion, noise)

@@ -63,14 +63,6 @@ class QuestionAnswers:
         if self.gold.setdefault(item, label) != label:
             self.conflicting.add(item)
 
-    def is_free_text(self) -> bool:
-        """Return whether these look like texts that people wrote."""
-        if self.kind != "single":
-            return False
-        return len(self._known) > max(_FREE, len(self.label) / 2) or any(
-            len(label) > 200 for label in self._known
-        )
-
     def question(self) -> Question:
         """Return the question with its answers as a table."""
         rows = range(len(self.label))
@@ -97,10 +89,6 @@ class QuestionAnswers:
                 pl.col("label").str.replace_all(f"\\{MARK}", MARK, literal=True)
             )
         return Question(frame, self.kind, self._declared(), self._gold())
-
-    def unanswered(self) -> int:
-        """Return how many answers chose nothing where one option was to be chosen."""
-        return 0 if self.kind == "multiple" else self.label.count("")
 
     def _declared(self) -> tuple[str, ...] | None:
         """Return the options that were offered, if only they were chosen."""
@@ -166,15 +154,14 @@ class Collected:
 
     def export(self, *, drop_texts: bool = False) -> Export:
         """Return the export; with `drop_texts`, without questions answered in free text."""
-        questions = {name: one for name, one in self.questions.items() if one.label}
+        tables = {name: one.question() for name, one in self.questions.items() if one.label}
+        left_out: tuple[str, ...] = ()
         if drop_texts:
-            prose = {name: one for name, one in questions.items() if one.is_free_text()}
-            if len(prose) < len(questions):
-                for name, one in prose.items():
-                    self.left[f"free text in answer to {name!r}"] += len(one.label)
-                    del questions[name]
+            tables, left_out = without_free_text(tables)
+        questions = {name: self.questions[name] for name in tables}
         for name, one in questions.items():
-            self.left[f"answers to {name!r} with nothing chosen"] += one.unanswered()
+            if one.kind != "multiple":
+                self.left[f"answers to {name!r} with nothing chosen"] += one.label.count("")
             self.left[f"items with contradicting gold for {name!r}"] += len(one.conflicting)
         by_models = sum(len(one.models) for one in questions.values())
         notes = [f"left out: {what} ({count})" for what, count in self.left.items() if count]
@@ -182,8 +169,33 @@ class Collected:
             notes.append(f"labels by models: {by_models}; the column source marks them")
         if self.items.conflicts:
             notes.append(f"items whose text differs under the same id: {len(self.items.conflicts)}")
-        tables = {name: one.question() for name, one in questions.items()}
-        return Export(tables, self.items.table(), (*self.notes, *notes))
+        return Export(tables, self.items.table(), (*self.notes, *left_out, *notes))
+
+
+def without_free_text(
+    questions: Mapping[str, Question],
+) -> tuple[dict[str, Question], tuple[str, ...]]:
+    """Return the questions that were not answered in free text, and notes about the others.
+
+    If all answers are free text, they are returned.
+    """
+    prose = {name: one for name, one in questions.items() if _is_free_text(one)}
+    if len(prose) == len(questions):
+        return dict(questions), ()
+    notes = (
+        f"left out: free text in answer to {name!r} ({one.answers.height})"
+        for name, one in prose.items()
+    )
+    return {name: one for name, one in questions.items() if name not in prose}, tuple(notes)
+
+
+def _is_free_text(question: Question) -> bool:
+    """Return whether answers look like texts that people wrote, not like classes or numbers."""
+    known = question.answers["label"].unique()
+    if question.kind != "single" or known.cast(pl.Float64, strict=False).null_count() == 0:
+        return False
+    many = len(known) > max(_FREE, question.answers.height / 2)
+    return many or bool((known.str.len_chars() > 200).any())
 
 
 def joined(options: Sequence[Any]) -> str:

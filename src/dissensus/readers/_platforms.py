@@ -13,10 +13,9 @@ from typing import Any
 import polars as pl
 
 from .._names import text
-from ._answers import NONE, joined
+from ._answers import NONE, joined, without_free_text
 from .exports import Export, Kind, Question
 
-_MOST_CLASSES = 20  # more different answers than this, and mostly different: free text
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")
 
@@ -91,24 +90,8 @@ def export_of(
 ) -> Export:
     """Return the answered questions, without free text unless there is nothing else."""
     answered = {name: one for name, one in questions.items() if one.answers.height}
-    prose = {name: one for name, one in answered.items() if _is_prose(one)}
-    if len(prose) == len(answered):
-        return Export(answered, texts, tuple(notes))
-    left_out = [
-        f"left out: free text in answer to {name!r} ({one.answers.height})"
-        for name, one in prose.items()
-    ]
-    classes = {name: one for name, one in answered.items() if name not in prose}
-    return Export(classes, texts, (*notes, *left_out))
-
-
-def _is_prose(question: Question) -> bool:
-    """Return whether answers are free text rather than classes or numbers."""
-    labels = question.answers["label"]
-    different = labels.n_unique()
-    if question.kind == "multiple" or different <= _MOST_CLASSES or 2 * different <= len(labels):
-        return False
-    return labels.cast(pl.Float64, strict=False).null_count() > 0
+    kept, left_out = without_free_text(answered)
+    return Export(kept, texts, (*notes, *left_out))
 
 
 def named_by_inputs(rows: pl.DataFrame, inputs: Sequence[str]) -> pl.Series:

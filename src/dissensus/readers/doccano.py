@@ -12,7 +12,6 @@ import csv
 import io
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,23 +21,15 @@ from ..errors import DataError
 from ._answers import Collected, describe, joined
 from .exports import Export, Head
 from .json_records import decode, records
+from .packing import DAMAGED, check_growth
 from .sources import Source
 
 _ENDINGS = (".jsonl", ".json", ".csv")
 _LABELS = ("label", "labels", "cats")  # by kind of project, and by doccano's age
 _INPUTS = ("text", "data", "filename", "image")
 _ANNOTATOR = ("annotator", "user", "username", "annotated_by")
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    OSError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-)
-# A zip may hold this much: text packs to a tenth, and what packs to a fortieth is a trap.
-_BASE, _RATIO = 2**24, 40
+
+_KEYS, _VALUES = {"id", *_INPUTS}, {*_LABELS, "entities", "bbox", "segmentation"}  # in a zip
 
 Record = dict[str, Any]
 
@@ -54,19 +45,15 @@ def recognises(head: Head) -> bool:
 def _is_record(record: Record) -> bool:
     if "id" not in record or not any(name in record for name in _INPUTS):
         return False
-    if "answer" in record or any(_names_people(name, given) for name, given in record.items()):
+    lists = [name.lower() for name, given in record.items() if isinstance(given, list)]
+    people = ("annotator", "worker", "rater", "user")  # doccano has no parallel list of them
+    if "answer" in record or any(word in name for name in lists for word in people):
         return False
     annotations = record.get("annotations")
     if isinstance(annotations, list) and annotations:
         return all(isinstance(one, dict) and {"label", "user"} <= one.keys() for one in annotations)
     given = [record[name] for name in _LABELS if isinstance(record.get(name), list)]
     return bool(given) and all(_is_label(one) for labels in given for one in labels)
-
-
-def _names_people(name: str, given: Any) -> bool:
-    """Return whether this is a list of annotators, parallel to the labels; doccano has none."""
-    people = ("annotator", "worker", "rater", "user")
-    return isinstance(given, list) and any(word in name.lower() for word in people)
 
 
 def _is_label(one: Any) -> bool:
@@ -78,7 +65,7 @@ def read(source: Source) -> Export:
     collected = Collected()
     if source.format == "zip":
         for annotator, number, record in _unpacked(source):
-            if not _is_labelled_record(record):
+            if not (_KEYS & record.keys() and _VALUES & record.keys()):
                 raise source.fail(
                     f"{annotator}, record {number}: no id or label as doccano has; unpack the zip"
                 )
@@ -91,16 +78,12 @@ def read(source: Source) -> Export:
     return collected.export()
 
 
-def _is_labelled_record(record: Record) -> bool:
-    labels = (*_LABELS, "entities", "bbox", "segmentation")
-    return any(name in record for name in ("id", *_INPUTS)) and any(n in record for n in labels)
-
-
 def _add(
     collected: Collected, record: Record, annotator: str | None, number: int, source: Source
 ) -> None:
     """Add the labels of one record."""
-    item = collected.items.name(_scalar(record.get("id")), describe(_input(record)))
+    body = next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
+    item = collected.items.name(_scalar(record.get("id")), describe(body))
     if item is None:
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
@@ -148,10 +131,6 @@ def _scalar(value: Any) -> Any:
     return value if isinstance(value, (str, int, float)) and value != "" else None
 
 
-def _input(record: Record) -> Any:
-    return next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
-
-
 def _counts(name: str) -> bool:
     """Return whether this is a file, and not one that archivers add."""
     path = PurePosixPath(name)
@@ -163,19 +142,15 @@ def _unpacked(source: Source) -> Iterator[tuple[str, int, Record]]:
     try:
         with source.file() as file, zipfile.ZipFile(file) as archive:
             packed = file.seek(0, io.SEEK_END)
-            left = _BASE + _RATIO * packed
-            for member in archive.infolist():
-                if not _counts(member.filename):
-                    continue
-                if member.file_size > left:
-                    raise source.fail(f"unpacks to over {_BASE + _RATIO * packed} bytes; a trap?")
-                left -= member.file_size
+            members = [one for one in archive.infolist() if _counts(one.filename)]
+            check_growth(source.name, packed, sum(one.file_size for one in members))
+            for member in members:
                 path = PurePosixPath(member.filename)
                 for number, record in _parsed(source, archive.read(member), path.suffix.lower()):
                     yield path.stem, number, record
     except DataError:
         raise
-    except _DAMAGED as problem:
+    except (*DAMAGED, struct.error) as problem:
         raise source.fail(f"damaged zip ({problem})") from None
 
 

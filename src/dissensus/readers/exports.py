@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
@@ -18,6 +18,7 @@ from typing import Any, Literal
 import polars as pl
 
 from .columns import NEEDED, plain_name
+from .packing import DAMAGED
 from .sources import Source
 from .tables import column_names, first_lines, first_rows
 
@@ -167,11 +168,15 @@ def head_of(source: Source) -> Head | None:
         case "parquet" | "arrow":
             return Head("table", tuple(column_names(source)), tuple(first_rows(source, _MOST)))
         case "jsonl":
-            return _records(list(_parsed(line for line in source.lines(_MOST) if line.strip())))
+            return _records(_elements("[" + "\n".join(source.lines(_MOST)), _MOST))
         case "json":
             return _json(source)
         case "zip":
-            return Head("archive", tuple(_members(source)), ())
+            try:
+                with source.file() as file, zipfile.ZipFile(file) as archive:
+                    return Head("archive", tuple(archive.namelist()), ())
+            except DAMAGED as problem:
+                raise source.fail(f"damaged zip ({problem})") from None
     return None
 
 
@@ -180,23 +185,18 @@ def _records(first: list[Any]) -> Head:
     return Head("records", names, tuple(first))
 
 
-def _parsed(lines: Iterator[str]) -> Iterator[Any]:
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except (ValueError, RecursionError):
-            return
-
-
 def _json(source: Source) -> Head:
     """Return the first elements of a list, or the first entries of an object."""
     size = _CHUNK
     while True:
         text = source.beginning(size).lstrip("\ufeff \t\r\n")
-        head = _entries(text) if text.startswith("{") else _records(_elements(text, _MOST))
-        if head.first or len(text) < size // 2:
-            return head
+        first = _elements(text, 2 * _MOST if text.startswith("{") else _MOST)
+        if len(first) > 1 or len(text) < size // 2:
+            break
         size *= 8
+    if not text.startswith("{"):
+        return _records(first)
+    return Head("object", tuple(map(str, first[: len(first) // 2 * 2 : 2])), tuple(first[1::2]))
 
 
 def _elements(text: str, most: int) -> list[Any]:
@@ -212,17 +212,3 @@ def _elements(text: str, most: int) -> list[Any]:
             break
         values.append(value)
     return values
-
-
-def _entries(text: str) -> Head:
-    both = _elements(text, 2 * _MOST)
-    values = both[1::2]
-    return Head("object", tuple(map(str, both[: 2 * len(values) : 2])), tuple(values))
-
-
-def _members(source: Source) -> list[str]:
-    try:
-        with source.file() as file, zipfile.ZipFile(file) as archive:
-            return archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as problem:
-        raise source.fail(f"damaged zip ({problem})") from None

@@ -31,10 +31,7 @@ def load(source: Source) -> Any:
 
 def load_records(source: Source) -> list[dict[str, Any]]:
     """Return the records of a JSON list or of JSON lines."""
-    rows = _load_rows(source)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise source.fail("neither a list of records nor {item: {annotator: label}}")
-    return rows
+    return _checked_records(source, _load_rows(source))
 
 
 def frame_of_records(source: Source) -> pl.DataFrame:
@@ -42,10 +39,9 @@ def frame_of_records(source: Source) -> pl.DataFrame:
     rows = _load_rows(source)
     if isinstance(rows, dict) and all(isinstance(values, list) for values in rows.values()):
         return frame_of({name: list(map(_plain, rows[name])) for name in rows}, source.fail)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise source.fail("neither a list of records nor {item: {annotator: label}}")
-    if not rows:
+    if rows == []:
         raise source.fail("no rows")
+    rows = _checked_records(source, rows)
     names = dict.fromkeys(name for row in rows for name in row)
     return frame_of({name: [_plain(row.get(name)) for row in rows] for name in names}, source.fail)
 
@@ -76,6 +72,12 @@ def decode(source: Source, body: bytes, kind: type[T]) -> Iterator[tuple[int, T]
     decoder = msgspec.json.Decoder(kind)
     for number, raw in enumerate(_decoded(source, body, split), 1):
         yield number, _decode_one(source, decoder, raw, f"record {number}")
+
+
+def _checked_records(source: Source, rows: Any) -> list[dict[str, Any]]:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise source.fail("neither a list of records nor {item: {annotator: label}}")
+    return rows
 
 
 def _load_rows(source: Source) -> Any:

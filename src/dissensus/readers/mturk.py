@@ -135,7 +135,9 @@ def _from_json(source: Source, table: pl.DataFrame) -> dict[str, Answered]:
             if not isinstance(answers, dict):
                 raise source.fail(f"row {row + 1}: {_JSON} should be a list of objects")
             for name, value in answers.items():
-                by_question.setdefault(name, {})[row] = _unwrapped(value)
+                if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
+                    value = next(iter(value.values()))  # what form elements wrap around it
+                by_question.setdefault(name, {})[row] = value
     answered: dict[str, Answered] = {}
     for name, by_row in by_question.items():
         answers = [by_row.get(row) for row in range(table.height)]
@@ -146,13 +148,6 @@ def _from_json(source: Source, table: pl.DataFrame) -> dict[str, Answered]:
         else:
             answered[name] = _split(answers)
     return answered
-
-
-def _unwrapped(value: Any) -> Any:
-    """Return an answer without what form elements wrap around it."""
-    if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
-        return next(iter(value.values()))
-    return value
 
 
 def _is_ticked(value: Any) -> bool:

@@ -8,39 +8,50 @@ from __future__ import annotations
 
 import gzip
 import io
+import zipfile
 import zlib
 from pathlib import Path
 
 from ..errors import DataError
 
-MOST_GROWTH = 200
+_MOST_GROWTH = 200
 _SMALL = 2**26  # bytes that anything may unpack to
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _BLOCK = 2**17  # bytes that a block of Zstandard can hold
 _CHUNK = 2**20
+# What a damaged zip raises.
+DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
+
+
+def largest(packed: int) -> int:
+    """Return how many bytes may come out of a compressed file or an archive."""
+    return max(_SMALL, _MOST_GROWTH * packed)
+
+
+def check_growth(name: str, packed: int, size: int) -> None:
+    """Refuse what unpacks to too much."""
+    if size > largest(packed):
+        most = largest(packed) // 2**20
+        raise DataError(f"{name}: unpacks to more than {most} MiB; unpack it first")
 
 
 def unpacked(content: Path | bytes, name: str) -> Path | bytes:
     """Return the content of a gzip file, or a Zstandard file as it is, unless it grows too much."""
     raw = content if isinstance(content, bytes) else content.read_bytes()
-    most = max(_SMALL, MOST_GROWTH * len(raw))
     damaged = DataError(f"{name}: cannot be unpacked; it is damaged or not text")
-    too_large = DataError(f"{name}: unpacks to more than {most // 2**20} MiB; unpack it first")
     if raw.startswith(ZSTD):  # polars unpacks it
         blocks = _blocks(raw)
         if blocks is None:
             raise damaged
-        if blocks * _BLOCK > most:
-            raise too_large
+        check_growth(name, len(raw), blocks * _BLOCK)
         return content
     body = bytearray()
     try:
         with gzip.open(io.BytesIO(raw)) as file:
             while chunk := file.read(_CHUNK):
                 body += chunk
-                if len(body) > most:
-                    raise too_large
+                check_growth(name, len(raw), len(body))
     except (EOFError, OSError, zlib.error):
         raise damaged from None
     if not body:

@@ -14,8 +14,9 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..nn.batches import Source
 from ..nn.features import Features
+from ..nn.standardize import standardization
 from ..params import Count, Positive
-from ._members import Members, initial_weights, standardization, train_members
+from ._members import Members, initial_weights, train_members
 from .method import FitContext, Recovery, RecoveryMethod, State
 
 Fraction = Annotated[float, Interval(ge=0, lt=1)]

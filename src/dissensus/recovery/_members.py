@@ -176,12 +176,6 @@ def initial_weights(n: int, *shape: int, seed: int) -> nn.Parameter:
     return nn.Parameter(torch.tensor(np.stack(values), dtype=torch.get_default_dtype()))
 
 
-def standardization(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean and one over the standard deviation, 0 for constant features."""
-    std = vectors.std(dim=0, unbiased=False)
-    return vectors.mean(dim=0), torch.where(std > 1e-6, 1 / std.clamp(min=1e-6), 0.0)
-
-
 def shared_split(n: int, n_items: int, held_out: float, seed: int) -> Tensor:
     """Return weights of members with one validation split for all: (member, item)."""
     order = np.random.default_rng([seed, 0x5E1D]).permutation(n_items)

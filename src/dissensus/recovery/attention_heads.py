@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from .._relation import Floats
 from ..nn.batches import Batch, Source
 from ..nn.features import Features, TokenFeatures
+from ..nn.standardize import standardization
 from ..params import Count, NonNegative
 from ._heads import Fraction, NetworkMethod, Networks
-from ._members import Members, fold_weights, initial_weights, standardization
+from ._members import Members, fold_weights, initial_weights
 from .method import FitContext
 
 _MASKED, _TINY = -1e9, 1e-12

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .charts import SCHEMA, Figure, chart, number
+from .charts import Figure, chart, number, tooltip
 from .sentences import percent
 
 if TYPE_CHECKING:
@@ -129,27 +129,22 @@ def pairs_chart(pairs: Pairs, clusters: Clusters) -> dict[str, Any]:
     groups = f"{clusters.n_clusters} groups" if clusters.n_clusters > 1 else "no groups"
     total, measure = len(pairs.annotators), _MEASURES[pairs.measure]
     some = "" if len(shown) == total else f"{len(shown)} of {total} annotators; "
-    return {
-        "$schema": SCHEMA,
-        "title": {
+    subtitle = f"{some}{groups}; grey: fewer than {pairs.min_overlap} common items"
+    spec = chart(
+        cells,
+        title={
             "text": f"{measure} of pairs of annotators",
-            "subtitle": f"{some}{groups}; grey: fewer than {pairs.min_overlap} common items",
+            "subtitle": subtitle,
             "anchor": "start",
         },
-        "data": {"values": cells},
-        "width": {"step": size},
-        "height": {"step": size},
-        "mark": {"type": "rect"},
-        "encoding": {
+        height={"step": size},
+        mark={"type": "rect"},
+        encoding={
             "x": {**annotator, "field": "one"},
             "y": {**annotator, "field": "other"},
             "color": number("value", scale=scale, legend={"title": measure}),
-            "tooltip": [
-                {"field": "one", "type": "nominal"},
-                {"field": "other", "type": "nominal"},
-                number("value", format=".3f"),
-                number("items", "common items"),
-            ],
+            "tooltip": tooltip(one="", other="", value=".3f", items=""),
         },
-        "config": {"view": {"fill": "#dcdcdc", "stroke": None}},
-    }
+        config={"view": {"fill": "#dcdcdc", "stroke": None}},
+    )
+    return spec | {"width": {"step": size}}

@@ -47,6 +47,14 @@ class ItemMaps(NamedTuple):
     predicted: list[tuple[str, float]]  # by annotator: label and probability
     given: list[str]  # by annotator: their label, empty if unknown
 
+    def cards(self, annotators: Sequence[str]) -> list[dict[str, Any]]:
+        """Return who is shown, with the label that was predicted and the one they gave."""
+        rows = zip(annotators, self.predicted, self.given, strict=True)
+        return [
+            {"annotator": name, "label": label, "probability": probability, "given": given}
+            for name, (label, probability), given in rows
+        ]
+
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of a map."""

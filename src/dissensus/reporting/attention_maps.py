@@ -100,16 +100,9 @@ class AttentionReport:
         """Return the maps for JSON."""
         items = []
         for item in self.items:
-            columns = self.annotators.tolist(), item.predicted, item.given, item.maps
             annotators = [
-                {
-                    "annotator": name,
-                    "label": label,
-                    "probability": probability,
-                    "given": given or None,
-                    "map": row.round(6).tolist(),
-                }
-                for name, (label, probability), given, row in zip(*columns, strict=True)
+                {**card, "given": card["given"] or None, "map": row.round(6).tolist()}
+                for card, row in zip(item.cards(self.annotators.tolist()), item.maps, strict=True)
             ]
             row = {"item": item.name, "positions": _positions(item), "annotators": annotators}
             items.append(row)
@@ -276,23 +269,14 @@ def _page_item(item: ItemMaps, annotators: Names) -> dict[str, Any]:
     """Return what the page shows of an item, with a card per annotator."""
     changes = item.maps - item.maps.mean(axis=0)
     highest, furthest = float(item.maps.max()), float(np.abs(changes).max())
-    cards = []
-    for index, name in enumerate(annotators.tolist()):
-        values, change = item.maps[index], changes[index]
-        label, probability = item.predicted[index]
-        card = {
-            "annotator": name,
-            "label": label,
-            "probability": probability,
-            "given": item.given[index],
-            "strengths": (values / max(highest, 1e-12)).tolist(),
-            "differences": (change / max(furthest, 1e-12)).tolist(),
-        }
+    cards = item.cards(annotators.tolist())
+    for card, values, change in zip(cards, item.maps, changes, strict=True):
+        card["strengths"] = (values / max(highest, 1e-12)).tolist()
+        card["differences"] = (change / max(furthest, 1e-12)).tolist()
         if item.kind in ("patches", "tokens"):
             smooth = bool(item.images)
             card["map"] = overlay(heat(values.reshape(item.grid), highest), smooth)
             card["difference"] = overlay(contrast(change.reshape(item.grid), furthest), smooth)
-        cards.append(card)
     images = [data_url(image, "JPEG") for image in item.images]
     return {
         "name": item.name,

@@ -17,7 +17,7 @@ from .embedding import fill
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
 PERCENT = {"format": ".0%", "tickCount": 6}
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched
 
 _ENDINGS = (".svg", ".png", ".html")
 _WIDTH = 520  # pixels of a chart that would fill its page, where there is no page
@@ -53,7 +53,7 @@ class Figure:
 
 def chart(rows: Sequence[Mapping[str, Any]], **options: Any) -> dict[str, Any]:
     """Return a chart of rows that is as wide as its container."""
-    return {"$schema": SCHEMA, "data": {"values": rows}, "width": "container", **options}
+    return {"$schema": _SCHEMA, "data": {"values": rows}, "width": "container", **options}
 
 
 def number(field: str, title: str | None = None, **options: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..agreement import ClassAgreement
 from .class_tables import annotator_table, downloads, item_table
-from .sections import Page, Section, Table
+from .sections import Page, Section, Table, estimates_table
 from .sentences import advice, amount, formatted, percent, with_interval
 
 if TYPE_CHECKING:
@@ -78,12 +78,8 @@ def class_page(report: Report) -> Page:
         Section("next", "Next steps", [further], panels=[["budget"]]),
     ]
     if report.evaluation is not None:
-        scores = [
-            (_SCORES.get(name, name.replace("_", " ")), *with_interval(score))
-            for name, score in report.evaluation.scores.items()
-            if score is not None and name != "accuracy_as_labelled"
-        ]
-        known = Table("Scores against known labels", ["score", "value", "95% interval"], scores)
+        scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
+        known = estimates_table("Scores against known labels", scores)
         panels: list[list[Table | str]] = [[known, "calibration"]]
         sections.insert(2, Section("truth", "Known labels", panels=panels))
     if report.predictions is not None:
@@ -179,12 +175,8 @@ def _labels_section(report: Report) -> Section:
 def _agreement_section(report: Report) -> Section:
     """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
-    heads = ["measure", "value", "interval"]
-    rows = [
-        (_MEASURES.get(one.measure, one.measure), *with_interval(one))
-        for one in agreement.estimates
-    ]
-    tables: list[Table | str] = [Table("Coefficients with 95% intervals over items", heads, rows)]
+    estimates = {_MEASURES.get(one.measure, one.measure): one for one in agreement.estimates}
+    tables: list[Table | str] = [estimates_table("Coefficients, intervals over items", estimates)]
     if agreement.by == "class" and report.annotations.n_classes > 2:
         heads = ["class", "labels", "alpha", "interval"]
         by_class = [

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from .._relation import Integers, indices_of, union
 from ..aggregation import aggregate
-from ..agreement import agree
+from ..agreement import agree, cohen_kappa
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..identification import identify
@@ -103,15 +103,15 @@ def report_groups(
     there = indices_of(one.annotations.items, two.annotations.items)
     common = np.flatnonzero((there >= 0) & (one.result.label >= 0))
     common = common[two.result.label[there[common]] >= 0]
-    labels = one.result.label[common], two.result.label[there[common]]
+    labels = np.stack([one.result.label[common], two.result.label[there[common]]], axis=1)
     difference = two.alpha.value - one.alpha.value
     reach = Z * math.hypot(one.alpha.error, two.alpha.error)
     return GroupComparison(
         one,
         two,
         len(common),
-        share_of(labels[0] == labels[1]),
-        _kappa(*labels, len(classes)),
+        share_of(labels[:, 0] == labels[:, 1]),
+        cohen_kappa(Annotations.from_matrix(labels), min_overlap=1),
         Change(difference, difference - reach, difference + reach),
         _changed_annotators(one, two),
         _changed_items(one, two, common, there[common]),
@@ -157,16 +157,6 @@ def _joint(one: Annotations, two: Annotations) -> Annotations:
         annotators=one.n_annotators + two.n_annotators,
         classes=one.classes,
     )
-
-
-def _kappa(one: Integers, other: Integers, n_classes: int) -> float:
-    """Return Cohen's kappa of two columns of labels."""
-    if not len(one):
-        return math.nan
-    shares = [np.bincount(each, minlength=n_classes) / len(one) for each in (one, other)]
-    expected = float(shares[0] @ shares[1])
-    observed = float((one == other).mean())
-    return math.nan if expected >= 1 else (observed - expected) / (1 - expected)
 
 
 def _changed_annotators(one: Group, two: Group) -> Table:

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._plain import as_rows
 from .charts import GREY, RED, Figure, chart, colour, histogram, number, tooltip
-from .sections import Column, Download, Page, Section, SortableTable, Table
-from .sentences import amount, formatted, with_interval
+from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
+from .sentences import amount, formatted
 
 if TYPE_CHECKING:
     from .number_report import NumberReport
@@ -26,22 +26,22 @@ _COLOURS = {  # by verdict, the worst first
     "too few answers to say": GREY,
     "fine": "#5b9bd5",
 }
-_SCORES = {"mae": "mean absolute error", "rmse": "root mean squared error"}
+_SCORES = {
+    "mae": "mean absolute error",
+    "rmse": "root mean squared error",
+    "pearson": "correlation (Pearson)",
+    "spearman": "correlation (Spearman)",
+}
 
 
 def number_page(report: NumberReport) -> Page:
     """Return what the page shows."""
     charts = {"values": _values_figure(report), "bias": _bias_figure(report)}
-    heads = ["measure", "value", "95% interval"]
-    coefficients = [("Krippendorff's alpha for numbers", *with_interval(report.alpha))]
-    panel: list[Table | str] = [Table("Agreement", heads, coefficients)]
+    agreement = {"Krippendorff's alpha for numbers": report.alpha}
+    panel: list[Table | str] = [estimates_table("Agreement", agreement)]
     if report.evaluation is not None:
-        scores = [
-            (_SCORES.get(name, f"correlation ({name.capitalize()})"), *with_interval(score))
-            for name, score in report.evaluation.scores.items()
-            if score is not None
-        ]
-        panel.append(Table("Against known values", heads, scores))
+        scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
+        panel.append(estimates_table("Against known values", scores))
     text = ["Everybody is compared with the mean of the others on the same items."]
     annotators = _annotator_table(report)
     return Page(

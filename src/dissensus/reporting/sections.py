@@ -14,7 +14,7 @@ from .._files import atomic_file
 from .._plain import as_plain
 from .charts import Figure
 from .embedding import fill, framed
-from .sentences import formatted
+from .sentences import formatted, with_interval
 from .summary import CONFIDENT
 
 
@@ -25,6 +25,12 @@ class Table(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_texts: int = 1
+
+
+def estimates_table(caption: str, estimates: Mapping[str, Any]) -> Table:
+    """Return estimates with their intervals; `None` is left out."""
+    rows = [(name, *with_interval(one)) for name, one in estimates.items() if one is not None]
+    return Table(caption, ["measure", "value", "95% interval"], rows)
 
 
 class Column(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._names import Names, as_names, code, numbered, smallest_dtype, text
-from .._relation import Array, Floats, Integers
+from .._relation import Integers
 from ..annotations import Annotations, Part
 
 _ROOM = 16  # initial capacity for annotators
@@ -68,7 +68,17 @@ class AnnotationLog:
         item, row = (np.concatenate(one) for one in zip(*rows, strict=True))
         annotator, label = (self._columns[name][row] for name in ("annotator", "label"))
         order = np.lexsort((label, annotator, item))
-        return self._part(np.bincount(item, minlength=len(items)), annotator[order], label[order])
+        sizes = np.bincount(item, minlength=len(items))
+        return Part(
+            0,
+            len(items),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            annotator[order].astype(smallest_dtype(self.room)),
+            label[order].astype(smallest_dtype(len(self.classes))),
+            np.ones(len(label)),
+            self.room,
+            len(self.classes),
+        )
 
     def whole(self) -> Part:
         """Return all items."""
@@ -101,19 +111,6 @@ class AnnotationLog:
         log._append(*(np.asarray(state[name], dtype=np.int64) for name in _COLUMNS[:3]))
         return log
 
-    def _part(self, sizes: Integers, annotator: Array, label: Array) -> Part:
-        index = np.concatenate([[0], np.cumsum(sizes)])
-        return Part(
-            0,
-            len(sizes),
-            index,
-            annotator.astype(smallest_dtype(self.room)),
-            label.astype(smallest_dtype(len(self.classes))),
-            np.ones(len(label)),
-            self.room,
-            len(self.classes),
-        )
-
     def _more_classes(self, labels: Sequence[str]) -> dict[str, int]:
         """Add new classes, in natural order among the others."""
         old = self.classes
@@ -126,7 +123,7 @@ class AnnotationLog:
 
     def _append(self, item: Integers, annotator: Integers, label: Integers) -> None:
         start, stop = self.size, self.size + len(item)
-        self._last = _longer(self._last, self.n_items, -1)
+        self._last = longer(self._last, self.n_items, -1)
         order = np.argsort(item, kind="stable")
         ordered, rows = item[order], order + start
         first = np.ones(len(item), dtype=bool)
@@ -135,7 +132,7 @@ class AnnotationLog:
         before[order] = np.where(first, self._last[ordered], np.concatenate([[-1], rows[:-1]]))
         self._last[ordered] = rows  # the last one of an item stays
         for name, values in zip(_COLUMNS, (item, annotator, label, before), strict=True):
-            self._columns[name] = _longer(self._columns[name], stop, 0)
+            self._columns[name] = longer(self._columns[name], stop, 0)
             self._columns[name][start:stop] = values
         self.size = stop
 
@@ -147,15 +144,10 @@ def _codes(names: Sequence[Any], known: dict[str, int]) -> Integers:
     return np.array([known.setdefault(text(name), len(known)) for name in names], dtype=np.int64)
 
 
-def _longer(values: Any, size: int, fill: float) -> Any:
+def longer(values: Any, size: int, fill: float) -> Any:
     """Return an array of at least this length, with room for more."""
     if len(values) >= size:
         return values
     longer = np.full((max(size, 2 * len(values)), *values.shape[1:]), fill, dtype=values.dtype)
     longer[: len(values)] = values
     return longer
-
-
-def widened(posterior: Floats, n_items: int) -> Floats:
-    """Return posteriors with room for more items."""
-    return _longer(posterior, n_items, 0.0)

@@ -113,8 +113,8 @@ def fit_shards(
     """Return a method fitted to shards."""
     chosen = additive(method)
     name = aggregators.describe(chosen)
-    sizes = _Sizes(2 * annotations.most_items, annotations.n_annotators, annotations.n_classes)
-    check_size(chosen, cast(Annotations, sizes), memory=memory)
+    in_memory = replace(annotations, n_items=2 * annotations.most_items)
+    check_size(chosen, cast(Annotations, in_memory), memory=memory)
     fit = context_of(annotations, engine, seed, checkpoints, progress)
     fitted = chosen.estimate_params(fit)
     return ShardedFit(
@@ -152,14 +152,6 @@ def additive(method: str | Aggregator) -> Aggregator:
             f"of them in memory; these do not: {others}"
         )
     return chosen
-
-
-class _Sizes(NamedTuple):
-    """The size of the data that are in memory at once."""
-
-    n_items: int
-    n_annotators: int
-    n_classes: int
 
 
 class Labeller(NamedTuple):

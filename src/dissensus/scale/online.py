@@ -29,7 +29,7 @@ from ..annotations import Part
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation
-from .annotation_log import AnnotationLog, widened
+from .annotation_log import AnnotationLog, longer
 
 _SMALL = 10_000  # annotations up to which a full fit takes no time
 
@@ -171,7 +171,7 @@ class OnlineAggregation:
         if self.log.add(item, annotator, label):
             self.fit()  # new classes, or more annotators than there is room for
             return
-        self._posterior = widened(self._posterior, self.log.n_items)
+        self._posterior = longer(self._posterior, self.log.n_items, 0.0)
         now = np.union1d(old, np.arange(before, self.log.n_items))
         part = self.log.part(now)
         self._posterior[now] = self._infer(part, self._params_with_new(known))

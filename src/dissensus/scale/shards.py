@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -105,9 +105,8 @@ def shard_rows(
     sizes: list[int] = []
     labels = [np.zeros(len(names), np.int64) for names in (known.annotators, known.classes)]
     for done, size in enumerate(engine.each(_size, shards), 1):
-        sizes.append(size.items)
-        labels[0] += size.annotator
-        labels[1] += size.label
+        sizes.append(size[0])
+        labels = [total + more for total, more in zip(labels, size[1:], strict=True)]
         progress("sorting", done, n_shards)
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     return ShardedAnnotations(
@@ -122,14 +121,9 @@ def shard_rows(
     )
 
 
-class _Size(NamedTuple):
-    items: int
-    annotator: Integers
-    label: Integers
-
-
-def _size(shard: Shard) -> _Size:
-    return _Size(
+def _size(shard: Shard) -> tuple[int, Integers, Integers]:
+    """Return the number of items, and of labels by annotator and by class."""
+    return (
         shard.stop - shard.start,
         np.bincount(shard.annotator, minlength=shard.n_annotators),
         np.bincount(shard.label, minlength=shard.n_classes),

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from .._names import Codes, Names, as_names, code, smallest_dtype
-from .._relation import Floats, Integers, sort
+from .._relation import Floats, Integers, abbreviate, sort
 from ..annotations import Part
 from ..errors import DataError
 from ..readers.long_tables import code_columns
@@ -118,13 +118,13 @@ def dictionary_of(
     for label in labels.tolist():
         if label not in positions:
             raise DataError(
-                f"{source}: label {label!r} is not among the classes {_abbreviated(positions)}"
+                f"{source}: label {label!r} is not among the classes {abbreviate(names)}"
             )
     for item, label in (gold or {}).items():
         if label not in positions:
             raise DataError(
                 f"gold says {label!r} for item {item!r}, which is not among the classes "
-                f"{_abbreviated(positions)}; declare it with --classes"
+                f"{abbreviate(names)}; declare it with --classes"
             )
     known = {item: positions[label] for item, label in (gold or {}).items()}
     return Dictionary(annotators, names, dict(whole), known)
@@ -243,8 +243,3 @@ def _gold(items: pl.Series, gold: Mapping[str, int]) -> Integers | None:
     names = items.cast(pl.String).to_frame("item")
     coded = names.join(known, on="item", how="left", maintain_order="left")
     return coded["gold"].fill_null(-1).to_numpy().astype(np.int64)
-
-
-def _abbreviated(names: Mapping[str, int]) -> str:
-    shown = ", ".join(list(names)[:8])
-    return shown if len(names) <= 8 else f"{shown} … ({len(names)} in all)"

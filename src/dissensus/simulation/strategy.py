@@ -14,6 +14,7 @@ import numpy as np
 from annotated_types import Ge
 
 from .._names import Codes
+from .._probability import pick
 from .._relation import Array, Floats, Integers
 from ..errors import MethodError, OptionError
 from ..params import Count, Settings
@@ -102,21 +103,6 @@ class Strategy(Settings, ABC):
     ) -> Array:
         """Return the answers of annotators on items."""
         return pick(self.probabilities(crowd, truth, item, annotator), rng)
-
-
-def pick(probabilities: Floats, rng: np.random.Generator) -> Array:
-    """Return one class per row, as `rng.choice(n_classes, p=row)` would, row by row.
-
-    >>> pick(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(0)).tolist()
-    [1, 0]
-    """
-    upto = probabilities.cumsum(axis=1)
-    upto /= upto[:, -1:]
-    level = rng.random(len(upto))
-    label = np.zeros(len(upto), dtype=np.int64)
-    for column in upto[:, :-1].T:
-        label += column <= level
-    return label
 
 
 def dominant(matrices: Floats) -> Floats:

@@ -21,10 +21,11 @@ from ..annotations import Annotations
 from ..nn.batches import Batch
 from ..nn.features import FeatureBatch, Features, Layout
 from ..nn.learner import Learner
+from ..nn.standardize import Standardize
 from ..nn.tables import Table
 from ._heads import BiasHeads, Heads, OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
 from ._slots import slots
-from ._token_layers import FrameLayer, Standardize, TokenLayer
+from ._token_layers import FrameLayer, TokenLayer
 from .own_majority import label_marginals
 from .pretrained import load_qformer
 from .qformer import Output, QFormer, Shape

@@ -23,8 +23,8 @@ sums are taken in an order that depends on the annotations, not on the codes of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -64,11 +64,6 @@ class ShrunkLinear:
     factor: Floats  # (factor, direction, component)
     metadata_bias: Floats  # (feature of annotators, class)
 
-    @property
-    def n_metadata(self) -> int:
-        """Number of metadata features."""
-        return len(self.metadata_bias)
-
     def logits(self, x: Floats, item: Integers, annotator: Integers) -> Floats:
         """Return logits of pairs: (pair, class)."""
         z = (x @ self.weight.T)[item] * (1 + self.slope[annotator, None])  # (pair, direction)
@@ -84,10 +79,6 @@ class ShrunkLinear:
         """Return F x: (item, factor, direction)."""
         n_factors, n_directions, d = self.factor.shape
         return (x @ self.factor.reshape(-1, d).T).reshape(len(x), n_factors, n_directions)
-
-    def arrays(self) -> dict[str, Any]:
-        """Return every field by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def with_annotator(
         self, bias: Floats, slope: float, own: Floats, embedding: Floats

@@ -14,32 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from ..nn.features import FeatureBatch, Layout
-from ._components import standardization
+from ..nn.standardize import Standardize
 from .qformer import QFormer, Shape
 
 _INIT_STD = 0.02
 _POSITION_STD = 0.3  # of position embeddings
-
-
-class Standardize(nn.Module):
-    """Scale features to mean zero and standard deviation one over the training items."""
-
-    mean: Tensor  # (feature)
-    scale: Tensor  # (feature)
-
-    def __init__(self, n_features: int) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(n_features))
-        self.register_buffer("scale", torch.ones(n_features))
-
-    def fit(self, x: Tensor) -> None:
-        """Estimate mean and scale from rows (row, feature); constant features become zero."""
-        mean, scale = standardization(x.numpy())
-        self.mean.copy_(torch.from_numpy(mean))
-        self.scale.copy_(torch.from_numpy(scale))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) * self.scale
 
 
 class TokenLayer(nn.Module):

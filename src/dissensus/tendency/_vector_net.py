@@ -22,12 +22,12 @@ from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
 from ..nn.features import Features
 from ..nn.learner import Learner
+from ..nn.standardize import Standardize
 from ..nn.training import Training, train
 from ..nn.validation_split import hold_out
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import check_width
-from ._token_layers import Standardize
 
 _PAIRS = 2**14  # predicted at a time
 Net = TypeVar("Net", bound=Learner)

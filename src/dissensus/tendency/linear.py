@@ -51,14 +51,14 @@ class LinearTendency(Tendency):
         return log_softmax(self.heads.logits(x, row, np.asarray(annotator)), axis=1)
 
     def state(self) -> State:
-        components, heads = self.components.arrays(), self.heads.arrays()
+        components, heads = self.components.arrays(), vars(self.heads)
         joined = State.join(components=State({}, components), heads=State({}, heads))
         return State(joined.notes | {"priors": list(self.priors)}, joined.arrays)
 
     def with_annotator(
         self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
     ) -> LinearTendency:
-        n_metadata = self.heads.n_metadata
+        n_metadata = len(self.heads.metadata_bias)
         if metadata is not None and len(metadata) != n_metadata:
             raise DataError(
                 f"{len(metadata)} metadata features of an annotator, but the model has {n_metadata}"

@@ -88,11 +88,10 @@ class ImageEncoder(Encoder):
         """Return images of the size that the network takes."""
         if isinstance(inputs, Files):
             return LoadedFiles(inputs, self.size)
-        if isinstance(inputs, Arrays) and inputs.values.ndim == 4:
-            return _sized(inputs.values, self.size, len(self.mean))
-        if isinstance(inputs, Arrays) and inputs.values.ndim == 5:
-            flat = _sized(inputs.values.flatten(0, 1), self.size, len(self.mean))
-            return flat.reshape(*inputs.values.shape[:2], *flat.shape[1:])
+        if isinstance(inputs, Arrays) and inputs.values.ndim in (4, 5):
+            outer, inner = inputs.values.shape[:-3], inputs.values.shape[-3:]
+            flat = _sized(inputs.values.reshape(-1, *inner), self.size, len(self.mean))
+            return flat.reshape(*outer, *flat.shape[1:])
         axes = f" with the axes {tuple(inputs.values.shape)}" if isinstance(inputs, Arrays) else ""
         raise OptionError(f"{self.name} takes images, but these are {inputs.kind}{axes}")
 

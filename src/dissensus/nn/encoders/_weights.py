@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -15,6 +16,9 @@ from safetensors.torch import load_file
 from torch import nn
 
 from ...errors import DataError, OptionError
+from ._base import Encoder
+
+E = TypeVar("E", bound=Encoder)
 
 _PUBLISHED = "https://download.pytorch.org/models/"
 _FILES = {
@@ -26,6 +30,17 @@ _FILES = {
     "vgg16-bn": "vgg16_bn-6c64b313.pth",
     "vgg19-bn": "vgg19_bn-c79401a0.pth",
 }
+
+
+def load_encoder(
+    encoder: E, network: nn.Module, weights: str | None, without: str, rename: Any = str
+) -> E:
+    """Return an encoder, with weights for its network from a file if one is named."""
+    if weights is not None:
+        file = weights_file(encoder.name.partition("[")[0], weights)
+        load_weights(network, file, (without,), rename)
+        encoder.pretrained = True
+    return encoder
 
 
 def weights_file(network: str, weights: str) -> str:

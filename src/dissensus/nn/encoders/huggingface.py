@@ -6,9 +6,6 @@ Weights are safetensors; a model's own code is never run.
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +19,7 @@ from ..._relation import Integers
 from ...errors import OptionError
 from ...params import Count, Settings
 from ..batches import Source
+from ..devices import quiet
 from ..inputs import Inputs, Texts
 from ._base import Encoder, ImageEncoder, Tokens
 
@@ -139,12 +137,15 @@ class ImageTransformer(ImageEncoder):
 def _load(name: str, model: str, length: int) -> Encoder:
     try:
         from transformers import AutoConfig, AutoModel, AutoTokenizer
+        from transformers.utils import logging
     except ImportError as problem:
         raise OptionError(
             f"{name} needs transformers: pip install 'dissensus[deep]' ({problem})"
         ) from None
+    bars: Any = logging
+    bars.disable_progress_bar()
     try:
-        with _quiet():
+        with quiet("huggingface_hub", "transformers"):
             config = AutoConfig.from_pretrained(model)
             body = AutoModel.from_pretrained(model, use_safetensors=True)
             if hasattr(config, "vocab_size"):
@@ -154,24 +155,7 @@ def _load(name: str, model: str, length: int) -> Encoder:
         raise OptionError(
             f"{name}: cannot be loaded ({first}); a folder with the model works"
         ) from None
+    finally:
+        bars.enable_progress_bar()
     notes = Path(model) / "preprocessor_config.json"
     return ImageTransformer(name, body, json.loads(notes.read_text()) if notes.exists() else {})
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the library's messages and progress bars."""
-    import transformers
-
-    log: Any = transformers.utils.logging
-    loggers = [logging.getLogger(name) for name in ("huggingface_hub", "transformers")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    log.disable_progress_bar()
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        log.enable_progress_bar()

@@ -74,13 +74,13 @@ class Identity(Encoder):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
+        self.n_features = self.width = width
 
     def prepare(self, inputs: Inputs) -> Tensor:
         """Return one row of numbers per item."""
         width = n_features_of(inputs, self.name)
-        if width != self.width:
-            raise OptionError(f"{width} features per item, but the encoder takes {self.width}")
+        if width != self.n_features:
+            raise OptionError(f"{width} features per item, but the encoder takes {self.n_features}")
         assert isinstance(inputs, Arrays)
         return inputs.values.flatten(1)
 
@@ -104,11 +104,7 @@ class Mlp(Identity):
         for width in [n_features, *[settings.hidden] * (settings.layers - 1)]:
             layers += [nn.Linear(width, settings.hidden), nn.ReLU(), nn.Dropout(settings.dropout)]
         self.body = nn.Sequential(*layers)
-        self.n_features, self.width = n_features, settings.hidden
-
-    def prepare(self, inputs: Inputs) -> Tensor:
-        """Return one row of numbers per item."""
-        return Identity(self.n_features).prepare(inputs)
+        self.width = settings.hidden
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the last layer: (item, feature)."""

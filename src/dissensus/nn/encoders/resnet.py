@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ...params import Count, Settings
 from ..inputs import Inputs
 from ._base import ImageEncoder
-from ._weights import load_weights, weights_file
+from ._weights import load_encoder
 
 _SMALL = 64
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
@@ -46,11 +46,7 @@ class ResNetSettings(Settings):
     def build(self, inputs: Inputs | None) -> ResNet:  # noqa: ARG002
         """Return the encoder."""
         encoder = ResNet(self.depth, self.size)
-        if self.weights is not None:
-            file = weights_file(f"resnet{self.depth}", self.weights)
-            load_weights(encoder.body, file, without=("fc.",), rename=torchvision_name)
-            encoder.pretrained = True
-        return encoder
+        return load_encoder(encoder, encoder.body, self.weights, "fc.", torchvision_name)
 
 
 class ResNet(ImageEncoder):

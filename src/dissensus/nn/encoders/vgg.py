@@ -18,7 +18,7 @@ from torch.nn import functional
 from ...params import Count, Probability, Settings
 from ..inputs import Inputs
 from ._base import ImageEncoder
-from ._weights import load_weights, weights_file
+from ._weights import load_encoder
 
 _STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
@@ -44,7 +44,8 @@ class VggSettings(Settings):
 
     def build(self, inputs: Inputs | None) -> Vgg:  # noqa: ARG002
         """Return the encoder."""
-        return _loaded(Vgg(self.depth, self.size), self.weights)
+        encoder = Vgg(self.depth, self.size)
+        return load_encoder(encoder, encoder, self.weights, "classifier.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +70,10 @@ class PeerannotSettings(Settings):
     dropout: Probability = 0.5
     weights: str | None = None
 
-    def build(self, inputs: Inputs | None) -> ImageEncoder:  # noqa: ARG002
+    def build(self, inputs: Inputs | None) -> ImageEncoder:
         """Return the encoder."""
-        return _Hidden(_loaded(Vgg(16, self.size), self.weights), self.hidden, self.dropout)
+        trunk = VggSettings(depth=16, size=self.size, weights=self.weights).build(inputs)
+        return _Hidden(trunk, self.hidden, self.dropout)
 
 
 class Vgg(ImageEncoder):
@@ -117,11 +119,3 @@ class _Hidden(ImageEncoder):
     def forward(self, x: Tensor) -> Tensor:
         """Return the hidden layer: (item, feature)."""
         return self.head(self.patches((x - self.mean) / self.std).flatten(1))
-
-
-def _loaded(encoder: Vgg, weights: str | None) -> Vgg:
-    if weights is not None:
-        file = weights_file(encoder.name.partition("[")[0], weights)
-        load_weights(encoder, file, without=("classifier.",))
-        encoder.pretrained = True
-    return encoder
