@@ -204,13 +204,6 @@ def sort(
     return out, None
 
 
-def index_of(item: Codes, n_items: int) -> Integers:
-    """Return the index of the first answer on every item."""
-    index = np.zeros(n_items + 1, dtype=np.int64)
-    np.cumsum(tally(item, n_items), out=index[1:])
-    return index
-
-
 def indices_of(names: Names, among: Names) -> Integers:
     """Return the index of every name among others, -1 where it is missing."""
     if np.array_equal(names, among):

@@ -27,11 +27,11 @@ from ._relation import (
     check_lengths,
     chosen,
     coded,
-    index_of,
     indices_of,
     is_sorted,
     renumber,
     sort,
+    tally,
     union,
 )
 from .errors import DataError
@@ -109,7 +109,7 @@ class Annotations(Relation):
         if not is_sorted(*codes):
             codes, order = sort(codes, sizes, keep_order=bool(columns))
         return cls(
-            index=index_of(codes[0], sizes[0]),
+            index=np.concatenate([[0], np.cumsum(tally(codes[0], sizes[0]))]),
             annotator=codes[1],
             label=codes[2],
             items=names[0],

@@ -176,7 +176,7 @@ def compare(
     if len(set(names)) < len(names):
         raise OptionError("a method is named twice; name every method once")
     fits = [_timed(method, annotations, gold, seed) for method in chosen]
-    results = [fit.result for fit in fits]
+    results = [result for result, _, _ in fits]
     held = _repeated(annotations, chosen, folds, range(seed, seed + seeds), progress)
     score, gap, error = _scores(annotations, held)
     labels = np.stack([result.label for result in results])  # (method, item)
@@ -189,8 +189,7 @@ def compare(
             error[position],
             bool(gap[position] <= _SIGNIFICANT * error[position]),
             float((labels[position] == common).mean()) if annotations.n_items else math.nan,
-            fits[position].seconds,
-            fits[position].megabytes,
+            *fits[position][1:],
             None if truth is None else evaluate(results[position], truth, seed=seed),
         )
         for position, name in enumerate(names)
@@ -230,19 +229,16 @@ def _repeated(
     )
 
 
-class _Timed(NamedTuple):
-    result: Aggregation
-    seconds: float
-    megabytes: float
-
-
-def _timed(method: Aggregator, annotations: Annotations, gold: Any, seed: int) -> _Timed:
+def _timed(
+    method: Aggregator, annotations: Annotations, gold: Any, seed: int
+) -> tuple[Aggregation, float, float]:
+    """Return a fit, its seconds, and its megabytes."""
     tracemalloc.start()
     try:
         began = time.perf_counter()
         result = method.fit(annotations, gold=gold, seed=seed)
         seconds = time.perf_counter() - began
-        return _Timed(result, seconds, tracemalloc.get_traced_memory()[1] / 2**20)
+        return result, seconds, tracemalloc.get_traced_memory()[1] / 2**20
     finally:
         tracemalloc.stop()
 

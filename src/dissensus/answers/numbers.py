@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._names import as_names, numbered, smallest_dtype
-from .._relation import Array, Floats, Relation, check_lengths, coded, index_of
+from .._relation import Array, Floats, Relation, check_lengths, coded, tally
 from ..errors import DataError
 
 
@@ -65,7 +65,7 @@ class Numbers(Relation):
         value = _as_numbers(value)
         order = np.lexsort((value, annotator, item))
         return cls(
-            index=index_of(item[order], len(items)),
+            index=np.concatenate([[0], np.cumsum(tally(item, len(items)))]),
             annotator=annotator[order].astype(smallest_dtype(len(annotators)), copy=False),
             value=value[order],
             items=items,
