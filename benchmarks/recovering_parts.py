@@ -290,10 +290,7 @@ def cost() -> None:
             result = method.fit(features, data.label[train], n_classes=2, seed=0)
             summary[f"{name}|s"] = process_time() - start
             there = features_of(others, encoder, raw="raw" in method.needs)
-            for what, p in (
-                ("proba", result.predict_proba(there)),
-                ("votes", result.votes(there)),
-            ):
+            for what, p in (("proba", result.predict_proba(there)), ("votes", result.votes(there))):
                 scores = soft_scores(p, data.annotations.votes()[test])
                 summary[f"{name}|{what}"] = [scores[key] for key in (*SHOWN, "accuracy")]
         return summary

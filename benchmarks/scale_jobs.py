@@ -197,12 +197,7 @@ def stream(
     from dissensus.scale import OnlineAggregation
 
     made = simulate(
-        kind,
-        n_items=items,
-        n_annotators=annotators,
-        n_classes=classes,
-        feedback=10,
-        seed=seed,
+        kind, n_items=items, n_annotators=annotators, n_classes=classes, feedback=10, seed=seed
     )
     annotations = made.annotations
     names = (

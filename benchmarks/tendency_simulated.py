@@ -241,11 +241,7 @@ SHOWN = {
 
 
 def table_of(
-    runs: Runs,
-    title: str,
-    rows: list[tuple[str, str, bool]],
-    note: str,
-    **settings: Any,
+    runs: Runs, title: str, rows: list[tuple[str, str, bool]], note: str, **settings: Any
 ) -> Table:
     """Return the scores of some methods on one simulation."""
     kept: dict[int, Drawn] = {}

@@ -330,5 +330,5 @@ def test_credible_sets_hold_the_truth_as_often_as_they_say():
 @pytest.mark.parametrize("level", [0, -1, 1.5])
 def test_a_level_that_cannot_be_is_refused(level):
     result = aggregate(relation([("a", "x", "0")]), "majority")
-    with pytest.raises(OptionError, match="level = "):
+    with pytest.raises(OptionError, match="confidence = "):
         result.credible_set(level)

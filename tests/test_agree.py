@@ -29,14 +29,7 @@ from dissensus.agreement.votes import count_votes
 
 from .support import annotation_rows, rows_of, run, shared
 from .support import relation as from_rows
-from .test_agreement import (
-    TEXTBOOK,
-    crowd,
-    relation,
-    textbook,
-    two_by_two,
-    weight_matrix,
-)
+from .test_agreement import TEXTBOOK, crowd, relation, textbook, two_by_two, weight_matrix
 
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval", "ratio"])

@@ -18,10 +18,7 @@ TABLES = {  # the published simulations: 200 items, 5 classes, seed 0
     "T1": ("independent-confusion", {"n_annotators": 30, "feedback": 10}),
     "T2": ("independent-confusion", {"n_annotators": 30, "imbalance": True}),
     "T3": ("student-teacher[ratio=0.8]", {"n_annotators": 30, "feedback": 10}),
-    "T5": (
-        "discrete-difficulty[ratio=0.35,ratio_diff=1]",
-        {"n_annotators": 100, "feedback": 10},
-    ),
+    "T5": ("discrete-difficulty[ratio=0.35,ratio_diff=1]", {"n_annotators": 100, "feedback": 10}),
 }
 
 

@@ -269,12 +269,7 @@ def test_a_result_is_saved_and_loaded(name, tmp_path):
 @each_method
 def test_a_known_crowd_labels_other_items(name):
     made = simulate(
-        "one-coin",
-        n_items=400,
-        n_annotators=12,
-        n_classes=n_classes(name),
-        feedback=5,
-        seed=3,
+        "one-coin", n_items=400, n_annotators=12, n_classes=n_classes(name), feedback=5, seed=3
     )
     known = aggregate(made.annotations.subset(items=made.annotations.items[:300]), name)
     others = made.annotations.subset(items=made.annotations.items[300:])

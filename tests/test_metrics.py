@@ -8,15 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dissensus import (
-    Annotations,
-    DataError,
-    OptionError,
-    aggregate,
-    estimate,
-    evaluate,
-    write,
-)
+from dissensus import Annotations, DataError, OptionError, aggregate, estimate, evaluate, write
 from dissensus._names import as_names, numbered
 from dissensus.metrics import _classes, _numbers
 from dissensus.readers import as_numbers, read_predictions
@@ -153,7 +145,7 @@ def test_an_interval_is_that_of_a_bootstrap_with_loops():
     label = posterior.argmax(axis=1)
     true = np.where(rng.random(n_items) < 0.6, label, rng.integers(0, 4, n_items))
     predicted = Predictions(numbered(n_items), numbered(3), label, posterior)
-    found = evaluate(predicted, truth_of(true), resamples=resamples, level=0.9).scores
+    found = evaluate(predicted, truth_of(true), resamples=resamples, confidence=0.9).scores
     drawn = []
     for _ in range(500):
         rows = rng.integers(n_items, size=n_items)
@@ -172,7 +164,7 @@ def test_the_spread_does_not_depend_on_chunks(cells, monkeypatch):
     n_items = 100
     predicted = Predictions(numbered(n_items), numbered(2), np.zeros(n_items, dtype=int))
     truth = {str(item): str(int(item >= 70)) for item in range(n_items)}
-    low, high = evaluate(predicted, truth, resamples=2000, level=0.6827).scores["accuracy"][1:]
+    low, high = evaluate(predicted, truth, resamples=2000, confidence=0.6827).scores["accuracy"][1:]
     sigma = math.sqrt(0.7 * 0.3 / n_items)
     assert high - low == pytest.approx(2 * sigma, rel=0.25)
     assert (low + high) / 2 == pytest.approx(0.7, abs=0.02)
@@ -211,7 +203,7 @@ def test_an_item_predicted_twice_is_an_error():
         evaluate(predicted, {"b": "1"})
 
 
-@pytest.mark.parametrize("options", [{"resamples": -1}, {"level": 0}, {"level": 1}])
+@pytest.mark.parametrize("options", [{"resamples": -1}, {"confidence": 0}, {"confidence": 1}])
 def test_options_keep_their_limits(options):
     predicted = Predictions(as_names("a"), numbered(2), np.array([0]))
     with pytest.raises(OptionError, match=f"{next(iter(options))} = .* must be"):
@@ -267,7 +259,7 @@ def test_ranks_of_equal_numbers_are_shared(pairs):
 def test_intervals_of_numbers_are_those_of_a_bootstrap_with_loops(cells, monkeypatch):
     monkeypatch.setattr(_numbers, "_CELLS", cells)
     value, true = numbers_and_truth(40, step=1.0)
-    found = number_scores(value, true, resamples=3000, level=0.9).scores
+    found = number_scores(value, true, resamples=3000, confidence=0.9).scores
     rng, drawn = np.random.default_rng(3), []
     for _ in range(500):
         rows = rng.integers(len(value), size=len(value))

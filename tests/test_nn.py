@@ -22,14 +22,7 @@ torch = pytest.importorskip("torch", reason="networks need torch: pip install 'd
 from torch import nn  # noqa: E402
 
 from dissensus.errors import DataError, MethodError, OptionError  # noqa: E402
-from dissensus.nn import (  # noqa: E402
-    Examples,
-    LabelledInputs,
-    Table,
-    Training,
-    hold_out,
-    train,
-)
+from dissensus.nn import Examples, LabelledInputs, Table, Training, hold_out, train  # noqa: E402
 from dissensus.nn import runs as run_folders  # noqa: E402
 from dissensus.nn.optimizers import clip, lr_factor  # noqa: E402
 from dissensus.nn.tables import RowAdam, RowSGD  # noqa: E402
@@ -74,10 +67,7 @@ def stopping_at(step):
 
 
 @given(
-    rows=annotation_rows(),
-    size=st.integers(1, 4),
-    seed=st.integers(0, 3),
-    ranks=st.integers(1, 3),
+    rows=annotation_rows(), size=st.integers(1, 4), seed=st.integers(0, 3), ranks=st.integers(1, 3)
 )
 def test_an_epoch_holds_every_annotation_once_beside_the_input_of_its_item(rows, size, seed, ranks):
     annotations = relation(rows, items="abcdef")

@@ -81,8 +81,7 @@ class Opened:
         self.trouble: list[str] = []
         self.page = self.context.new_page()
         self.page.on(
-            "console",
-            lambda message: self.trouble.append(f"{message.type}: {message.text}"),
+            "console", lambda message: self.trouble.append(f"{message.type}: {message.text}")
         )
         self.page.on("pageerror", lambda problem: self.trouble.append(str(problem)))
         self.page.on(

@@ -294,10 +294,7 @@ def test_argilla_flattened(name):
         ("r2", "u-2", "neg"),
     ]
     assert rows(found.questions["topics"]) == [("r1", "u-1", "look|price"), ("r1", "u-2", "price")]
-    assert found.notes[:2] == (
-        "left out: draft responses (1)",
-        "left out: discarded responses (1)",
-    )
+    assert found.notes[:2] == ("left out: draft responses (1)", "left out: discarded responses (1)")
     assert found.texts is not None
     assert found.texts.rows()[1] == ("r2", "לא רע")
 

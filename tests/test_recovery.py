@@ -14,12 +14,7 @@ pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 from dissensus import Annotations, DataError, OptionError
 from dissensus.nn.features import Features, TokenFeatures
 from dissensus.recovery._heads import Heads, one_label_each
-from dissensus.recovery._members import (
-    bootstrap_weights,
-    fold_weights,
-    shared_split,
-    train_members,
-)
+from dissensus.recovery._members import bootstrap_weights, fold_weights, shared_split, train_members
 from dissensus.recovery.auto import mixing_weights
 from dissensus.recovery.crossval import cross_validate, folds_of, majority
 from dissensus.recovery.evaluation import soft_scores

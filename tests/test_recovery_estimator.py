@@ -241,10 +241,7 @@ def test_the_command_fits_predicts_and_evaluates(tmp_path, data, monkeypatch):
     annotations = "\n".join(
         f"i{item},p{annotator},{'abc'[k]}"
         for item, annotator, k in zip(
-            data.annotations.item,
-            data.annotations.annotator,
-            data.annotations.label,
-            strict=True,
+            data.annotations.item, data.annotations.annotator, data.annotations.label, strict=True
         )
     )
     Path("answers.csv").write_text(f"item,annotator,label\n{annotations}\n")

@@ -72,9 +72,7 @@ def test_distances_keep_their_bounds(given):
     assert (measures.jensen_shannon(p, q) <= 1 + 1e-12).all()
     assert (measures.kl(q, p) >= -1e-12).all()
     np.testing.assert_allclose(
-        measures.cross_entropy(q, p) - measures.kl(q, p),
-        measures.entropy(q) * np.log(2),
-        atol=1e-9,
+        measures.cross_entropy(q, p) - measures.kl(q, p), measures.entropy(q) * np.log(2), atol=1e-9
     )
 
 

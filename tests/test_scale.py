@@ -15,13 +15,7 @@ import pytest
 
 from dissensus import DataError, MethodError, OptionError, aggregate, aggregators, agree, simulate
 from dissensus._names import numbered
-from dissensus.scale import (
-    aggregate_files,
-    agree_shards,
-    fit_shards,
-    quality_intervals,
-    shard_rows,
-)
+from dissensus.scale import aggregate_files, agree_shards, fit_shards, quality_intervals, shard_rows
 from dissensus.scale.disk import Disk
 from dissensus.scale.parquet import fits
 from dissensus.sharded import shard_files

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dissensus import (
-    Annotations,
-    DataError,
-    Numbers,
-    OptionError,
-    aggregate,
-    estimate,
-    read,
-    write,
-)
+from dissensus import Annotations, DataError, Numbers, OptionError, aggregate, estimate, read, write
 from dissensus.readers import Reading, examine
 from dissensus.writers import losses
 from dissensus.writers.content import chosen_options
@@ -238,10 +229,7 @@ def test_argilla_gets_responses_and_one_suggestion(tmp_path):
     first, second = json.loads((tmp_path / "records.json").read_text())
     assert first["fields"] == {"text": "<b>wau</b>"}
     assert first["responses"] == {
-        "animal": [
-            {"value": "cat", "user_id": "7"},
-            {"value": "dog", "user_id": "eve@example.org"},
-        ]
+        "animal": [{"value": "cat", "user_id": "7"}, {"value": "dog", "user_id": "eve@example.org"}]
     }
     assert second["suggestions"] == {"animal": {"value": "dog", "score": 0.75, "agent": "m 1"}}
     assert losses(FOUND, "x.json", "argilla") == [

@@ -266,9 +266,7 @@ adapters: Registry[AdapterSettings] = Registry(
 )
 
 policies: Registry[Policy] = Registry(
-    "next",
-    _table("planning", "joint bald uncertainty active-lab random"),
-    {},
+    "next", _table("planning", "joint bald uncertainty active-lab random"), {}
 )
 
 recoverers: Registry[RecoveryMethod] = Registry(

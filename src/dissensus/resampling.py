@@ -51,7 +51,7 @@ class Bootstrap:
     confidence: Floats
     stability: Floats
     resamples: int
-    level: float
+    confidence_level: float
 
 
 def bootstrap(
@@ -59,7 +59,7 @@ def bootstrap(
     method: str | Aggregator = "dawid-skene",
     *,
     resamples: int = 200,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -75,8 +75,8 @@ def bootstrap(
     """
     if resamples < 2:
         raise OptionError(f"resamples = {resamples}, but it must be at least 2")
-    if not 0 < level < 1:
-        raise OptionError(f"level = {level}, but it must be above 0 and below 1")
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     annotations = as_annotations(annotations)
     chosen = as_method(method)
     result = chosen.fit(annotations, seed=seed)
@@ -103,7 +103,7 @@ def bootstrap(
     quality, posterior, same = (np.stack(values) for values in zip(*samples, strict=True))
     rank: Floats = (-quality).argsort(axis=1).argsort(axis=1).astype(np.float64) + 1
     rank[np.isnan(quality)] = np.nan
-    bounds = [(1 - level) / 2, (1 + level) / 2]
+    bounds = [(1 - confidence) / 2, (1 + confidence) / 2]
     return Bootstrap(
         result,
         _quantiles(quality, bounds),
@@ -111,7 +111,7 @@ def bootstrap(
         _quantiles(posterior, bounds),
         same.mean(axis=0),
         resamples,
-        level,
+        confidence,
     )
 
 

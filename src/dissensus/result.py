@@ -189,7 +189,7 @@ class Aggregation(_Result):
         """Labels and posterior, to evaluate."""
         return Predictions(self.annotations.items, self.classes, self.label, self.posterior)
 
-    def credible_set(self, level: float = 0.95) -> npt.NDArray[np.bool_]:
+    def credible_set(self, confidence: float = 0.95) -> npt.NDArray[np.bool_]:
         """Return the fewest classes that contain the truth with this probability: (item, class).
 
         Of tied classes, the first go in.
@@ -199,13 +199,13 @@ class Aggregation(_Result):
         >>> aggregate(annotations, "naive-soft").credible_set(0.7).tolist()
         [[True, True, False], [False, True, False]]
         """
-        if not 0 < level <= 1:
-            raise OptionError(f"level = {level}, but it must be above 0 and at most 1")
+        if not 0 < confidence <= 1:
+            raise OptionError(f"confidence = {confidence}, but it must be above 0 and at most 1")
         order = np.argsort(-self.posterior, axis=1, kind="stable")
         ranked = np.take_along_axis(self.posterior, order, axis=1)
         before = np.cumsum(ranked, axis=1) - ranked
         inside = np.empty(self.posterior.shape, dtype=bool)
-        np.put_along_axis(inside, order, before < level - _ROUNDING, axis=1)
+        np.put_along_axis(inside, order, before < confidence - _ROUNDING, axis=1)
         return inside
 
     def predict(self, annotations: Annotations, *, features: Floats | None = None) -> Aggregation:

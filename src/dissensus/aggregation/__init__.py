@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..readers import as_annotations, as_truth
 from ..registry import aggregators
-from ._base import (
-    Aggregator,
-    Checkpoints,
-    FitContext,
-    Fitted,
-    Progress,
-    check_size,
-    machine_memory,
-)
+from ._base import Aggregator, Checkpoints, FitContext, Fitted, Progress, check_size, machine_memory
 from ._em import EMAggregator
 
 if TYPE_CHECKING:

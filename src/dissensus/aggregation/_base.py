@@ -183,7 +183,7 @@ class Aggregator(Settings, ABC):
             return agreement
         return np.minimum(np.einsum("t,att->a", params.prior, confusion), 1.0)
 
-    def interval(self, params: Any, level: float) -> Floats | None:
+    def interval(self, params: Any, confidence: float) -> Floats | None:
         """Return credible intervals of the qualities, (annotator, 2), or `None`."""
         return None
 

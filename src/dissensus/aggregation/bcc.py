@@ -71,13 +71,13 @@ class DirichletPosterior(NamedTuple):
         """Return values of states, added up for their classes: (…, true class)."""
         return values.reshape(*values.shape[:-1], -1, len(self.base)).sum(axis=-2)
 
-    def credible(self, level: float = 0.95) -> Floats:
+    def credible(self, confidence: float = 0.95) -> Floats:
         """Return credible intervals of all entries: (annotator, state, given class, 2).
 
         The marginals of a Dirichlet are Beta distributions.
         """
         counts = self.cells.swapaxes(1, 2)
-        return _beta_interval(counts, counts.sum(axis=2, keepdims=True) - counts, level)
+        return _beta_interval(counts, counts.sum(axis=2, keepdims=True) - counts, confidence)
 
     def quality(self) -> tuple[Floats, Floats]:
         """Return mean and variance of every annotator's probability of being right."""
@@ -173,15 +173,15 @@ class Bcc(ConfusionModel[DirichletPosterior]):
     def quality(self, params: DirichletPosterior, agreement: Floats) -> Floats:
         return params.quality()[0]
 
-    def interval(self, params: DirichletPosterior, level: float) -> Floats:
+    def interval(self, params: DirichletPosterior, confidence: float) -> Floats:
         """Return the interval of the Beta that has the mean and variance of the quality."""
         mean, variance = params.quality()
         size = np.maximum(mean * (1 - mean) / np.maximum(variance, _TINY) - 1, _TINY)
-        return _beta_interval(mean * size, (1 - mean) * size, level)
+        return _beta_interval(mean * size, (1 - mean) * size, confidence)
 
 
-def _beta_interval(ones: Floats, others: Floats, level: float) -> Floats:
+def _beta_interval(ones: Floats, others: Floats, confidence: float) -> Floats:
     """Return the equal-tailed interval of every Beta distribution: (…, 2)."""
-    tail = (1 - level) / 2
+    tail = (1 - confidence) / 2
     ends = [betaincinv(ones, others, part) for part in (tail, 1 - tail)]
     return np.where((others > 0)[..., None], np.stack(ends, axis=-1), 1.0)

@@ -134,10 +134,10 @@ class Mace(EMAggregator[Competence, Counts]):
         """Return the probability of being right, by competence or by luck."""
         return _right(params, params.competence)
 
-    def interval(self, params: Competence, level: float) -> Floats | None:
+    def interval(self, params: Competence, confidence: float) -> Floats | None:
         if self.method == "em":
             return None
-        tail = np.array([(1 - level) / 2, (1 + level) / 2])
+        tail = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
         ends = betaincinv(params.known[:, :1], params.known[:, 1:], tail)  # (annotator, 2)
         return np.stack([_right(params, end) for end in ends.T], axis=1)
 

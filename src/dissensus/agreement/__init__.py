@@ -15,14 +15,7 @@ from .clusters import Clusters, cluster
 from .coefficients import Measure, find_measure, measures
 from .estimating import agree
 from .pairs import Pairs, cohen_kappa, pairwise, scott_pi
-from .result import (
-    Agreement,
-    AnnotatorAgreement,
-    ClassAgreement,
-    Estimate,
-    ItemAgreement,
-    in_words,
-)
+from .result import Agreement, AnnotatorAgreement, ClassAgreement, Estimate, ItemAgreement, in_words
 from .values import (
     brennan_prediger,
     conger_kappa,

@@ -76,10 +76,7 @@ def blocks(times: Integers, seed: int) -> Floats:
 
 
 def interval_of(
-    value: float,
-    drawn: Floats,
-    confidence: float,
-    left_out: Floats | None = None,
+    value: float, drawn: Floats, confidence: float, left_out: Floats | None = None
 ) -> Interval:
     """Return the interval of a value from its bootstrap distribution.
 

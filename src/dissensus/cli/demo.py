@@ -102,12 +102,7 @@ def _print_classes(summary: Summary) -> None:
 
     most = max((row.inferred for row in summary.classes), default=1.0)
     rows = [
-        (
-            row.name,
-            f"{row.given:.1%}",
-            f"{row.inferred:.1%}",
-            Bar(most, 0, row.inferred, width=24),
-        )
+        (row.name, f"{row.given:.1%}", f"{row.inferred:.1%}", Bar(most, 0, row.inferred, width=24))
         for row in summary.classes
     ]
     print_table(("class", "labels", "inferred", ""), rows, "Labels")

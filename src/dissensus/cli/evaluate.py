@@ -182,12 +182,7 @@ def _print_counts(counts: dict[str, int]) -> None:
 
 
 def _evaluate_annotators(
-    pred: str,
-    annotations: str,
-    repeats: int,
-    as_json: bool,
-    seed: int,
-    options: dict[str, Any],
+    pred: str, annotations: str, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
 ) -> None:
     from ..readers import read
     from ..readers.predictions import read_annotator_predictions

@@ -111,12 +111,7 @@ def fit(
 @click.argument("inputs")
 @options("column", "frames", "among --annotators", output="-", among=Computed("all annotators"))
 def predict(
-    model: str,
-    inputs: str,
-    output: str,
-    column: str | None,
-    frames: int,
-    among: str | None,
+    model: str, inputs: str, output: str, column: str | None, frames: int, among: str | None
 ) -> None:
     """Predict the labels of annotators on INPUTS, by a MODEL of `fit`.
 

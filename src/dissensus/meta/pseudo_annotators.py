@@ -98,10 +98,7 @@ class PseudoAnnotators(Settings):
 
 
 def annotate(
-    rng: np.random.Generator,
-    confusion: Floats,
-    truth: Integers,
-    per_item: float | None = None,
+    rng: np.random.Generator, confusion: Floats, truth: Integers, per_item: float | None = None
 ) -> Integers:
     """Return labels of items.
 

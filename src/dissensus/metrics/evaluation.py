@@ -65,7 +65,7 @@ class Evaluation:
         Predicted items without a truth.
     n_without_prediction
         Items of the truth without a prediction.
-    resamples, level
+    resamples, confidence
         Number of bootstrap samples, and the level of the intervals.
     """
 
@@ -74,7 +74,7 @@ class Evaluation:
     n_without_truth: int
     n_without_prediction: int
     resamples: int
-    level: float
+    confidence: float
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON."""
@@ -86,7 +86,7 @@ def evaluate(
     truth: Mapping[Any, Any] | str | Path,
     *,
     resamples: int = 1000,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
 ) -> Evaluation:
     """Compare predictions with the truth.
@@ -100,7 +100,7 @@ def evaluate(
         classes that are never predicted; only items that are in both are scored.
     resamples
         Number of bootstrap samples of the items; with 0, there are no intervals.
-    level
+    confidence
         Confidence level of the intervals.
     seed
         Random seed of the bootstrap.
@@ -120,8 +120,8 @@ def evaluate(
     """
     if resamples < 0:
         raise OptionError(f"resamples = {resamples}, but it must be at least 0")
-    if not 0 < level < 1:
-        raise OptionError(f"level = {level}, but it must be above 0 and below 1")
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     if isinstance(predicted, (str, Path)):
         predicted = read_predictions(predicted)
     elif isinstance(predicted, (Aggregation, Estimation)):
@@ -144,17 +144,17 @@ def evaluate(
         scored = _scored(true >= 0, known)
         samples = class_scores(predicted, scored, true[scored], n_classes, resamples, random)
     scores: dict[str, Score | None] = dict.fromkeys(names)
-    scores |= {name: _score(values, level) for name, values in samples.items()}
+    scores |= {name: _score(values, confidence) for name, values in samples.items()}
     missing = n_predicted - len(scored), len(known) - len(scored)
-    return Evaluation(scores, len(scored), *missing, resamples, level)
+    return Evaluation(scores, len(scored), *missing, resamples, confidence)
 
 
-def _score(samples: Floats, level: float) -> Score:
+def _score(samples: Floats, confidence: float) -> Score:
     """Return a score and its interval from its value and those of bootstrap samples."""
     value, drawn = float(samples[0]), samples[1:][~np.isnan(samples[1:])]
     if math.isnan(value) or len(drawn) == 0:
         return Score(value, math.nan, math.nan)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Score(value, float(low), float(high))
 
 

@@ -34,12 +34,7 @@ def _panel(rows: Sequence[Row], field: str, title: str, best: int) -> dict[str, 
         "mark": {"type": "line", "color": _COLOUR, "point": len(rows) < 3},
         "encoding": {
             "x": {"field": "epoch", "type": "quantitative", "axis": {"tickMinStep": 1}},
-            "y": {
-                "field": field,
-                "type": "quantitative",
-                "title": title,
-                "scale": {"zero": False},
-            },
+            "y": {"field": field, "type": "quantitative", "title": title, "scale": {"zero": False}},
         },
     }
     chosen = {

@@ -18,13 +18,7 @@ from ..readers import as_annotations
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
 from ._choose import choose
-from ._constraints import (
-    Constraints,
-    amounts_of,
-    check_options,
-    keys_of,
-    with_new,
-)
+from ._constraints import Constraints, amounts_of, check_options, keys_of, with_new
 from ._posterior_state import posterior_state
 from .curve import Curve, Gap, Point, expected_curve, gap_on
 from .policy import Policy

@@ -16,11 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    assert_all_finite,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d  # type: ignore[import-untyped]
 
 from .._progress import Progress
 from .._relation import Array, Floats, Integers, abbreviate

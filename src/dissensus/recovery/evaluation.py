@@ -64,7 +64,7 @@ class SoftEvaluation:
     n_items: int
     votes_per_item: float
     resamples: int
-    level: float
+    confidence: float
     n_without_votes: int = 0
     n_without_prediction: int = 0
 
@@ -106,7 +106,7 @@ def evaluate_shares(
     floor: ArrayLike | None = None,
     ordered: bool = False,
     resamples: int = 1000,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
 ) -> SoftEvaluation:
     """Score distributions against the votes of annotators.
@@ -122,7 +122,7 @@ def evaluate_shares(
         strong floor, since it uses the votes themselves.
     ordered
         Whether classes are ordered: adds the Wasserstein distance, and counts steps.
-    resamples, level
+    resamples, confidence
         Number of bootstrap samples of items, and the confidence level of the intervals.
     seed
         Random seed of the bootstrap and of the ceiling.
@@ -133,13 +133,13 @@ def evaluate_shares(
     scores = _scores(_bootstrap_sums(terms, resamples, random), names, votes.shape[1])
     constant = measures.shares_of(votes).mean(axis=0) if floor is None else np.asarray(floor, float)
     return SoftEvaluation(
-        {name: _score(values, level) for name, values in scores.items()},
+        {name: _score(values, confidence) for name, values in scores.items()},
         soft_scores(np.broadcast_to(constant, votes.shape), votes, ordered=ordered),
         ceiling_scores(votes, ordered=ordered, random=random),
         len(votes),
         float(votes.sum(axis=1).mean()),
         resamples,
-        level,
+        confidence,
     )
 
 
@@ -272,9 +272,9 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
-def _score(values: Floats, level: float) -> Score:
+def _score(values: Floats, confidence: float) -> Score:
     value, samples = float(values[0]), values[1:][~np.isnan(values[1:])]
     if math.isnan(value) or not len(samples):
         return Score(value, math.nan, math.nan)
-    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Score(value, float(low), float(high))

@@ -59,12 +59,7 @@ class TendencyClassifier(Estimator):
     """
 
     def __init__(
-        self,
-        method: str = "auto",
-        *,
-        encoder: str = "auto",
-        classes: Any = None,
-        seed: int = 0,
+        self, method: str = "auto", *, encoder: str = "auto", classes: Any = None, seed: int = 0
     ) -> None:
         self.method = method
         self.encoder = encoder

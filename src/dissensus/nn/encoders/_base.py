@@ -74,10 +74,7 @@ class ImageEncoder(Encoder):
     std: Tensor
 
     def __init__(
-        self,
-        size: int,
-        mean: tuple[float, ...] = _MEAN,
-        std: tuple[float, ...] = _STD,
+        self, size: int, mean: tuple[float, ...] = _MEAN, std: tuple[float, ...] = _STD
     ) -> None:
         super().__init__()
         self.size = size

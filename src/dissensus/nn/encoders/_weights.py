@@ -63,10 +63,7 @@ def weights_file(network: str, weights: str) -> str:
 
 
 def load_weights(
-    network: nn.Module,
-    path: str,
-    without: tuple[str, ...] = (),
-    rename: Callable[[str], str] = str,
+    network: nn.Module, path: str, without: tuple[str, ...] = (), rename: Callable[[str], str] = str
 ) -> None:
     """Load weights from a file.
 
