@@ -28,7 +28,7 @@ from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
 from dissensus.tendency import FitContext
-from dissensus.tendency.dic import dic, redrawn, split_half, with_labels
+from dissensus.tendency.dic import dic, redrawn, split_half
 from dissensus.tendency.faithfulness import deletion
 from dissensus.tendency.maps import Maps, attention_maps, word_maps
 from dissensus.tendency.qumatl import QueryTendency
@@ -96,9 +96,11 @@ def scored(drawn: Drawn, log: Any) -> dict[str, float]:
         "accuracy": float((log.argmax(axis=2) == drawn.labels).mean()),
         "bayes": float((drawn.probabilities.argmax(axis=2) == drawn.labels).mean()),
         "log_loss": float(-np.maximum(probability, np.log(1e-12)).mean()),
-        "dic": dic(annotations, with_labels(annotations, flat.argmax(axis=1))).dic,
+        "dic": dic(annotations, annotations.with_codes(label=flat.argmax(axis=1))).dic,
         "drawn": float(
-            np.mean([dic(annotations, with_labels(annotations, each)).dic for each in _draws(flat)])
+            np.mean(
+                [dic(annotations, annotations.with_codes(label=each)).dic for each in _draws(flat)]
+            )
         ),
         "floor": split_half(annotations)[0],
         "redrawn": redrawn(annotations, law, repeats=10)[0],

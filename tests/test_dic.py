@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissensus import Annotations, DataError, OptionError
-from dissensus.tendency.dic import dic, dic_interval, redrawn, split_half, with_labels
+from dissensus.tendency.dic import dic, dic_interval, redrawn, split_half
 from dissensus.tendency.scores import score, vote
 
 
@@ -218,7 +218,7 @@ def test_scores_are_what_a_loop_over_annotators_finds():
     )
     assert (
         found.summary()["dic"]
-        == dic(annotations, with_labels(annotations, log_probability.argmax(axis=1))).dic
+        == dic(annotations, annotations.with_codes(label=log_probability.argmax(axis=1))).dic
     )
 
 

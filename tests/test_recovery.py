@@ -13,7 +13,7 @@ pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.nn.features import Features, TokenFeatures
-from dissensus.recovery._heads import Heads, one_label_each
+from dissensus.recovery._heads import Heads
 from dissensus.recovery._members import bootstrap_weights, fold_weights, shared_split, train_members
 from dissensus.recovery.auto import mixing_weights
 from dissensus.recovery.crossval import cross_validate, folds_of, majority
@@ -184,7 +184,7 @@ def test_equal_initial_weights_give_equal_members(data):
         for value in network.parameters():
             value[1] = value[0]
     x = network.inputs_from(data.features)
-    annotations = one_label_each(data.label, 3)
+    annotations = Annotations.from_labels(data.label, 3)
     train_members(
         network,
         x,
@@ -206,8 +206,8 @@ def test_votes_of_linear_heads_trained_to_convergence_collapse():
     x = network.inputs_from(data.features)
     before = network.proba(x)
     train_members(
-        network, x, one_label_each(label, 2), shared_split(5, len(x), 0.0, 0), seed=0, epochs=400,
-        batch=60, lr=0.05, decay=1e-3,
+        network, x, Annotations.from_labels(label, 2), shared_split(5, len(x), 0.0, 0), seed=0,
+        epochs=400, batch=60, lr=0.05, decay=1e-3,
     )  # fmt: skip
     votes = (network.proba(x).argmax(axis=2)).mean(axis=0)
     assert np.isin(votes, [0, 1]).all()  # entropy of the votes is zero everywhere
@@ -227,7 +227,7 @@ def test_members_learn_as_if_alone():
         train_members(
             network,
             x,
-            one_label_each(data.label, 3),
+            Annotations.from_labels(data.label, 3),
             weight[rows],
             seed=0,
             epochs=2,

@@ -119,6 +119,26 @@ class Annotations(Relation):
         )
 
     @classmethod
+    def from_labels(
+        cls,
+        label: npt.ArrayLike,
+        classes: Iterable[Any] | int,
+        *,
+        items: Iterable[Any] | int | None = None,
+        annotator: str = "0",
+    ) -> Self:
+        """Return one label code per item, -1 for unlabelled, as those of one annotator.
+
+        >>> Annotations.from_labels([0, -1, 1], classes=2)
+        <Annotations: 2 labels by 1 annotators on 3 items; classes 0, 1>
+        """
+        codes = np.asarray(label)
+        item = np.flatnonzero(codes >= 0)
+        items = len(codes) if items is None else items
+        names: dict[str, Any] = {"items": items, "annotators": [annotator], "classes": classes}
+        return cls.from_codes(item, np.zeros_like(item), codes[item], **names)
+
+    @classmethod
     def from_dict(
         cls, answers: Mapping[Any, Mapping[Any, Any]], *, classes: Iterable[Any] | None = None
     ) -> Self:
@@ -257,15 +277,12 @@ class Annotations(Relation):
         if (table[used] < 0).any():
             unknown = self.classes[used[table[used] < 0][0]]
             raise DataError(f"label {unknown!r} is not among the classes {abbreviate(names)}")
-        return Annotations.from_codes(
-            self.item,
-            self.annotator,
-            table[self.label],
-            items=self.items,
-            annotators=self.annotators,
-            classes=names,
-            **self.columns,
-        )
+        return self.with_codes(label=table[self.label], classes=names, **self.columns)
+
+    def with_codes(self, **changes: Any) -> Annotations:
+        """Return annotations with other arguments of `from_codes`, without further columns."""
+        names = ("item", "annotator", "label", "items", "annotators", "classes")
+        return Annotations.from_codes(**{name: getattr(self, name) for name in names} | changes)
 
     def merge(self, more: Annotations) -> Annotations:
         """Return these annotations and more, matched by name."""

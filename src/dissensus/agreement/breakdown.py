@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._names import as_names
-from .._relation import Array, Floats
+from .._relation import Floats
 from ..annotations import Annotations
 from ..errors import OptionError
 from .differences import Difference, WeightsLike, weights_to_difference
@@ -57,7 +56,7 @@ def one_vs_rest(annotations: Annotations) -> dict[str, Annotations]:
     used = np.flatnonzero(np.bincount(annotations.label, minlength=annotations.n_classes))
     names = annotations.classes[used].tolist()
     return {
-        name: _binary(annotations, annotations.label == code, ["rest", name])
+        name: annotations.with_codes(label=annotations.label == code, classes=["rest", name])
         for code, name in zip(used.tolist(), names, strict=True)
     }
 
@@ -77,24 +76,12 @@ def split_options(annotations: Annotations, mark: str = "|") -> dict[str, Annota
         {part.strip() for part in name.split(mark)} - {""} for name in annotations.classes.tolist()
     ]
     return {
-        option: _binary(
-            annotations,
-            np.array([option in names for names in chosen])[annotations.label],
-            ["no", "yes"],
+        option: annotations.with_codes(
+            label=np.array([option in names for names in chosen])[annotations.label],
+            classes=["no", "yes"],
         )
         for option in sorted(set().union(*chosen))
     }
-
-
-def _binary(annotations: Annotations, positive: Array, classes: list[str]) -> Annotations:
-    return Annotations.from_codes(
-        annotations.item,
-        annotations.annotator,
-        positive.astype(np.uint8),
-        items=annotations.items,
-        annotators=annotations.annotators,
-        classes=as_names(classes),
-    )
 
 
 def _item_agreement(annotations: Annotations, difference: Difference) -> Floats:

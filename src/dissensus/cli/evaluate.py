@@ -186,7 +186,7 @@ def _evaluate_annotators(
 ) -> None:
     from ..readers import read
     from ..readers.predictions import read_annotator_predictions
-    from ..tendency.dic import dic_interval, with_labels
+    from ..tendency.dic import dic_interval
     from ..tendency.scores import score
 
     given, crowd = read_annotator_predictions(pred), read(annotations)
@@ -202,7 +202,7 @@ def _evaluate_annotators(
     scores = score(crowd, log_probability, seed=seed, **options)
     unknown = _NEED_PROBABILITIES if given.probability is None else set()
     summary = {name: value for name, value in scores.summary().items() if name not in unknown}
-    predicted = with_labels(crowd, log_probability.argmax(axis=1))
+    predicted = crowd.with_codes(label=log_probability.argmax(axis=1))
     spans = dic_interval(crowd, predicted, resamples=repeats // 5, seed=seed, **options)
     if as_json:
         content = scores.as_dict()

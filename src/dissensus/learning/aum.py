@@ -29,7 +29,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._names import Names
 from .._relation import Array, Floats, Integers
 from ..aggregation.majority import Majority
 from ..annotations import Annotations
@@ -62,7 +61,7 @@ class Aum(Margins):
     ) -> AumScores:
         """Return the scores of items with one label each, -1 for none."""
         self.check(annotations)
-        one = _one_annotator(label, annotations.classes)
+        one = Annotations.from_labels(label, annotations.classes)
         epochs = trainer.n_epochs(one, run)
         if self.cut == "fake":
             n_classes, scores = annotations.n_classes, None
@@ -91,7 +90,7 @@ class Aum(Margins):
         for number, fakes in enumerate((drawn[:size], drawn[size : 2 * size])):
             moved = label.copy()
             moved[fakes] = n_classes
-            one = _one_annotator(moved, n_classes + 1)
+            one = Annotations.from_labels(moved, n_classes + 1)
             inside = run.inside(f"fake-{number}", run.progress)
             record = trainer.record_margins(one, epochs, inside, self)
             areas = {kind: _by_item(each, moved) for kind, each in record.aum.items()}
@@ -187,7 +186,8 @@ def aumc(x: Any, annotations: Annotations, **options: Any) -> AumScores:
     """
     voted = majority(annotations, options.get("seed", 0))
     return replace(
-        aum(x, _one_annotator(voted, annotations.classes), **options), annotations=annotations
+        aum(x, Annotations.from_labels(voted, annotations.classes), **options),
+        annotations=annotations,
     )
 
 
@@ -202,19 +202,6 @@ def _from_labels(labels: ArrayLike) -> Annotations:
     if column.ndim != 1:
         raise DataError(f"one label per item, but these have {column.ndim} axes")
     return Annotations.from_matrix(column[:, None])
-
-
-def _one_annotator(label: Integers, classes: Names | int) -> Annotations:
-    """Return one label per item as annotations of one annotator."""
-    labelled = np.flatnonzero(label >= 0)
-    return Annotations.from_codes(
-        labelled,
-        np.zeros_like(labelled),
-        label[labelled],
-        items=len(label),
-        annotators=1,
-        classes=classes,
-    )
 
 
 def _by_item(value: Array, label: Integers) -> Floats:

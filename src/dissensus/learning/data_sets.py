@@ -180,13 +180,8 @@ def labelled(given: Predictions, *, hard: bool = False) -> tuple[Annotations, Fl
     item = np.flatnonzero(label >= 0)
     if not len(item):
         raise DataError("no item has a label; nothing to learn from")
-    annotations = Annotations.from_codes(
-        np.arange(len(item)),
-        np.zeros(len(item), dtype=np.int64),
-        label[item],
-        items=given.items[item],
-        annotators=as_names(["labels"]),
-        classes=given.classes,
+    annotations = Annotations.from_labels(
+        label[item], given.classes, items=given.items[item], annotator="labels"
     )
     return annotations, posterior[item] / posterior[item].sum(axis=1, keepdims=True)
 

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from ..params import Positive, Probability
-from .em import AnnotatorModel, Em, EmSettings, safe_log
-from .em_full import ConfusionMatrices
+from ..params import Probability
+from .em import AnnotatorModel, Em, safe_log
+from .em_full import ConfusionMatrices, EmFull
 from .items import Items, normalize
 
 
@@ -67,21 +67,15 @@ class ItemConfusion(AnnotatorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmItemConfusion(EmSettings):
+class EmItemConfusion(EmFull):
     """EM on embeddings that predict on which items every annotator guesses.
 
     Parameters
     ----------
-    c
-        Pseudo-count of every label, for every true class.
-    right
-        Additional pseudo-count of the right label.
     guess
         Initial probability that a label of an average item is a guess.
     """
 
-    c: Positive = 0.1
-    right: Positive = 1.0
     guess: Probability = 0.1
 
     def build(self, width: int, n_classes: int) -> Em:

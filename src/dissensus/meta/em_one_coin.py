@@ -16,10 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..params import Count, Positive
+from ..params import Count
 from .adapter import log_parameter
-from .em import AnnotatorModel, Em, EmSettings, safe_log
-from .em_full import expected_counts
+from .em import AnnotatorModel, Em, safe_log
+from .em_full import EmFull, expected_counts
 from .items import Items
 
 
@@ -73,20 +73,10 @@ def coin_matrix(right: Tensor, wrong: Tensor, n_classes: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmOneCoin(EmSettings):
-    """EM on embeddings, one accuracy per annotator.
-
-    Parameters
-    ----------
-    c
-        Pseudo-count of every label, for every true class.
-    right
-        Additional pseudo-count of the right label.
-    """
+class EmOneCoin(EmFull):
+    """EM on embeddings, one accuracy per annotator."""
 
     steps: Count = 5
-    c: Positive = 0.1
-    right: Positive = 1.0
 
     def build(self, width: int, n_classes: int) -> Em:
         return Em(Accuracies(self.c, self.right), self)

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..params import Count, Positive
+from ..params import Positive
 from .adapter import log_parameter
-from .em import AnnotatorModel, Em, EmSettings, safe_log
+from .em import AnnotatorModel, Em, safe_log
 from .em_full import expected_counts
-from .em_one_coin import Accuracies, AccuracyParams
+from .em_one_coin import Accuracies, AccuracyParams, EmOneCoin
 from .items import Items
 
 
@@ -58,7 +58,7 @@ class ShrunkenMatrices(AnnotatorModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmShrink(EmSettings):
+class EmShrink(EmOneCoin):
     """EM on embeddings, confusion matrices shrunk towards one accuracy per annotator.
 
     Parameters
@@ -71,9 +71,6 @@ class EmShrink(EmSettings):
         Pseudo-counts of every class by which a matrix is shrunk.
     """
 
-    steps: Count = 5
-    c: Positive = 0.1
-    right: Positive = 1.0
     pooled: Positive = 10.0
 
     def build(self, width: int, n_classes: int) -> Em:

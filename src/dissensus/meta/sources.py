@@ -169,19 +169,11 @@ def as_tasks(
 
 def labelled(tasks: Tasks) -> Examples:
     """Return all items of the source with their classes, rotations included."""
-    n_items, rotations = len(tasks.label), tasks.rotations
     label = np.concatenate(
-        [tasks.label + rotation * tasks.n_classes for rotation in range(rotations)]
+        [tasks.label + rotation * tasks.n_classes for rotation in range(tasks.rotations)]
     )
-    annotations = Annotations.from_codes(
-        np.arange(n_items * rotations),
-        np.zeros(n_items * rotations, dtype=int),
-        label,
-        items=n_items * rotations,
-        annotators=1,
-        classes=tasks.n_classes * rotations,
-    )
-    return Examples(_Rotated(tasks), annotations)
+    n_classes = tasks.n_classes * tasks.rotations
+    return Examples(_Rotated(tasks), Annotations.from_labels(label, n_classes))
 
 
 class _Rotated:

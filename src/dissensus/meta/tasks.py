@@ -149,14 +149,7 @@ def _recoded(annotations: Annotations, code: Integers, n_classes: int) -> Annota
     """Return annotations with other class codes, without those of missing classes."""
     label = code[annotations.label]
     kept = label >= 0
-    return Annotations.from_codes(
-        annotations.item[kept],
-        annotations.annotator[kept],
-        label[kept],
-        items=annotations.n_items,
-        annotators=annotations.annotators,
-        classes=n_classes,
-    )
+    return annotations.keep(kept).with_codes(label=label[kept], classes=n_classes)
 
 
 @dataclass(frozen=True, eq=False)

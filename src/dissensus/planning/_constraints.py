@@ -63,14 +63,8 @@ def with_new(
         raise OptionError("annotators is empty; name those who may be asked")
     if (indices_of(names, annotations.annotators) < 0).any():
         all_names = union(annotations.annotators, names)
-        annotations = Annotations.from_codes(
-            annotations.item,
-            indices_of(annotations.annotators, all_names)[annotations.annotator],
-            annotations.label,
-            items=annotations.items,
-            annotators=all_names,
-            classes=annotations.classes,
-        )
+        codes = indices_of(annotations.annotators, all_names)[annotations.annotator]
+        annotations = annotations.with_codes(annotator=codes, annotators=all_names)
         result = result.predict(annotations) if result is not None else None
     return annotations, result, indices_of(annotations.annotators, names) >= 0
 

@@ -188,13 +188,10 @@ def _updated(
     log = np.log(np.maximum(state.posterior, _TINY))
     np.add.at(log, item, np.log(state.confusion[annotator, :, label]))
     log -= log.max(axis=1, keepdims=True)
-    more = annotations.from_codes(
-        np.concatenate([annotations.item, item]),
-        np.concatenate([annotations.annotator, annotator]),
-        np.concatenate([annotations.label, label]),
-        items=annotations.items,
-        annotators=annotations.annotators,
-        classes=annotations.classes,
+    more = annotations.with_codes(
+        item=np.concatenate([annotations.item, item]),
+        annotator=np.concatenate([annotations.annotator, annotator]),
+        label=np.concatenate([annotations.label, label]),
     )
     return replace(state, annotations=more, posterior=normalize(np.exp(log)))
 

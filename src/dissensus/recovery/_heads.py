@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from annotated_types import Ge, Interval
 from torch import Tensor, nn
 
-from .._relation import Floats, Integers
+from .._relation import Floats
 from ..annotations import Annotations
 from ..nn.batches import Source
 from ..nn.features import Features
@@ -42,22 +41,10 @@ class Heads(Members):
     """
 
     def __init__(
-        self,
-        n: int,
-        width: int,
-        n_classes: int,
-        *,
-        hidden: int,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        shared_dropout: bool = False,
-        seed: int = 0,
-        **more: Any,
+        self, n: int, width: int, n_classes: int, *, hidden: int, seed: int = 0, **more: Any
     ) -> None:
-        super().__init__(
-            n, width, n_classes, hidden=hidden, dropout=dropout, input_dropout=input_dropout,
-            shared_dropout=shared_dropout, seed=seed, **more,
-        )  # fmt: skip
+        defaults = {"dropout": 0.0, "input_dropout": 0.0, "shared_dropout": False}
+        super().__init__(n, width, n_classes, hidden=hidden, seed=seed, **defaults | more)
         if hidden:
             self.first = initial_weights(n, width, hidden, seed=seed)
             self.first_bias = nn.Parameter(torch.zeros(n, 1, hidden))
@@ -147,7 +134,7 @@ class NetworkMethod(RecoveryMethod):
         train_members(
             network,
             x,
-            annotations or one_label_each(context.label, context.n_classes),
+            annotations or Annotations.from_labels(context.label, context.n_classes),
             sample_weight,
             seed=network.settings["seed"],
             smoothing=smoothing,
@@ -187,11 +174,3 @@ class HeadMethod(NetworkMethod):
             dropout=self.dropout, input_dropout=self.input_dropout,
             seed=context.seed if seed is None else seed, **more,
         )  # fmt: skip
-
-
-def one_label_each(label: Integers, n_classes: int) -> Annotations:
-    """Return one label per item as annotations."""
-    annotator = np.zeros(len(label), dtype=np.int64)
-    return Annotations.from_codes(
-        np.arange(len(label)), annotator, label, items=len(label), annotators=1, classes=n_classes
-    )

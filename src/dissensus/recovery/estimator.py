@@ -18,6 +18,7 @@ from sklearn.base import ClassifierMixin  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d  # type: ignore[import-untyped]
 
+from .._names import numbered
 from .._progress import Progress
 from .._relation import Array, Floats, Integers, abbreviate
 from .._serialization import State
@@ -26,7 +27,6 @@ from ..errors import DataError, MethodError
 from ..nn.estimator import Estimator
 from ..nn.features import Features
 from ..registry import recoverers
-from ._heads import one_label_each
 from ._temperature import fit_temperature
 from .crossval import majority
 from .method import Recovery, RecoveryMethod
@@ -210,7 +210,7 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
                 raise DataError(f"label {missing[0]!r} is not among the classes {names}")
             codes = np.array([code[each] for each in self.classes_.tolist()])[codes]
             self.classes_ = np.asarray(self.classes)
-        self.annotators_ = one_label_each(codes, len(self.classes_)).annotators
+        self.annotators_ = numbered(1)
         return codes
 
 

@@ -25,13 +25,13 @@ from torch import Tensor, nn
 
 from .._progress import Progress
 from .._relation import Floats, Integers
+from ..annotations import Annotations
 from ..nn.batches import Batch, Examples, Source
 from ..nn.encoders import Encoder
 from ..nn.features import Features, RawInputs
 from ..nn.settings import Training
 from ..nn.training import Learner, train
 from ..params import Count, Positive
-from ._heads import one_label_each
 from ._top_layers import split_encoder
 from .measures import most_probable
 from .method import FitContext, Recovery, RecoveryMethod, State
@@ -142,7 +142,7 @@ class SeedBert(RecoveryMethod):
     def _fit(self, features: Features, context: FitContext) -> Copies:
         assert features.raw is not None
         body, x = self.tuned_part(features.raw)
-        annotations = one_label_each(context.label, context.n_classes)
+        annotations = Annotations.from_labels(context.label, context.n_classes)
         examples = Examples(x, annotations, sizes=getattr(x, "sizes", None))
         weights = []
         for member in range(self.n):

@@ -206,13 +206,9 @@ class TendencyClassifier(Estimator):
         known = codes[annotations.annotator] >= 0
         if not known.any():
             raise DataError("none of these annotators gave labels to learn from")
-        annotations = Annotations.from_codes(
-            annotations.item[known],
-            codes[annotations.annotator[known]],
-            annotations.label[known],
-            items=annotations.items,
-            annotators=self.annotators_,
-            classes=annotations.classes,
+        annotations = annotations.keep(known)
+        annotations = annotations.with_codes(
+            annotator=codes[annotations.annotator], annotators=self.annotators_
         )
         features = self._fitted_features(X)
         if len(features) != annotations.n_items:

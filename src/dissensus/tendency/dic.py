@@ -25,9 +25,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._names import Names
 from .._plain import as_plain
-from .._relation import Array, Floats, Integers
+from .._relation import Floats, Integers
 from ..agreement.co_annotation import CoAnnotations
 from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
@@ -177,23 +176,9 @@ def redrawn(
         labels = [
             (random.random((len(annotations), 1)) > cumulated[:, :-1]).sum(axis=1) for _ in range(2)
         ]
-        one, other = (with_labels(annotations, label) for label in labels)
+        one, other = (annotations.with_codes(label=label) for label in labels)
         squares.append(_squares(one, other, **options))
     return _pooled(squares)
-
-
-def with_labels(
-    annotations: Annotations, label: Array, classes: Names | None = None
-) -> Annotations:
-    """Return the annotations with other labels (annotation), perhaps of other classes."""
-    return Annotations.from_codes(
-        annotations.item,
-        annotations.annotator,
-        label,
-        items=annotations.items,
-        annotators=annotations.annotators,
-        classes=annotations.classes if classes is None else classes,
-    )
 
 
 class _Agreement:
@@ -312,7 +297,7 @@ def _matched(annotations: Annotations, predicted: Annotations) -> Annotations:
             f"no prediction for annotator {annotator!r} on item {item!r}; "
             f"{int((~found).sum()) - 1} more like this"
         )
-    return with_labels(annotations, predicted.label[index], predicted.classes)
+    return annotations.with_codes(label=predicted.label[index], classes=predicted.classes)
 
 
 def _pearson(one: Floats, other: Floats) -> float:

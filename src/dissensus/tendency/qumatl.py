@@ -320,14 +320,9 @@ def _majority(annotations: Annotations, seed: int) -> Annotations:
     """Return the majority label of every item as the labels of one annotator; ties at random."""
     votes = annotations.votes()
     noise = np.random.default_rng([seed, 0x71E]).random(votes.shape)
-    item = np.flatnonzero(annotations.labels_per_item)
-    return Annotations.from_codes(
-        item,
-        np.zeros(len(item), np.int64),
-        (votes + noise / 2)[item].argmax(axis=1),
-        items=annotations.items,
-        annotators=["majority"],
-        classes=annotations.classes,
+    label = np.where(annotations.labels_per_item, (votes + noise / 2).argmax(axis=1), -1)
+    return Annotations.from_labels(
+        label, annotations.classes, items=annotations.items, annotator="majority"
     )
 
 

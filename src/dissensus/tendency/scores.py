@@ -25,7 +25,7 @@ from .._plain import as_plain
 from .._relation import Floats, Integers, frozen
 from ..annotations import Annotations
 from ..errors import DataError
-from .dic import Dic, dic, split_half, with_labels
+from .dic import Dic, dic, split_half
 
 _BINS = 15
 _LEAST = 1e-15
@@ -134,7 +134,7 @@ def score(
     loss = -np.maximum(log_probability[rows, label], math.log(_LEAST))
     count = np.bincount(annotator, minlength=annotations.n_annotators)
     predicted = log_probability.argmax(axis=1)
-    predictions = with_labels(annotations, predicted)
+    predictions = annotations.with_codes(label=predicted)
     pairs = dic(annotations, predictions, **options)
     overall = {
         "log_loss": _mean(loss),

@@ -89,13 +89,10 @@ class SimLabel(Linear):
                 weight=np.repeat(weight, [len(annotations), len(item)]),
             )
             fit = fit_shrunk(pairs, priors, start=fit.parts)
-            completed = Annotations.from_codes(
-                pairs.item,
-                pairs.annotator,
-                np.concatenate([annotations.label, posterior.argmax(axis=1)]),
-                items=annotations.items,
-                annotators=annotations.annotators,
-                classes=annotations.classes,
+            completed = annotations.with_codes(
+                item=pairs.item,
+                annotator=pairs.annotator,
+                label=np.concatenate([annotations.label, posterior.argmax(axis=1)]),
             )
         return LinearTendency(components, fit.heads, priors)
 
