@@ -30,14 +30,14 @@ class State(NamedTuple):
     arrays: dict[str, Any]
 
     @classmethod
-    def join(cls, **parts: State) -> State:
-        """Return the state of a model with several parts, each under its own name."""
+    def join(cls, notes: dict[str, Any] | None = None, /, **parts: State) -> State:
+        """Return the state of a model with several parts, each under its own name, and notes."""
         arrays = {
             f"{name}.{key}": value
             for name, part in parts.items()
             for key, value in part.arrays.items()
         }
-        return cls({name: part.notes for name, part in parts.items()}, arrays)
+        return cls({name: part.notes for name, part in parts.items()} | (notes or {}), arrays)
 
     def part(self, name: str) -> State:
         """Return the state of one part."""

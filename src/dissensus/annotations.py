@@ -6,7 +6,7 @@ A `Part` is a range of items for the methods: a sparse matrix that counts labels
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -218,6 +218,11 @@ class Annotations(Relation):
     def n_classes(self) -> int:
         """Number of classes, also those without labels."""
         return len(self.classes)
+
+    def check_inputs(self, inputs: Sized) -> None:
+        """Fail if there is not one input per item."""
+        if len(inputs) != self.n_items:
+            raise DataError(f"{len(inputs)} inputs, but annotations on {self.n_items} items")
 
     def votes(self) -> Floats:
         """Return the number of labels of every class on every item: (item, class)."""

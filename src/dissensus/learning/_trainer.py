@@ -10,8 +10,6 @@ extra class) are trained on the same vectors, each from a new start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -24,9 +22,9 @@ from torch.utils.data import Subset
 from .._progress import Progress
 from .._relation import Floats, Integers
 from ..annotations import Annotations
-from ..errors import DataError
 from ..nn.augment import Augment, augment_for
 from ..nn.batches import Examples, Source
+from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.inputs import as_inputs
 from ..nn.settings import Training
@@ -89,7 +87,7 @@ class Trainer:
         score = np.zeros(training.epochs)
         if not (held.n_labelled and learned.n_labelled):
             return score
-        with self._seeded():
+        with torch_seed(self.training.seed):
             learner = LabelLearner(self.classifier(annotations.n_classes))
             about = f"how long to train {self.encoding.name} ({self.network})"
             history = train(learner, learned, training, valid=held, about=about, **run._asdict())
@@ -117,7 +115,7 @@ class Trainer:
         """Train a new classifier on all labels and return their margins."""
         training = replace(self.training, epochs=epochs, held_out=0.0, patience=0)
         shape = (epochs, annotations.n_items, annotations.n_classes) if keep else None
-        with self._seeded():
+        with torch_seed(self.training.seed):
             classifier = self.classifier(annotations.n_classes)
             top, scale = margins.top, margins.scale
             learner = MarginRecorder(classifier, len(annotations), top, scale, shape)
@@ -132,12 +130,6 @@ class Trainer:
             None if learner.scores is None else learner.scores.double().cpu().numpy(),
             epochs,
         )
-
-    @contextmanager
-    def _seeded(self) -> Iterator[None]:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.training.seed)
-            yield
 
     def classifier(self, n_classes: int) -> Classifier:
         """Return a new classifier."""
@@ -163,8 +155,7 @@ def prepare(
     changes = augment_for(inputs) if augment else None
     encoding = encoding_for(encoder, inputs, training.seed, frozen=frozen, augmented=augment)
     x = encoding.prepare(inputs)
-    if len(x) != annotations.n_items:
-        raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
+    annotations.check_inputs(x)
     trainer = Trainer(x, encoding, encoding.vectors(x), network, training, changes)
     return chosen, trainer, Run(folder, resume, progress)
 

@@ -33,6 +33,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.augment import augment_for
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
+from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.estimator import Estimator
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
@@ -157,8 +158,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         elif training.held_out > 0 and examples.n_labelled > 1:
             examples, held = hold_out(examples, training.held_out, self.seed)
             validation = held if held.n_labelled else None
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with torch_seed(self.seed):
             vectors = self.encoding_.vectors(x)
             model = self._build(vectors, examples.annotations, features, posterior)
             self.history_: History = train(

@@ -26,6 +26,8 @@ from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.batches import Source, chunks, inputs_of
+from ..nn.checkpoints import load_network, network_state
+from ..nn.devices import torch_seed
 from ..nn.encoding import encoding_for
 from ..nn.estimator import Estimator, labels_of
 from ..nn.inputs import Arrays, Images, Inputs, Texts
@@ -174,8 +176,7 @@ class FewShotCrowd(Estimator):
         joint = [name for name in names if adapters.create(name).joint]
         if joint and len(names) > 1:
             raise OptionError(f"{joint[0]} is trained with the embedding; name no other adapter")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with torch_seed(self.seed):
             self._build_embedding(x)
             candidates = {name: self.build_adapter(name) for name in names}
             trained = bool(joint) or any(p.requires_grad for p in self.embedding_.parameters())
@@ -283,8 +284,7 @@ class FewShotCrowd(Estimator):
                 "name them all"
             )
         x = self.prepare(X)
-        if len(x) != annotations.n_items:
-            raise DataError(f"{len(x)} inputs, but annotations on {annotations.n_items} items")
+        annotations.check_inputs(x)
         if unlabelled is not None:
             x = torch.cat([x, self.prepare(unlabelled)])
         items = Items.of_annotations(annotations, len(x))
@@ -301,18 +301,14 @@ class FewShotCrowd(Estimator):
         return x if isinstance(x, Tensor) else torch.cat([*chunks(x, _CHUNK)])
 
     def _state(self) -> State:
-        parts = {"embedding": self.embedding_, "model": self.model_}
-        states = {
-            name: State({}, {key: value.numpy() for key, value in part.state_dict().items()})
-            for name, part in parts.items()
-        }
         notes = {
             "adapter": self.adapter_,
             "width": self.embedding_.width,
             "held_out": self.split_,
             "validation": self.validation_,
         }
-        return State(notes | State.join(**states).notes, State.join(**states).arrays)
+        states = network_state(self.embedding_), network_state(self.model_)
+        return State.join(notes, embedding=states[0], model=states[1])
 
     def _restore(self, state: State) -> None:
         notes = state.notes
@@ -322,9 +318,7 @@ class FewShotCrowd(Estimator):
         self.embedding_ = Embedding(self.encoding_.network(), notes["width"], self.head)
         model = self.build_adapter(self.adapter_)
         for name, part in {"embedding": self.embedding_, "model": model}.items():
-            arrays = state.part(name).arrays
-            part.load_state_dict({key: torch.tensor(value) for key, value in arrays.items()})
-            part.eval()
+            load_network(part, state.part(name))
         self.model_ = model
 
 

@@ -45,10 +45,8 @@ class Tasks:
     def __post_init__(self) -> None:
         if len(self.x) != len(self.label):
             raise DataError(f"{len(self.x)} inputs, but {len(self.label)} labels")
-        if self.annotations is not None and self.annotations.n_items != len(self.x):
-            raise DataError(
-                f"{len(self.x)} inputs, but annotations on {self.annotations.n_items} items"
-            )
+        if self.annotations is not None:
+            self.annotations.check_inputs(self.x)
 
     @cached_property
     def members(self) -> list[Integers]:

@@ -50,6 +50,15 @@ class Score(NamedTuple):
     low: float
     high: float
 
+    @classmethod
+    def from_samples(cls, samples: Floats, confidence: float) -> Score:
+        """Return a score and its interval from its value and those of bootstrap samples."""
+        value, drawn = float(samples[0]), samples[1:][~np.isnan(samples[1:])]
+        if math.isnan(value) or len(drawn) == 0:
+            return cls(value, math.nan, math.nan)
+        low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+        return cls(value, float(low), float(high))
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -144,18 +153,9 @@ def evaluate(
         scored = _scored(true >= 0, known)
         samples = class_scores(predicted, scored, true[scored], n_classes, resamples, random)
     scores: dict[str, Score | None] = dict.fromkeys(names)
-    scores |= {name: _score(values, confidence) for name, values in samples.items()}
+    scores |= {name: Score.from_samples(values, confidence) for name, values in samples.items()}
     missing = n_predicted - len(scored), len(known) - len(scored)
     return Evaluation(scores, len(scored), *missing, resamples, confidence)
-
-
-def _score(samples: Floats, confidence: float) -> Score:
-    """Return a score and its interval from its value and those of bootstrap samples."""
-    value, drawn = float(samples[0]), samples[1:][~np.isnan(samples[1:])]
-    if math.isnan(value) or len(drawn) == 0:
-        return Score(value, math.nan, math.nan)
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Score(value, float(low), float(high))
 
 
 def _check_names(items: list[str]) -> None:

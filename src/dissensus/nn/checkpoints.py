@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from .._serialization import with_prefix
+from .._serialization import State, with_prefix
 from ..errors import DataError
 
 _FORMAT = "1"
+Network = TypeVar("Network", bound=nn.Module)
 
 
 class Checkpoint(NamedTuple):
@@ -27,6 +28,18 @@ class Checkpoint(NamedTuple):
 
     notes: dict[str, Any]
     tensors: dict[str, Tensor]
+
+
+def network_state(network: nn.Module) -> State:
+    """Return the weights of a network."""
+    tensors = network.state_dict().items()
+    return State({}, {name: value.cpu().numpy() for name, value in tensors})
+
+
+def load_network(network: Network, state: State) -> Network:
+    """Return a network with these weights, in evaluation mode."""
+    network.load_state_dict({name: torch.tensor(value) for name, value in state.arrays.items()})
+    return network.eval()
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

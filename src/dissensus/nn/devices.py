@@ -178,6 +178,14 @@ def seeded(device: torch.device, *parts: int) -> Iterator[None]:
             torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before
 
 
+@contextmanager
+def torch_seed(seed: int) -> Iterator[None]:
+    """Seed torch on the CPU, and restore the caller's random state afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
 def mixed(*parts: int) -> int:
     """Return one seed for several numbers."""
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))

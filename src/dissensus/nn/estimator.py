@@ -188,8 +188,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         classes = getattr(self, "classes", None)
         annotations, self.classes_ = labels_of(given, classes)
         self.annotators_ = annotations.annotators
-        if len(inputs) != annotations.n_items:
-            raise DataError(f"{len(inputs)} inputs, but annotations on {annotations.n_items} items")
+        annotations.check_inputs(inputs)
         if not len(annotations):
             raise DataError("no annotations to learn from")
         return annotations

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from .._relation import Floats
 from ..annotations import Annotations
 from ..nn.batches import Source
+from ..nn.checkpoints import load_network
 from ..nn.features import Features
 from ..nn.standardize import standardization
 from ..params import Count, Positive
@@ -150,7 +151,7 @@ class NetworkMethod(RecoveryMethod):
         return Networks(network, held_out_proba)
 
     def restore(self, state: State) -> Networks:
-        return self._fitted(self.network(**state.notes).load(state.arrays))
+        return self._fitted(load_network(self.network(**state.notes), state))
 
 
 @dataclass(frozen=True, kw_only=True)

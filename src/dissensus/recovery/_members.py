@@ -9,7 +9,7 @@ every item: items of weight 0 are the validation split of that member.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from .._progress import Progress
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
 from ..nn.batches import Batch, Examples, Source
+from ..nn.devices import torch_seed
 from ..nn.features import Features
 from ..nn.settings import Training
 from ..nn.training import Learner, train
@@ -133,8 +134,7 @@ class Members(Learner):
 
     def sample_proba(self, x: Tensor | Source, passes: int) -> Floats:
         """Return probabilities of Monte-Carlo passes in training mode: (pass, item, class)."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.settings["seed"])
+        with torch_seed(self.settings["seed"]):
             self.train()
             try:
                 return np.concatenate([self.proba(x) for _ in range(passes)])
@@ -152,11 +152,6 @@ class Members(Learner):
         """Return the weights."""
         values = {"mean": self.mean, "scale": self.scale, **dict(self.named_parameters())}
         return {name: value.detach().numpy() for name, value in values.items()}
-
-    def load(self, arrays: dict[str, Array]) -> Self:
-        """Set the weights."""
-        self.load_state_dict({name: torch.tensor(value) for name, value in arrays.items()})
-        return self.eval()
 
     def without(self, x: Tensor, rate: float, *, shared: bool = False) -> Tensor:
         """Return x after dropout, with the same mask for all members if it is shared."""

@@ -142,10 +142,9 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
             Their annotations, items in the same order.
         """
         p = self.model_.mean_proba(self.features(X))
-        votes = self._recoded(annotations).votes()
-        if len(votes) != len(p):
-            raise DataError(f"{len(p)} inputs, but annotations on {len(votes)} items")
-        self.model_.temperature = fit_temperature(p, votes)
+        annotations = self._recoded(annotations)
+        annotations.check_inputs(p)
+        self.model_.temperature = fit_temperature(p, annotations.votes())
         return self
 
     def features(self, X: Any) -> Features:  # noqa: N803

@@ -133,7 +133,7 @@ def evaluate_shares(
     scores = _scores(_bootstrap_sums(terms, resamples, random), names, votes.shape[1])
     constant = measures.shares_of(votes).mean(axis=0) if floor is None else np.asarray(floor, float)
     return SoftEvaluation(
-        {name: _score(values, confidence) for name, values in scores.items()},
+        {name: Score.from_samples(values, confidence) for name, values in scores.items()},
         soft_scores(np.broadcast_to(constant, votes.shape), votes, ordered=ordered),
         ceiling_scores(votes, ordered=ordered, random=random),
         len(votes),
@@ -270,11 +270,3 @@ def _mean(values: list[float]) -> float:
     """Return the mean of the numbers that are not NaN."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else math.nan
-
-
-def _score(values: Floats, confidence: float) -> Score:
-    value, samples = float(values[0]), values[1:][~np.isnan(values[1:])]
-    if math.isnan(value) or not len(samples):
-        return Score(value, math.nan, math.nan)
-    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Score(value, float(low), float(high))

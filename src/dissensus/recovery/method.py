@@ -101,10 +101,8 @@ class Mixture(Recovery):
         return np.einsum("p,pik->ik", self.weight, each)
 
     def state(self) -> State:
-        notes, arrays = State.join(**{name: part.state() for name, part in self.parts.items()})
-        return State(
-            {"weight": dict(zip(self.parts, self.weight.tolist(), strict=True)), **notes}, arrays
-        )
+        notes = {"weight": dict(zip(self.parts, self.weight.tolist(), strict=True))}
+        return State.join(notes, **{name: part.state() for name, part in self.parts.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,10 +144,7 @@ class TendencyMethod(Settings, ABC):
         Items without labels and annotators without labels may exist.
         """
         context = FitContext() if context is None else context
-        if len(features) != annotations.n_items:
-            raise DataError(
-                f"{len(features)} inputs, but annotations on {annotations.n_items} items"
-            )
+        annotations.check_inputs(features)
         if not len(annotations):
             raise DataError("no annotations to learn from")
         if context.metadata is not None:

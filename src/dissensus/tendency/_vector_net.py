@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..nn.batches import Batch, Examples
+from ..nn.checkpoints import load_network, network_state
+from ..nn.devices import torch_seed
 from ..nn.features import Features
 from ..nn.learner import Learner
 from ..nn.standardize import Standardize
@@ -110,8 +112,8 @@ class VectorTendency(Tendency):
         return out
 
     def state(self) -> State:
-        arrays = {name: value.cpu().numpy() for name, value in self.net.state_dict().items()}
-        return State({"sizes": list(self.sizes), "seed": self.seed}, arrays)
+        notes = {"sizes": list(self.sizes), "seed": self.seed}
+        return network_state(self.net)._replace(notes=notes)
 
 
 class NetworkTendency(VectorTendency):
@@ -135,8 +137,7 @@ def fit_network(
     valid: Examples | None = None
     if training.held_out and examples.n_labelled > 1:
         examples, valid = hold_out(examples, training.held_out, context.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(context.seed)
+    with torch_seed(context.seed):
         net = build(examples.annotations)
         train(
             net,
@@ -202,6 +203,5 @@ class NetworkMethod(TendencyMethod):
 
     def restore(self, state: State) -> Tendency:
         sizes = Sizes(*state.notes["sizes"])
-        net = self.network(sizes, self)
-        net.load_state_dict({name: torch.tensor(value) for name, value in state.arrays.items()})
+        net = load_network(self.network(sizes, self), state)
         return NetworkTendency(net, sizes, state.notes["seed"])

@@ -62,9 +62,8 @@ class AutoTendency(Tendency):
         return AutoTendency(members, self.weight)
 
     def state(self) -> State:
-        joined = State.join(**{name: model.state() for name, model in self.members.items()})
         notes = {"members": list(self.members), "weight": self.weight.tolist()}
-        return State(joined.notes | notes, joined.arrays)
+        return State.join(notes, **{name: model.state() for name, model in self.members.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -211,10 +211,7 @@ class TendencyClassifier(Estimator):
             annotator=codes[annotations.annotator], annotators=self.annotators_
         )
         features = self._fitted_features(X)
-        if len(features) != annotations.n_items:
-            raise DataError(
-                f"{len(features)} inputs, but annotations on {annotations.n_items} items"
-            )
+        annotations.check_inputs(features)
         item, annotator = annotations.item.astype(np.int64), annotations.annotator.astype(np.int64)
         return annotations, self.model_.log_probability(features, item, annotator)
 

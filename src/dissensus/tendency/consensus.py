@@ -120,8 +120,8 @@ class ConsensusTendency(Tendency):
         return self.classifier.log_posterior(features, item)
 
     def state(self) -> State:
-        state = State.join(classifier=self.classifier.state())
-        return State(state.notes | {"n_annotators": self.n_annotators}, state.arrays)
+        notes = {"n_annotators": self.n_annotators}
+        return State.join(notes, classifier=self.classifier.state())
 
     def with_annotator(
         self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0

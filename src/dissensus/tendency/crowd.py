@@ -9,6 +9,7 @@ Any method of `dissensus.learning` can be used: in `madl` errors depend on annot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -84,10 +85,7 @@ class CrowdMethod(TendencyMethod):
         x, metadata = torch.from_numpy(features.vectors), context.metadata
         known = None if metadata is None else torch.tensor(metadata, dtype=torch.float32)
         training = Training.of(self, seed=context.seed)
-
-        def build(learned: Annotations) -> learning.CrowdModel:
-            return self._model(learned, x, known)
-
+        build = partial(self._model, x=x, known=known)
         return _CrowdTendency(fit_network(build, x, annotations, training, context))
 
     def _model(

@@ -52,8 +52,8 @@ class LinearTendency(Tendency):
 
     def state(self) -> State:
         components, heads = self.components.arrays(), vars(self.heads)
-        joined = State.join(components=State({}, components), heads=State({}, heads))
-        return State(joined.notes | {"priors": list(self.priors)}, joined.arrays)
+        notes = {"priors": list(self.priors)}
+        return State.join(notes, components=State({}, components), heads=State({}, heads))
 
     def with_annotator(
         self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0

@@ -34,7 +34,8 @@ from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
-from ..nn.devices import mixed
+from ..nn.checkpoints import load_network, network_state
+from ..nn.devices import mixed, torch_seed
 from ..nn.features import Features, Layout
 from ..nn.training import History, Training, train
 from ..params import Count, NonNegative, Positive, Probability
@@ -96,13 +97,8 @@ class QueryTendency(Tendency):
         return chosen.attention(x, torch.from_numpy(np.asarray(annotator, dtype=np.int64)))
 
     def state(self) -> State:
-        nets = [
-            State({}, {name: value.cpu().numpy() for name, value in net.state_dict().items()})
-            for net in self.nets
-        ]
-        joined = State.join(**{str(index): state for index, state in enumerate(nets)})
-        notes = {"sizes": self.nets[0].sizes.as_dict(), "nets": len(nets)}
-        return State(joined.notes | notes, joined.arrays)
+        nets = {str(index): network_state(net) for index, net in enumerate(self.nets)}
+        return State.join({"sizes": self.nets[0].sizes.as_dict(), "nets": len(nets)}, **nets)
 
     def with_annotator(
         self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
@@ -257,8 +253,7 @@ class Qumatl(TendencyMethod):
         nets, histories = [], []
         for fit in range(self.fits):
             seed = mixed(context.seed, fit) >> 32
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+            with torch_seed(seed):
                 net = QueryNet(sizes, self)
                 net.start(features, annotations, metadata, seed, self.pretrained)
 
@@ -278,13 +273,9 @@ class Qumatl(TendencyMethod):
         return QueryTendency(nets, self, histories)
 
     def restore(self, state: State) -> QueryTendency:
-        nets = []
-        for index in range(state.notes["nets"]):
-            net = QueryNet(Sizes.from_dict(state.notes["sizes"]), self)
-            arrays = state.part(str(index)).arrays
-            net.load_state_dict({name: torch.tensor(value) for name, value in arrays.items()})
-            nets.append(net.eval())
-        return QueryTendency(nets, self)
+        sizes = Sizes.from_dict(state.notes["sizes"])
+        parts = [state.part(str(index)) for index in range(state.notes["nets"])]
+        return QueryTendency([load_network(QueryNet(sizes, self), part) for part in parts], self)
 
     def training(self, seed: int) -> Training:
         """Return the settings of the training loop."""
