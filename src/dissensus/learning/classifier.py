@@ -308,9 +308,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return State({"width": self.model_.classifier.width}, arrays)
 
     def _restore(self, state: State) -> None:
-        empty = np.zeros(0, np.int64)
-        sizes = {"annotators": self.annotators_, "classes": as_names(self.classes_)}
-        annotations = Annotations.from_codes(empty, empty, empty, items=0, **sizes)
+        annotations = Annotations.from_labels([], as_names(self.classes_))
+        annotations = annotations.with_codes(annotators=self.annotators_)
         self.encoding_ = self._encoding(empty_inputs(self.kind_, self.shape_))
         width = state.notes["width"]
         model = self._build(torch.zeros(1, width), annotations, state.arrays.get("features"))

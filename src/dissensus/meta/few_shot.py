@@ -30,7 +30,7 @@ from ..nn.checkpoints import load_network, network_state
 from ..nn.devices import torch_seed
 from ..nn.encoding import encoding_for
 from ..nn.estimator import Estimator, labels_of
-from ..nn.inputs import Arrays, Images, Inputs, Texts
+from ..nn.inputs import empty_inputs
 from ..nn.settings import Training
 from ..nn.training import History, train
 from ..params import Settings
@@ -314,16 +314,10 @@ class FewShotCrowd(Estimator):
         notes = state.notes
         self.adapter_, self.split_, self.history_ = notes["adapter"], notes["held_out"], None
         self.validation_ = {name: tuple(pair) for name, pair in notes["validation"].items()}
-        self.encoding_ = encoding_for(self.encoder, _sample(self.kind_, self.shape_), self.seed)
+        inputs = empty_inputs(self.kind_, self.shape_)
+        self.encoding_ = encoding_for(self.encoder, inputs, self.seed)
         self.embedding_ = Embedding(self.encoding_.network(), notes["width"], self.head)
         model = self.build_adapter(self.adapter_)
         for name, part in {"embedding": self.embedding_, "model": model}.items():
             load_network(part, state.part(name))
         self.model_ = model
-
-
-def _sample(kind: str, shape: tuple[int, ...]) -> Inputs:
-    """Return inputs of a kind, to build an encoder for."""
-    if kind == "texts":
-        return Texts(("",))
-    return Images((Path("x"),)) if kind == "images" else Arrays(torch.zeros(1, *shape))

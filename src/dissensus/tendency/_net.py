@@ -187,7 +187,8 @@ class QueryNet(Learner):
         if not self.has_queries:
             hidden = self.scaling(x.vector)[row]
         elif self.votes == "before":
-            hidden = self._mean_query(x)[row]
+            queries = self.queries.first(self.sizes.n_core)[None]
+            hidden = self.qformer(queries, *self.tokens(x)).values.mean(dim=1)[row]
         else:
             hidden = self.attend(x, row, annotator)
         return self.heads(self.fc(hidden), annotator).log_softmax(dim=1)
@@ -216,11 +217,6 @@ class QueryNet(Learner):
         column = annotator.clone()
         column[late] = n_core + position
         return torch.cat([core, self.queries(added)]), column, len(added)
-
-    def _mean_query(self, x: FeatureBatch) -> Tensor:
-        """Return the mean output of all queries: (item, width)."""
-        queries = self.queries.first(self.sizes.n_core)[None]
-        return self.qformer(queries, *self.tokens(x)).values.mean(dim=1)
 
     def attention(self, x: FeatureBatch, annotator: Tensor) -> Output:
         """Return the output of these annotators' queries on every item, with attention weights."""

@@ -51,14 +51,8 @@ def add_annotator(
         grown.queries.metadata = torch.cat([known, row])
     if not len(label):
         return grown.eval()
-    annotations = Annotations.from_codes(
-        np.arange(len(label)),
-        np.full(len(label), new),
-        np.asarray(label),
-        items=len(label),
-        annotators=new + 1,
-        classes=net.sizes.n_classes,
-    )
+    annotations = Annotations.from_labels(label, net.sizes.n_classes)
+    annotations = annotations.with_codes(annotator=np.full(len(label), new), annotators=new + 1)
     grown.requires_grad_(False)
     for module in grown.modules():
         if isinstance(module, Table):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 from annotated_types import Ge
 from torch import Tensor, nn
@@ -103,10 +102,7 @@ class CrowdMethod(TendencyMethod):
 
     def restore(self, state: State) -> Tendency:
         n_features, n_annotators, n_classes = state.notes["sizes"]
-        empty = np.zeros(0, dtype=np.int64)
-        annotations = Annotations.from_codes(
-            empty, empty, empty, items=0, annotators=n_annotators, classes=n_classes
-        )
+        annotations = Annotations.from_labels([], n_classes).with_codes(annotators=n_annotators)
         tensors: dict[str, Any] = {name: torch.tensor(each) for name, each in state.arrays.items()}
         model = self._model(annotations, torch.zeros(1, n_features), tensors.get("features"))
         model.load_state_dict(tensors, strict=False)
