@@ -148,8 +148,7 @@ def rows_of(
     rows = pl.DataFrame({"item": item, "annotator": annotator, **given})
     if {"started", "time"} <= given.keys():
         spent = durations(*(times_of(given[role], forms) for role in ("started", "time")))
-        rows = rows.with_columns(started=spent / pl.len().over("annotator", "started"))
-        rows = rows.rename({"started": "duration"})
+        rows = rows.with_columns(duration=spent / pl.len().over("annotator", "started"))
     if "time" in given:
         rows = rows.with_columns(time=times_if_all(given["time"], forms))
     numbers = pl.col("^(duration|confidence)$").cast(pl.Float64, strict=False)

@@ -25,7 +25,7 @@ from .sources import Source
 
 _UNIT, _WORKER = "_unit_id", "_worker_id"
 _TOTALS = ("_trusted_judgments", "_last_judgment_at")  # of the aggregated report
-_ROLES = {"time": "_created_at", "started": "_started_at", "confidence": "_trust"}
+_ROLES = {"started": "_started_at", "time": "_created_at", "confidence": "_trust"}
 _FORMATS = ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")
 
 

@@ -66,13 +66,12 @@ def times_of(column: pl.Series, forms: Sequence[str | None] = ISO) -> pl.Series:
     >>> times_of(pl.Series(["Wed Apr 10 10:23:45 PDT 2019"]), ["%a %b %e %T %z %Y"]).item()
     datetime.datetime(2019, 4, 10, 17, 23, 45)
     """
-    written = column.cast(pl.String).str.strip_chars().str.replace_many(_ZONES)
+    written = column.cast(pl.String).str.strip_chars().str.replace(r"( UTC|Z)$", "")
+    written = written.str.replace_many(_ZONES)
     best = pl.Series(column.name, [None] * len(column), dtype=pl.Datetime("us"))
     for form in forms:
-        zone = "+00:00" if form and "%z" in form else ""
-        marked = written.str.replace(r"( UTC|Z)$", zone)
         try:
-            times = marked.str.to_datetime(form, time_unit="us", strict=False)
+            times = written.str.to_datetime(form, time_unit="us", strict=False)
         except pl.exceptions.PolarsError:  # no form can be guessed from them
             continue
         if times.null_count() < best.null_count():

@@ -24,7 +24,7 @@ from .sources import Source
 _WORKER = "ASSIGNMENT:worker_id"
 _TASK = "ASSIGNMENT:task_id"
 _STATUS = "ASSIGNMENT:status"
-_ROLES = {"time": "ASSIGNMENT:submitted", "started": "ASSIGNMENT:started", "status": _STATUS}
+_ROLES = {"started": "ASSIGNMENT:started", "time": "ASSIGNMENT:submitted", "status": _STATUS}
 _UNFINISHED = ("ACTIVE", "SKIPPED", "EXPIRED")
 
 
