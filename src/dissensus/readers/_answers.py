@@ -11,7 +11,6 @@ import polars as pl
 from .._names import text
 from .columns import NEEDED
 from .exports import MARK, Export, Kind, Question
-from .frames import times_if_all
 
 NONE = "(none)"  # several options could be chosen, and none was
 _LONG = 60  # characters of a text that names an item
@@ -225,11 +224,6 @@ def describe(data: Any) -> str | None:
     return "\n".join(f"{name}: {value}" for name, value in texts.items())
 
 
-def scalar(value: Any) -> Any:
-    """Return a text or number, and nothing for any other value or the empty text."""
-    return value if isinstance(value, (str, int, float)) and value != "" else None
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != "" and not value.startswith("data:")
 
@@ -250,4 +244,12 @@ def _times(values: list[Any]) -> pl.Series:
         if not seconds.is_between(0, 1e11).all():
             return seconds
         return (seconds * 1e6).cast(pl.Int64).cast(pl.Datetime("us"))
-    return times_if_all(pl.Series([None if value is None else str(value) for value in values]))
+    written = pl.Series([None if value is None else str(value) for value in values])
+    for zone in ("UTC", None):
+        try:
+            times = written.str.to_datetime(time_unit="us", time_zone=zone, strict=False)
+        except pl.exceptions.PolarsError:
+            continue
+        if times.null_count() == written.null_count():
+            return times.dt.replace_time_zone(None)
+    return written

@@ -14,10 +14,10 @@ import msgspec
 import polars as pl
 
 from .._names import text
-from ._answers import Collected, describe, joined, scalar
+from ._answers import Collected, describe, joined
 from .exports import Export
 from .json_records import records
-from .label_studio import FLAT, Value, is_local, options_of, set_kind
+from .label_studio import FLAT, Value, is_local, options_of
 from .sources import Source
 from .tables import read_columns
 
@@ -107,7 +107,6 @@ def _add(
         return
     parts = value if isinstance(value, list) else [value]
     options: list[Any] = []
-    values: list[Value] = []
     for part in parts:
         if not isinstance(part, dict):
             options.append(part)
@@ -122,16 +121,28 @@ def _add(
             collected.left[what] += 1
             return
         options += chosen
-        values.append(answer)
-    set_kind(collected[name], values, options)
-    time, duration = columns["created_at"][row], _seconds(columns["lead_time"][row])
-    collected[name].add(item, by, joined(options), time, duration)
+        if answer.rating is not None:
+            collected[name].kind = "ordinal"
+        elif answer.number is not None:
+            collected[name].kind = "numeric"
+    if len(options) != 1:
+        collected[name].kind = "multiple"
+    collected[name].add(
+        item,
+        by,
+        joined(options),
+        time=columns["created_at"][row],
+        duration=_seconds(columns["lead_time"][row]),
+    )
 
 
 def _texts(values: list[Any]) -> list[str]:
     """Return values as names, each made once; nothing is the empty text."""
-    plain = [scalar(value) for value in values]
-    known = {value: "" if value is None else text(value) for value in {*plain}}
+    known: dict[Any, str] = {}
+    plain = [value if isinstance(value, (str, int, float)) else None for value in values]
+    for value in plain:
+        if value not in known:
+            known[value] = "" if value is None else text(value)
     return [known[value] for value in plain]
 
 

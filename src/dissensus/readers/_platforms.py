@@ -15,9 +15,6 @@ import polars as pl
 from .._names import text
 from ._answers import NONE, joined, without_free_text
 from .exports import Export, Kind, Question
-from .frames import ISO, times_if_all, times_of
-from .sources import Source
-from .tables import read_columns
 
 _LONGEST = 80  # characters of a text that serves as a name
 _YES = ("true", "on", "1", "yes")
@@ -42,15 +39,13 @@ def chosen(options: Iterable[Any]) -> str:
 
 
 def options_of(value: Any) -> list[Any] | None:
-    """Return the options of a list, given as such or as JSON; nothing where it has other parts."""
+    """Return the options of a list, given as such or as JSON; nothing where it is no list."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return None
-    if not isinstance(value, (list, tuple)) or any(isinstance(one, dict) for one in value):
-        return None
-    return list(value)
+    return list(value) if isinstance(value, (list, tuple)) else None
 
 
 def accepted(value: Any) -> bool:
@@ -68,15 +63,20 @@ def count_note(count: int, what: str) -> tuple[str, ...]:
 
 
 def question_of(
-    rows: pl.DataFrame, answers: Sequence[Any], gold: Mapping[str, str] | None = None
+    rows: pl.DataFrame,
+    answers: Sequence[Any],
+    *,
+    several: bool | None = None,
+    gold: Mapping[str, str] | None = None,
 ) -> Question:
     """Return the answers to one question, one for each row of item, annotator and carried columns.
 
-    Empty answers are left out. Lists of options make it a question with several labels.
+    Empty answers are left out. Lists of options make it a question with several labels, unless
+    `several` says that the answers are such labels already.
     """
-    lists = [options_of(answer) for answer in answers]
-    kind: Kind = "single" if all(one is None for one in lists) else "multiple"
-    if kind == "multiple":
+    lists = [options_of(answer) for answer in answers] if several is None else []
+    kind: Kind = "multiple" if several or any(one is not None for one in lists) else "single"
+    if kind == "multiple" and not several:
         answers = [
             chosen(one) if one is not None else chosen([answer]) if as_label(answer) else None
             for answer, one in zip(answers, lists, strict=True)
@@ -124,37 +124,17 @@ def _short(names: pl.Series) -> pl.Series:
     return pl.Series(names.name, [short[name] for name in names.to_list()], dtype=pl.String)
 
 
-def read_table(source: Source, needed: Sequence[str], remedy: str) -> pl.DataFrame:
-    """Return a platform's table, which needs some columns."""
-    table = read_columns(source, None)
-    lacking = [name for name in needed if name not in table.columns]
-    if lacking:
-        raise source.fail(f"no column {lacking[0]!r}{remedy}")
-    return table
-
-
-def rows_of(
-    table: pl.DataFrame,
-    item: pl.Series,
-    annotator: pl.Series,
-    roles: Mapping[str, str],
-    forms: Sequence[str | None] = ISO,
-) -> pl.DataFrame:
-    """Return item, annotator and the columns of the roles, as far as the table has them.
-
-    The time since `started` is divided equally among the answers that somebody then began.
-    """
-    given = {role: table[name] for role, name in roles.items() if name in table.columns}
-    rows = pl.DataFrame({"item": item, "annotator": annotator, **given})
-    if {"started", "time"} <= given.keys():
-        spent = durations(*(times_of(given[role], forms) for role in ("started", "time")))
-        rows = rows.with_columns(duration=spent / pl.len().over("annotator", "started"))
-    if "time" in given:
-        rows = rows.with_columns(time=times_if_all(given["time"], forms))
-    numbers = pl.col("^(duration|confidence)$").cast(pl.Float64, strict=False)
-    return rows.drop("started", strict=False).with_columns(
-        numbers, pl.col("^status$").fill_null("")
-    )
+def times_of(column: pl.Series) -> pl.Series:
+    """Return texts as times, null where one cannot be parsed."""
+    written = column.str.replace(r"( UTC|Z)$", "")
+    for form in (None, "%Y-%m-%dT%H:%M:%S%.f"):
+        try:
+            times = written.str.to_datetime(form, time_unit="us", strict=False)
+        except pl.exceptions.PolarsError:  # no form can be guessed from them
+            continue
+        if times.null_count() < len(times):
+            return times
+    return pl.Series(column.name, [None] * len(column), dtype=pl.Datetime("us"))
 
 
 def durations(started: pl.Series, finished: pl.Series) -> pl.Series:

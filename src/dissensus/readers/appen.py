@@ -10,22 +10,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from ._platforms import (
-    accepted,
-    chosen,
-    count_note,
-    export_of,
-    question_of,
-    read_table,
-    rows_of,
-    texts_of,
-)
+from ._platforms import accepted, chosen, count_note, durations, export_of, question_of, texts_of
 from .exports import Export, Head, Question
 from .sources import Source
+from .tables import read_columns
 
 _UNIT, _WORKER = "_unit_id", "_worker_id"
 _TOTALS = ("_trusted_judgments", "_last_judgment_at")  # of the aggregated report
-_ROLES = {"started": "_started_at", "time": "_created_at", "confidence": "_trust"}
 _FORMATS = ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")
 
 
@@ -37,10 +28,12 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return the answers to every question of a job."""
-    table = read_table(source, [_UNIT], ", which every report of Appen has")
+    table = read_columns(source, None)
+    if _UNIT not in table.columns:
+        raise source.fail(f"no column {_UNIT!r}, which every report of Appen has")
     if _WORKER not in table.columns:
         raise source.fail("an aggregated report, in which nobody is named; take the full report")
-    rows = rows_of(table, table[_UNIT], table[_WORKER], _ROLES, _FORMATS)
+    rows = _rows(table)
     names, inputs = _split_columns(table)
     questions: dict[str, Question] = {}
     unclear = 0
@@ -48,9 +41,8 @@ def read(source: Source) -> Export:
         several = bool(table[name].str.strip_chars().str.contains("\n").any())
         gold, skipped = _gold(table, name, several)
         unclear += skipped
-        ticked = table[name].str.strip_chars().replace("", None).str.split("\n")
-        answers = ticked.to_list() if several else table[name].to_list()
-        questions[name] = question_of(rows, answers, gold)
+        answers = [_label(answer, several) for answer in table[name].to_list()]
+        questions[name] = question_of(rows, answers, several=several, gold=gold)
     tainted = sum(map(accepted, table["_tainted"])) if "_tainted" in table.columns else 0
     notes = count_note(tainted, "kept: judgements of people who failed test questions")
     notes += count_note(unclear, "left out: gold of test questions that accept several answers")
@@ -73,6 +65,30 @@ def _split_columns(table: pl.DataFrame) -> tuple[list[str], list[str]]:
     return questions, [name for name in others if not varied[name]]
 
 
+def _rows(table: pl.DataFrame) -> pl.DataFrame:
+    """Return item, annotator, time, an equal part of the page's duration, and trust."""
+    columns = {"item": table[_UNIT], "annotator": table[_WORKER]}
+    if "_created_at" in table.columns:
+        columns["time"] = _times(table["_created_at"])
+        if "_started_at" in table.columns:
+            page = table.select(pl.len().over(_WORKER, "_started_at")).to_series()
+            columns["duration"] = durations(_times(table["_started_at"]), columns["time"]) / page
+    if "_trust" in table.columns:
+        columns["confidence"] = table["_trust"].cast(pl.Float64, strict=False)
+    return pl.DataFrame(columns)
+
+
+def _times(column: pl.Series) -> pl.Series:
+    parsed = [column.str.to_datetime(form, strict=False) for form in _FORMATS]
+    return min(parsed, key=lambda one: one.null_count())
+
+
+def _label(answer: str | None, several: bool) -> str | None:
+    if not several or answer is None:
+        return answer
+    return chosen(answer.split("\n")) if answer.strip() else None
+
+
 def _gold(table: pl.DataFrame, name: str, several: bool) -> tuple[dict[str, str], int]:
     """Return item → gold, and how many test questions accept more than one answer."""
     column = f"{name}_gold"
@@ -80,7 +96,6 @@ def _gold(table: pl.DataFrame, name: str, several: bool) -> tuple[dict[str, str]
         return {}, 0
     known = table.select(_UNIT, pl.col(column).str.strip_chars()).drop_nulls()
     known = known.unique(_UNIT, maintain_order=True).filter(pl.col(column) != "")
-    if several:
-        return {item: chosen(answer.split("\n")) for item, answer in known.iter_rows()}, 0
-    clear = known.filter(~pl.col(column).str.contains("\n"))
-    return dict(clear.iter_rows()), known.height - clear.height
+    labels = {item: _label(answer, several) for item, answer in known.iter_rows()}
+    gold = {item: label for item, label in labels.items() if label and "\n" not in label}
+    return gold, known.height - len(gold)

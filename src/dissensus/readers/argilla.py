@@ -9,13 +9,12 @@ ratings are read; rankings, spans and prose are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import NoneType
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
 from .._names import text
-from ._answers import Collected, QuestionAnswers, describe, joined, scalar
+from ._answers import Collected, QuestionAnswers, describe, joined
 from .exports import Export, Head, head_of
 from .json_records import entries, records
 from .sources import Source
@@ -24,7 +23,6 @@ from .tables import read_columns
 _RESPONSES, _SUGGESTION = ".responses", ".suggestion"
 _ABOUT = ("id", "status", "_server_id", "inserted_at", "updated_at", "external_id")
 
-T = TypeVar("T", list[Any], dict[str, Any])
 Record = dict[str, Any]
 
 
@@ -59,18 +57,17 @@ def read(source: Source) -> Export:
     states: set[Any] = set()
     for where, record in _all(source):
         fields = record.get("fields")
-        nested = isinstance(fields, dict)
-        if not nested:
-            fields = {n: v for n, v in record.items() if n not in _ABOUT and "." not in n}
-        item = collected.items.name(scalar(record.get("id")), describe(fields))
-        try:
-            responses, suggestions = _nested(record) if nested else _flat(record)
-        except ValueError as problem:
-            raise source.fail(f"{where}: {problem}") from None
+        if isinstance(fields, dict):
+            item = collected.items.name(_plain(record.get("id")), describe(fields))
+            responses, suggestions = _nested(record, where, source)
+        else:
+            inputs = {n: v for n, v in record.items() if n not in _ABOUT and "." not in n}
+            item = collected.items.name(_plain(record.get("id")), describe(inputs))
+            responses, suggestions = _flat(record, where, source)
         if item is None:
             raise source.fail(f"{where}: neither an id nor any field")
         for question, value, by, status in responses:
-            states.add(status if isinstance(status, str) else None)
+            states.add(_plain(status))
             if status not in (None, "submitted"):
                 collected.left[f"{status} responses"] += 1
             elif by is None or by == "":
@@ -122,23 +119,23 @@ def _are_rankings(lists: set[tuple[str, ...]]) -> bool:
 Response = tuple[str, Any, Any, Any]  # question, value, user, status; or value, agent, score
 
 
-def _nested(record: Record) -> tuple[list[Response], list[Response]]:
+def _nested(record: Record, where: str, source: Source) -> tuple[list[Response], list[Response]]:
     responses: list[Response] = []
-    for question, answers in _checked(record.get("responses"), dict, "responses").items():
-        for one in _checked(answers, list, question):
-            given = _checked(one, dict, question)
-            user = scalar(given.get("user_id"))
+    for question, answers in _dict(record.get("responses"), where, "responses", source).items():
+        for one in _list(answers, where, question, source):
+            given = _dict(one, where, question, source)
+            user = _plain(given.get("user_id"))
             responses.append((question, given.get("value"), user, given.get("status")))
     suggestions: list[Response] = []
-    for question, one in _checked(record.get("suggestions"), dict, "suggestions").items():
-        given = _checked(one, dict, question)
+    for question, one in _dict(record.get("suggestions"), where, "suggestions", source).items():
+        given = _dict(one, where, question, source)
         if given:
             about = (given.get("agent"), given.get("score"))
             suggestions.append((question, given.get("value"), *about))
     return responses, suggestions
 
 
-def _flat(record: Record) -> tuple[list[Response], list[Response]]:
+def _flat(record: Record, where: str, source: Source) -> tuple[list[Response], list[Response]]:
     responses: list[Response] = []
     suggestions: list[Response] = []
     for name, value in record.items():
@@ -147,23 +144,32 @@ def _flat(record: Record) -> tuple[list[Response], list[Response]]:
             suggestions.append((name.removesuffix(_SUGGESTION), value, *about))
         if not name.endswith(_RESPONSES) or value is None:
             continue
-        values = _checked(value, list, name)
-        users = _checked(record.get(f"{name}.users"), list, f"{name}.users")
-        status = _checked(record.get(f"{name}.status"), list, name) or [None] * len(values)
+        values = _list(value, where, name, source)
+        users = _list(record.get(f"{name}.users"), where, f"{name}.users", source)
+        status = _list(record.get(f"{name}.status"), where, name, source) or [None] * len(values)
         if not len(values) == len(users) == len(status):
-            raise ValueError(f"{len(values)} {name} but {len(users)} users")
+            raise source.fail(f"{where}: {len(values)} {name} but {len(users)} users")
         question = name.removesuffix(_RESPONSES)
         responses += [
-            (question, *one) for one in zip(values, map(scalar, users), status, strict=True)
+            (question, *one) for one in zip(values, map(_plain, users), status, strict=True)
         ]
     return responses, suggestions
 
 
-def _checked(value: Any, kind: type[T], name: str) -> T:
-    if not isinstance(value, (kind, NoneType)):
-        expected = "a list" if kind is list else "an object"
-        raise ValueError(f"{name}: expected {expected}, got {type(value).__name__}")
-    return value or kind()
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float)) else None
+
+
+def _dict(value: Any, where: str, name: str, source: Source) -> Record:
+    if not isinstance(value, dict | None):
+        raise source.fail(f"{where}: {name}: expected an object, got {type(value).__name__}")
+    return value or {}
+
+
+def _list(value: Any, where: str, name: str, source: Source) -> list[Any]:
+    if not isinstance(value, list | None):
+        raise source.fail(f"{where}: {name}: expected a list, got {type(value).__name__}")
+    return value or []
 
 
 def _all(source: Source) -> Iterator[tuple[str, Record]]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._names import text
 from ..errors import DataError
-from ._answers import Collected, describe, joined, scalar
+from ._answers import Collected, describe, joined
 from .exports import Export, Head
 from .json_records import decode, records
 from .packing import DAMAGED, check_growth
@@ -83,7 +83,7 @@ def _add(
 ) -> None:
     """Add the labels of one record."""
     body = next((record[name] for name in _INPUTS if isinstance(record.get(name), str)), None)
-    item = collected.items.name(scalar(record.get("id")), describe(body))
+    item = collected.items.name(_scalar(record.get("id")), describe(body))
     if item is None:
         raise source.fail(f"record {number}: neither an id nor a text")
     annotations = record.get("annotations")
@@ -92,7 +92,7 @@ def _add(
             _add_old(collected, one, item)
         return
     by = annotator or next(
-        (record[n] for n in _ANNOTATOR if scalar(record.get(n)) is not None), None
+        (record[n] for n in _ANNOTATOR if _scalar(record.get(n)) is not None), None
     )
     if by is None:
         raise source.fail(
@@ -121,10 +121,14 @@ def _add_old(collected: Collected, one: Any, item: str) -> None:
     """Add an annotation of doccano 1, which has its user."""
     if not isinstance(one, dict) or "start_offset" in one or "points" in one:
         collected.left["spans and boxes"] += 1
-    elif scalar(one.get("user")) is None or scalar(one.get("label")) is None:
+    elif _scalar(one.get("user")) is None or _scalar(one.get("label")) is None:
         collected.left["annotations without a user or label"] += 1
     else:
         collected["label"].add(item, text(one["user"]), joined([one["label"]]))
+
+
+def _scalar(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float)) and value != "" else None
 
 
 def _counts(name: str) -> bool:

@@ -75,12 +75,12 @@ def read_folder(
     return _named(Annotations.from_dict(given, classes=classes), notes.get("names"))
 
 
-def load_array(path: str | Path | IO[bytes]) -> np.ndarray[Any, Any]:
+def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndarray[Any, Any]:
     """Read an array; pickled objects are refused."""
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
+        raise DataError(f"{name or path}: not an array of numbers ({problem})") from None
 
 
 def recognises(head: Head) -> bool:  # noqa: ARG001

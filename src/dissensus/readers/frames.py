@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
 from .._names import text
 from ..errors import DataError
-
-ISO = (None, "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%z")  # None: guessed from the texts
-_ZONES = {" UTC ": " +0000 ", " GMT ": " +0000 ", " PST ": " -0800 ", " PDT ": " -0700 "}
 
 
 def as_frame(table: Any) -> pl.DataFrame:
@@ -58,28 +55,3 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
     elif len(kinds) > 1 and not kinds <= {int, float}:
         values = [None if value is None or value != value else text(value) for value in values]
     return pl.Series(name, values, strict=False, nan_to_null=True)
-
-
-def times_of(column: pl.Series, forms: Sequence[str | None] = ISO) -> pl.Series:
-    """Return texts as times of UTC, null where one cannot be parsed.
-
-    >>> times_of(pl.Series(["Wed Apr 10 10:23:45 PDT 2019"]), ["%a %b %e %T %z %Y"]).item()
-    datetime.datetime(2019, 4, 10, 17, 23, 45)
-    """
-    written = column.cast(pl.String).str.strip_chars().str.replace(r"( UTC|Z)$", "")
-    written = written.str.replace_many(_ZONES)
-    best = pl.Series(column.name, [None] * len(column), dtype=pl.Datetime("us"))
-    for form in forms:
-        try:
-            times = written.str.to_datetime(form, time_unit="us", strict=False)
-        except pl.exceptions.PolarsError:  # no form can be guessed from them
-            continue
-        if times.null_count() < best.null_count():
-            best = times.dt.replace_time_zone(None)
-    return best
-
-
-def times_if_all(column: pl.Series, forms: Sequence[str | None] = ISO) -> pl.Series:
-    """Return texts as times of UTC, or as they are where one cannot be parsed."""
-    times = times_of(column, forms)
-    return column if times.null_count() > column.null_count() else times

@@ -51,15 +51,16 @@ def read(source: Source) -> Export:
         {"item": ids.gather(position), "annotator": list(map(as_label, _values(records, people)))},
         schema={"item": pl.String, "annotator": pl.String},
     )
-    rows = with_split(rows, records, position)
+    if all(isinstance(one.get("split"), str) for one in records):
+        split = pl.Series("split", [str(one["split"]) for one in records])
+        rows = rows.with_columns(split.gather(position))
     unlabelled = sum(not one.get(people) for one in records)
     gold = _gold(records, ids, {people, *lists})
     questions = [name for name in lists if plain_name(name) not in _ABOUT]
     if questions:
+        columns = [name for name in lists if name not in questions]
         rows = rows.with_columns(
-            series_of(plain_name(name), _values(records, name))
-            for name in lists
-            if name not in questions
+            series_of(plain_name(name), _values(records, name)) for name in columns
         )
     export: dict[str, Question] = {}
     for name in questions or lists:
@@ -74,23 +75,9 @@ def _values(records: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     return [value for one in records for value in one.get(name) or ()]
 
 
-def keys_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the keys of all records, in the order of their first appearance."""
-    return list(dict.fromkeys(key for one in records for key in one))
-
-
-def with_split(
-    rows: pl.DataFrame, records: Sequence[Mapping[str, Any]], position: Any
-) -> pl.DataFrame:
-    """Return rows with the split of the record at each position, if all records have one."""
-    if not all(isinstance(one.get("split"), str) for one in records):
-        return rows
-    return rows.with_columns(pl.Series("split", [one["split"] for one in records]).gather(position))
-
-
 def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
     """Return a name for every record: its id, or its texts, or its number."""
-    keys = keys_of(records)
+    keys = list(dict.fromkeys(key for one in records for key in one))
     for key in sorted(keys, key=lambda key: plain_name(key) in ("id", "index", "idx")):
         if plain_name(key) in _IDS and all(_is_name(one.get(key)) for one in records):
             return pl.Series("item", [text(one[key]).strip() for one in records], dtype=pl.String)
@@ -105,7 +92,8 @@ def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
 
 def texts_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFrame | None:
     """Return item and text, where records have one."""
-    shown = [key for key in keys_of(records) if plain_name(key) in _TEXTS]
+    keys = dict.fromkeys(key for one in records for key in one)
+    shown = [key for key in keys if plain_name(key) in _TEXTS]
     if not shown:
         return None
     bodies = ["\n".join(as_label(one.get(key)) for key in shown) for one in records]
@@ -117,47 +105,55 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, (str, int, float)) and as_label(value) != ""
 
 
-def _are_names(values: Any) -> bool:
-    return isinstance(values, list | None) and not any(
-        isinstance(one, (dict, list)) for one in values or ()
-    )
-
-
 def _people(records: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the key of the lists of annotators."""
-    for key in keys_of(records):
+    keys = dict.fromkeys(key for one in records for key in one)
+    for key in keys:
         given = [one.get(key) for one in records]
-        if plain_name(key) in _PEOPLE and all(map(_are_names, given)):
+        if plain_name(key) in _PEOPLE and all(_is_list(one, scalars=True) for one in given):
             return key if any(given) else None
     return None
 
 
 def _parallel(records: Sequence[Mapping[str, Any]], people: str) -> list[str]:
     """Return the keys whose lists are as long as the list of annotators in every record."""
-    others = [key for key in keys_of(records) if key != people]
-    return [key for key in others if all(_fits(one.get(key), one.get(people)) for one in records)]
+    keys = dict.fromkeys(key for one in records for key in one if key != people)
+    return [
+        key
+        for key in keys
+        if all(_is_list(one.get(key)) for one in records)
+        and all(len(one.get(key) or ()) == len(one.get(people) or ()) for one in records)
+    ]
 
 
-def _fits(values: Any, people: Any) -> bool:
-    return isinstance(values, list | None) and len(values or ()) == len(people or ())
+def _is_list(value: Any, scalars: bool = False) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, list) and not (
+        scalars and any(isinstance(one, (dict, list)) for one in value)
+    )
 
 
 def _uneven(records: Sequence[Mapping[str, Any]], people: str) -> str:
     for row, one in enumerate(records, 1):
-        count = len(one.get(people) or ())
         for key, value in one.items():
-            if key != people and isinstance(value, list) and len(value) != count:
-                return f"row {row}: {count} {people}, but {len(value)} {key}"
+            if (
+                key != people
+                and isinstance(value, list)
+                and len(value) != len(one.get(people) or ())
+            ):
+                return f"row {row}: {len(one.get(people) or ())} {people}, but {len(value)} {key}"
     return f"no list of labels with {people!r}"
 
 
 def _gold(records: Sequence[Mapping[str, Any]], ids: pl.Series, others: set[str]) -> dict[str, str]:
     """Return item → gold, where one key names it."""
-    keys = [key for key in keys_of(records) if plain_name(key) in _GOLD and key not in others]
+    keys = {key for one in records for key in one if plain_name(key) in _GOLD} - others
     if len(keys) != 1:
         return {}
+    key = keys.pop()
     return {
-        item: as_label(one.get(keys[0]))
+        item: as_label(one.get(key))
         for item, one in zip(ids.to_list(), records, strict=True)
-        if _is_name(one.get(keys[0]))
+        if _is_name(one.get(key))
     }

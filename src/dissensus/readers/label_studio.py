@@ -9,7 +9,6 @@ Predictions are answers by `model:<version>`; the column source distinguishes mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -182,18 +181,14 @@ def _label(collected: Collected, result: Result) -> str | None:
     if result.item_index is not None or is_local(value):
         collected.left["answers about regions"] += 1
         return None
-    set_kind(collected[name], [value], options)
-    return joined(options)
-
-
-def set_kind(answers: QuestionAnswers, values: Sequence[Value], options: Sequence[Any]) -> None:
-    """Set the kind of a question by the values of an answer and their options."""
+    if value.choices is None:
+        if value.rating is not None:
+            collected[name].kind = "ordinal"
+        elif value.number is not None:
+            collected[name].kind = "numeric"
     if len(options) != 1:
-        answers.kind = "multiple"
-    elif any(one.choices is None and one.rating is not None for one in values):
-        answers.kind = "ordinal"
-    elif any(one.choices is None and one.number is not None for one in values):
-        answers.kind = "numeric"
+        collected[name].kind = "multiple"
+    return joined(options)
 
 
 def is_local(value: Value) -> bool:

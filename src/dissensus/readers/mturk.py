@@ -17,22 +17,25 @@ import polars as pl
 from ._platforms import (
     accepted,
     as_label,
+    chosen,
     count_note,
     export_of,
     named_by_inputs,
     options_of,
     question_of,
-    read_table,
-    rows_of,
     texts_of,
 )
 from .exports import Export, Head
 from .sources import Source
+from .tables import read_columns
 
 _NEEDED = ("HITId", "WorkerId")
 _JSON = "Answer.taskAnswers"
-_ROLES = {"time": "SubmitTime", "duration": "WorkTimeInSeconds", "status": "AssignmentStatus"}
 _TRUTH = {"true", "false"}
+
+Answered = tuple[list[Any], bool | None]  # answers, and whether several could be chosen
+
+_HOURS = {"UTC": 0, "GMT": 0, "PST": -8, "PDT": -7}  # what MTurk writes
 
 
 def recognises(head: Head) -> bool:
@@ -43,15 +46,18 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return the answers to every question of a batch."""
-    table = read_table(source, _NEEDED, ", which every batch of MTurk has")
+    table = read_columns(source, None)
+    lacking = [name for name in _NEEDED if name not in table.columns]
+    if lacking:
+        raise source.fail(f"no column {lacking[0]!r}, which every batch of MTurk has")
     inputs = [name for name in table.columns if name.startswith("Input.")]
-    item = table["HITId"]
-    if inputs and table.select(inputs).n_unique() < table.select("HITId", *inputs).n_unique():
-        item = named_by_inputs(table, inputs)
-    rows = rows_of(table, item, table["WorkerId"], _ROLES, ["%a %b %e %T %z %Y"])
+    rows = _rows(table, inputs)
     answered = _from_json(source, table) if _JSON in table.columns else {}
     answered |= _from_columns(table)
-    questions = {name: question_of(rows, answers) for name, answers in answered.items()}
+    questions = {
+        name: question_of(rows, answers, several=several)
+        for name, (answers, several) in answered.items()
+    }
     rejected = 0
     if "status" in rows.columns:
         rejected = int((rows["status"].str.to_lowercase() == "rejected").sum())
@@ -59,10 +65,41 @@ def read(source: Source) -> Export:
     return export_of(questions, texts_of(rows["item"], table.select(inputs)), notes)
 
 
-def _from_columns(table: pl.DataFrame) -> dict[str, list[Any]]:
+def _rows(table: pl.DataFrame, inputs: Sequence[str]) -> pl.DataFrame:
+    """Return item, annotator, time, duration and status."""
+    item = table["HITId"]
+    if inputs and table.select(inputs).n_unique() < table.select("HITId", *inputs).n_unique():
+        item = named_by_inputs(table, inputs)
+    columns = {"item": item, "annotator": table["WorkerId"]}
+    if "SubmitTime" in table.columns:
+        columns["time"] = _times(table["SubmitTime"])
+    if "WorkTimeInSeconds" in table.columns:
+        columns["duration"] = table["WorkTimeInSeconds"].cast(pl.Float64, strict=False)
+    if "AssignmentStatus" in table.columns:
+        columns["status"] = table["AssignmentStatus"].fill_null("")
+    return pl.DataFrame(columns)
+
+
+def _times(column: pl.Series) -> pl.Series:
+    """Return times such as `Wed Apr 10 10:23:45 PDT 2019` in UTC; texts where one reads otherwise.
+
+    >>> _times(pl.Series(["Wed Apr 10 10:23:45 PDT 2019"])).item()
+    datetime.datetime(2019, 4, 10, 17, 23, 45)
+    """
+    parts = column.str.strip_chars().str.extract_groups(
+        r"^\w{3} (?<day>\w{3} +\d+ [\d:]{8}) (?<zone>[A-Z]+) (?<year>\d{4})$"
+    )
+    part = parts.struct.field
+    local = (part("day") + " " + part("year")).str.to_datetime("%b %e %H:%M:%S %Y", strict=False)
+    hours = part("zone").replace_strict(_HOURS, default=None, return_dtype=pl.Int64)
+    times = local - (hours * 3_600_000_000).cast(pl.Duration("us"))
+    return column if times.null_count() > column.null_count() else times
+
+
+def _from_columns(table: pl.DataFrame) -> dict[str, Answered]:
     """Return question → answers, from columns."""
     spread: dict[str, list[str]] = {}
-    answered: dict[str, list[Any]] = {}
+    answered: dict[str, Answered] = {}
     for column in (name for name in table.columns if name.startswith("Answer.")):
         name = column.removeprefix("Answer.")
         before, dot, option = name.rpartition(".")
@@ -84,7 +121,7 @@ def _from_columns(table: pl.DataFrame) -> dict[str, list[Any]]:
     return answered
 
 
-def _from_json(source: Source, table: pl.DataFrame) -> dict[str, list[Any]]:
+def _from_json(source: Source, table: pl.DataFrame) -> dict[str, Answered]:
     """Return question → answers, from JSON."""
     by_question: dict[str, dict[int, Any]] = {}
     for row, body in enumerate(table[_JSON].to_list()):
@@ -101,7 +138,7 @@ def _from_json(source: Source, table: pl.DataFrame) -> dict[str, list[Any]]:
                 if isinstance(value, dict) and set(value) in ({"label"}, {"labels"}, {"on"}):
                     value = next(iter(value.values()))  # what form elements wrap around it
                 by_question.setdefault(name, {})[row] = value
-    answered: dict[str, list[Any]] = {}
+    answered: dict[str, Answered] = {}
     for name, by_row in by_question.items():
         answers = [by_row.get(row) for row in range(table.height)]
         ticked = [one if _is_ticked(one) else None for one in answers]
@@ -117,7 +154,7 @@ def _is_ticked(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(one, bool) for one in value.values())
 
 
-def _options(given: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> list[Any]:
+def _options(given: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> Answered:
     """Return options that are true or false as answers: one each, unless somebody chose two."""
     ticked = [
         None
@@ -126,15 +163,15 @@ def _options(given: Sequence[Mapping[str, Any] | None], names: Sequence[str]) ->
         for row in given
     ]
     if len(names) == 1:  # one box to tick
-        return [None if one is None else "true" if one else "false" for one in ticked]
+        return [None if one is None else "true" if one else "false" for one in ticked], False
     if any(len(one) > 1 for one in ticked if one is not None):
-        return ticked
-    return [one[0] if one else None for one in ticked]
+        return [None if one is None else chosen(one) for one in ticked], True
+    return [one[0] if one else None for one in ticked], False
 
 
-def _split(answers: Sequence[Any]) -> list[Any]:
+def _split(answers: Sequence[Any]) -> Answered:
     """Return texts as answers; boxes of one name come with bars between them."""
     lists = any(options_of(one) is not None for one in answers)
     if lists or not any(isinstance(one, str) and "|" in one for one in answers):
-        return list(answers)
-    return [as_label(one).split("|") if as_label(one) else None for one in answers]
+        return list(answers), None
+    return [chosen(one.split("|")) if as_label(one) else None for one in answers], True

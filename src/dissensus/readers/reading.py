@@ -13,10 +13,7 @@ from ..annotations import Annotations
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, QUESTION, find_columns, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
-from .folders import is_folder, is_nested, load_array, orientation_note, read_folder, read_metadata
 from .frames import as_frame
-from .headerless import by_number
-from .json_records import load
 from .long_tables import annotations_from
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
@@ -116,7 +113,7 @@ def examine(
             as_frame(source), columns=columns, classes=classes, missing=missing
         )
         return Reading(annotations, "table")
-    if is_folder(source):
+    if str(source) != "-" and Path(source).is_dir():
         return _folder(source, format, classes)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
@@ -125,6 +122,8 @@ def examine(
     try:
         name, export = format if format in TOOLS else None, None
         if columns and opened.format in ("csv", "tsv") and format in _TEXTS:
+            from .headerless import by_number
+
             export = by_number(opened, columns)
             name = name if export is None else "headerless"
         elif format is None and not columns:
@@ -144,6 +143,9 @@ def examine(
 
 def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
+    from .folders import is_nested, load_array, orientation_note
+    from .json_records import load
+
     if opened.format == "zip":
         raise opened.fail("a zip in which no known tool's files are; unpack it, or say --format")
     try:
@@ -185,6 +187,8 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
 
 
 def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
+    from .folders import orientation_note, read_folder, read_metadata
+
     inverted = format == "peerannot-inverted"
     annotations = read_folder(source, classes=classes, inverted=inverted)
     notes = () if inverted else orientation_note(annotations, read_metadata(source))

@@ -88,11 +88,12 @@ def read_roles(
     roles: Mapping[str, Sequence[str]],
     *,
     columns: Mapping[str, str] | None = None,
+    optional: Mapping[str, Sequence[str]] | None = None,
     prefix: str | None = None,
 ) -> pl.DataFrame:
     """Return the columns of a table by role, and those whose names begin with a prefix."""
     present = column_names(source)
-    names = find_columns(present, roles, columns, source.name)
+    names = find_columns(present, roles, columns, source.name, optional)
     more = [name for name in present if prefix and name.startswith(prefix)]
     frame = read_columns(source, list(dict.fromkeys([*names.values(), *more])))
     return frame.select(*(pl.col(name).alias(role) for role, name in names.items()), *more)

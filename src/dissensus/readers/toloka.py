@@ -11,20 +11,22 @@ import polars as pl
 
 from ._platforms import (
     count_note,
+    durations,
     export_of,
     named_by_inputs,
     question_of,
-    read_table,
-    rows_of,
     texts_of,
+    times_of,
 )
 from .exports import Export, Head
 from .sources import Source
+from .tables import read_columns
 
 _WORKER = "ASSIGNMENT:worker_id"
 _TASK = "ASSIGNMENT:task_id"
 _STATUS = "ASSIGNMENT:status"
-_ROLES = {"started": "ASSIGNMENT:started", "time": "ASSIGNMENT:submitted", "status": _STATUS}
+_PAGE = "ASSIGNMENT:assignment_id"
+_STARTED, _SUBMITTED = "ASSIGNMENT:started", "ASSIGNMENT:submitted"
 _UNFINISHED = ("ACTIVE", "SKIPPED", "EXPIRED")
 
 
@@ -36,7 +38,9 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return the answers to every question of a pool."""
-    table = read_table(source, [_WORKER], "; export the pool with its workers")
+    table = read_columns(source, None)
+    if _WORKER not in table.columns:
+        raise source.fail(f"no column {_WORKER!r}; export the pool with its workers")
     table = table.filter(~pl.all_horizontal(pl.all().is_null()))  # lines between pages
     inputs = [name for name in table.columns if name.startswith("INPUT:")]
     if _TASK not in table.columns and not inputs:
@@ -45,8 +49,7 @@ def read(source: Source) -> Export:
     if _STATUS in table.columns:
         status = table[_STATUS].fill_null("").str.to_uppercase()
     finished = table.filter(~status.is_in(_UNFINISHED))
-    item = finished[_TASK] if _TASK in table.columns else named_by_inputs(finished, inputs)
-    rows = rows_of(finished, item, finished[_WORKER], _ROLES)
+    rows = _rows(finished, inputs)
     questions = {
         name.removeprefix("OUTPUT:"): question_of(
             rows,
@@ -61,6 +64,20 @@ def read(source: Source) -> Export:
         table.height - finished.height, "left out: open, skipped or expired assignments"
     )
     return export_of(questions, texts_of(rows["item"], finished.select(inputs)), notes)
+
+
+def _rows(table: pl.DataFrame, inputs: list[str]) -> pl.DataFrame:
+    """Return item, annotator, time, an equal part of the page's duration, and status."""
+    item = table[_TASK] if _TASK in table.columns else named_by_inputs(table, inputs)
+    columns = {"item": item, "annotator": table[_WORKER]}
+    if _SUBMITTED in table.columns:
+        columns["time"] = times_of(table[_SUBMITTED])
+    if {_SUBMITTED, _STARTED, _PAGE} <= {*table.columns}:
+        spent = durations(times_of(table[_STARTED]), columns["time"])
+        columns["duration"] = spent / table.select(pl.len().over(_PAGE)).to_series()
+    if _STATUS in table.columns:
+        columns["status"] = table[_STATUS].fill_null("")
+    return pl.DataFrame(columns)
 
 
 def _gold(table: pl.DataFrame, rows: pl.DataFrame, column: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ import polars as pl
 from .._names import text
 from .columns import CARRIED, NEEDED, plain_name
 from .exports import Export, Head, Question
-from .huggingface import ids_of, keys_of, texts_in, with_split
+from .huggingface import ids_of, texts_in
 from .sources import Source
 from .tables import rows_of
 
@@ -76,7 +76,10 @@ def read(source: Source) -> Export:
             "label": pl.Series(classes, dtype=pl.String).gather(label),
         }
     )
-    question = Question(with_split(answers, records, item), classes=tuple(classes))
+    if all(isinstance(one.get("split"), str) for one in records):
+        split = pl.Series("split", [str(one["split"]) for one in records])
+        answers = answers.with_columns(split.gather(item))
+    question = Question(answers, classes=tuple(classes))
     return Export({"votes": question}, texts_in(records, ids), (_NOTE,))
 
 
@@ -91,7 +94,7 @@ def _one_by_one(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], .
 
 def _counter(records: Sequence[Record], explicit: bool = False) -> Counter | None:
     """Return the function that reads counts by class from such records, if there is one."""
-    keys = keys_of(records)
+    keys = list(dict.fromkeys(key for one in records for key in one))
     for key in keys:
         if plain_name(key) in _COUNTS and all(_is_table(one.get(key)) for one in records):
             return partial(_from_object, key=key)

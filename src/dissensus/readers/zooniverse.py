@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from ._platforms import as_label, count_note, durations, export_of, question_of, read_table, rows_of
+from ._platforms import as_label, count_note, durations, export_of, question_of, times_of
 from .exports import Export, Head, Question
-from .frames import times_of
 from .sources import Source
+from .tables import read_columns
 
 _NEEDED = ("classification_id", "annotations", "subject_ids")
 _SHOWN = ("text", "filename", "file", "image", "image_name", "url", "name")
@@ -30,7 +30,10 @@ def recognises(head: Head) -> bool:
 
 def read(source: Source) -> Export:
     """Return the answers to every task of every workflow."""
-    table = read_table(source, _NEEDED, ", which every classification has")
+    table = read_columns(source, None)
+    lacking = [name for name in _NEEDED if name not in table.columns]
+    if lacking:
+        raise source.fail(f"no column {lacking[0]!r}, which every classification has")
     rows = _rows(table, _objects(source, table, "metadata"))
     answered, drawn = _answers(source, table)
     questions: dict[str, Question] = {}
@@ -53,15 +56,16 @@ def _rows(table: pl.DataFrame, metadata: list[Any]) -> pl.DataFrame:
     expert = pl.repeat(False, table.height, eager=True)
     if "gold_standard" in table.columns:
         expert = table["gold_standard"].fill_null("").str.to_lowercase() == "true"
-    rows = rows_of(table, table["subject_ids"], annotator, {"time": "created_at"})
-    rows = rows.with_columns(expert=expert)
+    rows = {"item": table["subject_ids"], "annotator": annotator, "expert": expert}
+    if "created_at" in table.columns:
+        rows["time"] = times_of(table["created_at"])
     started, finished = (
         times_of(pl.Series([as_label(one.get(key)) for one in metadata], dtype=pl.String))
         for key in ("started_at", "finished_at")
     )
     if started.null_count() < len(started):
-        rows = rows.with_columns(duration=durations(started, finished))
-    return rows
+        rows["duration"] = durations(started, finished)
+    return pl.DataFrame(rows)
 
 
 def _gold(answers: pl.DataFrame) -> dict[str, str]:
