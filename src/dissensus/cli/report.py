@@ -85,7 +85,7 @@ def report(
 
             _refuse(given, "needs classes, not numbers")
             method = "mean" if strategy == "auto" else strategy
-            run = partial(report_numbers, as_numbers(found.annotations), method)
+            run = partial(report_numbers, as_numbers(found.annotations, path), method)
         else:
             from ..reporting.report import report as report_classes
 
