@@ -60,7 +60,7 @@ def test_codes_have_the_smallest_type_that_fits():
 
 def test_repeated_labels_are_counted():
     assert relation(ROWS).votes().tolist() == [[2, 1], [0, 1]]
-    assert relation(ROWS).part(0, 1).votes.tolist() == [[2, 1]]
+    assert relation(ROWS).part(0, 1).votes().tolist() == [[2, 1]]
     assert relation(ROWS).part(0, 2).labels.toarray().tolist() == [[2, 0, 0, 1], [0, 1, 0, 0]]
 
 

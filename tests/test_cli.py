@@ -141,7 +141,7 @@ def test_numbers_are_recognised_with_a_note(tmp_path):
     assert (tmp_path / "v.parquet").exists()
     (tmp_path / "n.csv").write_text("task,worker,label\na,x,cat\n")
     assert (
-        b"labels that are numbers were expected"
+        b"n.csv: line 2: label 'cat' is not a number"
         in run("aggregate", "n.csv", "--scale", "interval", cwd=tmp_path).stderr
     )
 

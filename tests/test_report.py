@@ -533,7 +533,7 @@ def test_the_command_writes_the_page_and_prints_the_sentences(tmp_path):
         (["a.csv", "--gold", "a.csv"], b"--gold does not go with"),
         (["a.csv", "--by", "label"], b"two files and --by"),
         (["-s", "nobody"], b"no method 'nobody'"),
-        (["--labels", "numeric"], b"labels that are numbers were expected"),
+        (["--labels", "numeric"], b"a.csv: line 2: label 'p' is not a number; 2 more"),
     ],
 )
 def test_the_command_says_what_is_wrong_in_a_line(tmp_path, options, message):

@@ -101,7 +101,7 @@ def test_no_step_lowers_the_free_energy(monkeypatch):
         less = model.method.counts(part, model._posterior[items])
         model._posterior[items] = model._infer(part, model.params)
         more = model.method.counts(part, model._posterior[items])
-        model._counts = add([online._add_counts(model._counts, less, -1.0), more])
+        model._counts = add(online._add_counts(model._counts, less, -1.0), more)
         model.params = model.method.update(model._counts, model.params)
         after = energy()
         assert after >= before - 1e-7

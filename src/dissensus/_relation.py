@@ -25,12 +25,15 @@ Selection = Iterable[Any] | None  # names, or one truth value for each
 
 
 class FrozenArrays:
-    """Base of frozen dataclasses whose arrays cannot be written to."""
+    """Base of frozen dataclasses whose arrays, also those in mappings, cannot be written to."""
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, frozen(value))
+            elif isinstance(value, Mapping):
+                arrays = {key: frozen(array) for key, array in value.items()}
+                object.__setattr__(self, name, MappingProxyType(arrays))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -42,11 +45,6 @@ class Relation(FrozenArrays):
     items: Names
     annotators: Names
     columns: Mapping[str, Array] = field(default_factory=dict)  # further columns
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        columns = {name: frozen(values) for name, values in self.columns.items()}
-        object.__setattr__(self, "columns", MappingProxyType(columns))
 
     def __len__(self) -> int:
         return len(self.annotator)

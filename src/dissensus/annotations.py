@@ -382,13 +382,9 @@ class Part:
         empty = np.diff(self.index) == 0
         return empty if self.gold is None else empty & (self.gold < 0)
 
-    @property
-    def votes(self) -> Floats:
-        """The number of labels of every class on every item: (item, class)."""
-        return self.score(self.ones)
-
-    def score(self, weight: Floats) -> Floats:
-        """Return the weights of annotations, summed by item and given class: (item, class)."""
+    def votes(self, weight: Floats | None = None) -> Floats:
+        """Return the number of labels, or the sum of their weights: (item, given class)."""
+        weight = self.ones if weight is None else weight
         wide = np.int32 if len(weight) < 2**31 else np.int64
         shape = (self.stop - self.start, self.n_classes)
         given: sparse.csr_array[Any, Any] = sparse.csr_array(
@@ -398,8 +394,8 @@ class Part:
 
     def given_posterior(self, posterior: Floats) -> Floats:
         """Return the posterior probability of every label that was given: (annotation)."""
-        cell = self.item
-        cell *= self.n_classes
+        first = np.arange(0, posterior.size, self.n_classes)  # cell of every item
+        cell = np.repeat(first, np.diff(self.index))
         cell += self.label
         return posterior.ravel().take(cell)
 

@@ -90,7 +90,12 @@ class Field(NamedTuple):
     kind: Any  # the type as written, with its limits
     options: tuple[Option, ...]
     default: Any  # `MISSING` where there is none
-    doc: str
+    owner: type[Settings]
+
+    @property
+    def doc(self) -> str:
+        """The description in the docstring of the class."""
+        return _documented(self.owner).get(self.name, "")
 
     @property
     def limits(self) -> str:
@@ -111,16 +116,16 @@ _DESCRIBED: dict[type[Settings], tuple[Field, ...]] = {}
 
 
 def describe_fields(cls: type[Settings]) -> tuple[Field, ...]:
-    """Return the settings of a class, with their descriptions from its docstring."""
+    """Return the settings of a class."""
     if cls not in _DESCRIBED:
-        kinds, docs = get_type_hints(cls, include_extras=True), _documented(cls)
+        kinds = get_type_hints(cls, include_extras=True)
         _DESCRIBED[cls] = tuple(
             Field(
                 field.name,
                 kinds[field.name],
                 _options(kinds[field.name]),
                 field.default_factory() if field.default_factory is not MISSING else field.default,
-                docs.get(field.name, ""),
+                cls,
             )
             for field in fields(cls)
         )

@@ -153,7 +153,7 @@ class Aggregation(_Result):
     @cached_property
     def labels(self) -> Names:
         """The label of every item by name; `None` where undecided."""
-        return decode(self.classes, self.label)
+        return decode(self.annotations.classes, self.label)
 
     @cached_property
     def confidence(self) -> Floats:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..readers import as_annotations, as_truth
 from ..registry import aggregators
-from ._base import Aggregator, Checkpoints, FitContext, Fitted, Progress, check_size, machine_memory
+from ._base import MACHINE_MEMORY, Aggregator, Checkpoints, FitContext, Fitted, Progress, check_size
 from ._em import EMAggregator
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .zbs import Zbs as Zbs
 
 __all__ = [
+    "MACHINE_MEMORY",
     "Aggregator",
     "Checkpoints",
     "EMAggregator",
@@ -65,7 +66,6 @@ __all__ = [
     "aggregate",
     "as_method",
     "check_size",
-    "machine_memory",
     *(target.partition(":")[2] for target in aggregators.table.values()),
 ]
 

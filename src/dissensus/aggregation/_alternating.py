@@ -72,7 +72,7 @@ def start_posterior(fit: FitContext) -> Floats:
 
 
 def _start(part: Part, start: Floats | None) -> Floats:
-    posterior = normalize(part.votes) if start is None else start[part.start : part.stop]
+    posterior = normalize(part.votes()) if start is None else start[part.start : part.stop]
     return log_normalize(safe_log(posterior), part.allowed)[1]
 
 

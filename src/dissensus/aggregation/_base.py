@@ -22,6 +22,11 @@ from ..result import Aggregation, gold_codes
 
 Progress = Callable[[int, float], None]  # called with the iteration and the objective
 
+try:
+    MACHINE_MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes
+except (AttributeError, OSError, ValueError):
+    MACHINE_MEMORY = 0  # unknown
+
 
 def no_progress(_iteration: int, _objective: float) -> None:
     """Report nothing."""
@@ -125,7 +130,7 @@ class Aggregator(Settings, ABC):
         """
         check_size(self, annotations, features)
         engine = engine or Local()
-        codes = gold_codes(annotations, gold)
+        codes = gold_codes(annotations, gold) if gold else None
         parts = annotations.parts(engine.cut(annotations), codes)
         first = None if start is None else _start_posterior(start, annotations)
         progress = progress or no_progress
@@ -256,7 +261,7 @@ def check_size(
     if features is not None and len(features) != annotations.n_items:
         raise DataError(f"features of {len(features)} items, but there are {annotations.n_items}")
     needed = 8 * method.n_floats(annotations)
-    memory = machine_memory() if memory is None else memory
+    memory = MACHINE_MEMORY if memory is None else memory
     if not memory or needed <= memory:
         return
     fitting = [
@@ -270,14 +275,6 @@ def check_size(
         f"{annotations.n_annotators} annotators and {n_classes} classes, and there are "
         f"{memory / 2**30:.3g}; is every answer a class of its own? If not, {remedy}"
     )
-
-
-def machine_memory() -> int:
-    """Return how many bytes of memory this machine has; 0 if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 0
 
 
 def _start_posterior(start: Aggregation | Floats, annotations: Annotations) -> Floats:

@@ -116,10 +116,12 @@ class EMAggregator(Aggregator, Generic[Params, Counts]):
         if seed is not None:
             random = np.random.PCG64(seed)
             random.advance(part.start * part.n_classes)
-            posterior = part.votes if posterior is None else posterior
+            posterior = part.votes() if posterior is None else posterior
             noise = -np.log1p(-np.random.Generator(random).random(posterior.shape))
             posterior = normalize(posterior + noise)
-        return self.initial_counts(part, normalize(part.votes) if posterior is None else posterior)
+        return self.initial_counts(
+            part, normalize(part.votes()) if posterior is None else posterior
+        )
 
     def initial_counts(self, part: Part, posterior: Floats) -> Counts:
         """Return the counts of a part under a posterior to start from: (item, class)."""

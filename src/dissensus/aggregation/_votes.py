@@ -34,7 +34,7 @@ class VoteAggregator(Aggregator):
     additive: ClassVar[bool] = True
 
     def part_posterior(self, part: Part, params: Any) -> Floats:
-        return normalize(part.votes)
+        return normalize(part.votes())
 
 
 class Weights(NamedTuple):
@@ -96,7 +96,7 @@ class WeightedVote(VoteAggregator):
     def vote(self, part: Part, weight: Floats | None) -> Floats:
         """Return the posterior under weights of annotators, or of plain votes: (item, class)."""
         if weight is None:
-            return normalize(part.votes)
+            return normalize(part.votes())
         return weighted_shares(part, weight[part.annotator], log_odds=self.log_odds)
 
     def record(self, fit: FitContext, weight: Floats | None = None) -> Record:
@@ -157,7 +157,7 @@ class IteratedVote(WeightedVote):
 
 def weighted_shares(part: Part, weight: Floats, *, log_odds: bool = False) -> Floats:
     """Return the posterior under weights of annotations: (item, class)."""
-    score = part.score(weight)
+    score = part.votes(weight)
     if log_odds:
         posterior = log_normalize(score - score.max(axis=1, keepdims=True))[1]
         unweighted = np.flatnonzero(part.by_item(np.abs(weight)) == 0)
@@ -171,7 +171,7 @@ def weighted_shares(part: Part, weight: Floats, *, log_odds: bool = False) -> Fl
         score *= (1 / total)[:, None]
         posterior = score
     if len(unweighted):
-        posterior[unweighted] = normalize(part.votes[unweighted])
+        posterior[unweighted] = normalize(part.votes()[unweighted])
     return posterior
 
 

@@ -73,7 +73,7 @@ class ConfusionModel(EMAggregator[Params, Counts]):
 
     def n_floats(self, annotations: Annotations) -> int:
         cells = annotations.n_annotators * annotations.n_classes**2
-        return super().n_floats(annotations) + self.matrix_copies * cells
+        return annotations.n_items * annotations.n_classes + self.matrix_copies * cells
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ evidence plus log prior, never falls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -162,7 +162,7 @@ class Glad(AlternatingAggregator[Abilities]):
         def evaluate(ability: Floats, full: bool) -> Derivatives:
             here = params._replace(ability=ability)
             work = partial(_by_ability, params=here, posterior=posterior, full=full)
-            likelihood = add(fit.engine.each(work, fit.parts))
+            likelihood = reduce(add, fit.engine.each(work, fit.parts))
             return add_normal_prior(likelihood, ability - self.mean_ability)
 
         ability, value = newton_step(params.ability, evaluate)
@@ -184,7 +184,9 @@ class Glad(AlternatingAggregator[Abilities]):
             here = params_at(point)
             work = partial(_by_both, params=here, posterior=posterior)
             parts = [*fit.engine.each(work, fit.parts)]
-            constant, able = add([(constant, by_annotator) for constant, by_annotator, _ in parts])
+            constant, able = reduce(
+                add, [(constant, by_annotator) for constant, by_annotator, _ in parts]
+            )
             ability = able.gradient - (here.ability - self.mean_ability)
             easiness = np.concatenate([by_item.gradient for _, _, by_item in parts])
             easiness -= here.log_easiness - self.mean_log_easiness
@@ -200,7 +202,7 @@ def _e_step(part: Part, params: Abilities) -> tuple[float, Floats]:
     """Return log evidence and posterior of a part."""
     log_wrong = _log_wrong(part)
     x = params.ability[part.annotator] * _easiness(part, params)
-    joint = part.score(x + log_wrong)
+    joint = part.votes(x + log_wrong)
     joint -= part.by_item(logistic(x)[1] + log_wrong)[:, None]
     joint += safe_log(params.prior)
     return log_normalize(joint, part.allowed)

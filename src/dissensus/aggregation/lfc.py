@@ -13,7 +13,7 @@ falls. Without features there is only the intercept, and the model is that of `d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -96,7 +96,9 @@ class Lfc(AlternatingAggregator[LfcParams]):
 
     def advance(self, fit: FitContext, last: State[LfcParams]) -> State[LfcParams]:
         design, labelled = _design(fit), np.concatenate([~part.blank for part in fit.parts])
-        given_true = add(fit.engine.each(partial(_given_true, posterior=last.posterior), fit.parts))
+        given_true = reduce(
+            add, fit.engine.each(partial(_given_true, posterior=last.posterior), fit.parts)
+        )
         rows = _rows(design[labelled], last.posterior[labelled])
         params = self._params(
             design[labelled], self._fit_classifier(*rows, last.params.weights), given_true

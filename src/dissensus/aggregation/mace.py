@@ -162,7 +162,7 @@ class Mace(EMAggregator[Competence, Counts]):
 
 
 def _joint(part: Part, prior: Floats, truly: Floats, spammed: Floats) -> Floats:
-    joint = part.score(np.log1p(truly / spammed))
+    joint = part.votes(np.log1p(truly / spammed))
     joint += part.by_item(np.log(spammed))[:, None]
     joint += safe_log(prior)
     return joint

@@ -41,7 +41,7 @@ class Majority(VoteAggregator):
     ties: Literal["random", "first", "abstain", "prior", "all"] = "random"
 
     def part_posterior(self, part: Part, params: Any) -> Floats:
-        votes = part.votes
+        votes = part.votes()
         return normalize(_leading(votes).astype(float)) if self.ties == "all" else normalize(votes)
 
     def decide(self, fit: FitContext, posterior: Floats, params: Any) -> Integers:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -153,7 +153,7 @@ class MinimaxEntropy(AlternatingAggregator[Confusions]):
         for _ in range(_STEPS):
             work = partial(_move, params=params, posterior=posterior, rate=item_rate)
             parts = [*fit.engine.each(work, fit.parts)]
-            gradient = add([part for part, _ in parts])
+            gradient = reduce(add, [part for part, _ in parts])
             params = Confusions(
                 _ascend(params.by_annotator, gradient.value, gradient.labels, rate),
                 np.concatenate([items for _, items in parts]),

@@ -79,7 +79,7 @@ class OneCoin(EMAggregator[Coins, Counts]):
     def log_joint(self, part: Part, params: Coins) -> Floats:
         others = max(part.n_classes - 1, 1)
         right, wrong = np.log(params.right), np.log((1 - params.right) / others)
-        joint = part.score((right - wrong)[part.annotator])
+        joint = part.votes((right - wrong)[part.annotator])
         joint += part.by_item(wrong[part.annotator])[:, None]
         joint += safe_log(params.prior)
         return joint

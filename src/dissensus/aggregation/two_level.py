@@ -84,7 +84,7 @@ class TwoLevel(Bcc):
         return params.by_class(given * params.level[item][:, None]).swapaxes(1, 2)
 
     def initial_counts(self, part: Part, posterior: Floats) -> Counts:
-        best = normalize(part.votes).max(axis=1, keepdims=True)
+        best = normalize(part.votes()).max(axis=1, keepdims=True)
         agreement = (part.n_classes * best - 1) / max(part.n_classes - 1, 1)  # 0 at chance level
         easy = posterior * agreement
         return super().initial_counts(part, np.hstack([easy, posterior - easy]))

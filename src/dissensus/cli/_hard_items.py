@@ -157,15 +157,14 @@ class HardItems:
         from ..reporting.hardest import contact_sheet, hard_page, is_picture
 
         items = _hardest(hard, inputs, self._class_names(hard.annotations.classes.tolist()))
-        title = f"The {len(items)} hardest of {hard.annotations.n_items} items, by "
-        title += self.score.name
-        if items and all(is_picture(item.shown) for item in items):
-            with atomic_file(folder / "hardest.png") as draft:
-                draft.write_bytes(contact_sheet(items, title))
-            return folder / "hardest.png"
-        with atomic_file(folder / "hardest.html") as draft:
-            draft.write_text(hard_page(items, title), encoding="utf-8")
-        return folder / "hardest.html"
+        n_items = hard.annotations.n_items
+        title = f"The {len(items)} hardest of {n_items} items, by {self.score.name}"
+        pictures = bool(items) and all(is_picture(item.shown) for item in items)
+        file = folder / ("hardest.png" if pictures else "hardest.html")
+        with atomic_file(file) as draft:
+            page = contact_sheet(items, title) if pictures else hard_page(items, title).encode()
+            draft.write_bytes(page)
+        return file
 
     def _class_names(self, classes: list[str]) -> list[str]:
         """Return the names of classes; the metadata of a folder may have better ones."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._plain import as_plain
 from ._output import print_table, print_text
 
 if TYPE_CHECKING:
@@ -19,19 +20,9 @@ _SUSPECT = 3  # verdicts before this one are bad
 _CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
 
 
-def table_json(table: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a table as rows for JSON."""
-    columns = [values.tolist() for values in table.values()]
-    return [
-        {name: _known(value) for name, value in zip(table, row, strict=True)}
-        for row in zip(*columns, strict=True)
-    ]
-
-
 def score_json(scored: Scored) -> dict[str, Any]:
     """Return a score for JSON."""
-    values = (_known(value) for value in scored.values.tolist())
-    by_name = dict(zip(scored.names.tolist(), values, strict=True))
+    by_name = dict(zip(scored.names.tolist(), as_plain(scored.values), strict=True))
     return {"score": scored.score.name, "of": scored.score.of, "values": by_name}
 
 
@@ -131,10 +122,6 @@ def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
 def _print_more(rows: int, top: int) -> None:
     if rows > top:
         click.echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
-
-
-def _known(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _cell(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -41,20 +41,20 @@ class Network:
     """A network and its training, as the options describe them."""
 
     encoder: str
-    size: int | None
+    img_size: int | None
     pretrained: bool
     freeze: bool | None
-    augment: bool
-    layers: dict[str, Any]
+    augmented: bool
     inputs: str | None
     column: str | None
-    settings: dict[str, Any]  # of `Training`
     resume: bool
     folder: str | None
+    layers: dict[str, Any]
+    settings: dict[str, Any]  # of `Training`
 
     def estimator(self, inputs: Inputs) -> dict[str, Any]:
         """Return the settings of a classifier that are about its network."""
-        network = {"encoder": self._spec(inputs), "frozen": self.frozen, "augment": self.augment}
+        network = {"encoder": self._spec(inputs), "frozen": self.frozen, "augment": self.augmented}
         return network | self.layers
 
     @property
@@ -79,7 +79,7 @@ class Network:
     def _spec(self, inputs: Inputs) -> str:
         from ..nn.encoders import encoder_spec
 
-        return encoder_spec(self.encoder, inputs, size=self.size, pretrained=self.pretrained)
+        return encoder_spec(self.encoder, inputs, size=self.img_size, pretrained=self.pretrained)
 
 
 def network_options(**defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -96,20 +96,9 @@ def network_options(**defaults: Any) -> Callable[[Callable[..., Any]], Callable[
         def with_network(**given: Any) -> Any:
             settings = {name: given.pop(name) for name in _TRAINING}
             settings["batch"] = settings.pop("batch_size")
-            network = Network(
-                encoder=given.pop("encoder"),
-                size=given.pop("img_size"),
-                pretrained=given.pop("pretrained"),
-                freeze=given.pop("freeze"),
-                augment=given.pop("augmented"),
-                layers={name: given.pop(name) for name in _LAYERS},
-                inputs=given.pop("inputs"),
-                column=given.pop("column"),
-                settings=settings,
-                resume=given.pop("resume"),
-                folder=given.pop("folder"),
-            )
-            return command(network=network, **given)
+            layers = {name: given.pop(name) for name in _LAYERS}
+            own = {field.name: given.pop(field.name) for field in fields(Network)[:-2]}
+            return command(network=Network(**own, layers=layers, settings=settings), **given)
 
         declared: Callable[..., Any] = with_network
         for name in _IGNORED:

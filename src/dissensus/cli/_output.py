@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -30,6 +30,11 @@ def show_json(content: Any) -> None:
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number as a cell of a table; a dash if it is unknown."""
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def interval(low: float, high: float, digits: int = 4) -> str:
+    """Return an interval as a cell of a table; nothing if it is unknown."""
+    return "" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def print_text(text: str) -> None:
@@ -58,6 +63,21 @@ def print_table(
     for row in rows:
         table.add_row(*(escape(cell) if isinstance(cell, str) else cell for cell in row))
     Console(highlight=False).print(table)
+
+
+def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str) -> None:
+    """Print scores with intervals, in the order of their names in words."""
+    rows = [
+        (words, number(score.value, 4), interval(score.low, score.high))
+        for name, words in names.items()
+        if (score := scores.get(name)) is not None
+    ]
+    print_table(("score", "value", "95 % interval"), rows, title)
+
+
+def class_columns(classes: Any, values: Any, prefix: str = "p") -> dict[str, Any]:
+    """Return a column for every class, the last axis of the values."""
+    return {f"{prefix}:{name}": values[..., k].ravel() for k, name in enumerate(classes.tolist())}
 
 
 def write_table(columns: Any, output: str | None) -> None:

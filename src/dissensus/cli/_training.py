@@ -9,7 +9,7 @@ import click
 
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import is_first, note, print_table, show_json
+from ._output import is_first, note, print_scores, show_json
 from ._reading import read_known
 from .options import Computed, options
 
@@ -134,13 +134,8 @@ def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: 
         show_json(outcome.results() | {"files": paths})
         return
     for part, evaluation in outcome.evaluations.items():
-        rows = [
-            (words, f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
-            for name, words in _SHOWN.items()
-            if (score := evaluation.scores[name]) is not None
-        ]
         title = f"{evaluation.n_scored} {part} items of known truth"
-        print_table(("score", "value", "95 % interval"), rows, title)
+        print_scores(evaluation.scores, _SHOWN, title)
     annotations, history = outcome.data.annotations, outcome.model.history_
     labels = f"{len(annotations)} labels"
     if crowd:
@@ -156,8 +151,8 @@ def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: 
     worst = _worst_annotators(outcome) if crowd and annotations.n_annotators > 1 else []
     if worst:
         click.echo(f"Least accurate annotators, by the network: {', '.join(worst)}.")
-    sizes = {name: len(found.items) for name, found in outcome.predictions.items()}
-    counts = ", ".join(f"{size} {name}" for name, size in sizes.items())
+    predictions = outcome.predictions.items()
+    counts = ", ".join(f"{len(found.items)} {name}" for name, found in predictions)
     click.echo(f"Predictions ({counts}), log and curve are in {files.run}.")
     click.echo(f"The classifier is in {files.model}, the results in {files.results}.")
 

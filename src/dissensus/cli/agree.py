@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .._progress import progress_bar
 from ..errors import OptionError
-from ._output import note, number, print_table, print_text, show_json
+from ._output import interval, note, number, print_table, print_text, show_json
 from ._reading import read_annotations, scale_of
 from .options import READING, Computed, options
 
@@ -151,7 +150,7 @@ def _print(found: Agreement) -> None:
         if one.measure == "ac1":
             nominal = found.scale == "nominal" and found.weights in (None, "identity")
             title += "1" if nominal else "2"
-        between = "–" if math.isnan(one.low) else f"{one.low:.3f} to {one.high:.3f}"
+        between = interval(one.low, one.high, 3) or "–"
         rows.append((title, number(one.value), between, number(one.error)))
     first = "measure" if found.by != "option" else "mean over options"
     print_table(
@@ -170,24 +169,23 @@ def _print(found: Agreement) -> None:
 
 
 def _print_parts(found: Agreement) -> None:
-    from ..agreement import AnnotatorAgreement, ClassAgreement
+    from ..agreement import ClassAgreement
 
     if not found.parts:
         return
-    names = [one.measure for one in found.estimates]
-    if isinstance(found.parts[0], AnnotatorAgreement):
-        names = ["with others", *names]
-    elif not isinstance(found.parts[0], ClassAgreement):
-        names = ["agreement"]
-    rows = []
-    for part in found.parts[:_MOST]:
-        if isinstance(part, ClassAgreement):
-            values = [one.value for one in part.estimates]
-        elif isinstance(part, AnnotatorAgreement):
-            values = [part.with_others, *part.without.values()]
-        else:
-            values = [part.agreement]
-        rows.append((part.name, str(part.n_labels), *map(number, values)))
+    records = found.rows()
+    if isinstance(found.parts[0], ClassAgreement):
+        records = [
+            {"name": part.name, "labels": part.n_labels}
+            | {one.measure: one.value for one in part.estimates}
+            for part in found.parts
+            if isinstance(part, ClassAgreement)
+        ]
+    names = [name.removeprefix("without:").replace("_", " ") for name in records[0]][2:]
+    rows = [
+        (name, str(n_labels), *map(number, values))
+        for name, n_labels, *values in (record.values() for record in records[:_MOST])
+    ]
     columns = (found.by or "", ">labels", *(f">{name}" for name in names))
     print_table(columns, rows, _TITLES[found.by or ""])
     if len(found.parts) > _MOST:

@@ -67,14 +67,12 @@ def compare(
             seed=seed,
             progress=progress,
         )
-    drawn = methods_figure(found) if chart else None
-    if chart and drawn is not None:
-        drawn.save(chart)
     if as_json:
         show_json(found.as_dict())
     else:
         _print(found, with_truth=truth is not None)
-    if drawn is not None:
+    if chart and (drawn := methods_figure(found)) is not None:
+        drawn.save(chart)
         note(f"drawn to {chart}")
 
 

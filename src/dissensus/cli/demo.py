@@ -54,6 +54,8 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
 
 def _print(summary: Summary) -> None:
     """Print a summary, the most important first."""
+    from rich.bar import Bar
+
     from ..reporting.summary import CONFIDENT
 
     spread = summary.labels_per_item
@@ -78,7 +80,12 @@ def _print(summary: Summary) -> None:
             f"The truth of {summary.evaluation.n_scored} items is known: {accuracy.value:.1%} of "
             f"the labels are right ({accuracy.low:.1%} to {accuracy.high:.1%})."
         )
-    _print_classes(summary)
+    most = max((row.inferred for row in summary.classes), default=1.0)
+    rows = [
+        (row.name, f"{row.given:.1%}", f"{row.inferred:.1%}", Bar(most, 0, row.inferred, width=24))
+        for row in summary.classes
+    ]
+    print_table(("class", "labels", "inferred", ""), rows, "Labels")
     _print_annotators("Annotators to trust most", summary.best)
     _print_annotators("Annotators to talk to", summary.worst)
     if summary.n_unranked:
@@ -95,17 +102,6 @@ def _agreement(summary: Summary) -> str:
         f"Agreement is {summary.alpha_word}: two labels on one item are the same in "
         f"{summary.percent:.0%} of cases; Krippendorff's alpha is {summary.alpha:.2f}."
     )
-
-
-def _print_classes(summary: Summary) -> None:
-    from rich.bar import Bar
-
-    most = max((row.inferred for row in summary.classes), default=1.0)
-    rows = [
-        (row.name, f"{row.given:.1%}", f"{row.inferred:.1%}", Bar(most, 0, row.inferred, width=24))
-        for row in summary.classes
-    ]
-    print_table(("class", "labels", "inferred", ""), rows, "Labels")
 
 
 def _print_annotators(title: str, ranked: tuple[RankedAnnotator, ...]) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._plain import as_plain
 from ..errors import DataError, OptionError
-from ._output import note, number, print_table, print_text, show_json
+from ._output import interval, note, number, print_scores, print_table, print_text, show_json
 from ._reading import read_known
 from .options import options
 
@@ -75,11 +76,10 @@ def evaluate(
     dic: bool,
     annotations: str | None,
     scale: str,
-    min_overlap: int,
-    weights: str,
     repeats: int,
     as_json: bool,
     seed: int,
+    **options: Any,
 ) -> None:
     """Score labels against known labels, or distributions against the votes of annotators.
 
@@ -95,70 +95,54 @@ def evaluate(
       dissensus evaluate shares.csv --soft --annotations answers.csv
       dissensus evaluate predictions.csv --dic --annotations answers.csv
     """
-    if annotations is not None:
-        if truth is not None:
-            raise OptionError("--truth and --annotations: give one of them")
-        if dic:
-            options = {"min_overlap": min_overlap, "weights": weights}
-            _evaluate_annotators(pred, annotations, repeats, as_json, seed, options)
-        else:
-            _evaluate_soft(pred, annotations, scale, repeats, as_json, seed)
+    resampling = {"resamples": repeats, "seed": seed}
+    if annotations is not None and truth is not None:
+        raise OptionError("--truth and --annotations: give one of them")
+    if annotations is not None and dic:
+        _evaluate_annotators(pred, annotations, repeats, as_json, seed, options)
+    elif annotations is not None:
+        from ..readers import read, read_predictions
+        from ..recovery.evaluation import evaluate_named
+
+        ordered = is_ordered(scale)
+        given = read_predictions(pred, scale="nominal")
+        soft_scores = evaluate_named(given, read(annotations), ordered=ordered, **resampling)
+        show_soft(soft_scores, as_json)
     elif soft or dic:
         raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
     elif truth is None:
         raise OptionError("score against what? --truth FILE, or --annotations FILE")
     else:
-        _evaluate_labels(pred, truth, scale, repeats, as_json, seed)
+        from .. import metrics
+        from ..readers import read_predictions
+
+        given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
+        scores = metrics.evaluate(given, known, **resampling)
+        if as_json:
+            show_json(scores.as_dict())
+            return
+        print_scores(scores.scores, _SCORES, f"{scores.n_scored} items scored")
+        _print_count(scores.n_without_truth, "labelled items have no known label")
+        _print_count(scores.n_without_prediction, "known labels have no prediction")
 
 
-def _evaluate_labels(
-    pred: str, truth: str, scale: str, repeats: int, as_json: bool, seed: int
-) -> None:
-    from .. import metrics
-    from ..readers import read_predictions
+def is_ordered(scale: str) -> bool:
+    """Return whether classes are ordered; distributions are over classes, not numbers."""
+    if scale in ("interval", "ratio"):
+        raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
+    return scale == "ordinal"
 
-    given, known = read_predictions(pred, scale=scale), read_known(truth) or {}
-    found = metrics.evaluate(given, known, resamples=repeats, seed=seed)
+
+def show_soft(found: SoftEvaluation, as_json: bool) -> None:
+    """Print scores of distributions with floor and ceiling, or as JSON."""
     if as_json:
         show_json(found.as_dict())
         return
     rows = [
-        (_SCORES[name], f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}")
-        for name, score in found.scores.items()
-        if score is not None
-    ]
-    print_table(("score", "value", "95 % interval"), rows, f"{found.n_scored} items scored")
-    _print_counts(
-        {
-            "labelled items have no known label": found.n_without_truth,
-            "known labels have no prediction": found.n_without_prediction,
-        }
-    )
-
-
-def _evaluate_soft(
-    pred: str, annotations: str, scale: str, repeats: int, as_json: bool, seed: int
-) -> None:
-    from ..readers import read, read_predictions
-    from ..recovery.evaluation import evaluate_named
-
-    if scale in ("interval", "ratio"):
-        raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
-    given, ordered = read_predictions(pred, scale="nominal"), scale == "ordinal"
-    found = evaluate_named(given, read(annotations), ordered=ordered, resamples=repeats, seed=seed)
-    if as_json:
-        show_json(found.as_dict())
-    else:
-        print_soft(found)
-
-
-def print_soft(found: SoftEvaluation) -> None:
-    """Print scores of distributions with floor and ceiling."""
-    rows = [
         (
             words,
             number(score.value, 4),
-            "" if math.isnan(score.low) else f"{score.low:.4f} to {score.high:.4f}",
+            interval(score.low, score.high),
             number(found.floor[name], 4),
             number(found.ceiling[name], 4),
         )
@@ -167,23 +151,19 @@ def print_soft(found: SoftEvaluation) -> None:
     ]
     title = f"{found.n_items} items scored, {found.votes_per_item:.1f} votes each"
     print_table(("score", "value", "95 % interval", "one for\nall", "people\nagain"), rows, title)
-    _print_counts(
-        {
-            "predicted items have no annotations": found.n_without_votes,
-            "annotated items have no prediction": found.n_without_prediction,
-        }
-    )
+    _print_count(found.n_without_votes, "predicted items have no annotations")
+    _print_count(found.n_without_prediction, "annotated items have no prediction")
 
 
-def _print_counts(counts: dict[str, int]) -> None:
-    for words, count in counts.items():
-        if count:
-            print_text(f"{count} {words}")
+def _print_count(count: int, words: str) -> None:
+    if count:
+        print_text(f"{count} {words}")
 
 
 def _evaluate_annotators(
     pred: str, annotations: str, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
 ) -> None:
+    from ..metrics import Score
     from ..readers import read
     from ..readers.predictions import read_annotator_predictions
     from ..tendency.dic import dic_interval
@@ -207,21 +187,15 @@ def _evaluate_annotators(
     if as_json:
         content = scores.as_dict()
         content["summary"] = {k: v for k, v in content["summary"].items() if k in summary}
-        content["intervals"] = {
-            name: [None if math.isnan(bound) else bound for bound in span[1:]]
-            for name, span in spans.items()
-        }
+        content["intervals"] = {name: as_plain([*span[1:]]) for name, span in spans.items()}
         show_json(content)
         return
-    rows = []
-    for name, words in _ANNOTATOR_SCORES.items():
-        if name in summary:
-            span = spans.get(name)
-            known_span = span is not None and not math.isnan(span.low)
-            interval = f"{span.low:.4f} to {span.high:.4f}" if known_span and span else ""
-            rows.append((words, number(summary[name], 4), interval))
+    without = {name: Score(value, math.nan, math.nan) for name, value in summary.items()}
+    spans = {
+        name: span._replace(value=summary[name]) for name, span in spans.items() if name in summary
+    }
     title = f"{len(crowd)} labels on {crowd.n_items} items"
-    print_table(("score", "value", "95 % interval"), rows, title)
+    print_scores(without | spans, _ANNOTATOR_SCORES, title)
     print_text(f"{int(summary['n_pairs_used'])} pairs of annotators with enough common items")
     if not known.all():
         note(f"{int((~known).sum())} labels were not predicted, and are left out")

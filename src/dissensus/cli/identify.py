@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._plain import as_rows
 from .._progress import progress_bar
 from ..errors import DataError
 from ._hard_items import HardItems
-from ._identify_output import (
-    print_annotators,
-    print_cleaned,
-    print_items,
-    print_score,
-    score_json,
-    table_json,
-)
+from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
 from ._output import note, print_table, show_json, write_table
 from ._reading import examine_folder, is_data_folder, read_known, read_probabilities, scale_of
@@ -26,20 +21,15 @@ from .options import READING, Computed, options
 if TYPE_CHECKING:
     from ..identification.score_context import ScoreContext
     from ..identification.scores import Scored
+    from ..result import Table
 
 
 @click.command()
 @click.argument("path", default=".")
 @options(
     *("score --method --strategy", "items", "gold", "probabilities", "rules", "output", "scale"),
-    *(
-        "top --most",
-        "latent --models=true --no-models=false",
-        "copying",
-        "n_classes",
-        "answers --labels",
-    ),
-    *("metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
+    *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
+    *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
     score=Computed("all scores of annotators"),
     consensus="dawid-skene-map",
@@ -116,6 +106,14 @@ def identify(
         communities=communities,
         seed=seed,
     )
+
+    def show(table: Table, content: Callable[[], Any], print_: Callable[[], None]) -> None:
+        write_table(table, output)
+        if as_json:
+            show_json(content())
+        elif not output:
+            print_()
+
     if rules:
         _drop(asked, rules, output, as_json)
     elif chosen and chosen.trains:
@@ -127,32 +125,20 @@ def identify(
         scored = scores.score(asked, chosen.name)
         if folder:
             _write_as_peerannot(path, scored, asked, both=score == "glad")
-        write_table(scored.table(), output)
-        if as_json:
-            show_json(score_json(scored))
-        elif not output:
-            print_score(scored, top)
+        show(scored.table(), lambda: score_json(scored), lambda: print_score(scored, top))
     elif items:
         table = dict(asked.items.table())
         if asked.probabilities is not None:
             table["crowdlab_label"] = asked.quality.labels
             table["consensus_quality"] = asked.quality.consensus_quality
-        write_table(table, output)
-        if as_json:
-            show_json(table_json(table))
-        elif not output:
-            print_items(table, top)
+        show(table, lambda: as_rows(table), lambda: print_items(table, top))
     else:
         with progress_bar("scoring annotators") as progress:
             identified = asked.identified(models=latent, copying=copying, progress=progress)
         table = dict(identified.table())
         if probabilities:
             table["annotator_quality"] = asked.quality.annotator_quality
-        write_table(table, output)
-        if as_json:
-            show_json(identified.as_dict())
-        elif not output:
-            print_annotators(identified, top)
+        show(table, identified.as_dict, lambda: print_annotators(identified, top))
 
 
 @click.command()

@@ -26,10 +26,7 @@ from .options import Computed, options
 def install(
     source: str,
     folder: str | None,
-    answers: str | None,
     answers_format: str | None,
-    metadata: str | None,
-    label_names: str | None,
     files_path: str | None,
     train_path: str | None,
     val_path: str | None,
@@ -37,9 +34,8 @@ def install(
     test_ground_truth: str | None,
     test_ground_truth_format: str,
     no_task: bool,
-    trust_code: bool,
-    seed: int,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Prepare a data set as a folder.
 
@@ -66,15 +62,11 @@ def install(
     done = run(
         source,
         folder,
-        answers=answers,
         answers_format=_number(answers_format),
-        metadata=metadata,
-        label_names=label_names,
         pictures=images,
         test_truth=test_ground_truth,
         test_truth_format=_number(truth_format),
-        trust_code=trust_code,
-        seed=seed,
+        **settings,
     )
     for sentence in done.notes:
         note(sentence)

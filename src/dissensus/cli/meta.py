@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._plain import as_rows
 from .._progress import progress_bar
 from ..errors import OptionError
-from ._output import note, print_table, print_text, show_json, write_table
+from ._output import class_columns, note, print_table, print_text, show_json, write_table
 from ._reading import examine_annotations
 from .options import READING, REQUIRED, options
 
@@ -64,28 +65,13 @@ def fit(
     column: str | None,
     label: str | None,
     task: str | None,
-    encoder: str,
     strategy: str,
-    head: Any,
-    objective: str,
-    ways: Any,
-    shots: Any,
     n_annotators: Any,
-    spammers: Any,
-    accuracy: Any,
     labels_per_item: float | None,
-    flippers: float,
-    class_spammers: float,
-    uneven: float,
     rotations: bool,
-    epochs: int,
-    episodes: int,
-    lr: float,
-    precision: Any,
-    tuning: int,
     checkpoints: str | None,
     as_json: bool,
-    seed: int,
+    **settings: Any,
 ) -> None:
     """Learn from source tasks with clean labels how small tasks are learned.
 
@@ -107,24 +93,21 @@ def fit(
     source = join_sources(
         [read_source(path, column=column, label=label, task=task) for path in sources]
     )
+    sizes, crowd, training = (
+        {name: settings.pop(name) for name in names}
+        for names in (
+            ("ways", "shots", "uneven"),
+            ("spammers", "accuracy", "flippers", "class_spammers"),
+            ("epochs", "lr", "precision"),
+        )
+    )
     model = FewShotCrowd(
         strategy,
-        encoder=encoder,
-        head=head,
-        objective=objective,
-        sizes=Sizes(ways=ways, shots=shots, annotators=n_annotators, uneven=uneven),
-        annotators=PseudoAnnotators(
-            spammers=spammers,
-            accuracy=accuracy,
-            per_item=labels_per_item,
-            flippers=flippers,
-            class_spammers=class_spammers,
-        ),
-        training=replace(TRAINING, epochs=epochs, lr=lr, precision=precision),
-        episodes=episodes,
+        sizes=Sizes(annotators=n_annotators, **sizes),
+        annotators=PseudoAnnotators(per_item=labels_per_item, **crowd),
+        training=replace(TRAINING, **training),
         rotations=4 if rotations else 1,
-        tuning=tuning,
-        seed=seed,
+        **settings,
     )
     with progress_bar("training") as progress:
         model.fit(
@@ -228,8 +211,7 @@ def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
         "confidence": posterior.max(axis=1),
         "n_labels": np.pad(task.annotations.labels_per_item, (0, len(names))),
     }
-    posteriors = zip(task.classes_.tolist(), posterior.T, strict=True)
-    return columns | {f"p:{name}": values for name, values in posteriors}
+    return columns | class_columns(task.classes_, posterior)
 
 
 def _matrices(task: FewShotTask) -> dict[str, Any]:
@@ -246,10 +228,6 @@ def _matrices(task: FewShotTask) -> dict[str, Any]:
     }
 
 
-def _rows(columns: Any) -> list[tuple[Any, ...]]:
-    return list(zip(*(values.tolist() for values in columns.values()), strict=True))
-
-
 def _summary(task: FewShotTask, names: list[str], requests: Any) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "adapter": task.model.adapter_,
@@ -257,23 +235,22 @@ def _summary(task: FewShotTask, names: list[str], requests: Any) -> dict[str, An
         "items": task.annotations.n_items,
         "new_items": len(names),
         "labels": dict(zip(task.annotations.items.tolist(), task.labels.tolist(), strict=True)),
-        "annotators": [
-            dict(zip(("annotator", "n_labels", "accuracy"), row, strict=True))
-            for row in _rows(task.annotators)
-        ],
+        "annotators": as_rows(task.annotators),
         "confusion": dict(zip(task.annotators_.tolist(), task.confusion.tolist(), strict=True)),
     }
     if requests is not None:
-        columns = ("item", "annotator", "gain")
-        summary["ask"] = [dict(zip(columns, row, strict=True)) for row in _rows(requests)]
+        summary["ask"] = as_rows(requests)
     return summary
 
 
 def _print(
     task: FewShotTask, names: list[str], new: Any, requests: Any, output: str | None
 ) -> None:
-    ranked = sorted(_rows(task.annotators), key=lambda row: -row[2])
-    rows = [(name, str(count), f"{right:.0%}") for name, count, right in ranked[:_SHOWN]]
+    ranked = sorted(as_rows(task.annotators), key=lambda row: -row["accuracy"])
+    rows = [
+        (row["annotator"], str(row["n_labels"]), f"{row['accuracy']:.0%}")
+        for row in ranked[:_SHOWN]
+    ]
     if len(ranked) > _SHOWN:
         rows.append(("…", f"{len(ranked) - _SHOWN} more", ""))
     title = f"Annotators, by {task.model.adapter_}"
@@ -284,7 +261,7 @@ def _print(
         sentence += f"; {len(names)} new items: {new.max(axis=1).mean():.0%}"
     print_text(f"{sentence}.")
     if requests is not None:
-        shown = [f"{annotator} about {item}" for item, annotator, *_ in _rows(requests)[:_SHOWN]]
+        shown = [f"{row['annotator']} about {row['item']}" for row in as_rows(requests)[:_SHOWN]]
         print_text(f"Ask next: {'; '.join(shown)}.")
     if output:
         print_text(f"Labels written to {output}.")

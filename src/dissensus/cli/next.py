@@ -87,13 +87,12 @@ def next(  # noqa: A001
             progress=progress,
         )
     write_table(found.table, output)
-    if chart:
-        save_chart(curve_chart(found), chart)
     if as_json:
         show_json(found.as_dict())
     elif output != "-":
         _print(found, output)
     if chart:
+        save_chart(curve_chart(found), chart)
         note(f"drawn to {chart}")
 
 
@@ -142,20 +141,15 @@ def _print(found: Plan, written: str | None) -> None:
             f"the model is off by {gap.mean:+.1%} ± {gap.reach:.1%} there."
         )
     if found.target is not None and found.curve is not None and not found.stop:
-        print_text(_when_reached(found))
+        expected = f"not expected within {found.curve.points[-1].labels} more labels"
+        if found.reached is not None:
+            point = found.reached
+            expected = f"expected after {point.labels} more labels, for {point.cost:.4g}"
+        print_text(f"{found.target:.1%} is {expected}.")
     for sentence in _cautions(found):
         print_text(f"Caution: {sentence}")
     if written:
         print_text(f"Plan written to {written}.")
-
-
-def _when_reached(found: Plan) -> str:
-    assert found.curve is not None
-    if found.reached is None:
-        last = found.curve.points[-1].labels
-        return f"{found.target:.1%} is not expected within {last} more labels."
-    point = found.reached
-    return f"{found.target:.1%} is expected after {point.labels} more labels, for {point.cost:.4g}."
 
 
 def _cautions(found: Plan) -> list[str]:

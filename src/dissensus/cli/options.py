@@ -51,26 +51,28 @@ class Option(click.Option):
                 parser.add_option(self, [name], self.name, action="store_const", const=value)
 
 
-def _declare() -> dict[str, tuple[list[str], dict[str, Any]]]:
-    """Return flags and settings of every option, by the name that a command gives it."""
-    declared: dict[str, tuple[list[str], dict[str, Any]]] = {}
-    for kind, rows in TABLE:
-        for flags, text in rows.items():
-            name = re.split("[ /]", flags.lstrip("-"))[0].replace("-", "_")
-            settings = {"is_flag": True} if kind is bool else {"type": kind}
-            declared[name] = flags.split(), settings | {"help": text}
-    for flags, (words, text) in CHOICES.items():
-        choice = click.Choice(words.split(), case_sensitive=False)
-        name = flags.split()[0].lstrip("-").replace("-", "_")
-        declared[name] = flags.split(), {"type": choice, "help": text}
-    for flags, (kind, text) in REPEATABLE.items():
-        declared[flags.split()[-1]] = flags.split(), {"type": kind, "help": text, "multiple": True}
-    # In older versions of peerannot it takes no value.
-    declared["scheduler"][1].update(is_flag=False, flag_value="multistep")
-    return declared
-
-
-DECLARED = _declare()
+# Flags and settings of every option, by the name that a command gives it.
+DECLARED: dict[str, tuple[list[str], dict[str, Any]]] = {
+    re.split("[ /]", flags.lstrip("-"))[0].replace("-", "_"): (
+        flags.split(),
+        {"help": text} | ({"is_flag": True} if kind is bool else {"type": kind}),
+    )
+    for kind, rows in TABLE
+    for flags, text in rows.items()
+}
+DECLARED |= {
+    flags.split()[0].lstrip("-").replace("-", "_"): (
+        flags.split(),
+        {"type": click.Choice(words.split(), case_sensitive=False), "help": text},
+    )
+    for flags, (words, text) in CHOICES.items()
+}
+DECLARED |= {
+    flags.split()[-1]: (flags.split(), {"type": kind, "help": text, "multiple": True})
+    for flags, (kind, text) in REPEATABLE.items()
+}
+# In older versions of peerannot it takes no value.
+DECLARED["scheduler"][1].update(is_flag=False, flag_value="multistep")
 
 
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:

@@ -9,9 +9,9 @@ import click
 
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import note, print_table, show_json, write_table
+from ._output import class_columns, note, print_table, show_json, write_table
 from ._reading import read_annotations, read_known
-from .evaluate import print_soft
+from .evaluate import is_ordered, show_soft
 from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
@@ -119,16 +119,11 @@ def predict(model: str, inputs: str, output: str, column: str | None, votes: boo
     fitted, items = DistributionRecovery.load(model), items_of(inputs, column=column)
     x = fitted.features(read_inputs(inputs, items, column=column))
     p = fitted.predict_proba(x)
-    columns: dict[str, Any] = {
-        "item": items,
-        "label": as_names(fitted.predict(x).tolist()),
-        "confidence": p.max(axis=1),
-    }
-    classes = fitted.classes_.tolist()
-    columns |= {f"p:{name}": p[:, k] for k, name in enumerate(classes)}
+    label = as_names(fitted.predict(x).tolist())
+    columns: dict[str, Any] = {"item": items, "label": label, "confidence": p.max(axis=1)}
+    columns |= class_columns(fitted.classes_, p)
     if votes:
-        share = fitted.predict_votes(x)
-        columns |= {f"v:{name}": share[:, k] for k, name in enumerate(classes)}
+        columns |= class_columns(fitted.classes_, fitted.predict_votes(x), "v")
     write_table(columns, output)
 
 
@@ -149,14 +144,12 @@ def evaluate(
     load: str | None,
     strategies: tuple[str, ...],
     encoder: str,
-    folds: int,
-    repeats: int,
     checkpoints: str | None,
     scale: str,
     chart: str | None,
     reliability: str | None,
     as_json: bool,
-    seed: int,
+    **settings: Any,
 ) -> None:
     """Score recovered distributions against ANNOTATIONS, with several labels per item.
 
@@ -176,9 +169,7 @@ def evaluate(
         check_chart(path)
     if load and strategies:
         raise OptionError("--load scores a fitted model; leave out -s, or --load")
-    if scale in ("interval", "ratio"):
-        raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
-    ordered = scale == "ordinal"
+    ordered = is_ordered(scale)
     crowd = read_annotations(annotations)
     x = read_inputs(inputs, crowd.items, column=column)
     if load:
@@ -186,21 +177,16 @@ def evaluate(
         crowd = crowd.recode(model.classes_.tolist())
         p = model.predict_proba(x)
         scores = evaluate_shares(
-            p, crowd.votes(), floor=model.marginal_, ordered=ordered, seed=seed
+            p, crowd.votes(), floor=model.marginal_, ordered=ordered, seed=settings["seed"]
         )
         recovered = {model.method: p}
-        if as_json:
-            show_json(scores.as_dict())
-        else:
-            print_soft(scores)
+        show_soft(scores, as_json)
     else:
         crossed = _cross_validate(
             *(x, crowd, strategies or ("auto", "single", "ldl"), encoder),
-            folds=folds,
-            repeats=repeats,
             ordered=ordered,
-            seed=seed,
             folder=None if checkpoints is None else Path(checkpoints),
+            **settings,
         )
         recovered = {name: p.mean(axis=0) for name, p in crossed.proba.items()}
         if as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,29 +62,40 @@ def report(
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
     settings: dict[str, Any] = {"truth": read_known(truth), "seed": seed}
-    given = {"--gold": gold, "--inputs": inputs, "--tendency": tendency}
-    page: Report | NumberReport | GroupComparison
+    given = {"--inputs": inputs, "--tendency": tendency}
+    run: Callable[..., Report | NumberReport | GroupComparison]
     if second is not None or by is not None:
-        _refuse(given, "does not go with a comparison of two groups")
+        from ..reporting.group_report import report_groups
+
+        _refuse({"--gold": gold} | given, "does not go with a comparison of two groups")
         if scale not in ("auto", "nominal"):
             raise OptionError("two groups are compared as classes; leave out --scale")
-        page = _compare_groups(_read_groups(path, second, by, reading), strategy, settings)
+        (one, before), (two, after) = _read_groups(path, second, by, reading).items()
+        run = partial(report_groups, before, after, strategy, names=(one, two))
     else:
         found = examine_annotations(path, **reading)
         settings["gold"] = read_known(gold)
         settings["name"] = title or ("standard input" if path == "-" else Path(path).name)
-        if found.kind == "numeric" and scale == "auto":
-            scale = "interval"
-        elif found.kind != "single" and scale == "auto":
-            scale = "nominal"
+        if found.kind != "single" and scale == "auto":
+            scale = "interval" if found.kind == "numeric" else "nominal"
         scale = scale_of(found.annotations, scale)
         if scale in ("interval", "ratio"):
-            _refuse({"--inputs": inputs, "--tendency": tendency}, "needs classes, not numbers")
-            page = _report_numbers(found.annotations, strategy, settings)
+            from ..readers import as_numbers
+            from ..reporting.number_report import report_numbers
+
+            _refuse(given, "needs classes, not numbers")
+            method = "mean" if strategy == "auto" else strategy
+            run = partial(report_numbers, as_numbers(found.annotations, path), method)
         else:
+            from ..reporting.report import report as report_classes
+
             if scale == "ordinal" and strategy == "auto":
                 strategy = "ordinal-distance"
-            page = _report_classes(found, path, strategy, inputs, tendency, settings)
+            folder = Path(path).parent if Path(path).is_file() else None
+            more: Any = {"texts": inputs, "tendency": tendency, "folder": folder}
+            run = partial(report_classes, found, strategy, **more)
+    with progress_bar("reporting") as progress:
+        page = run(progress=progress, **settings)
     if output != "-":
         page.save(output)
     if as_json:
@@ -98,51 +111,6 @@ def _refuse(given: dict[str, str | None], reason: str) -> None:
     for name, value in given.items():
         if value is not None:
             raise OptionError(f"{name} {reason}; leave it out")
-
-
-def _report_classes(
-    found: Any,
-    path: str,
-    strategy: str,
-    inputs: str | None,
-    tendency: str | None,
-    settings: dict[str, Any],
-) -> Report:
-    from ..reporting.report import report as report_classes
-
-    folder = Path(path).parent if Path(path).is_file() else None
-    with progress_bar("reporting") as progress:
-        return report_classes(
-            *(found, strategy),
-            texts=inputs,
-            tendency=tendency,
-            folder=folder,
-            progress=progress,
-            **settings,
-        )
-
-
-def _report_numbers(
-    annotations: Annotations, strategy: str, settings: dict[str, Any]
-) -> NumberReport:
-    from ..readers import as_numbers
-    from ..reporting.number_report import report_numbers
-
-    method = "mean" if strategy == "auto" else strategy
-    with progress_bar("reporting") as progress:
-        return report_numbers(as_numbers(annotations), method, progress=progress, **settings)
-
-
-def _compare_groups(
-    groups: dict[str, Annotations], strategy: str, settings: dict[str, Any]
-) -> GroupComparison:
-    from ..reporting.group_report import report_groups
-
-    (one, first), (two, second) = groups.items()
-    with progress_bar("reporting") as progress:
-        return report_groups(
-            *(first, second, strategy), names=(one, two), progress=progress, **settings
-        )
 
 
 def _read_groups(

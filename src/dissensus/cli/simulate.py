@@ -12,6 +12,7 @@ from ._output import note, show_json
 from .options import options
 
 _FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
+_OF_STRATEGY = ("ratio", "ratio_diff", "random", "copy_prob")  # options that some strategies use
 
 
 @click.command()
@@ -28,20 +29,13 @@ _FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
 )
 def simulate(
     n_annotators: tuple[int, ...],
-    n_items: int,
-    n_classes: int,
     folder: str,
     strategy: str,
     to: str,
     matrix_file: str | None,
-    workerload: int | None,
-    feedback: int | None,
-    imbalance: bool,
-    fast: bool,
     verbose: bool,
     as_json: bool,
-    seed: int,
-    **settings: float | None,
+    **settings: Any,
 ) -> None:
     """Simulate annotations with known truth.
 
@@ -62,19 +56,11 @@ def simulate(
     file_format = "csv" if to == "table" else to
     if file_format not in _FORMATS:
         raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS)}")
-    spec = _with_settings(strategy, settings, matrix_file)
+    of_strategy = {name: settings.pop(name) for name in _OF_STRATEGY}
+    spec = _with_settings(strategy, of_strategy, matrix_file)
     with progress_bar("simulating") as progress:
         simulation = run(
-            simulators.create(spec),
-            n_items=n_items,
-            n_annotators=n_annotators[0],
-            n_classes=n_classes,
-            feedback=feedback,
-            workerload=workerload,
-            imbalance=imbalance,
-            seed=seed,
-            fast=fast,
-            progress=progress,
+            simulators.create(spec), n_annotators=n_annotators[0], progress=progress, **settings
         )
     write_simulation(simulation, folder, file_format)
     n_labels = len(simulation.annotations)
@@ -84,9 +70,8 @@ def simulate(
     if verbose:
         for name, value in simulation.options.items():
             note(f"{name}: {value}")
-    note(
-        f"{n_labels} labels by {n_annotators[0]} annotators on {n_items} items written to {folder}"
-    )
+    crowd = f"{n_annotators[0]} annotators on {settings['n_items']} items"
+    note(f"{n_labels} labels by {crowd} written to {folder}")
 
 
 def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | None) -> str:

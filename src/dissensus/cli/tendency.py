@@ -9,7 +9,7 @@ import click
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._attention_maps import map_
-from ._output import note, number, print_table, print_text, show_json, write_table
+from ._output import class_columns, note, number, print_table, print_text, show_json, write_table
 from ._reading import read_annotations, split_names
 from .options import READING, REQUIRED, Computed, options
 
@@ -135,9 +135,8 @@ def predict(
     items = items_of(inputs, column=column)
     x = read_inputs(inputs, items, column=column, frames=frames)
     with progress_bar("encoding") as progress:
-        probability = estimator.predict_annotator_proba(
-            x, names, progress=progress
-        )  # (item, annotator, class)
+        # (item, annotator, class)
+        probability = estimator.predict_annotator_proba(x, names, progress=progress)
     annotators = estimator.annotators_ if names is None else as_names(names)
     columns: dict[str, Any] = {
         "item": np.repeat(items, len(annotators)),
@@ -145,9 +144,7 @@ def predict(
         "label": estimator.classes_[probability.argmax(axis=2)].ravel(),
         "confidence": probability.max(axis=2).ravel(),
     }
-    for code, name in enumerate(estimator.classes_.tolist()):
-        columns[f"p:{name}"] = probability[:, :, code].ravel()
-    write_table(columns, output)
+    write_table(columns | class_columns(estimator.classes_, probability), output)
 
 
 @tendency.command()

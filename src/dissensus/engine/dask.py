@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from copy import deepcopy
 from dataclasses import replace
+from functools import reduce
 from operator import itemgetter
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -145,4 +146,4 @@ def _numbered(shard: Any, start: int) -> Any:
 
 
 def _sum(results: list[Result]) -> Result:
-    return add([deepcopy(results[0]), *results[1:]])  # adding writes into the first
+    return reduce(add, results[1:], deepcopy(results[0]))  # adding writes into the first

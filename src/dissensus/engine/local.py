@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,10 +53,10 @@ class Local:
 
         No more parts are started ahead than there are threads, so results do not pile up.
         """
-        threads = min(self.cores, len(parts))
-        if threads <= 1:
+        if len(parts) <= 1 or self.cores == 1:
             yield from map(work, parts)
             return
+        threads = min(self.cores, len(parts))
         pool, started = _pool(threads), deque[Future[Result]]()
         try:
             for part in parts:
@@ -71,7 +71,7 @@ class Local:
 
     def add_up(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> Result:
         """Return the results of the work for all parts, added up field by field."""
-        return add(self.each(work, parts))
+        return reduce(add, self.each(work, parts))
 
     @property
     def cores(self) -> int:
@@ -89,24 +89,16 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="dissensus")
 
 
-def add(results: Iterable[Result]) -> Result:
-    """Add up tuples of numbers and arrays, field by field.
+def add(total: Any, more: Any) -> Any:
+    """Add numbers, arrays or tuples of them, field by field; arrays in `total` are overwritten.
 
-    >>> add([(1, np.ones(2)), (2, np.ones(2))])
+    >>> add((1, np.ones(2)), (2, np.ones(2)))
     (3, array([2., 2.]))
     """
-    each = iter(results)
-    total: Any = next(each)
-    for result in each:
-        total = _plus(total, result)
-    return total
-
-
-def _plus(total: Any, more: Any) -> Any:
     if isinstance(total, tuple):
-        fields = [_plus(one, other) for one, other in zip(total, more, strict=True)]
+        fields = [add(one, other) for one, other in zip(total, more, strict=True)]
         return type(total)._make(fields) if hasattr(total, "_make") else tuple(fields)
     if isinstance(total, np.ndarray):
-        total += more  # in place: the counts are not used elsewhere
+        total += more
         return total
     return total + more

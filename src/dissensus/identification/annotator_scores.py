@@ -124,8 +124,8 @@ class AnnotatorScores(FrozenArrays):
 
     def table(self) -> Table:
         """Return every score as a column, one row for every annotator."""
-        partner = np.full(len(self.code), -1) if self.copies is None else self.copies.partner
-        group = np.full(len(self.code), -1) if self.copies is None else self.copies.cluster
+        nobody = np.full(len(self.code), -1)
+        partner = nobody if self.copies is None else self.copies.partner
         columns: dict[str, Any] = {
             "annotator": self.annotations.annotators,
             "verdict": self.verdict,
@@ -134,8 +134,7 @@ class AnnotatorScores(FrozenArrays):
             "accuracy": self.accuracy.value,
             "accuracy_low": self.accuracy.low,
             "accuracy_high": self.accuracy.high,
-            "guess": self.guess,
-            "certainty": self.certainty,
+            **self._columns("guess", "certainty"),
         }
         if self.gold is not None:
             columns |= {
@@ -146,30 +145,23 @@ class AnnotatorScores(FrozenArrays):
             }
         return columns | {
             "agreement": self.behaviour.agreement,
-            "spam_score": self.spam_score,
-            "spam_low": self.spam_low,
-            "spam_high": self.spam_high,
-            "trace": self.trace,
-            "information": self.information,
+            **self._columns("spam_score", "spam_low", "spam_high", "trace", "information"),
             "worst_class": decode(self.annotations.classes, self.worst_class),
-            "worst_recall": self.worst_recall,
-            "bias": self.bias,
-            "overused": self.overused,
+            **self._columns("worst_recall", "bias", "overused"),
             "classes_used": self.behaviour.classes_used,
             "top_share": self.behaviour.top_share,
             "label_entropy": self.behaviour.entropy,
             "longest_run": self.behaviour.longest_run,
             "seconds": self.behaviour.seconds,
-            "ability": self.ability,
-            "competence": self.competence,
-            "first_half": self.first_half,
-            "second_half": self.second_half,
-            "drift": self.drift,
+            **self._columns("ability", "competence", "first_half", "second_half", "drift"),
             "community": self.community,
-            "copy_group": group,
+            "copy_group": nobody if self.copies is None else self.copies.cluster,
             "copy_with": decode(self.annotations.annotators, partner),
             "evidence": as_names(self.evidence),
         }
+
+    def _columns(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries, lists and numbers, ready for JSON."""

@@ -8,6 +8,7 @@ agree too much. `verdicts.py` summarizes the scores in a word and a sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def identify(
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
     annotations = as_annotations(annotations)
     result = check_fitted(annotations, result, gold, seed)
+    fit = partial(check_fitted, annotations, None, gold, seed)
     progress = progress or (lambda _done, _total: None)
     known = gold_codes(annotations, gold)
     progress(1, _STEPS)
@@ -113,18 +115,11 @@ def identify(
     progress(3, _STEPS)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
-    ability, competence = _model_scores(annotations, result, models, gold, seed)
+    ability, competence = _model_scores(result, models, fit)
     progress(5, _STEPS)
-    scores = np.stack(
-        [
-            guess,
-            trace(confusion),
-            spam,
-            np.minimum(low, spam),  # independent rows are never exactly equal
-            high,
-            mutual_information(confusion, prior),
-        ]
-    )
+    low = np.minimum(low, spam)  # independent rows are never exactly equal
+    information = mutual_information(confusion, prior)
+    scores = np.stack([guess, trace(confusion), spam, low, high, information])
     guess, traces, spam, low, high, information = np.where(peers.scored > 0, scores, np.nan)
     return AnnotatorScores(
         annotations,
@@ -146,7 +141,7 @@ def identify(
         ability,
         competence,
         *_drift(annotations, peers),
-        _communities(annotations, result, communities, gold, seed),
+        _communities(result, communities, fit),
         pairs,
         judge(accuracy, high, guess, peers.certainty, n_classes),
     )
@@ -157,10 +152,11 @@ def check_fitted(
     result: Aggregation | None,
     gold: Mapping[Any, Any] | None = None,
     seed: int = 0,
+    method: str = METHOD,
 ) -> Aggregation:
     """Return a result that belongs to the annotations, fitted if none is given."""
     if result is None:
-        return aggregators.create(METHOD).fit(annotations, gold=gold, seed=seed)
+        return aggregators.create(method).fit(annotations, gold=gold, seed=seed)
     if result.annotations is not annotations and result.annotations != annotations:
         raise DataError("the result belongs to other annotations; aggregate these")
     return result
@@ -206,38 +202,24 @@ def _drift(annotations: Annotations, peers: PeerComparison) -> tuple[Floats, Flo
 
 
 def _model_scores(
-    annotations: Annotations,
-    result: Aggregation,
-    requested: bool | None,
-    gold: Mapping[Any, Any] | None,
-    seed: int,
+    result: Aggregation, requested: bool | None, fit: Callable[[str], Aggregation]
 ) -> tuple[Floats, Floats]:
     """Return the abilities of GLAD and the competences of MACE."""
-    fit = len(annotations) <= _MODELS if requested is None else requested
-    out = []
+    annotations, out = result.annotations, []
+    may_fit = len(annotations) <= _MODELS if requested is None else requested
     for name, parameter in (("glad", "ability"), ("mace", "competence")):
         values = getattr(result.params, parameter, None)
-        if values is None and fit:
-            fitted = aggregators.create(name).fit(annotations, gold=gold, seed=seed)
-            values = getattr(fitted.params, parameter)
         if values is None:
-            values = np.nan
+            values = getattr(fit(name).params, parameter) if may_fit else np.nan
         out.append(np.where(annotations.labels_per_annotator > 0, values, np.nan))
     return out[0], out[1]
 
 
-def _communities(
-    annotations: Annotations,
-    result: Aggregation,
-    number: int,
-    gold: Mapping[Any, Any] | None,
-    seed: int,
-) -> Integers:
+def _communities(result: Aggregation, number: int, fit: Callable[[str], Aggregation]) -> Integers:
     """Return the most probable community of every annotator."""
-    member = getattr(result.params, "member", None)
     if number > 0:
-        fitted = aggregators.create(f"cbcc[L={number}]").fit(annotations, gold=gold, seed=seed)
-        member = fitted.params.member
+        result = fit(f"cbcc[L={number}]")
+    member = getattr(result.params, "member", None)
     if member is None:
-        return np.full(annotations.n_annotators, -1)
-    return np.where(annotations.labels_per_annotator > 0, member.argmax(axis=1), -1)
+        return np.full(result.annotations.n_annotators, -1)
+    return np.where(result.annotations.labels_per_annotator > 0, member.argmax(axis=1), -1)

@@ -178,7 +178,7 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
 
     score = np.concatenate(
         [
-            part.score(weight[part.annotator])
+            part.votes(weight[part.annotator])
             - part.by_item(np.minimum(weight[part.annotator], 0))[:, None]
             for part in parts
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -56,24 +56,10 @@ class ScoreContext:
         """Scores of items."""
         return item_scores(self.annotations, self.result, seed=self.seed)
 
-    def identified(
-        self,
-        *,
-        models: bool | None = None,
-        copying: bool = True,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> AnnotatorScores:
-        """Return scores of annotators, as `identify`."""
-        return identify(
-            self.annotations,
-            self.result,
-            gold=self.gold,
-            models=models,
-            communities=self.communities,
-            copying=copying,
-            seed=self.seed,
-            progress=progress,
-        )
+    def identified(self, **options: Any) -> AnnotatorScores:
+        """Return scores of annotators, with options of `identify`."""
+        context: Any = {"gold": self.gold, "communities": self.communities, "seed": self.seed}
+        return identify(self.annotations, self.result, **context, **options)
 
     @cached_property
     def confusion(self) -> Floats:

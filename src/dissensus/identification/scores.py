@@ -34,9 +34,21 @@ class Score:
     name: str
     of: Literal["annotator", "item", "crowd"]
     text: str
-    worst: Literal["low", "high"] = "low"
-    aliases: tuple[str, ...] = ()
-    file: str | None = None  # where peerannot keeps it, under `identification/`
+
+    @property
+    def worst(self) -> Literal["low", "high"]:
+        """Which end of the scale is bad."""
+        return "high" if self.name in _WORST_HIGH else "low"
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names for it."""
+        return _ALIASES.get(self.name, ())
+
+    @property
+    def file(self) -> str | None:
+        """Where peerannot keeps it, under `identification/`."""
+        return _FILES.get(self.name)
 
     @property
     def trains(self) -> bool:
@@ -76,132 +88,70 @@ def _copied(context: ScoreContext) -> Floats:
     return strongest
 
 
-SCORES = (
-    Score("accuracy", "annotator", "Share of labels that are the best class of the others."),
-    Score("agreement", "annotator", "Share of label pairs with other annotators that are equal."),
-    Score(
-        "spam_score",
-        "annotator",
-        "Distance from labels that ignore the items: 0 a spammer, 1 a hammer.",
-        aliases=("spam",),
-        file="spam_score.npy",
-    ),
-    Score(
-        "trace",
-        "annotator",
-        "Trace of the confusion matrix, between 0 and the number of classes.",
-        aliases=("trace_confusion",),
-        file="traces_confusion.npy",
-    ),
-    Score(
-        "information",
-        "annotator",
-        "Mutual information of label and truth, in nats.",
-        aliases=("mutual_information",),
-    ),
-    Score(
-        "ability",
-        "annotator",
-        "GLAD's ability: 0 guesses, below 0 misleads.",
-        aliases=("glad",),
-        file="glad/abilities.npy",
-    ),
-    Score(
-        "competence",
-        "annotator",
-        "MACE's probability of knowing instead of guessing.",
-        aliases=("mace",),
-    ),
-    Score(
-        "bias",
-        "annotator",
-        "Share of labels that would have to change for the class frequencies of the others.",
-        worst="high",
-    ),
-    Score("label_entropy", "annotator", "Entropy of the annotator's own labels, in nats."),
-    Score("top_share", "annotator", "Share of the annotator's most frequent class.", worst="high"),
-    Score(
-        "longest_run",
-        "annotator",
-        "Longest run of equal labels, where the time is known.",
-        worst="high",
-    ),
-    Score("seconds", "annotator", "Median seconds for a label, where the duration is known."),
-    Score("drift", "annotator", "P-value of a change of accuracy over time."),
-    Score(
-        "copying",
-        "annotator",
-        "Evidence that the annotator copies or is copied, in standard deviations.",
-        worst="high",
-        aliases=("copies",),
-    ),
-    Score(
-        "annotator_quality", "annotator", "CROWDLAB's quality of an annotator, with a classifier."
-    ),
-    Score(
-        "entropy",
-        "item",
-        "Entropy of the item's labels, in nats; 0 for a single label.",
-        worst="high",
-        aliases=("vote_entropy",),
-        file="entropies.npy",
-    ),
-    Score("margin", "item", "Share of the most frequent label less that of the next."),
-    Score("item_agreement", "item", "Share of pairs of the item's labels that are equal."),
-    Score("posterior_entropy", "item", "Entropy of the item's posterior, in nats.", worst="high"),
-    Score("confidence", "item", "Posterior probability of the item's label."),
-    Score(
-        "difficulty",
-        "item",
-        "GLAD's difficulty of the item, 1 / easiness.",
-        worst="high",
-        file="glad/difficulties.npy",
-    ),
-    Score(
-        "surprise",
-        "item",
-        "How much less probable the item's labels are than expected.",
-        worst="high",
-    ),
-    Score(
-        "consensus_quality",
-        "item",
-        "CROWDLAB's probability of the consensus, with a classifier.",
-        aliases=("crowdlab",),
-    ),
-    Score(
-        "aum",
-        "item",
-        "Mean margin of the item's known label while a network learns it.",
-        file="<model>/aum/aum_values.csv",
-    ),
-    Score(
-        "aumc",
-        "item",
-        "Mean margin of the item's majority label while a network learns it.",
-        file="<model>/aumc/aum_values.csv",
-    ),
-    Score(
-        "waum",
-        "item",
-        "Mean margin of all its labels, weighted by the trust in their annotators.",
-        aliases=("waum_stacked",),
-        file="<model>/waum_<alpha>_<yang or pleiss>/waum.csv",
-    ),
-    Score(
-        "waum_perworker",
-        "item",
-        "The same as waum, with a network for every annotator.",
-        aliases=("waum_per_annotator",),
-        file="<model>/waum_perworker_<alpha>_<yang or pleiss>/waum.csv",
-    ),
-    Score(
-        "krippendorff_alpha",
-        "crowd",
-        "Agreement of all annotators: 1 full, 0 by chance.",
-        aliases=("krippendorffalpha", "alpha"),
-        file="krippendorff_alpha.npy",
-    ),
+_TEXTS: dict[Literal["annotator", "item", "crowd"], dict[str, str]] = {
+    "annotator": {
+        "accuracy": "Share of labels that are the best class of the others.",
+        "agreement": "Share of label pairs with other annotators that are equal.",
+        "spam_score": "Distance from labels that ignore the items: 0 a spammer, 1 a hammer.",
+        "trace": "Trace of the confusion matrix, between 0 and the number of classes.",
+        "information": "Mutual information of label and truth, in nats.",
+        "ability": "GLAD's ability: 0 guesses, below 0 misleads.",
+        "competence": "MACE's probability of knowing instead of guessing.",
+        "bias": "Share of labels that would have to change for the class frequencies of the "
+        "others.",
+        "label_entropy": "Entropy of the annotator's own labels, in nats.",
+        "top_share": "Share of the annotator's most frequent class.",
+        "longest_run": "Longest run of equal labels, where the time is known.",
+        "seconds": "Median seconds for a label, where the duration is known.",
+        "drift": "P-value of a change of accuracy over time.",
+        "copying": "Evidence that the annotator copies or is copied, in standard deviations.",
+        "annotator_quality": "CROWDLAB's quality of an annotator, with a classifier.",
+    },
+    "item": {
+        "entropy": "Entropy of the item's labels, in nats; 0 for a single label.",
+        "margin": "Share of the most frequent label less that of the next.",
+        "item_agreement": "Share of pairs of the item's labels that are equal.",
+        "posterior_entropy": "Entropy of the item's posterior, in nats.",
+        "confidence": "Posterior probability of the item's label.",
+        "difficulty": "GLAD's difficulty of the item, 1 / easiness.",
+        "surprise": "How much less probable the item's labels are than expected.",
+        "consensus_quality": "CROWDLAB's probability of the consensus, with a classifier.",
+        "aum": "Mean margin of the item's known label while a network learns it.",
+        "aumc": "Mean margin of the item's majority label while a network learns it.",
+        "waum": "Mean margin of all its labels, weighted by the trust in their annotators.",
+        "waum_perworker": "The same as waum, with a network for every annotator.",
+    },
+    "crowd": {"krippendorff_alpha": "Agreement of all annotators: 1 full, 0 by chance."},
+}
+_WORST_HIGH = {"bias", "top_share", "longest_run", "copying"}
+_WORST_HIGH |= {"entropy", "posterior_entropy", "difficulty", "surprise"}
+_ALIASES = {
+    "spam_score": ("spam",),
+    "trace": ("trace_confusion",),
+    "information": ("mutual_information",),
+    "ability": ("glad",),
+    "competence": ("mace",),
+    "copying": ("copies",),
+    "entropy": ("vote_entropy",),
+    "consensus_quality": ("crowdlab",),
+    "waum": ("waum_stacked",),
+    "waum_perworker": ("waum_per_annotator",),
+    "krippendorff_alpha": ("krippendorffalpha", "alpha"),
+}
+_FILES = {
+    "spam_score": "spam_score.npy",
+    "trace": "traces_confusion.npy",
+    "ability": "glad/abilities.npy",
+    "entropy": "entropies.npy",
+    "difficulty": "glad/difficulties.npy",
+    "aum": "<model>/aum/aum_values.csv",
+    "aumc": "<model>/aumc/aum_values.csv",
+    "waum": "<model>/waum_<alpha>_<yang or pleiss>/waum.csv",
+    "waum_perworker": "<model>/waum_perworker_<alpha>_<yang or pleiss>/waum.csv",
+    "krippendorff_alpha": "krippendorff_alpha.npy",
+}
+SCORES = tuple(
+    Score(name, of, text) for of, texts in _TEXTS.items() for name, text in texts.items()
 )
 
 # Where a score is not an attribute of the scores of annotators or items.

@@ -59,7 +59,7 @@ def agree_shards(
 
 def _patterns(part: Part) -> tuple[Floats, Integers]:
     """Return the different counts of labels on an item, and how many items have them."""
-    return _together(part.votes, np.ones(part.stop - part.start, dtype=np.int64))
+    return _together(part.votes(), np.ones(part.stop - part.start, dtype=np.int64))
 
 
 def _together(counts: Floats, times: Integers) -> tuple[Floats, Integers]:

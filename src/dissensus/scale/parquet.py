@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..aggregation import machine_memory
+from ..aggregation import MACHINE_MEMORY
 from ..engine import Local
 from ..sharded.chunks import chunks_of
 from ..sharded.parquet_files import find_files, rows_in
@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], None]  # stage, done, total
 
 def fits(rows: int, memory: int | None = None) -> bool:
     """Return whether so many rows fit into memory, by default into half of the machine's."""
-    limit = memory or machine_memory() // 2
+    limit = memory or MACHINE_MEMORY // 2
     return not limit or rows * _ROW <= limit
 
 
@@ -77,7 +77,7 @@ def aggregate_files(
     """
     additive(method)  # before anything is computed
     one_file(output)
-    memory = memory or machine_memory() // 2 or 2**32
+    memory = memory or MACHINE_MEMORY // 2 or 2**32
     files = find_files(paths)
     cores = Local(threads).cores if engine is None else engine.cores
     total = rows_in(files)

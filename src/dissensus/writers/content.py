@@ -167,7 +167,8 @@ def table_of(what: Writable) -> pl.DataFrame:
             "label": what.labels.tolist(),
             "confidence": what.confidence,
         }
-        table |= {f"p:{name}": p for name, p in zip(what.classes, what.posterior.T, strict=True)}
+        classes = what.annotations.classes
+        table |= {f"p:{name}": p for name, p in zip(classes, what.posterior.T, strict=True)}
         return pl.DataFrame(table)
     labels = (
         _gather(what.classes, what.label)
