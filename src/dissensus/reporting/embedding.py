@@ -33,7 +33,7 @@ _MAX_PATH = 400  # characters
 def as_json(data: Any) -> str:
     r"""Return JSON that can stand inside a page: nothing in it ends a script or opens a tag.
 
-    >>> as_json({"name": "</script><b>", "value": math.nan})
+    >>> as_json({"name": "</script><b>", "value": float("nan")})
     '{"name":"\\u003c/script\\u003e\\u003cb\\u003e","value":null}'
     """
     try:
