@@ -38,6 +38,7 @@ class Predictions(FrozenArrays):
     classes: Names
     label: Integers  # (item): -1 where undecided
     posterior: Floats | None = None  # (item, class)
+    ordered: bool = False  # whether classes are in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +188,10 @@ class Aggregation(_Result):
     @property
     def predictions(self) -> Predictions:
         """Labels and posterior, to evaluate."""
-        return Predictions(self.annotations.items, self.classes, self.label, self.posterior)
+        ordered = self.annotations.scale == "ordinal"
+        return Predictions(
+            self.annotations.items, self.classes, self.label, self.posterior, ordered
+        )
 
     def credible_set(self, confidence: float = 0.95) -> npt.NDArray[np.bool_]:
         """Return the fewest classes that contain the truth with this probability: (item, class).
