@@ -88,9 +88,6 @@ def test_names_do_not_matter(name):
         **new,
     )
     back = aggregate(swapped, name)
-    if aggregators.find(name).random_folds:  # other names, other indices, other folds
-        assert np.mean(there.label == annotations.n_classes - 1 - back.label[::-1]) > 0.8
-        return
     np.testing.assert_allclose(there.posterior, back.posterior[::-1, ::-1], **close)
     np.testing.assert_allclose(there.quality, back.quality[::-1], **close)
 

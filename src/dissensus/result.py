@@ -39,6 +39,7 @@ class Predictions(FrozenArrays):
     classes: Names
     label: Integers  # (item): -1 where undecided
     posterior: Floats | None = None  # (item, class)
+    ordered: bool = False  # whether classes are in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,10 @@ class Aggregation(_Result):
     @property
     def predictions(self) -> Predictions:
         """Labels and calibrated probabilities, to evaluate."""
-        return Predictions(self.annotations.items, self.classes, self.label, self.probabilities)
+        ordered = self.annotations.scale == "ordinal"
+        return Predictions(
+            self.annotations.items, self.classes, self.label, self.probabilities, ordered
+        )
 
     def credible_set(self, confidence: float = 0.95) -> npt.NDArray[np.bool_]:
         """Return the fewest classes that contain the truth with this probability: (item, class).

@@ -9,7 +9,7 @@ import click
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import interval, note, number, print_table, print_text, show_json
-from ._reading import read_annotations, scale_of
+from ._reading import read_annotations
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _TITLES = {
 @click.command()
 @click.argument("path")
 @options(
-    *("scale --level", "per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-    *("output", "chart", *READING, "json", "seed"),
+    *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
+    *("output", "chart", *READING, "scale --level", "json", "seed"),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),
     repeats=1000,
@@ -39,7 +39,6 @@ _TITLES = {
 def agree(
     path: str,
     measures: tuple[str, ...],
-    scale: str,
     weights: str | None,
     per: Any,
     pairs: bool,
@@ -80,12 +79,10 @@ def agree(
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
     annotations = read_annotations(path, **reading)
-    scale = scale_of(annotations, scale)
     with progress_bar("resampling") as progress:
         found = agreement.agree(
             annotations,
             measures or None,
-            scale=scale,
             weights=weights,
             by=per,
             multiple=multiple,
@@ -100,7 +97,7 @@ def agree(
     two: Pairs | None = None
     groups: Clusters | None = None
     if pairs or chart:
-        weighting = weights or scale
+        weighting = weights or annotations.scale
         two = agreement.pairwise(annotations, "cohen", weights=weighting, min_overlap=min_overlap)
         groups = agreement.cluster(two)
         rows = two.rows() if pairs else rows

@@ -15,7 +15,7 @@ from ._hard_items import HardItems
 from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
 from ._output import note, print_table, show_json, write_table
-from ._reading import examine_folder, is_data_folder, read_known, read_probabilities, scale_of
+from ._reading import examine_folder, is_data_folder, read_known, read_probabilities
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", default=".")
 @options(
-    *("score --method --strategy", "items", "gold", "probabilities", "rules", "output", "scale"),
+    *("score --method --strategy", "items", "gold", "probabilities", "rules", "output"),
     *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
@@ -53,7 +53,6 @@ def identify(
     probabilities: str | None,
     rules: tuple[str, ...],
     output: str | None,
-    scale: str,
     top: int,
     communities: int,
     latent: bool | None,
@@ -94,8 +93,6 @@ def identify(
     folder = is_data_folder(path, answers)
     found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
     annotations = found.annotations
-    if not folder or scale != "auto":
-        scale_of(annotations, scale, "identify", ordinal=False)
     asked = scores.ScoreContext(
         annotations,
         consensus,

@@ -12,7 +12,7 @@ import click
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known, scale_of
+from ._reading import examine_annotations, read_known
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.argument("second", required=False)
 @options(
-    *("truth", "inputs --texts", "tendency", "by", "scale --labels", *READING, "json", "seed"),
+    *("truth", "inputs --texts", "tendency", "by", *READING, "scale --labels", "json", "seed"),
     strategy="auto",
     output="report.html",
     gold=Computed("those in PATH"),
@@ -42,7 +42,6 @@ def report(
     inputs: str | None,
     tendency: str | None,
     by: str | None,
-    scale: str,
     title: str | None,
     as_json: bool,
     seed: int,
@@ -68,18 +67,13 @@ def report(
         from ..reporting.group_report import report_groups
 
         _refuse({"--gold": gold} | given, "does not go with a comparison of two groups")
-        if scale not in ("auto", "nominal"):
-            raise OptionError("two groups are compared as classes; leave out --scale")
         (one, before), (two, after) = _read_groups(path, second, by, reading).items()
         run = partial(report_groups, before, after, strategy, names=(one, two))
     else:
         found = examine_annotations(path, **reading)
         settings["gold"] = read_known(gold)
         settings["name"] = title or ("standard input" if path == "-" else Path(path).name)
-        if found.kind != "single" and scale == "auto":
-            scale = "interval" if found.kind == "numeric" else "nominal"
-        scale = scale_of(found.annotations, scale)
-        if scale in ("interval", "ratio"):
+        if found.annotations.numeric:
             from ..readers import as_numbers
             from ..reporting.number_report import report_numbers
 
@@ -89,8 +83,6 @@ def report(
         else:
             from ..reporting.report import report as report_classes
 
-            if scale == "ordinal" and strategy == "auto":
-                strategy = "ordinal-distance"
             folder = Path(path).parent if Path(path).is_file() else None
             more: Any = {"texts": inputs, "tendency": tendency, "folder": folder}
             run = partial(report_classes, found, strategy, **more)

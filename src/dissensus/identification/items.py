@@ -166,7 +166,7 @@ def item_scores(
         vote_entropy(annotations, normalized=normalized, corrected=corrected),
         margin,
         agreement,
-        entr(result.posterior).sum(axis=1),
+        entr(result.probabilities).sum(axis=1),
         result.confidence,
         _difficulty(annotations, result, seed) if difficulty else nothing,
         _surprise(annotations, result),
@@ -220,7 +220,7 @@ def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
 
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
-        confusion = confusion_from_posterior(result)
+        confusion = confusion_from_posterior(result.annotations, result.posterior)
     log = np.log(np.maximum(confusion, 1e-300))
     entropy = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     variance = (np.exp(log) * log**2).sum(axis=2) - entropy**2

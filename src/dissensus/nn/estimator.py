@@ -282,6 +282,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
 def labels_of(given: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
     """Return annotations, and their classes in the dtype of the labels."""
     if isinstance(given, Annotations):
+        given.check_classes("a classifier")
         annotations = given if classes is None else given.recode(classes)
         return annotations, annotations.classes
     matrix = np.asarray(given)

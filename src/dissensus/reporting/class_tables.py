@@ -96,7 +96,7 @@ def item_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]], lis
     for item, label in zip(shown.tolist(), labels, strict=True):
         name, cause = annotations.items[item], str(scores.cause[item])
         span = slice(annotations.index[item], annotations.index[item + 1])
-        given, posterior = annotations.label[span], result.posterior[item]
+        given, posterior = annotations.label[span], result.probabilities[item]
         counts = np.bincount(given)
         most = np.argsort(-counts, kind="stable").tolist()
         shares = [f"{counts[k]} × {annotations.classes[k]}" for k in most if counts[k]]

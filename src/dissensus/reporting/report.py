@@ -206,7 +206,8 @@ def report(
         raise DataError("there are no labels to report on")
     known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
     truth = None if truth is None else as_truth(truth)
-    checked = check(reading, gold=known, scale="nominal")
+    annotations.check_classes("report", "`report_numbers` reports on numbers")
+    checked = check(reading, gold=known)
     progress(1, _STEPS)
     comparison, samples = _compare(annotations, truth, known, seed)
     progress(2, _STEPS)
