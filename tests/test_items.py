@@ -113,7 +113,11 @@ def test_surprise_equals_plain_loops(method):
     annotations, *_ = known(3, n_items=30, n_classes=3, per_item=4)
     result = aggregate(annotations, method)
     confusion = aggregators.create(method).confusion(result.params)
-    confusion = confusion_from_posterior(result.annotations, result.posterior) if confusion is None else confusion
+    confusion = (
+        confusion_from_posterior(result.annotations, result.posterior)
+        if confusion is None
+        else confusion
+    )
     expected = []
     for item in range(annotations.n_items):
         true = result.posterior[item].argmax()

@@ -1,8 +1,8 @@
 """Random folds and samples that follow the content of annotations, not names or row order.
 
 Items, annotators and classes get hash values from what they are connected with, refined a few times
-as in colour refinement of graphs: other names give the same values. Items that nothing but their
-name distinguishes have equal values; they are numbered, so that they spread evenly over the folds.
+as in colour refinement of graphs: other names give the same values. Items of the same annotators
+that nothing but their name distinguishes are numbered, so that they are spread over the folds.
 
     B. Weisfeiler, A. Leman. The reduction of a graph to canonical form and the algebra which
     appears therein. NTI Series 2(9), 1968.
@@ -40,25 +40,27 @@ def content_hashes(annotations: Annotations) -> tuple[Hashes, Hashes, Hashes]:
 
 
 def content_folds(annotations: Annotations, folds: int, seed: int) -> Integers:
-    """Return the random fold of every annotation.
+    """Return the random fold of every annotation; those on one item are in different folds.
 
-    >>> folds = content_folds(Annotations.from_columns("aabbcc", "xyxyxy", "001100"), 2, 0)
-    >>> len(folds), folds.max() < 2
-    (6, np.True_)
+    >>> annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001100")
+    >>> np.sort(content_folds(annotations, 2, 0).reshape(3, 2)).tolist()
+    [[0, 1], [0, 1], [0, 1]]
     """
     item, annotator, label = content_hashes(annotations)
-    item = _mix(item + np.uint64(seed))
-    link = _mix(_mix(item[annotations.item] + annotator[annotations.annotator]))
-    link = _mix(link + label[annotations.label])
-    return ((link + _numbers(item)[annotations.item]) % np.uint64(folds)).astype(np.int64)
+    link = _mix(annotator[annotations.annotator] + label[annotations.label] + np.uint64(seed))
+    order = np.lexsort((link, annotations.item))
+    position = np.empty(len(annotations), dtype=np.int64)
+    position[order] = np.arange(len(annotations)) - annotations.index[annotations.item]
+    first = _numbered(item + np.uint64(seed), _annotator_sets(annotations)) % np.uint64(folds)
+    return (position + first[annotations.item].astype(np.int64)) % folds
 
 
 def content_sample(annotations: Annotations, n_labels: int, seed: int) -> Annotations:
     """Return the annotations, or those on a random sample of items with about so many labels."""
     if len(annotations) <= n_labels:
         return annotations
-    item = _mix(content_hashes(annotations)[0] + np.uint64(seed))
-    order = np.argsort(_mix(item + _numbers(item)), kind="stable")
+    item = content_hashes(annotations)[0] + np.uint64(seed)
+    order = np.argsort(_numbered(item, _annotator_sets(annotations)), kind="stable")
     n_items = max(1, annotations.n_items * n_labels // len(annotations))
     return annotations.take(np.sort(order[:n_items]))
 
@@ -72,12 +74,19 @@ def _mix(values: npt.NDArray[Any]) -> Hashes:
     return mixed
 
 
-def _numbers(values: Hashes) -> Hashes:
-    """Return the position of every value among those equal to it."""
-    order = np.argsort(values, kind="stable")
-    ranked = values[order]
-    first = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))[: len(values)]
-    size = np.diff(np.append(first, len(values)))
-    out = np.empty(len(values), dtype=np.uint64)
-    out[order] = np.arange(len(values)) - np.repeat(first, size)
-    return out
+def _annotator_sets(annotations: Annotations) -> Hashes:
+    """Return a hash value of the set of annotators of every item."""
+    total = np.zeros(annotations.n_items, dtype=np.uint64)
+    np.add.at(total, annotations.item, _mix(annotations.annotator.astype(np.uint64) + _ODD))
+    return total
+
+
+def _numbered(values: Hashes, groups: Hashes) -> Hashes:
+    """Return other hash values; equal ones within a group are numbered, so that they differ."""
+    order = np.lexsort((groups, values))
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = (np.diff(values[order]) != 0) | (np.diff(groups[order]) != 0)
+    first = np.flatnonzero(new)
+    number = np.empty(len(values), dtype=np.uint64)
+    number[order] = np.arange(len(values)) - np.repeat(first, np.diff(np.append(first, len(new))))
+    return _mix(_mix(values) + number)

@@ -166,7 +166,7 @@ def mixture_weights(probability: Floats, max_iter: int = 200) -> Floats:
         if np.abs(second - weight).max() < _MIXTURE_TOL:
             return second
         change, bend = first - weight, second - 2 * first + weight
-        length = max(1.0, float(np.linalg.norm(change) / max(np.linalg.norm(bend), _TINY)))
+        length = max(1.0, float(np.linalg.norm(change)) / max(float(np.linalg.norm(bend)), _TINY))
         far = step(normalize(np.maximum(weight + 2 * length * change + length**2 * bend, _TINY)))
         weight = far if log_likelihood(far) >= log_likelihood(second) else second
     return weight

@@ -97,7 +97,8 @@ class Pool(NamedTuple):
         for position, spec in enumerate(members):
             kind = aggregators.find(aggregators.resolve(spec)[0]).params_type
             params.append(unpack_params(kind, with_prefix(str(position), arrays)))
-        return cls(*(arrays[name] for name in _ARRAYS), members, tuple(params))
+        weight, quality, confusion = (arrays[name] for name in _ARRAYS)
+        return cls(weight, quality, confusion, members, tuple(params))
 
 
 _ARRAYS = ("weight", "quality", "confusion")
@@ -154,9 +155,7 @@ class Auto(Aggregator):
         result = self.result(fit, posterior, Fitted(params, notes=notes))
         if not by_gold:
             return result
-        return replace(
-            result, temperature=np.full(annotations.n_items, factor), n_gold=fit.n_gold
-        )
+        return replace(result, temperature=np.full(annotations.n_items, factor), n_gold=fit.n_gold)
 
     def temperature(self, n_labels: Integers) -> Floats | None:
         return None  # members are tempered

@@ -20,6 +20,7 @@ from .._files import atomic_folder
 from .._relation import Floats, Integers
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
 from ..annotations import Annotations, Part, Scale
+from ..calibration import temper
 from ..engine import Engine, Local
 from ..errors import MethodError, OptionError
 from ..registry import aggregators
