@@ -91,7 +91,7 @@ def test_scores_of_the_posterior_are_those_of_the_result():
     result = aggregate(annotations, "bcc")
     scores = item_scores(annotations, result, difficulty=False)
     np.testing.assert_array_equal(scores.confidence, result.confidence)
-    p = result.posterior
+    p = result.probabilities
     np.testing.assert_allclose(
         scores.posterior_entropy, -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1), atol=1e-12
     )

@@ -208,7 +208,7 @@ def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabil
     resolved = (votes > 0).sum(axis=1) < 2
     clear, ambiguous, hard = causes.probability.T
     other = np.where(ambiguous >= hard, AMBIGUOUS, HARD)
-    uncertain = (clear < 0.5) | (result.confidence < _CONFIDENT)
+    uncertain = (clear < 0.5) | (result.posterior.max(axis=1) < _CONFIDENT)
     cause = np.where(disputed & uncertain, other, CLEAR)
     cause = np.where(disputed & resolved & (clear >= 0.5), _UNRELIABLE, cause)
     return np.where(size == 0, _NONE, np.where(size == 1, _ONE, cause))
