@@ -30,7 +30,7 @@ NOMINAL = (
 
 
 def ratings(n_classes=5, first=1, n_items=150, n_annotators=8, seed=0, noise=0.8):
-    """Return columns of labels near the true grade of items, by annotators who differ in severity."""
+    """Return columns of labels near the grades of items, by annotators of several severities."""
     rng = np.random.default_rng(seed)
     grade = rng.uniform(0, n_classes - 1, n_items)
     item, annotator = np.divmod(np.arange(n_items * n_annotators), n_annotators)

@@ -156,9 +156,9 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
             annotations = annotations.recode(found.classes)
         annotations = annotations.with_scale(found.scale)
         ends = " to ".join(annotations.classes[[0, -1]].tolist())
-        kind = "an ordinal scale" if found.scale == "ordinal" else "numbers"
+        what = "an ordinal scale" if found.scale == "ordinal" else "numbers"
         remedy = "--scale nominal makes them classes"
-        notes += (f"labels {ends} are taken for {kind}: {found.reason}; {remedy}",)
+        notes += (f"labels {ends} are taken for {what}: {found.reason}; {remedy}",)
     return replace(reading, annotations=annotations, notes=notes, reason=found.reason)
 
 
