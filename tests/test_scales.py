@@ -15,6 +15,7 @@ from dissensus.metrics import evaluate
 from dissensus.planning import plan
 from dissensus.readers import examine, read, read_predictions
 from dissensus.readers.scales import in_a_row
+from dissensus.reporting.report import report
 from dissensus.scale.disk import Disk
 from dissensus.scale.shards import shard_rows
 from dissensus.sharded.chunks import chunks_of
@@ -330,6 +331,16 @@ def test_check_lists_ordered_classes_in_order(tmp_path):
     assert "scale: ordinal (disagreements are" in text
     line = next(line for line in text.splitlines() if line.startswith("classes:"))
     assert [part.split()[0] for part in line.removeprefix("classes: ").split(", ")] == list("12345")
+
+
+def test_a_report_charts_ordered_classes_in_order(tmp_path):
+    columns = ratings(n_items=60)
+    drawn = report(read(columns), "majority").charts["classes"].numbers[1:]
+    assert [row[0] for row in drawn] == list("12345")
+    unordered = report(read(columns, scale="nominal"), "majority").charts["classes"].numbers[1:]
+    shares = [float(row[2].rstrip(" %")) for row in unordered]
+    assert shares == sorted(shares, reverse=True)
+    assert [row[0] for row in unordered] != list("12345")
 
 
 def test_watch_refuses_numbers_unless_they_are_declared(tmp_path):
