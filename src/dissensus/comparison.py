@@ -174,7 +174,9 @@ def compare(
         if value < least:
             raise OptionError(f"{name} = {value}, but it must be at least {least}")
     annotations = as_annotations(annotations)
-    annotations.check_classes("compare")
+    annotations.check_classes(
+        "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
+    )
     if isinstance(truth, (str, Path)):
         truth = as_truth(truth)
     if isinstance(gold, (str, Path)):

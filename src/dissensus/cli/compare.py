@@ -79,6 +79,7 @@ def _print(found: Comparison, *, with_truth: bool) -> None:
 
     with_memory = not with_truth or Console().width >= _WIDE
     columns = ["method", ">log\nlik.", ">behind\nbest", ">with\nmost %", ">ms"]
+    ordered = any("distance" in one.evaluation.scores for one in found.methods if one.evaluation)
     rows = []
     for one in found.methods:
         row: list[Any] = [
@@ -93,8 +94,10 @@ def _print(found: Comparison, *, with_truth: bool) -> None:
         if with_truth and one.evaluation is not None:
             value, low, high = (100 * number for number in one.evaluation.scores["accuracy"] or ())
             row.append(f"{value:.1f} ({low:.1f}–{high:.1f})")
+            if distance := one.evaluation.scores.get("distance"):
+                row.append(f"{distance.value:.2f}")
         rows.append(row)
-    columns += [">MB"] * with_memory + [">accuracy %"] * with_truth
+    columns += [">MB"] * with_memory + [">accuracy %"] * with_truth + [">steps\noff"] * ordered
     title = f"{found.n_scored} held-out labels predicted by {len(found.methods)} methods"
     print_table(columns, rows, title)
     print_text(found.verdict)

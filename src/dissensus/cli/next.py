@@ -155,6 +155,8 @@ def _cautions(found: Plan) -> list[str]:
     import numpy as np
 
     out = []
+    if found.annotations.scale == "ordinal":
+        out.append("a label is right or wrong here, however near it is to the true one.")
     if found.gap is None:
         out.append(
             "the accuracy is the model's own estimate; on 23 public sets it was 14 points too high "

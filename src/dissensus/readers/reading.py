@@ -19,6 +19,12 @@ from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
 
 _SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
+_KINDS: dict[Scale, Kind] = {
+    "nominal": "single",
+    "ordinal": "ordinal",
+    "interval": "numeric",
+    "ratio": "numeric",
+}
 _TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
 
 
@@ -135,9 +141,9 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
 
     annotations = reading.annotations
     if scale != "auto":
-        return replace(
-            reading, annotations=annotations.with_scale(cast(Scale, scale)), reason="as requested"
-        )
+        annotations = annotations.with_scale(cast(Scale, scale))
+        kind = _KINDS[annotations.scale] if reading.kind != "multiple" else reading.kind
+        return replace(reading, annotations=annotations, kind=kind, reason="as requested")
     if reading.kind in _SCALES:
         found = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
     elif reading.format == "folder":
@@ -150,9 +156,9 @@ def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -
             annotations = annotations.recode(found.classes)
         annotations = annotations.with_scale(found.scale)
         ends = " to ".join(annotations.classes[[0, -1]].tolist())
-        kind = "an ordinal scale" if found.scale == "ordinal" else "numbers"
+        what = "an ordinal scale" if found.scale == "ordinal" else "numbers"
         remedy = "--scale nominal makes them classes"
-        notes += (f"labels {ends} are taken for {kind}: {found.reason}; {remedy}",)
+        notes += (f"labels {ends} are taken for {what}: {found.reason}; {remedy}",)
     return replace(reading, annotations=annotations, notes=notes, reason=found.reason)
 
 

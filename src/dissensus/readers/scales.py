@@ -10,8 +10,8 @@ in a row and disagreements respect their order. With o[k, l] the pairs of labels
 
 is 1 where the order does not matter. It must be at most 0.95, two standard errors included, and
 smaller than under nearly all other orders of the classes. Three or four classes have few orders, so
-there neighbours must also be confused more than any pair that is farther apart, relative to e.
-Codes of unordered classes pass by accident at a rate of about 3 %.
+there neighbours must also be confused more than any pair that is farther apart (of three classes,
+twice as much), relative to e. Codes of unordered classes pass by accident at a rate of about 3 %.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .._relation import Floats
 from ..annotations import Annotations, Scale
 
 _MOST_CLASSES = 20
-_LARGEST_RATIO = {3: 0.9}  # of r, by the number of classes
-_USUAL_RATIO = 0.95
+_LARGEST_RATIO = 0.95  # r
 _BETTER_ORDERS = 0.02  # share of the other orders that may have a smaller r
 _FEW = 4  # classes with few orders
+_FEWEST = 20  # disagreements that can show an order
 _ALL_ORDERS = 6  # classes up to which all orders are tried
 _N_ORDERS = 2000
 _BLOCK = 2**18  # items
@@ -142,20 +142,22 @@ def ordered_by(pairs: Floats) -> LabelScale:
     if size < 3:
         return LabelScale("nominal", "fewer than three classes are used on items with two labels")
     apart = ~np.eye(size, dtype=bool)
+    disagreements = pairs[apart].sum() / 2
+    if disagreements < _FEWEST:
+        return LabelScale("nominal", f"{disagreements:.0f} disagreements are too few for an order")
     observed, expected = pairs * apart, np.outer(count, count) * apart
-    observed, expected = (table / max(table.sum(), 1e-300) for table in (observed, expected))
+    observed, expected = observed / observed.sum(), expected / expected.sum()
     position = _positions(size)
     steps = np.abs(position[:, :, None] - position[:, None, :])  # (order, class, class)
-    chance = (steps * expected).sum(axis=(1, 2))
-    ratio = (steps * observed).sum(axis=(1, 2)) / chance
+    by_chance = (steps * expected).sum(axis=(1, 2))
+    ratio = (steps * observed).sum(axis=(1, 2)) / by_chance
     spread = (steps[0] ** 2 * observed).sum() - (steps[0] * observed).sum() ** 2
-    disagreements = (pairs * apart).sum() / 2
-    error = np.sqrt(max(spread, 0) / max(disagreements, 1e-9)) / chance[0]
-    if disagreements < 1 or ratio[0] + 2 * error > _LARGEST_RATIO.get(size, _USUAL_RATIO):
+    error = np.sqrt(max(spread, 0) / disagreements) / by_chance[0]
+    if ratio[0] + 2 * error > _LARGEST_RATIO:
         return LabelScale("nominal", "disagreements do not show an order of these numbers")
     lift = np.divide(observed, expected, out=np.zeros_like(observed), where=apart)
     falls = all(
-        lift[steps[0] == step].min() > lift[steps[0] == step + 1].max()
+        lift[steps[0] == step].min() > (2 if size == 3 else 1) * lift[steps[0] == step + 1].max()
         for step in range(1, size - 1)
     )
     better = (ratio < ratio[0] - 1e-9).mean()

@@ -20,6 +20,7 @@ from .summary import CONFIDENT
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
+    from ..annotations import Annotations
     from ..identification import AnnotatorScores
     from .report import Report
 
@@ -54,7 +55,7 @@ def figures(report: Report) -> dict[str, Figure]:
             ("Class shares, given and inferred", words),
             annotations.classes.tolist(),
             shares,
-            np.argsort(-inferred, kind="stable").tolist(),
+            class_order(annotations, inferred),
             [GREY, BLUE],
         ),
         "confidence": _confidence_figure(report),
@@ -75,6 +76,12 @@ def class_shares(result: Aggregation) -> Floats:
     return np.bincount(label, minlength=len(result.classes)) / max(len(label), 1)
 
 
+def class_order(annotations: Annotations, share: Floats) -> list[int]:
+    """Return the most common classes, those on an ordinal scale in their order."""
+    common = np.argsort(-share, kind="stable")[:_MAX_CLASSES].tolist()
+    return common if annotations.scale == "nominal" else sorted(common)
+
+
 def classes_figure(
     caption: tuple[str, str],
     classes: Sequence[str],
@@ -82,15 +89,14 @@ def classes_figure(
     order: Sequence[int],
     colours: Sequence[str],
 ) -> Figure:
-    """Return how common classes are, by kind of share, the first of an order."""
+    """Return how common classes are, by kind of share, in an order."""
     title, words = caption
-    shown = order[:_MAX_CLASSES]
-    if len(shown) < len(classes):
-        words += f" The {len(shown)} most common are shown."
-    names, kinds = [classes[k] for k in shown], list(shares)
+    if len(order) < len(classes):
+        words += f" The {len(order)} most common are shown."
+    names, kinds = [classes[k] for k in order], list(shares)
     bars = [
         {"class": classes[k], "share": round(float(values[k]), 6), "of": kind}
-        for k in shown
+        for k in order
         for kind, values in shares.items()
     ]
     y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
@@ -106,7 +112,7 @@ def classes_figure(
             "color": {**colour, "sort": kinds},
         },
     )
-    rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
+    rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in order]
     return Figure(title, words, spec, (("class", *shares), *rows))
 
 
