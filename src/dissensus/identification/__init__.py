@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .annotators import AnnotatorScores, identify
+from .camps import Camps, camps
 from .cleaning import Cleaned, clean
 from .copying import Copies, copies
 from .crowdlab import Crowdlab
@@ -13,10 +14,12 @@ from .spam import mutual_information, spam_interval, spam_score, trace
 __all__ = [
     "SCORES",
     "AnnotatorScores",
+    "Camps",
     "Cleaned",
     "Copies",
     "Crowdlab",
     "ItemScores",
+    "camps",
     "clean",
     "copies",
     "identify",
