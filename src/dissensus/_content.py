@@ -23,13 +23,13 @@ def content_order(
 ) -> tuple[Integers, Integers, Integers]:
     """Return items, annotators and classes by code, in an order that renaming does not change.
 
-    Everybody starts equal and is told apart by the labels they share, then by those of their
-    neighbours. Ordered classes keep their order.
+    All start equal and are distinguished by their labels, then by those of their neighbours.
+    Ordered classes keep their order.
 
     >>> one = Annotations.from_columns("aabbc", "xyxyx", "01110")
     >>> two = Annotations.from_columns("ccbba", "pqpqp", "01110")
     >>> [one.items[content_order(one)[0]].tolist(), two.items[content_order(two)[0]].tolist()]
-    [['b', 'a', 'c'], ['b', 'c', 'a']]
+    [['a', 'c', 'b'], ['c', 'a', 'b']]
     """
     codes = [annotations.item, annotations.annotator, annotations.label]
     sizes = [annotations.n_items, annotations.n_annotators, annotations.n_classes]

@@ -7,6 +7,7 @@ from .camps import Camps, camps
 from .cleaning import Cleaned, clean
 from .copying import Copies, copies
 from .crowdlab import Crowdlab
+from .group_differences import GroupDifferences, group_differences
 from .items import ItemScores, item_scores
 from .scores import SCORES, score
 from .spam import mutual_information, spam_interval, spam_score, trace
@@ -18,10 +19,12 @@ __all__ = [
     "Cleaned",
     "Copies",
     "Crowdlab",
+    "GroupDifferences",
     "ItemScores",
     "camps",
     "clean",
     "copies",
+    "group_differences",
     "identify",
     "item_scores",
     "mutual_information",

@@ -56,7 +56,7 @@ def fit_one_camp(
     n_items, n_annotators, n_classes = shape
     given = np.equal.outer(label, np.arange(n_classes)).astype(np.float64)
     counted = np.bincount(item * n_classes + label, minlength=n_items * n_classes)
-    share = normalize(np.bincount(label, minlength=n_classes) + 0.5)
+    share = normalize(given.sum(axis=0) + 0.5)
     votes = counted.reshape(n_items, n_classes) + _PRIOR * share
     log_share = np.log(normalize(votes[item] - given))  # (label, class), without this label
 

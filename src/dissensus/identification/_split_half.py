@@ -26,7 +26,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from .._relation import Array, Floats, Integers
 from ._one_camp import OneCamp, fit_one_camp
 
-_SPLITS = 4
+_SPLITS = 12  # of the items into halves
+_FEW = 4  # splits of crowds that are drawn, of which there are many
 _ROUNDS = 30  # of alternating least squares
 _DENSE = 200  # annotators up to which all eigenvectors are computed
 _PSEUDO = 5.0  # common items added to everybody's, so that few do not make an extreme vector
@@ -139,24 +140,31 @@ def two_groups(items: ItemSet, fitted: Fitted) -> Floats:
     return np.where(vector >= 0, 1.0, -1.0)
 
 
-def t_statistic(items: ItemSet, fitted: Fitted, group: Floats) -> float:
-    """Return the mean of d over its standard error, 0 where everybody is in one group."""
-    centred, loading = fitted.centred, fitted.loading
-    g = group - group.mean()
+def members(group: Array) -> Floats:
+    """Return who belongs to which group, as zeros and ones: (annotator, group)."""
+    return np.equal.outer(group, np.unique(group)).astype(np.float64)
+
+
+def t_statistic(items: ItemSet, fitted: Fitted, member: Floats) -> float:
+    """Return the mean of d over its standard error, 0 where everybody is in one group.
+
+    With several groups, d is summed over them; with two, both sums are equal.
+    """
+    centred, loading = fitted.centred, fitted.loading[:, None]
+    g = member - member.mean(axis=0)  # (annotator, group)
     if not g.any() or items.n_items < 2:
         return 0.0
-    value = (centred @ g) ** 2 - centred.power(2) @ g**2
+    value = ((centred @ g) ** 2 - centred.power(2) @ g**2).sum(axis=1)
     value = value.reshape(items.n_items, -1).sum(axis=1)
     labelled = items.labelled
-    own = labelled.power(2) @ (g * loading) ** 2
-    value -= (labelled @ (g * loading)) ** 2 - own
+    expected = (labelled @ (g * loading)) ** 2 - labelled.power(2) @ (g * loading) ** 2
+    value -= expected.sum(axis=1)
     error = float(value.std(ddof=1)) / np.sqrt(len(value))
     return float(value.mean()) / error if error > 0 else 0.0
 
 
-def kappas(items: ItemSet, fitted: Fitted, group: Floats) -> tuple[float, float]:
+def kappas(items: ItemSet, fitted: Fitted, member: Floats) -> tuple[float, float]:
     """Return the agreement beyond chance of annotators of one group, and of two."""
-    member = np.stack([group > 0, group < 0], axis=1).astype(np.float64)  # (annotator, group)
     found, among = (member.T @ (matrix @ member) for matrix in (fitted.agreement, items.common))
     same = np.trace(found), np.trace(among)
     other = found.sum() - same[0], among.sum() - same[1]
@@ -217,15 +225,17 @@ class Splits:
         self.rows = [(half[crowd.item], ~half[crowd.item]) for half in halves]  # (label)
         self.sets = [(crowd.on(one), crowd.on(other)) for one, other in self.rows]
 
-    def compare(self, label: Array) -> SplitHalf:
+    def compare(self, label: Array, *, drawn: bool = False) -> SplitHalf:
         """Return what groups of either half are on the other, averaged over splits."""
         found, same = [], []
-        for rows, sets in zip(self.rows, self.sets, strict=True):
+        n = _FEW if drawn else _SPLITS
+        for rows, sets in zip(self.rows[:n], self.sets[:n], strict=True):
             fits = [fit_one_group(one, label[row]) for one, row in zip(sets, rows, strict=True)]
             groups = [two_groups(*one) for one in zip(sets, fits, strict=True)]
             for here, fitted, group in zip(sets, fits, groups[::-1], strict=True):
-                t = t_statistic(here, fitted, group)
-                found.append((t, *kappas(here, fitted, group)))
+                member = members(group)
+                t = t_statistic(here, fitted, member)
+                found.append((t, *kappas(here, fitted, member)))
             equal = float((groups[0] == groups[1]).mean())
             same.append(max(equal, 1 - equal))
         t, within, between = np.mean(found, axis=0).tolist()

@@ -4,7 +4,7 @@ A statement about groups has to pass four rules, because any crowd can be cut in
 look different on the items they were found with:
 
 1. Groups of one half of the items agree more within than between on the other half:
-   the mean t of four splits, both ways, is above 1.645.
+   the mean t of twelve splits, both ways, is above 1.645.
 2. Severity does not explain it: t lies 2.33 standard deviations above that of crowds drawn from a
    model in which annotators only differ in severity and in how far they follow the items.
 3. On held-out items kappa within groups exceeds kappa between them by .05.
@@ -246,7 +246,7 @@ def camps(
     values: dict[str, Any] = found._asdict()
     model, threshold = crowd.one_camp(), MIN_T
     if found.t > MIN_T:
-        drawn = [splits.compare(model.draw(rng)).t for _ in range(_DRAWS)]
+        drawn = [splits.compare(model.draw(rng), drawn=True).t for _ in range(_DRAWS)]
         mean, deviation = float(np.mean(drawn)), max(float(np.std(drawn, ddof=1)), 1e-9)
         values["z"] = (found.t - mean) / deviation
         threshold = max(MIN_T, mean + MIN_Z * deviation)
@@ -298,7 +298,7 @@ def _detectable(
     """Return the smallest share of items on which planted camps are found in 80 % of crowds."""
     smallest = math.nan
     for share in _SHARES:
-        drawn = [splits.compare(model.draw(rng, share)) for _ in range(_PLANTED)]
+        drawn = [splits.compare(model.draw(rng, share), drawn=True) for _ in range(_PLANTED)]
         found = [
             one.t > threshold and one.kappa_within - one.kappa_between >= MIN_DIFFERENCE
             for one in drawn
