@@ -24,7 +24,6 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .._relation import Array, Floats, Integers
-from ._one_camp import OneCamp, fit_one_camp
 
 _SPLITS = 12  # of the items into halves
 _FEW = 4  # splits of crowds that are drawn, of which there are many
@@ -190,6 +189,15 @@ class Crowd:
         """Return the crowd with fewer annotators."""
         return Crowd(self.rows, self.kept & kept, self.n_classes, self.ordered)
 
+    def sample(self, max_pairs: int, rng: np.random.Generator) -> Crowd:
+        """Return the labels on a sample of items where there are too many pairs of labels."""
+        size = np.bincount(self.rows[0], minlength=1).astype(np.int64)
+        share = max_pairs / max(int((size**2).sum()) * self.n_classes, 1)
+        if share >= 1:
+            return self
+        rows = self.rows[:, (rng.random(len(size)) < share)[self.rows[0]]]
+        return Crowd(rows, self.kept, self.n_classes, self.ordered)
+
     def shared_labels(self) -> Integers:
         """Return how many labels annotators have on items with several: (annotator)."""
         return np.bincount(self.rows[1], minlength=len(self.kept))
@@ -209,11 +217,6 @@ class Crowd:
         """Return -1 or 1 for those who take part, from all items."""
         items = self.on()
         return two_groups(items, fit_one_group(items, self.label))
-
-    def one_camp(self) -> OneCamp:
-        """Return a model of this crowd without camps."""
-        shape = len(self.items), int(self.kept.sum()), self.n_classes
-        return fit_one_camp(self.item, self.annotator, self.label, shape)
 
 
 class Splits:

@@ -30,7 +30,8 @@ from .._plain import as_plain
 from .._relation import Floats, FrozenArrays, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
-from ._one_camp import OneCamp
+from ._one_camp import OneCamp, fit_one_camp
+from ._one_ordered_camp import OneOrderedCamp, fit_one_ordered_camp
 from ._split_half import Crowd, Splits
 
 MIN_LABELS = 20  # on items that others labelled too
@@ -223,7 +224,7 @@ def camps(
             raise OptionError(f"left_out has {len(kept)} values, but there are {n} annotators")
     rng = np.random.default_rng(seed)
     orders = content_order(annotations, ordered=ordered)
-    rows = _sampled(_rows_by_content(annotations, orders), annotations.n_classes, rng)
+    rows = _rows_by_content(annotations, orders)
     crowd = Crowd(rows, kept[orders[1]], annotations.n_classes, ordered)
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)  # some lost their co-annotators
@@ -231,6 +232,7 @@ def camps(
     group = np.full(annotations.n_annotators, -1)
     reason = _obstacle(crowd)
     if not reason:
+        crowd = crowd.sample(_MAX_PAIRS, rng)
         loading = crowd.loadings()
         follows = loading >= _WEAK * np.median(loading[crowd.kept])
         crowd = crowd.keep(follows)
@@ -244,7 +246,7 @@ def camps(
     camp = crowd.groups()
     small = min((camp > 0).sum(), (camp < 0).sum()) < 2
     values: dict[str, Any] = found._asdict()
-    model, threshold = crowd.one_camp(), MIN_T
+    model, threshold = _one_camp(crowd), MIN_T
     if found.t > MIN_T:
         drawn = [splits.compare(model.draw(rng), drawn=True).t for _ in range(_DRAWS)]
         mean, deviation = float(np.mean(drawn)), max(float(np.std(drawn, ddof=1)), 1e-9)
@@ -274,11 +276,12 @@ def _rows_by_content(annotations: Annotations, orders: tuple[Integers, ...]) -> 
     return rows[:, np.lexsort(rows[::-1])]
 
 
-def _sampled(rows: Integers, n_classes: int, rng: np.random.Generator) -> Integers:
-    """Return the labels on a sample of items where there are too many pairs of labels."""
-    size = np.bincount(rows[0], minlength=1).astype(np.int64)
-    share = _MAX_PAIRS / max(int((size**2).sum()) * n_classes, 1)
-    return rows if share >= 1 else rows[:, (rng.random(len(size)) < share)[rows[0]]]
+def _one_camp(crowd: Crowd) -> OneCamp | OneOrderedCamp:
+    """Return a model of this crowd without camps."""
+    if crowd.ordered:
+        return fit_one_ordered_camp(crowd.on(), crowd.item, crowd.label)
+    shape = len(crowd.items), int(crowd.kept.sum()), crowd.n_classes
+    return fit_one_camp(crowd.item, crowd.annotator, crowd.label, shape)
 
 
 def _obstacle(crowd: Crowd) -> str:
@@ -293,7 +296,7 @@ def _obstacle(crowd: Crowd) -> str:
 
 
 def _detectable(
-    splits: Splits, model: OneCamp, threshold: float, rng: np.random.Generator
+    splits: Splits, model: OneCamp | OneOrderedCamp, threshold: float, rng: np.random.Generator
 ) -> float:
     """Return the smallest share of items on which planted camps are found in 80 % of crowds."""
     smallest = math.nan

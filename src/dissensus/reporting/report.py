@@ -60,8 +60,8 @@ class Report(PageReport):
     result
         The inferred labels.
     check, agreement, pairs, camps, comparison, evaluation, plan
-        Results of `check`, `agree`, `camps`, `compare`, `evaluate` and `next`; `None` where there is
-        nothing to report.
+        Results of `check`, `agree`, `camps`, `compare`, `evaluate` and `next`; `None` where there
+        is nothing to report.
     annotator_scores, item_scores
         Results of `identify`.
     truth
