@@ -1,4 +1,4 @@
-"""How often camps are found where there are none, and where there are: `python benchmarks/camps.py`.
+"""How often camps are found, where there are none and where there are: `benchmarks/camps.py`.
 
 Simulated crowds of one camp (accuracies differ, items are hard, spammers, graded severity, two
 severities) and of two that have their own truth on a share of the items; then real data, where
@@ -152,8 +152,8 @@ def real() -> Table | None:
     columns = ["set", "annotators", "t", "z", "kappa within", "between", "same group"]
     columns += ["detectable", "verdict", "seconds"]
     note = (
-        "z only where t > 1.645. Detectable: the smallest share of items, of 50, 30, 20 and 10 %, on "
-        "which two planted camps judge independently and are found in 80 % of crowds."
+        "z only where t > 1.645. Detectable: the smallest share of items, of 50, 30, 20 and 10 %, "
+        "on which two planted camps judge independently and are found in 80 % of crowds."
     )
     return Table("Real data", columns, rows, note) if rows else None
 

@@ -171,7 +171,7 @@ def kappas(items: ItemSet, fitted: Fitted, member: Floats) -> tuple[float, float
     return within, between
 
 
-class Crowd:
+class SharedLabels:
     """Labels by items, annotators and classes in the order of their content, and who takes part."""
 
     def __init__(
@@ -185,18 +185,18 @@ class Crowd:
         self.items, self.item = np.unique(item, return_inverse=True)
         self.annotator = (np.cumsum(kept) - 1)[annotator]
 
-    def keep(self, kept: npt.NDArray[np.bool_]) -> Crowd:
+    def keep(self, kept: npt.NDArray[np.bool_]) -> SharedLabels:
         """Return the crowd with fewer annotators."""
-        return Crowd(self.rows, self.kept & kept, self.n_classes, self.ordered)
+        return SharedLabels(self.rows, self.kept & kept, self.n_classes, self.ordered)
 
-    def sample(self, max_pairs: int, rng: np.random.Generator) -> Crowd:
+    def sample(self, max_pairs: int, rng: np.random.Generator) -> SharedLabels:
         """Return the labels on a sample of items where there are too many pairs of labels."""
         size = np.bincount(self.rows[0], minlength=1).astype(np.int64)
         share = max_pairs / max(int((size**2).sum()) * self.n_classes, 1)
         if share >= 1:
             return self
         rows = self.rows[:, (rng.random(len(size)) < share)[self.rows[0]]]
-        return Crowd(rows, self.kept, self.n_classes, self.ordered)
+        return SharedLabels(rows, self.kept, self.n_classes, self.ordered)
 
     def shared_labels(self) -> Integers:
         """Return how many labels annotators have on items with several: (annotator)."""
@@ -222,7 +222,7 @@ class Crowd:
 class Splits:
     """Halves of the items, drawn once."""
 
-    def __init__(self, crowd: Crowd, rng: np.random.Generator) -> None:
+    def __init__(self, crowd: SharedLabels, rng: np.random.Generator) -> None:
         n_items = len(crowd.items)
         halves = [rng.permutation(n_items) < n_items // 2 for _ in range(_SPLITS)]
         self.rows = [(half[crowd.item], ~half[crowd.item]) for half in halves]  # (label)

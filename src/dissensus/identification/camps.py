@@ -32,7 +32,7 @@ from ..annotations import Annotations
 from ..errors import OptionError
 from ._one_camp import OneCamp, fit_one_camp
 from ._one_ordered_camp import OneOrderedCamp, fit_one_ordered_camp
-from ._split_half import Crowd, Splits
+from ._split_half import SharedLabels, Splits
 
 MIN_LABELS = 20  # on items that others labelled too
 MAX_ANNOTATORS = 3000  # pairs of annotators are compared
@@ -81,6 +81,9 @@ class Camps(FrozenArrays):
         The items that divide the camps most, with the share of every label in each camp.
     label_shares
         How often each camp gives a label on items that both labelled: (camp, class).
+    severity
+        The label whose share differs most between annotators, with the 10th and 90th percentile
+        of that share; only where the verdict is `severity`.
     reason
         Why camps were not looked for, or "".
     """
@@ -225,7 +228,7 @@ def camps(
     rng = np.random.default_rng(seed)
     orders = content_order(annotations, ordered=ordered)
     rows = _rows_by_content(annotations, orders)
-    crowd = Crowd(rows, kept[orders[1]], annotations.n_classes, ordered)
+    crowd = SharedLabels(rows, kept[orders[1]], annotations.n_classes, ordered)
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)  # some lost their co-annotators
     names = annotations.annotators, annotations.items, annotations.classes
@@ -276,7 +279,7 @@ def _rows_by_content(annotations: Annotations, orders: tuple[Integers, ...]) -> 
     return rows[:, np.lexsort(rows[::-1])]
 
 
-def _one_camp(crowd: Crowd) -> OneCamp | OneOrderedCamp:
+def _one_camp(crowd: SharedLabels) -> OneCamp | OneOrderedCamp:
     """Return a model of this crowd without camps."""
     if crowd.ordered:
         return fit_one_ordered_camp(crowd.on(), crowd.item, crowd.label)
@@ -284,7 +287,7 @@ def _one_camp(crowd: Crowd) -> OneCamp | OneOrderedCamp:
     return fit_one_camp(crowd.item, crowd.annotator, crowd.label, shape)
 
 
-def _obstacle(crowd: Crowd) -> str:
+def _obstacle(crowd: SharedLabels) -> str:
     """Return why camps cannot be looked for, or ""."""
     n = int(crowd.kept.sum())
     if n < _LEAST:

@@ -31,7 +31,7 @@ from .._plain import as_plain
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
-from ._split_half import Crowd, fit_one_group, kappas, members, t_statistic
+from ._split_half import SharedLabels, fit_one_group, kappas, members, t_statistic
 from .camps import MAX_ANNOTATORS
 
 _FEW = 5  # different numbers that are still groups
@@ -214,7 +214,7 @@ def _column(
     ]
     t = within = between = math.nan
     rows = np.stack([annotations.item, annotations.annotator, annotations.label]).astype(np.int64)
-    crowd = Crowd(rows, fair >= 0, annotations.n_classes, ordered)
+    crowd = SharedLabels(rows, fair >= 0, annotations.n_classes, ordered)
     crowd = crowd.keep(crowd.shared_labels() > 1)
     if 2 <= crowd.kept.sum() <= MAX_ANNOTATORS and len(crowd.items) > 1:
         items, member = crowd.on(), members(fair[crowd.kept])
