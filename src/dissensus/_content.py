@@ -23,11 +23,33 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
 
-def content_hashes(annotations: Annotations) -> tuple[Hashes, Hashes, Hashes]:
-    """Return hash values of items, annotators and classes that do not depend on names."""
+def content_order(
+    annotations: Annotations, *, ordered: bool = False
+) -> tuple[Integers, Integers, Integers]:
+    """Return items, annotators and classes by code, in an order that renaming does not change.
+
+    >>> one = Annotations.from_columns("aabbc", "xyxyx", "01110")
+    >>> two = Annotations.from_columns("ccbba", "pqpqp", "01110")
+    >>> orders = [each.items[content_order(each)[0]].tolist() for each in (one, two)]
+    >>> orders[1] == [{"a": "c", "b": "b", "c": "a"}[name] for name in orders[0]]
+    True
+    """
+    orders = [np.argsort(each, kind="stable") for each in content_hashes(annotations, ordered)]
+    return orders[0], orders[1], np.arange(annotations.n_classes) if ordered else orders[2]
+
+
+def content_hashes(
+    annotations: Annotations, ordered: bool = False
+) -> tuple[Hashes, Hashes, Hashes]:
+    """Return hash values of items, annotators and classes that do not depend on names.
+
+    Ordered classes are distinguished by their order.
+    """
     rows = (annotations.item, annotations.annotator, annotations.label)
     sizes = (annotations.n_items, annotations.n_annotators, annotations.n_classes)
     values = [_mix(np.full(size, kind)) for kind, size in enumerate(sizes, 1)]
+    if ordered:
+        values[2] = _mix(values[2] + np.arange(sizes[2], dtype=np.uint64))
     for _ in range(_REFINEMENTS):
         link = np.zeros(len(annotations), dtype=np.uint64)
         for row, value in zip(rows, values, strict=True):

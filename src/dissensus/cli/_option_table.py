@@ -137,7 +137,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--latent/--no-latent": "Also fit GLAD and MACE.",
             "--copying/--no-copying": "Look for pairs of annotators who agree too much.",
             "--use-pleiss": "Margin over the best of the other classes.",
-            "--pairs": "Compare pairs of annotators, and cluster them.",
+            "--pairs": "Compare pairs of annotators, and look for camps.",
             "--multiple": "A label names several options, as in a|b.",
             "--soft": "Score class probabilities against the votes of annotators.",
             "--dic": "Score predictions of single annotators.",

@@ -13,7 +13,8 @@ from ._reading import read_annotations
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement, Clusters, Pairs
+    from ..agreement import Agreement, Pairs
+    from ..identification import Camps
 
 _MOST = 15  # rows on a screen
 _WIDE = 8  # annotators whose matrix fits a screen
@@ -67,6 +68,7 @@ def agree(
       dissensus agree answers.csv --measure alpha --per annotator
     """
     from .. import agreement
+    from ..identification import camps
     from ..reporting.agreement_figures import pairs_chart
     from ..reporting.charts import check_chart, save_chart
 
@@ -95,24 +97,23 @@ def agree(
         )
     rows = found.rows()
     two: Pairs | None = None
-    groups: Clusters | None = None
     if pairs or chart:
         weighting = weights or annotations.scale
         two = agreement.pairwise(annotations, "cohen", weights=weighting, min_overlap=min_overlap)
-        groups = agreement.cluster(two)
         rows = two.rows() if pairs else rows
         if chart:
-            save_chart(pairs_chart(two, groups), chart)
+            save_chart(pairs_chart(two), chart)
             note(f"drawn to {chart}")
     if output:
         _write(rows, output)
+    camped = camps(annotations, ordered=scale != "nominal", seed=seed) if pairs else None
     if as_json:
-        paired = {"pairs": rows, "groups": groups.as_dict()} if pairs and groups else {}
+        paired = {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
         show_json(found.as_dict() | paired)
     elif output != "-":
         _print(found)
-        if pairs and two is not None and groups is not None:
-            _print_pairs(two, groups)
+        if two is not None and camped is not None:
+            _print_pairs(two, camped)
 
 
 def _write(rows: list[dict[str, Any]], output: str) -> None:
@@ -189,9 +190,9 @@ def _print_parts(found: Agreement) -> None:
         print_text(f"{len(found.parts) - _MOST} more; -o writes all.")
 
 
-def _print_pairs(two: Pairs, groups: Clusters) -> None:
+def _print_pairs(two: Pairs, camped: Camps) -> None:
     least = f"at least {two.min_overlap} common items"
-    order = groups.order.tolist()
+    order = two.order().tolist()
     if len(order) <= _WIDE:
         names, full = [str(two.annotators[code]) for code in order], two.matrix()
         rows = [
@@ -210,10 +211,4 @@ def _print_pairs(two: Pairs, groups: Clusters) -> None:
     print_text(
         f"{known} of {len(two)} pairs with common items have {least}; mean {number(two.mean)}."
     )
-    if groups.n_clusters > 1:
-        print_text(
-            f"{groups.n_clusters} groups of annotators (silhouette {groups.silhouette:.2f}): "
-            f"{' and '.join(str(size) for size in groups.sizes)} annotators."
-        )
-    else:
-        print_text("No groups of annotators stand apart.")
+    print_text(camped.sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,22 @@ def read_annotators(path: str | Path) -> dict[str, dict[str, Any]]:
             raise source.fail(f"annotator {text(name)!r} has two rows; keep one")
         annotators[text(name)] = row
     return annotators
+
+
+def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, list[Any]]:
+    """Return column → values of these annotators, in their order; unknown ones are `None`."""
+    table, names = read_annotators(path), [str(name) for name in annotators]
+    known = [name for name in names if name in table]
+    if not known:
+        examples = f"{next(iter(table), '')!r} here, {names[0] if names else ''!r} there"
+        raise DataError(
+            f"{path}: no annotator of the annotations is in this table ({examples}); "
+            "write their names as in the annotations"
+        )
+    columns = list(table[known[0]])
+    if not columns:
+        raise DataError(f"{path}: only names of annotators; add a column for every attribute")
+    return {column: [table.get(name, {}).get(column) for name in names] for column in columns}
 
 
 def read_texts(path: str | Path) -> pl.DataFrame:

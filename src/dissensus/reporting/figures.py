@@ -62,7 +62,7 @@ def figures(report: Report) -> dict[str, Figure]:
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
-        "agreement": pairs_figure(report.pairs, report.clusters),
+        "agreement": pairs_figure(report.pairs, report.camps),
         "predictions": None if predictions is None else predictions_figure(predictions),
         "methods": methods_figure(report.comparison),
         "budget": budget_figure(report.plan),

@@ -17,13 +17,13 @@ import numpy as np
 
 from .._relation import Floats, Integers
 from ..aggregation import aggregate
-from ..agreement import Agreement, Clusters, Pairs, agree, cluster, pairwise
+from ..agreement import Agreement, Pairs, agree, pairwise
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..comparison import Comparison, compare
 from ..errors import DataError, OptionError
-from ..identification import AnnotatorScores, ItemScores, identify, item_scores
+from ..identification import AnnotatorScores, Camps, ItemScores, camps, identify, item_scores
 from ..metrics import Evaluation, evaluate
 from ..planning import Plan, plan
 from ..readers import Reading, as_truth, examine
@@ -59,9 +59,9 @@ class Report(PageReport):
         The annotations with gold, texts and notes found in the file.
     result
         The inferred labels.
-    check, agreement, pairs, clusters, comparison, evaluation, plan
-        Results of `check`, `agree`, `compare`, `evaluate` and `next`; `None` where there is
-        nothing to report.
+    check, agreement, pairs, camps, comparison, evaluation, plan
+        Results of `check`, `agree`, `camps`, `compare`, `evaluate` and `next`; `None` where there
+        is nothing to report.
     annotator_scores, item_scores
         Results of `identify`.
     truth
@@ -80,7 +80,7 @@ class Report(PageReport):
     check: Check
     agreement: Agreement
     pairs: Pairs | None
-    clusters: Clusters | None
+    camps: Camps | None
     annotator_scores: AnnotatorScores
     item_scores: ItemScores
     comparison: Comparison | None
@@ -137,6 +137,7 @@ class Report(PageReport):
             "summary": summary.as_dict(),
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
+            "camps": None if self.camps is None else self.camps.as_dict(),
             "annotators": self.annotator_scores.as_dict(),
             "doubtful": self.annotations.items[self.doubtful].tolist(),
             "comparison": None if self.comparison is None else self.comparison.as_dict(),
@@ -244,7 +245,7 @@ def report(
         checked,
         agreement,
         pairs,
-        None if pairs is None else cluster(pairs),
+        None if pairs is None else camps(annotations, seed=seed),
         annotator_scores,
         scores,
         comparison,
