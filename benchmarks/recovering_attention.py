@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 from dissensus import Annotations
 from dissensus.nn.features import Features, features_of
 from dissensus.recovery.evaluation import soft_scores
-from dissensus.recovery.highlights import pair_test
 from dissensus.registry import recoverers
 from pages import Section, Table
+from pair_test import pair_test
 from recovering_ground import (
     FLOOR,
     ORACLE,

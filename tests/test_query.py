@@ -13,7 +13,7 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
 from dissensus.nn.features import Features, Layout, features_of
-from dissensus.simulation.tendency import simulate_tendency, thinned
+from dissensus.simulation.tendency import simulate_tendency
 from dissensus.tendency import FitContext
 from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
 from dissensus.tendency._net import QueryNet, Sizes
@@ -368,12 +368,6 @@ class TestNewcomers:
             got.with_annotator(features.take([]), np.array([], int))
         with pytest.raises(DataError, match="0 metadata features of an annotator, but 2 are given"):
             got.with_annotator(features.take([]), np.array([], int), metadata=np.zeros(2))
-
-
-def test_thinned_annotations_lose_the_share_they_should():
-    annotations = simulate_tendency(n_items=100).annotations
-    assert len(thinned(annotations, 0.3)) == 420
-    assert thinned(annotations, 0.3, seed=1) != thinned(annotations, 0.3, seed=2)
 
 
 class TestItemsOfOtherLengths:

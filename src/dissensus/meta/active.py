@@ -29,7 +29,6 @@ from ..errors import MethodError
 from .em import safe_log
 
 if TYPE_CHECKING:
-    from .adapter import Adapter
     from .target import FewShotTask
 
 
@@ -130,63 +129,3 @@ def plan(
         "annotator": annotations.annotators[pairs[1]],
         "gain": gain[pairs],
     }
-
-
-def reveal(
-    adapter: Adapter,
-    u: Tensor,
-    label: Tensor,
-    n_classes: int,
-    budgets: list[int],
-    *,
-    policy: str = "joint",
-    explore: float = 0.1,
-    seed: int = 0,
-) -> list[Tensor]:
-    """Simulate active learning: return the labels known at every budget.
-
-    Parameters
-    ----------
-    adapter
-        Adapted again after every label.
-    u
-        Embeddings: (episode, item, feature).
-    label
-        Labels of all annotators: (episode, item, annotator).
-    n_classes
-        Number of classes.
-    budgets
-        Total numbers of labels, rising; every item starts with one, of a random annotator.
-    policy, explore, seed
-        How pairs are chosen.
-
-    Returns
-    -------
-    For every budget, labels as an adapter takes them: (episode, item, annotator), -1 for unknown.
-    """
-    from .items import Items
-
-    rng = torch.Generator().manual_seed(seed)
-    n_episodes, n_items, n_annotators = label.shape
-    first = torch.rand(n_episodes, n_items, n_annotators, generator=rng).argmax(dim=2, keepdim=True)
-    known = torch.zeros_like(label, dtype=torch.bool).scatter(2, first, True)
-    revealed, episode = [], torch.arange(n_episodes)
-    for total in range(n_items, max(budgets) + 1):
-        visible = torch.where(known, label, -1)
-        if total in budgets:
-            revealed.append(visible)
-        if total == max(budgets):
-            break
-        with torch.no_grad():
-            task = adapter.adapt(Items.of(u, visible, n_classes=n_classes))
-            value = _utility(task.posterior, task.confusion, policy)
-        value = value + 1e-6 * torch.rand(value.shape, generator=rng)
-        if policy != "random":
-            load = known.sum(dim=1).double()  # (episode, annotator)
-            load = load.masked_fill(known.all(dim=1), torch.inf)
-            least = load == load.min(dim=1, keepdim=True).values
-            explores = torch.rand(n_episodes, 1, generator=rng) < explore
-            value = value.masked_fill((explores & ~least)[:, None], -1e9)
-        pick = value.masked_fill(known, -torch.inf).flatten(1).argmax(dim=1)
-        known[episode, pick // n_annotators, pick % n_annotators] = True
-    return revealed
