@@ -138,7 +138,7 @@ class Trainer:
 
 def prepare(
     method: type[M],
-    X: Any,  # noqa: N803
+    X: Any,
     annotations: Annotations,
     *,
     encoder: str | nn.Module = "auto",

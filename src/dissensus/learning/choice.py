@@ -47,7 +47,7 @@ class Choice(NamedTuple):
 
 def choose(
     specs: Sequence[str],
-    X: ArrayLike,  # noqa: N803
+    X: ArrayLike,
     annotations: Annotations | ArrayLike,
     *,
     folds: int = 5,
