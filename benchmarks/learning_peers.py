@@ -34,8 +34,7 @@ from torch import Tensor, nn
 from dissensus.learning.base import CrowdModel, FitContext, Method, Pairs
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.network import Classifier
-from dissensus.nn import Examples, Training, train
-from dissensus.nn.validation_split import hold_out
+from dissensus.nn import Examples, Training, hold_out, train
 from dissensus.registry import learners
 from learning import SETS, STUDENT, Data, scores
 from pages import Section, Table

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.recovery import measures
-from dissensus.recovery._temperature import fit_temperature, match_entropy, temper, vote_slope
+from dissensus.recovery._temperature import fit_temperature, temper, vote_slope
 from dissensus.recovery.evaluation import (
     ceiling_scores,
     evaluate_named,
@@ -214,12 +214,6 @@ def test_the_temperature_is_recovered():
     p = random.dirichlet([1, 1, 1], 20000)
     label = (p.cumsum(axis=1) > random.random((len(p), 1))).argmax(axis=1)
     assert fit_temperature(temper(p, 0.5), label) == pytest.approx(2, rel=0.05)
-
-
-def test_distributions_are_tempered_to_a_target_entropy():
-    p = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
-    found = match_entropy(p, np.array([0.3, 1.5]))
-    np.testing.assert_allclose(measures.entropy(found), [0.3, 1.5], atol=1e-6)
 
 
 def test_the_pair_test_detects_attention_that_depends_on_the_vote():

@@ -10,10 +10,10 @@ if find_spec("torch") is None:
     pytest.skip("networks need torch", allow_module_level=True)
 
 from dissensus import Annotations, DataError, MethodError
+from dissensus._pooling import pool, pool_weights
 from dissensus.nn.features import Features, features_of
 from dissensus.registry import tendencies
 from dissensus.tendency import FitContext
-from dissensus.tendency._pool import pool, pool_weights
 from dissensus.tendency.auto import Auto
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.d_lema import groups

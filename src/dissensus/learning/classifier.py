@@ -32,14 +32,13 @@ from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn.augment import augment_for
-from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
+from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks, hold_out
 from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
 from ..nn.estimator import Estimator
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
 from ..nn.settings import Training
 from ..nn.training import History, train
-from ..nn.validation_split import hold_out
 from ..registry import learners
 from .base import CrowdModel, FitContext
 from .network import Classifier, Network

@@ -137,9 +137,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             check_is_fitted(self)
         if not isinstance(X, (Inputs, Tensor)) and _is_numeric(X):
             least = 1 if fitting else 0
-            X = check_array(
-                X, allow_nd=True, ensure_all_finite=False, ensure_min_samples=least
-            )
+            X = check_array(X, allow_nd=True, ensure_all_finite=False, ensure_min_samples=least)
         inputs = as_inputs(X)
         self._check_kind(
             inputs.kind,

@@ -23,6 +23,7 @@ import numpy as np
 from annotated_types import Ge
 
 from .._names import NUMBER
+from .._pooling import pool, pool_weights
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..nn.features import Features
@@ -30,7 +31,6 @@ from ..params import Count
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import KERNELS
 from ._cross_validation import Candidate, CrossValidation, random_folds
-from ._pool import pool, pool_weights
 from .linear import Linear
 
 _LEAST = 0.05  # weight below which a model is dropped
