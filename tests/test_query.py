@@ -15,9 +15,15 @@ from dissensus.nn import Examples, Training
 from dissensus.nn.features import Features, Layout, features_of
 from dissensus.simulation.tendency import simulate_tendency
 from dissensus.tendency import FitContext
-from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
+from dissensus.tendency._heads import (
+    OrdinalHeads,
+    OwnHeads,
+    SharedHeads,
+    ShrunkHeads,
+    gaps_of,
+    slots,
+)
 from dissensus.tendency._net import QueryNet, Sizes
-from dissensus.tendency._slots import slots
 from dissensus.tendency.qformer import QFormer, Shape
 from dissensus.tendency.query import Query
 from dissensus.tendency.qumatl import Qumatl, vote_shares

@@ -18,15 +18,12 @@ import numpy as np
 from torch import Tensor, nn
 
 from .._progress import Progress
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
+from ..nn import Training, as_inputs, train
 from ..nn.augment import Augment, augment_for
 from ..nn.batches import Examples, Source, hold_out, subset
 from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
-from ..nn.inputs import as_inputs
-from ..nn.settings import Training
-from ..nn.training import train
 from ._margins import KINDS, LabelLearner, MarginRecorder
 from .hardness import Margins, split_settings
 from .network import Classifier, Network

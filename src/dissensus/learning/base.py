@@ -33,8 +33,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from ..annotations import Annotations
-from ..nn.batches import Batch, Examples
-from ..nn.training import Learner
+from ..nn import Batch, Examples, Learner
 from ..params import Positive, Settings
 from ._confusion import squares
 from .network import Classifier

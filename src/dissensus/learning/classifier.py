@@ -31,13 +31,12 @@ from .._relation import Array, Floats, Integers, indices_of
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
+from ..nn import Estimator, Training
 from ..nn.augment import augment_for
 from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks, hold_out
 from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
-from ..nn.estimator import Estimator
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
-from ..nn.settings import Training
 from ..nn.training import History, train
 from ..registry import learners
 from .base import CrowdModel, FitContext
@@ -236,7 +235,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @torch.no_grad()
     def _by_pairs(self, x: ArrayLike | Inputs, annotators: ArrayLike | None, work: Any) -> Floats:
-        codes = self._annotator_codes(annotators).astype(np.int64)
+        codes = self.annotator_codes(annotators).astype(np.int64)
         annotator = torch.from_numpy(codes).to(self.model_.count.device)
         size = max(_CHUNK // max(len(annotator), 1), 1)
         values = [work(self.model_, x, annotator).double().cpu() for x in self._chunks(x, size)]

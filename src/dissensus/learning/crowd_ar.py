@@ -22,8 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from ..nn.batches import Batch
-from ..nn.tables import Table
+from ..nn import Batch, Table
 from ..params import Probability
 from .base import FitContext, Pairs, at_label
 from .crowd_layer import CrowdLayer, MatrixModel

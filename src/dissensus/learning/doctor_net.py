@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear as apply
 
-from ..nn.batches import Batch, Examples
-from ..nn.tables import Table
+from ..nn import Batch, Examples, Table
 from ..params import NonNegative, Positive
 from ._confusion import log_count_confusion, vote_shares
 from .base import CrowdModel, FitContext, Method, Pairs, at_label

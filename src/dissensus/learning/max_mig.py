@@ -26,8 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nn.batches import Batch
-from ..nn.tables import Table
+from ..nn import Batch, Table
 from ..params import NonNegative, Positive
 from ._confusion import log_count_confusion, vote_shares
 from .base import CrowdModel, FitContext, Method

@@ -29,8 +29,7 @@ from annotated_types import Ge
 from scipy.special import log_softmax
 from torch import Tensor, nn
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..nn.batches import Batch, Examples
 from ..params import NonNegative, Positive
 from ._confusion import count_confusion

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._relation import Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Integers
 from ..errors import DataError
 from ..nn.batches import Source, inputs_of, subset
 

@@ -192,7 +192,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             return given.recode(self.classes_)
         return Annotations.from_matrix(given, classes=self.classes_, annotators=self.annotators_)
 
-    def _annotator_codes(self, annotators: ArrayLike | None) -> Integers:
+    def annotator_codes(self, annotators: ArrayLike | None) -> Integers:
         """Return the codes of annotators by name, of all by default."""
         check_is_fitted(self)
         if annotators is None:

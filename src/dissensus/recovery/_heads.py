@@ -9,8 +9,7 @@ import torch
 from annotated_types import Ge, Interval
 from torch import Tensor, nn
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..nn.batches import Source
 from ..nn.checkpoints import load_network
 from ..nn.features import Features

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from .._relation import Floats
-from ..nn.batches import Batch
-from ..nn.features import Features
+from ..nn import Batch, Features
 from ..params import Count, NonNegative
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, shared_split

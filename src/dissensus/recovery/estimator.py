@@ -24,8 +24,7 @@ from .._relation import Array, Floats, Integers, abbreviate
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
-from ..nn.estimator import Estimator
-from ..nn.features import Features
+from ..nn import Estimator, Features
 from ..registry import recoverers
 from ._temperature import fit_temperature
 from .crossval import majority

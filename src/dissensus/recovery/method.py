@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._progress import Progress
-from .._relation import Floats, Integers
 from .._serialization import State
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, OptionError
 from ..params import NonNegative, Settings
 from ._temperature import temper, vote_slope

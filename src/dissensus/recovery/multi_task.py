@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nn.batches import Batch
-from ..nn.features import Features
+from ..nn import Batch, Features
 from ..params import NonNegative
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, initial_weights, shared_split

@@ -24,13 +24,10 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from .._progress import Progress
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
+from ..nn import Encoder, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source
-from ..nn.encoders import Encoder
 from ..nn.features import Features, RawInputs
-from ..nn.settings import Training
-from ..nn.training import Learner, train
 from ..params import Count, Positive
 from ._top_layers import split_encoder
 from .measures import most_probable

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from .._files import atomic_folder
-from .._relation import Floats, Integers
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
-from ..annotations import Annotations, Part
+from ..annotations import Annotations, Floats, Integers, Part
 from ..engine import Engine, Local
 from ..errors import MethodError, OptionError
 from ..registry import aggregators

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from annotated_types import Ge
 from scipy.special import softmax
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import OptionError
 from ..params import Count, NonNegative, Positive, Probability, Settings
 from ._synthetic_inputs import composed, rendered

@@ -28,9 +28,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._progress import Progress
-from .._relation import Floats, Integers
 from .._serialization import State
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
 from ..nn.features import Features
 from ..params import Settings

@@ -17,15 +17,11 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
-from ..nn.batches import Batch, Examples, hold_out
+from ..annotations import Annotations, Floats, Integers
+from ..nn import Batch, Examples, Features, Learner, Training, hold_out, train
 from ..nn.checkpoints import load_network, network_state
 from ..nn.devices import torch_seed
-from ..nn.features import Features
-from ..nn.learner import Learner
 from ..nn.standardize import Standardize
-from ..nn.training import Training, train
 from ..params import Count, NonNegative, Positive, Probability
 from ._base import FitContext, State, Tendency, TendencyMethod
 from ._components import check_width

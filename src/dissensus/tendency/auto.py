@@ -24,8 +24,7 @@ from annotated_types import Ge
 
 from .._names import NUMBER
 from .._pooling import pool, pool_weights
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count
 from ._base import FitContext, State, Tendency, TendencyMethod

@@ -21,8 +21,7 @@ from .._relation import Array, Floats, indices_of
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..nn.estimator import Estimator
-from ..nn.features import Features
+from ..nn import Estimator, Features
 from ..registry import tendencies
 from ._base import FitContext, Tendency, pieces, silent
 from .jury import Verdict, jury
@@ -125,7 +124,7 @@ class TendencyClassifier(Estimator):
         self, X: Any, annotators: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Floats:
         """Return label probabilities of annotators, all by default: (item, annotator, class)."""
-        codes = self._annotator_codes(annotators)
+        codes = self.annotator_codes(annotators)
         return np.exp(self.model_.log_proba(self._fitted_features(X, progress), codes))
 
     def predict_annotators(self, X: Any, annotators: ArrayLike | None = None) -> Array:

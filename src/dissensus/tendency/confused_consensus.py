@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import NonNegative
 from ..registry import aggregators

@@ -15,8 +15,7 @@ import numpy as np
 from annotated_types import Ge
 from scipy.special import log_softmax
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count
 from ._base import FitContext, State, Tendency, TendencyMethod

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from ..annotations import Annotations
 from ..learning import base as learning
 from ..learning.network import Classifier
-from ..nn.features import Features
-from ..nn.training import Training
+from ..nn import Features, Training
 from ..params import Count, Positive, Probability
 from ..registry import learners
 from ._base import FitContext, State, Tendency, TendencyMethod

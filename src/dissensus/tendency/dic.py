@@ -26,11 +26,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._plain import as_plain
-from .._relation import Floats, Integers
 from ..agreement.co_annotation import CoAnnotations
 from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, OptionError
 from ..metrics import Score
 

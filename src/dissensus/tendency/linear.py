@@ -9,6 +9,11 @@ are those of an RBF kernel where that predicts better, which makes z a kernel re
 give annotators a bias and a head as well, so that annotators without labels are predicted by
 similar ones.
 
+With `rank`, annotators are also points e[k] in a space of preferences: Σ_r e[k, r] F[r] x is added
+to the logits. The factors F are learned from all annotators, so a few labels suffice to place an
+annotator. If annotators differ in one trait, such as how easily a certain topic offends them, one
+factor captures it. `low-rank` has three factors and no head U[k].
+
 Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
 """
 
@@ -23,8 +28,7 @@ from annotated_types import Ge
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError
 from ..nn.features import Features
 from ..params import Count, NonNegative, Positive
@@ -136,6 +140,10 @@ class Linear(TendencyMethod):
         The same for an annotator's own head.
     metadata
         The same for effects of metadata, if there are any.
+    rank
+        Number of dimensions of a space in which annotators are points.
+    factor
+        Prior standard deviation of the factors of that space.
     ordinal
         Whether classes are ordered: logits of neighbours differ by one number.
     folds
@@ -149,6 +157,8 @@ class Linear(TendencyMethod):
     slope: NonNegative | None = None
     own: NonNegative | None = None
     metadata: NonNegative | None = None
+    rank: Annotated[int, Ge(0)] = 0
+    factor: NonNegative | None = None
     ordinal: bool = False
     folds: Annotated[int, Ge(2)] = 3
 
@@ -182,7 +192,7 @@ class Linear(TendencyMethod):
 
     def start(self, has_metadata: bool) -> Priors:
         """Return the given priors, and starting values of the others."""
-        names = ("shared", "bias", "slope", "own", "metadata")
+        names = ("shared", "bias", "slope", "own", "metadata", "rank", "factor")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return _START._replace(**given | ({} if has_metadata else {"metadata": 0.0}))
 
@@ -194,6 +204,7 @@ class Linear(TendencyMethod):
             "slope": (0.0, 0.15, 0.3, 0.6),
             "metadata": (0.0, 0.1, 0.3, 1.0) if has_metadata else (),
             "own": (0.0, 0.1, 0.2, 0.4, 0.8),
+            "factor": (0.0, 0.1, 0.2, 0.4) if self.rank else (),
         }
         return {name: each for name, each in grid.items() if each and getattr(self, name) is None}
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Positive
 from ._base import FitContext, State, Tendency, TendencyMethod

@@ -30,8 +30,7 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
 from ..nn.checkpoints import load_network, network_state

@@ -21,9 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._relation import Floats, Integers
 from ..agreement.pairs import pairwise
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count, Positive, Probability
 from ._base import FitContext
