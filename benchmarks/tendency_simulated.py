@@ -27,7 +27,7 @@ from dissensus.nn.features import Features, features_of
 from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
 from dissensus.simulation.tendency import TendencySimulation, simulate_tendency
-from dissensus.tendency import FitContext
+from dissensus.tendency import FitOptions
 from dissensus.tendency.dic import dic, split_half
 from dissensus.tendency.faithfulness import deletion
 from dissensus.tendency.maps import Maps, attention_maps, word_maps
@@ -139,7 +139,7 @@ def measured(
         return scored(drawn, np.log(np.maximum(drawn.probabilities, 1e-12)))
     began = process_time()
     model = tendencies.create(spec).fit(
-        features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+        features.take(drawn.train), drawn.annotations, FitOptions(seed=seed)
     )
     taken = process_time() - began
     test = features.take(drawn.test)
@@ -296,7 +296,7 @@ def control(runs: Runs) -> Table:
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images", profile="same")
         model = tendencies.create(TWO).fit(
-            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+            drawn.features.take(drawn.train), drawn.annotations, FitOptions(seed=seed)
         )
         test = drawn.features.take(drawn.test)
         best = model.log_proba(test).argmax(axis=2)
@@ -375,7 +375,7 @@ def newcomers(runs: Runs) -> Table:
             known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
         )
         model = tendencies.create(ONE).fit(
-            drawn.features.take(drawn.train), known, FitContext(seed=seed)
+            drawn.features.take(drawn.train), known, FitOptions(seed=seed)
         )
         test, out = drawn.features.take(drawn.test), {}
         order = np.random.default_rng(seed).permutation(TRAIN)
@@ -386,7 +386,7 @@ def newcomers(runs: Runs) -> Table:
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
         whole = tendencies.create(ONE).fit(
-            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+            drawn.features.take(drawn.train), drawn.annotations, FitOptions(seed=seed)
         )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())

@@ -14,7 +14,7 @@ from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
 from dissensus.nn.features import Features, Layout, features_of
 from dissensus.simulation.tendency import simulate_tendency
-from dissensus.tendency import FitContext
+from dissensus.tendency import FitOptions
 from dissensus.tendency._heads import (
     OrdinalHeads,
     OwnHeads,
@@ -237,10 +237,10 @@ class TestLearning:
         method = Query(**{**TINY, "fits": 2, "epochs": 2})
         features, annotations, _ = crowd()
         one, two = (
-            method.fit(features, annotations, FitContext(seed=3)).log_proba(features)
+            method.fit(features, annotations, FitOptions(seed=3)).log_proba(features)
             for _ in range(2)
         )
-        other = method.fit(features, annotations, FitContext(seed=4))
+        other = method.fit(features, annotations, FitOptions(seed=4))
         assert np.array_equal(one, two)
         assert not np.allclose(one, other.log_proba(features))
         first, second = other.nets
@@ -358,7 +358,7 @@ class TestNewcomers:
         )
         side = np.eye(2)[simulated.group]
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(features, known, FitContext(metadata=side[:8]))
+        got = method.fit(features, known, FitOptions(metadata=side[:8]))
         right = {}
         for position in range(2):
             grown = got.with_annotator(

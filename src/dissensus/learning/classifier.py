@@ -39,7 +39,7 @@ from ..nn.encoding import Encoding, encoding_for
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
 from ..nn.training import History, train
 from ..registry import learners
-from .base import CrowdModel, FitContext
+from .base import BuildParts, CrowdModel
 from .network import Classifier, Network
 from .two_stage import TwoStage
 
@@ -198,7 +198,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if posterior is not None and not isinstance(method, TwoStage):
             raise OptionError(f"{self.method} learns from annotations; posterior= is for two-stage")
         return method.build(
-            FitContext(annotations, classifier, _tensor(features), _tensor(posterior))
+            BuildParts(annotations, classifier, _tensor(features), _tensor(posterior))
         )
 
     @torch.no_grad()

@@ -23,7 +23,7 @@ from ..nn.standardize import standardization
 from ..params import Count
 from ._heads import Fraction, Heads, NetworkMethod, Networks
 from ._members import Members, fold_weights, initial_weights
-from .method import FitContext
+from .method import FitInputs
 
 _MASKED = -1e9
 _STANDARDIZED = 2048  # items by which token features are standardized
@@ -111,7 +111,7 @@ class AttentionHeads(NetworkMethod):
     steps: Count = 300
     patience: Count = 4
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         assert features.tokens is not None
         network = AttentionPooling(
             self.n, np.shape(features.tokens.values)[-1], context.n_classes, hidden=self.hidden,

@@ -32,7 +32,7 @@ from .attention_heads import AttentionHeads
 from .heads import EnsembleOfHeads
 from .kernel_ridge import KernelRidge
 from .marginal import Marginal
-from .method import FitContext, Mixture, RecoveryMethod, State
+from .method import FitInputs, Mixture, RecoveryMethod, State
 
 _WITHOUT_MEMBERS = ("marginal",)
 
@@ -66,7 +66,7 @@ class Auto(RecoveryMethod):
             "marginal": Marginal(),
         }
 
-    def _fit(self, features: Features, context: FitContext) -> Mixture:
+    def _fit(self, features: Features, context: FitInputs) -> Mixture:
         methods = self._parts()
         if features.tokens is None or np.shape(features.tokens.mask)[1] < 2:
             del methods["attention"]

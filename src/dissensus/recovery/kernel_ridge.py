@@ -25,7 +25,7 @@ from annotated_types import Interval
 
 from .._relation import Floats
 from ..params import Count, Positive
-from .method import FitContext, Recovery, RecoveryMethod, State
+from .method import FitInputs, Recovery, RecoveryMethod, State
 
 if TYPE_CHECKING:
     from ..nn.features import Features
@@ -80,7 +80,7 @@ class KernelRidge(RecoveryMethod):
     least: Annotated[float, Interval(gt=0, le=0.5)] = 0.02
     most: Count = 3000
 
-    def _fit(self, features: Features, context: FitContext) -> KernelModel:
+    def _fit(self, features: Features, context: FitInputs) -> KernelModel:
         vectors, label = features.vectors.astype(np.float64), context.label
         center = _unit(vectors).mean(axis=0)
         x = center_and_scale(vectors, center)

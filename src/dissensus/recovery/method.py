@@ -33,10 +33,10 @@ from .measures import most_probable
 if TYPE_CHECKING:
     from ..nn.features import Features
 
-__all__ = ["FitContext", "Mixture", "Recovery", "RecoveryMethod", "State"]
+__all__ = ["FitInputs", "Mixture", "Recovery", "RecoveryMethod", "State"]
 
 
-class FitContext(NamedTuple):
+class FitInputs(NamedTuple):
     """What a method is fitted to, in addition to the features."""
 
     label: Integers  # (item)
@@ -174,14 +174,14 @@ class RecoveryMethod(Settings, ABC):
                     f"annotations on {shape[0]} items in {shape[1]} classes, "
                     f"but {len(codes)} items in {size} classes"
                 )
-        context = FitContext(codes, size, annotations, seed, progress, folder)
+        context = FitInputs(codes, size, annotations, seed, progress, folder)
         recovery = self._fit(features, context)
         if vote_count is not None and self.flatten:
             recovery.temperature *= vote_slope(vote_count) ** self.flatten
         return recovery
 
     @abstractmethod
-    def _fit(self, features: Features, context: FitContext) -> Recovery:
+    def _fit(self, features: Features, context: FitInputs) -> Recovery:
         """Return the fitted recovery."""
 
     @abstractmethod

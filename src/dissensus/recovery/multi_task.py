@@ -22,7 +22,7 @@ from ..params import NonNegative
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, initial_weights, shared_split
 from .measures import entropy, shares_of
-from .method import FitContext
+from .method import FitInputs
 
 
 class TwoTaskHeads(Heads):
@@ -67,7 +67,7 @@ class MultiTask(HeadMethod):
     weight: NonNegative = 1.0
     held_out: Fraction = 0.1
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         assert context.annotations is not None
         target = entropy(shares_of(context.annotations.votes())) / np.log2(
             max(context.n_classes, 2)

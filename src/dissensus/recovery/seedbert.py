@@ -31,7 +31,7 @@ from ..nn.features import Features, RawInputs
 from ..params import Count, Positive
 from ._top_layers import split_encoder
 from .measures import most_probable
-from .method import FitContext, Recovery, RecoveryMethod, State
+from .method import FitInputs, Recovery, RecoveryMethod, State
 
 _BATCH = 64
 
@@ -136,7 +136,7 @@ class SeedBert(RecoveryMethod):
     lr: Positive = 5e-6
     precision: Literal["32", "bf16"] = "32"
 
-    def _fit(self, features: Features, context: FitContext) -> Copies:
+    def _fit(self, features: Features, context: FitInputs) -> Copies:
         assert features.raw is not None
         body, x = self.tuned_part(features.raw)
         annotations = Annotations.from_labels(context.label, context.n_classes)

@@ -23,7 +23,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..nn import Estimator, Features
 from ..registry import tendencies
-from ._base import FitContext, Tendency, pieces, silent
+from ._base import FitOptions, Tendency, pieces, silent
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import label_marginals
@@ -100,7 +100,7 @@ class TendencyClassifier(Estimator):
         known = None
         if self.metadata_ is not None:
             known = self.metadata_.features(self.table_, self.annotators_.tolist())
-        context = FitContext(
+        context = FitOptions(
             metadata=known,
             seed=self.seed,
             folder=None if folder is None else Path(folder),

@@ -32,7 +32,7 @@ from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError
 from ..nn.features import Features
 from ..params import Count, NonNegative, Positive
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, fit_components
 from ._cross_validation import Candidate, CrossValidation, search
 from ._pairs import Pairs
@@ -163,13 +163,13 @@ class Linear(TendencyMethod):
     folds: Annotated[int, Ge(2)] = 3
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> LinearTendency:
         validation = self.validation(features, annotations, context)
         return self.fit_candidate(features, annotations, self.choose(validation, context), context)
 
     def validation(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> CrossValidation:
         """Return the cross-validation by which candidates are scored."""
         return CrossValidation(
@@ -182,7 +182,7 @@ class Linear(TendencyMethod):
             context.seed,
         )
 
-    def choose(self, validation: CrossValidation, context: FitContext) -> Candidate:
+    def choose(self, validation: CrossValidation, context: FitOptions) -> Candidate:
         """Return the candidate that predicts best."""
         has_metadata = validation.metadata is not None
         kernels = [KERNELS[self.kernel]] if self.kernel != "auto" else list(KERNELS.values())
@@ -213,7 +213,7 @@ class Linear(TendencyMethod):
         features: Features,
         annotations: Annotations,
         candidate: Candidate,
-        context: FitContext,
+        context: FitOptions,
     ) -> LinearTendency:
         """Return the model of a candidate, fitted to all annotations."""
         kernel, priors = candidate

@@ -14,7 +14,7 @@ import numpy as np
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Positive
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 
 
 def label_counts(annotations: Annotations) -> Integers:
@@ -65,7 +65,7 @@ class OwnMajority(TendencyMethod):
     pooled: Positive = 2.0
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> OwnMajorityTendency:
         return OwnMajorityTendency(np.log(label_marginals(annotations, self.pooled)))
 

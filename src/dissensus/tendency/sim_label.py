@@ -25,7 +25,7 @@ from ..agreement.pairs import pairwise
 from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count, Positive, Probability
-from ._base import FitContext
+from ._base import FitOptions
 from ._components import fit_components
 from ._pairs import Pairs
 from ._shrunk import fit_shrunk
@@ -60,7 +60,7 @@ class SimLabel(Linear):
     weight: Probability = 1.0
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> LinearTendency:
         validation = self.validation(features, annotations, context)
         kernel, priors = self.choose(validation, context)
