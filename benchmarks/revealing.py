@@ -1,13 +1,42 @@
-"""Few-shot tasks whose labels are asked for one by one."""
+"""Few-shot tasks whose labels are asked for one by one.
+
+joint       the pair of the largest expected information
+item        the item of the largest entropy, and any annotator
+annotator   the annotator of the largest gain on an item with a uniform posterior, and any item
+random      any pair
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from dissensus.meta.active import POLICIES
+from dissensus.meta.active import entropy, information
 from dissensus.meta.adapter import Adapter
 from dissensus.meta.items import Items
+
+
+def _item(posterior: Tensor, confusion: Tensor) -> Tensor:
+    return entropy(posterior)[:, :, None].expand(-1, -1, confusion.shape[1])
+
+
+def _annotator(posterior: Tensor, confusion: Tensor) -> Tensor:
+    return information(torch.full_like(posterior, 1 / posterior.shape[2]), confusion)
+
+
+def _random(posterior: Tensor, confusion: Tensor) -> Tensor:
+    return posterior.new_zeros(*posterior.shape[:2], confusion.shape[1])
+
+
+# Utility of a pair: (episode, item, annotator).
+POLICIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "joint": information,
+    "item": _item,
+    "annotator": _annotator,
+    "random": _random,
+}
 
 
 def reveal(

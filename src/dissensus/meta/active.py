@@ -5,19 +5,14 @@ information of a label about the truth is, in nats (H is the entropy):
 
     gain[n, r] = H(Σ_k posterior[n, k] confusion[r, k]) − Σ_k posterior[n, k] H(confusion[r, k])
 
-    joint       the pair of the largest gain
-    item        the item of the largest entropy, and any annotator
-    annotator   the annotator of the largest gain on an item with a uniform posterior, and any item
-    random      any pair
-
-Annotators with few labels look average, so `joint` soon settles on the first who seems good. A
+The pair of the largest gain is asked for. Annotators with few labels look average, so this soon
+settles on the first who seems good. A
 share of the questions, `explore`, goes to the pair of the largest gain among the annotators with
 the fewest labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +20,6 @@ import torch
 from torch import Tensor
 
 from .._relation import Array
-from ..errors import MethodError
 from .em import safe_log
 
 if TYPE_CHECKING:
@@ -58,35 +52,8 @@ def information(posterior: Tensor, confusion: Tensor) -> Tensor:
     return entropy(given) - noise
 
 
-def _item(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return entropy(posterior)[:, :, None].expand(-1, -1, confusion.shape[1])
-
-
-def _annotator(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return information(torch.full_like(posterior, 1 / posterior.shape[2]), confusion)
-
-
-def _random(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return posterior.new_zeros(*posterior.shape[:2], confusion.shape[1])
-
-
-# Utility of a pair: (episode, item, annotator).
-POLICIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "joint": information,
-    "item": _item,
-    "annotator": _annotator,
-    "random": _random,
-}
-
-
-def _utility(posterior: Tensor, confusion: Tensor, policy: str) -> Tensor:
-    if policy not in POLICIES:
-        raise MethodError(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
-    return POLICIES[policy](posterior, confusion)
-
-
 def plan(
-    task: FewShotTask, budget: int, *, policy: str = "joint", explore: float = 0.1, seed: int = 0
+    task: FewShotTask, budget: int, *, explore: float = 0.1, seed: int = 0
 ) -> dict[str, Array]:
     """Return which annotators to ask about which items, the most informative pairs first.
 
@@ -96,8 +63,6 @@ def plan(
         The task so far; pairs with a label are left out.
     budget
         Number of labels to ask for.
-    policy
-        How pairs are chosen.
     explore
         Share of questions for the annotators with the fewest labels.
     seed
@@ -107,7 +72,7 @@ def plan(
     posterior = torch.from_numpy(task.posterior)[None]
     confusion = torch.from_numpy(task.confusion)[None]
     gain = information(posterior, confusion)[0].numpy()
-    value = _utility(posterior, confusion, policy)[0].numpy() + 1e-9 * rng.random(gain.shape)
+    value = gain + 1e-9 * rng.random(gain.shape)
     value[annotations.item, annotations.annotator] = -np.inf
     load = annotations.labels_per_annotator.astype(float)
     item, annotator = [], []
