@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._relation import Floats, Integers
 from ..agreement.coefficients import find_measure
 from ..agreement.differences import WeightsLike
 from ..agreement.estimating import USUAL, Resampling, check_scale, estimated
@@ -19,7 +18,7 @@ from ..agreement.intervals import IntervalKind, check_interval
 from ..agreement.joint import JointMeasures
 from ..agreement.result import Estimate
 from ..agreement.votes import Votes
-from ..annotations import Annotations, Part
+from ..annotations import Annotations, Floats, Integers, Part
 from ..engine import Engine
 from ..errors import OptionError
 from .shards import ShardedAnnotations

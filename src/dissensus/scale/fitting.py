@@ -17,9 +17,8 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from .._files import atomic_folder
-from .._relation import Floats, Integers
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
-from ..annotations import Annotations, Part, Scale
+from ..annotations import Annotations, Floats, Integers, Part, Scale
 from ..calibration import temper
 from ..engine import Engine, Local
 from ..errors import MethodError, OptionError
