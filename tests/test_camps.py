@@ -146,7 +146,7 @@ def test_annotators_left_out_or_with_few_labels_take_no_part():
     few = annotations.keep((annotations.annotator != 0) | (annotations.item < 15))
     left_out = np.arange(8) == 1
     found = camps(few, left_out=left_out)
-    assert found.group.tolist() == [-1, -1, 0, 0, 0, 1, 1, 1]
+    assert found.group.tolist() in ([-1, -1, 0, 0, 0, 1, 1, 1], [-1, -1, 1, 1, 1, 0, 0, 0])
     with pytest.raises(OptionError, match="left_out has 3 values, but there are 8"):
         find(annotations, left_out=[True, False, False])
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ._relation import Integers
 from .annotations import Annotations
 
-_REFINEMENTS = 3
+_REFINEMENTS = 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 

@@ -106,7 +106,9 @@ def agree(
             note(f"drawn to {chart}")
     if output:
         _write(rows, output)
-    camped = camps(annotations, ordered=scale != "nominal", seed=seed) if pairs else None
+    camped = (
+        camps(annotations, ordered=annotations.scale != "nominal", seed=seed) if pairs else None
+    )
     if as_json:
         paired = {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
         show_json(found.as_dict() | paired)
