@@ -37,6 +37,7 @@ class ScoreContext:
     rounds: int | None = None  # of Dawid and Skene's own fit, as in peerannot
     probabilities: Floats | None = None  # of a classifier: (item, class)
     communities: int = 0
+    scale: str | None = None  # of the labels; by default that of the annotations
     seed: int = 0
     inputs: Any = None  # what the items are: an array, texts or images
     network: Mapping[str, Any] = field(default_factory=dict)  # settings of `aum` and `waum`
@@ -58,8 +59,9 @@ class ScoreContext:
 
     def identified(self, **options: Any) -> AnnotatorScores:
         """Return scores of annotators, with options of `identify`."""
-        context: Any = {"gold": self.gold, "communities": self.communities, "seed": self.seed}
-        return identify(self.annotations, self.result, **context, **options)
+        context: Any = {"gold": self.gold, "communities": self.communities, "scale": self.scale}
+        result = None if self.method == METHOD else self.result
+        return identify(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property
     def confusion(self) -> Floats:

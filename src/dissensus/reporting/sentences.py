@@ -4,7 +4,7 @@
 |---|---|
 | poor … almost perfect agreement | Krippendorff's alpha below 0, then in steps of 0.2 |
 | needs review | the confidence in an item's label is below 0.8 |
-| answers at random, careless, … | the verdicts of `identify` |
+| answers at random, contradicts the others, … | the verdicts of `identify` |
 | explains the labels best | best held-out likelihood, beyond two standard errors |
 | confidence is too high | above the interval of the accuracy on known labels, by 0.05 or more |
 """
@@ -27,17 +27,16 @@ _NAMED = 3  # names in one sentence
 _OVERCONFIDENT = 0.05  # by how much confidence may exceed accuracy
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
-    "spammer": ("answers at random", "answer at random"),
-    "adversarial": ("gives mostly wrong labels", "give mostly wrong labels"),
-    "careless": (
-        "is right much less often than the others",
-        "are right much less often than the others",
-    ),
+    "random": ("answers at random", "answer at random"),
+    "constant": ("always gives the same label", "always give the same label"),
+    "reversed": ("contradicts the others", "contradict the others"),
+    "likely random": ("may answer at random", "may answer at random"),
 }
 _REMEDIES = {
-    "spammer": "Leave out the labels of {}.",
-    "adversarial": "Ask {} whether the task was misunderstood.",
-    "careless": "Train or talk to {}.",
+    "random": "Leave out the labels of {}, who answer at random.",
+    "constant": "Leave out the labels of {}, always the same.",
+    "reversed": "Ask {} whether the task was misunderstood.",
+    "likely random": "Check {} with known items.",
 }
 
 
@@ -55,9 +54,9 @@ def opening(report: Report) -> list[str]:
     worst = scores.worst
     verdicts = verdict_sentences(annotations.annotators[worst], scores.verdict[worst], _VERDICTS)
     if not verdicts:
-        unsure = scores.verdict_counts.get("too few labels to say", 0)
+        unsure = scores.verdict_counts.get("too few labels", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
-        verdicts = [f"No annotator stands out as careless or random{some}."]
+        verdicts = [f"No annotator seems to answer at random{some}."]
     sentences += verdicts
     count, total = len(report.doubtful), int(labelled.sum())
     sentences.append(
@@ -95,7 +94,7 @@ def advice(report: Report) -> list[str]:
         such = scores.worst[scores.verdict[scores.worst] == verdict]
         names = report.annotations.annotators[such].tolist()
         people = [f"annotator {name}" if name.isdecimal() else name for name in names]
-        if verdict == "spammer" and 2 * len(people) > report.annotations.n_annotators:
+        if verdict == "random" and 2 * len(people) > report.annotations.n_annotators:
             steps.append(
                 "Look at the question and its instructions first: most annotators seem to answer "
                 "at random, so labels carry hardly any information."
