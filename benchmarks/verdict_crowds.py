@@ -8,14 +8,14 @@ import numpy as np
 
 from dissensus import Annotations
 
-__all__ = ["Crowd", "class_crowd", "rating_crowd"]
+__all__ = ["KnownCrowd", "class_crowd", "rating_crowd"]
 
 N = 40  # annotators
 STYLES = ("normal", "harsh", "lenient", "extreme", "central")
 SPAMMERS = ("uniform", "marginal", "constant")
 
 
-class Crowd(NamedTuple):
+class KnownCrowd(NamedTuple):
     """Labels of a crowd, and what every annotator is like."""
 
     annotations: Annotations
@@ -34,7 +34,7 @@ def rating_crowd(
     *,
     noise: float = 0.5,
     after_scale: bool = False,
-) -> Crowd:
+) -> KnownCrowd:
     """Return ratings of a crowd with harsh, lenient, extreme and central raters, and spammers.
 
     An annotator perceives an item with noise and reports it on a scale of their own; with
@@ -62,16 +62,17 @@ def rating_crowd(
         elif kind[spammer] == "constant":
             drawn = np.where(rng.random(own.sum()) < 0.02, drawn, rng.choice(n_classes, p=share))
         label[own] = drawn
-    return Crowd(_annotations(item, annotator, label, n_classes), np.array(kind))
+    return KnownCrowd(_annotations(item, annotator, label, n_classes), np.array(kind))
 
 
 def class_crowd(
     rng: np.random.Generator, n_classes: int, labels: int, per_item: int, *, weak: bool = True
-) -> Crowd:
+) -> KnownCrowd:
     """Return classes of a crowd with guessers, constant, biased and weak annotators.
 
     Good annotators are right 70 to 95 % of the time, low ones 40 to 60 % (60 to 70 % with two
-    classes), biased ones give a favourite class half of the time. Guessers mix uniform and marginal.
+    classes), biased ones give a favourite class half of the time. Guessers draw half of their
+    labels uniformly, half from the shares of the classes.
     """
     kind = ["guesser", "constant"] * 3 + ["biased", "low"] * (5 if weak else 0)
     kind = np.array([*kind, *["good"] * (N - len(kind))])
@@ -88,7 +89,7 @@ def class_crowd(
     guess = rng.choice(n_classes, len(truth), p=share)
     guess = np.where(half, rng.integers(0, n_classes, len(truth)), guess)
     label = np.where(own == "guesser", guess, label)
-    return Crowd(_annotations(item, annotator, label, n_classes), kind)
+    return KnownCrowd(_annotations(item, annotator, label, n_classes), kind)
 
 
 def assigned(rng: np.random.Generator, labels: int, per_item: int) -> tuple[np.ndarray, np.ndarray]:

@@ -81,8 +81,8 @@ def test_harsh_lenient_extreme_and_central_raters_are_not_flagged_but_spammers_a
 def test_good_and_honest_but_weak_annotators_of_classes_are_kept(n_classes):
     class_crowd = verdict_crowds().class_crowd
     words = {kind: [] for kind in ("good", "biased", "low", "constant")}
-    for seed in range(15):
-        made = class_crowd(np.random.default_rng([seed, 98]), n_classes, 30, 5)
+    for seed in range(40):
+        made = class_crowd(np.random.default_rng([seed, 97]), n_classes, 30, 5)
         verdict = quick(made.annotations).verdict
         for kind, seen in words.items():
             seen += verdict[made.are(kind)].tolist()
@@ -91,7 +91,7 @@ def test_good_and_honest_but_weak_annotators_of_classes_are_kept(n_classes):
         for kind, seen in words.items()
     }
     assert share["good"] <= 0.003
-    assert max(share["biased"], share["low"]) <= 0.05
+    assert max(share["biased"], share["low"]) <= 0.04
     assert share["constant"] == 1
 
 

@@ -94,7 +94,7 @@ def print_annotators(found: AnnotatorScores, top: int) -> None:
 
 def _bounded(bounded: Any, code: int) -> str:
     value, low, high = (float(bound[code]) for bound in bounded)
-    return "" if math.isnan(value) else f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _percent(share: Any, code: int) -> str:

@@ -1,7 +1,7 @@
 """What verdicts on annotators rest on, the same for classes, ordered labels and numbers.
 
-Classes are compared with the tempered posterior of the others under one fixed model, ordered labels
-and numbers with the mean of the others under a model of severity and scale use.
+Classes are compared with the shares of the others' labels, ordered labels and numbers with the mean
+of the others under a model of severity and scale use.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from scipy.special import chdtri
 from .._relation import Array, Floats, Integers, Relation
 from ..annotations import Annotations
 from .behaviour import Behaviour
-from .class_correlation import class_correlation, known_chunks, log_typical, tempered_chunks
+from .class_correlation import class_correlation, known_chunks, log_typical
 from .correlations import rating_correlations
-from .leave_one_out import LeaveOneOut, has_other_labels
+from .leave_one_out import has_other_labels, leave_one_out_votes
 from .random_annotators import Following, following
 from .rater_model import RaterModel, fit_rater_model
 
@@ -54,17 +54,19 @@ class Evidence(NamedTuple):
     styles: Styles | None
 
 
-def class_evidence(fitted: LeaveOneOut, behaviour: Behaviour) -> Evidence:
+def class_evidence(
+    annotations: Annotations, behaviour: Behaviour, known: Integers | None
+) -> Evidence:
     """Return the evidence on annotators who give classes."""
-    annotations, known = fitted.annotations, fitted.gold
+    votes = leave_one_out_votes(annotations, known)
     compared = has_other_labels(annotations, known)
-    found = class_correlation(annotations, compared, tempered_chunks(fitted))
+    found = class_correlation(annotations, compared, votes.chunks())
     follow = following(found.correlation, found.size, found.n_labels.astype(float))
     steady = behaviour.top_share >= ONE_ANSWER
     typical = np.zeros(annotations.n_annotators)
     if steady.any():
-        counts, chunks = fitted.comparison.counts, tempered_chunks(fitted)
-        typical = log_typical(annotations, chunks, counts, steady, behaviour.top_code)
+        counts = votes.comparison.counts
+        typical = log_typical(annotations, votes.chunks(), counts, steady, behaviour.top_code)
     gold_z = np.full(annotations.n_annotators, np.nan)
     gold_labels = np.zeros(annotations.n_annotators, dtype=np.int64)
     if known is not None:
@@ -107,7 +109,8 @@ def rating_evidence(
 def rating_scores(annotations: Annotations) -> Floats:
     """Return ordered classes as 0, 1, 2, …: (class); those that are numbers in their order.
 
-    >>> rating_scores(Annotations.from_columns("aaa", "xyz", ["2", "10", "1"])).tolist()
+    >>> classes = ["2", "10", "1"]
+    >>> rating_scores(Annotations.from_columns("a", "x", ["1"], classes=classes)).tolist()
     [1.0, 2.0, 0.0]
     """
     names = annotations.classes.tolist()

@@ -1,9 +1,9 @@
 """Annotator quality: whose labels follow the items, and how everybody uses the labels.
 
 Every annotator is compared with the others, and where there are known items with these first:
-classes with the leave-one-out posterior, ordered labels and numbers under a model of severity and
+classes with the shares of their labels, ordered labels and numbers under a model of severity and
 scale use. `verdicts.py` summarizes the evidence in a word and a sentence. Verdicts do not depend on
-the consensus that other scores of classes are compared with.
+the consensus that accuracy and confusion matrices are compared with.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .verdicts import judge
 
 __all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify"]
 
-METHOD = "dawid-skene-map"  # of verdicts on classes, and of the consensus where none is given
+METHOD = "dawid-skene-map"  # fitted where no result is given
 NUMERIC = ("interval", "ratio")
 SCALES = ("nominal", "ordinal", *NUMERIC)
 _STEPS = 5
@@ -87,7 +87,7 @@ def identify(
     >>> scores.verdict.tolist()
     ['attentive', 'attentive', 'attentive', 'random', 'random']
     >>> scores.evidence[4]
-    'Correlation with the others 0.03 (-0.11 to 0.17) over 100 labels; answers ignore the items ...'
+    'Correlation with the others 0.01 (-0.13 to 0.15) over 100 labels; answers ignore the items ...'
     """
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
@@ -99,8 +99,7 @@ def identify(
     if scale in NUMERIC:
         return _of_numbers(as_numbers(annotations), scale, gold, confidence)
     fit = partial(check_fitted, annotations, None, gold, seed)
-    given = result
-    result = check_fitted(annotations, given, gold, seed)
+    result = check_fitted(annotations, result, gold, seed)
     known = gold_codes(annotations, gold)
     progress(1, _STEPS)
     fitted = leave_one_out(result, known)
@@ -111,8 +110,7 @@ def identify(
         values = None if known is None else np.where(known >= 0, score[known], np.nan)
         basis = rating_evidence(annotations, score[annotations.label], behaviour, values)
     else:
-        fixed = fitted if given is None else leave_one_out(fit(), known)
-        basis = class_evidence(fixed, behaviour)
+        basis = class_evidence(annotations, behaviour, known)
     progress(3, _STEPS)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)

@@ -1,7 +1,7 @@
 """How far the classes that annotators give follow the items.
 
 An annotator's labels y are compared with probabilities B[i, k] of the classes of their items that
-do not depend on the annotator: the tempered posterior of the others, or the known class. With
+do not depend on the annotator: the shares of the others' labels, or the known class. With
 p[k], the share of class k in the labels, and Bc, B minus its mean over the annotator's items,
 
     T = Σ_i Bc[i, y_i]                                     what the labels gain from the items
@@ -12,6 +12,10 @@ p[k], the share of class k in the labels, and Bc, B minus its mean over the anno
 r is a correlation with variance 1/(e - 1) when the labels ignore the items. With two classes it is
 Pearson's and e = n; with K classes, e is up to (K - 1) n. Favourite classes do not change its
 expectation.
+
+A fitted model would weigh the others, but its parameters have seen the annotator's labels: in
+crowds of guessers, correlations with a leave-one-out posterior of `dawid-skene-map` are 1.5
+standard deviations above 0 on average, those with shares of labels are not.
 """
 
 from __future__ import annotations
@@ -24,10 +28,7 @@ import numpy.typing as npt
 
 from .._probability import normalize
 from .._relation import Floats, Integers
-from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
-from ..calibration import label_temperature, temper
-from .leave_one_out import LeaveOneOut
 
 Mask = npt.NDArray[np.bool_]
 Chunks = Iterable[tuple[Integers, Floats]]  # positions of annotations, (annotation, class)
@@ -42,16 +43,6 @@ class ClassCorrelation(NamedTuple):
     size: Floats  # (annotator): e, the number of labels that a correlation counts like
     n_labels: Integers  # (annotator): that were compared
     n_minor: Floats  # (annotator): labels outside the commonest class, by them or by the others
-
-
-def tempered_chunks(fitted: LeaveOneOut) -> Iterator[tuple[Integers, Floats]]:
-    """Yield positions of annotations, and the calibrated posteriors of the others."""
-    annotations = fitted.annotations
-    group = np.cumsum(~repeats_previous(annotations)) - 1
-    own = np.bincount(group)[group] if len(group) else group
-    behind = annotations.labels_per_item[annotations.item] - own
-    for positions, posterior in fitted.chunks():
-        yield positions, temper(posterior, label_temperature(behind[positions]))
 
 
 def known_chunks(annotations: Annotations, known: Integers) -> Iterator[tuple[Integers, Floats]]:
@@ -135,6 +126,6 @@ def log_typical(
     for positions, probability in chunks:
         kept = judged[annotations.annotator[positions]]
         annotator = annotations.annotator[positions[kept]]
-        said = np.einsum("ik,ik->i", probability[kept], q[annotator])
-        total += np.bincount(annotator, np.log(0.5 + 0.5 * said), len(total))
+        expected = np.einsum("ik,ik->i", probability[kept], q[annotator])
+        total += np.bincount(annotator, np.log(0.5 + 0.5 * expected), len(total))
     return total

@@ -192,6 +192,16 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
     return LeaveOneOut(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
 
 
+def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) -> LeaveOneOut:
+    """Return the votes on every item, from which labels can be subtracted."""
+    classes = np.eye(annotations.n_classes)
+
+    def votes(positions: Integers) -> Floats:
+        return classes[annotations.label[positions]]
+
+    return LeaveOneOut(annotations, annotations.votes(), votes, False, gold)
+
+
 def leave_subset_out(
     result: Aggregation,
     annotations: Annotations,

@@ -60,7 +60,8 @@ class ScoreContext:
     def identified(self, **options: Any) -> AnnotatorScores:
         """Return scores of annotators, with options of `identify`."""
         context: Any = {"gold": self.gold, "communities": self.communities, "scale": self.scale}
-        result = None if self.method == METHOD else self.result
+        numeric = self.scale in ("interval", "ratio")
+        result = None if numeric else self.result  # classes of numbers are not aggregated
         return identify(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property

@@ -118,9 +118,9 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
             f"({follow.low[annotator]:.2f} to {follow.high[annotator]:.2f}) over {among} labels"
         )
     if word in FAULTS and follow.p_random[annotator] >= LIKELY:
-        reasons.append(
-            f"answers ignore the items with probability {follow.p_random[annotator]:.0%}"
-        )
+        likely = min(float(follow.p_random[annotator]), 0.99)
+        above = "above " if follow.p_random[annotator] > likely else ""
+        reasons.append(f"answers ignore the items with probability {above}{likely:.0%}")
     share = behaviour.top_share[annotator]
     if word == "constant" or (among and share == 1):
         reasons.append(f"says {str(behaviour.top_label[annotator])!r} {share:.0%} of the time")

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..agreement import Agreement
+from ..identification.annotator_evidence import ENOUGH
+from ..identification.verdicts import LEFT_OUT, RELATED
 from .summary import CONFIDENT
 
 if TYPE_CHECKING:
@@ -90,16 +92,19 @@ def advice(report: Report) -> list[str]:
     """Return what to do next, the most urgent first."""
     steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
     scores = report.annotator_scores
+    enough = scores.basis.following.n_labels >= ENOUGH
+    unrelated = enough & ~(scores.basis.following.z >= RELATED)
+    lost = 2 * int(unrelated.sum()) > int(enough.sum())
+    if lost:
+        steps.append(
+            "Look at the question and its instructions first: the labels of most annotators do "
+            "not follow the items, so they carry hardly any information."
+        )
     for verdict, remedy in _REMEDIES.items():
         such = scores.worst[scores.verdict[scores.worst] == verdict]
         names = report.annotations.annotators[such].tolist()
         people = [f"annotator {name}" if name.isdecimal() else name for name in names]
-        if verdict == "random" and 2 * len(people) > report.annotations.n_annotators:
-            steps.append(
-                "Look at the question and its instructions first: most annotators seem to answer "
-                "at random, so labels carry hardly any information."
-            )
-        elif people:
+        if people and not (lost and verdict in LEFT_OUT):
             steps.append(remedy.format(listed(people)))
     copies = scores.copies
     clusters = [] if copies is None else copies.as_dict()["clusters"]
