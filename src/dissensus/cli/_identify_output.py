@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from ..identification.scores import Scored
 
 _SENTENCES = 5  # sentences, pairs and changes on a screen
-_SUSPECT = 3  # verdicts before this one are bad
 _CAUSES = ("hard", "ambiguous", "somebody is unreliable", "one label", "clear")  # as they are shown
 
 
@@ -61,33 +61,45 @@ def print_items(table: dict[str, Any], top: int) -> None:
 
 def print_annotators(found: AnnotatorScores, top: int) -> None:
     """Print the annotators, the worst first, and the evidence."""
+    from ..identification.verdicts import FAULTS
+
     order = found.worst.tolist()
-    names = found.annotations.annotators
-    rows = []
-    for code in order[:top]:
-        right, low, high = (values[code] for values in found.accuracy[1:])
-        spam, agreement = found.spam_score[code], found.behaviour.agreement[code]
-        spam_interval = f"({found.spam_low[code]:.2f}–{found.spam_high[code]:.2f})"
-        rows.append(
-            (
-                names[code],
-                found.verdict[code],
-                str(found.behaviour.labels[code]),
-                "" if math.isnan(right) else f"{right:.0%} ({100 * low:.0f}–{100 * high:.0f})",
-                "" if math.isnan(spam) else f"{spam:.2f} {spam_interval}",
-                "" if math.isnan(agreement) else f"{agreement:.0%}",
-            )
-        )
-    columns = ("annotator", "verdict", ">labels", ">right", ">spam score", ">agree")
-    title = f"{len(order)} annotators compared with the consensus, by {found.method}"
-    print_table(columns, rows, title)
+    names, follow, styles = found.annotations.annotators, found.basis.following, found.basis.styles
+    columns: dict[str, Callable[[int], str]] = {
+        "annotator": lambda code: str(names[code]),
+        "verdict": lambda code: str(found.verdict[code]),
+        ">labels": lambda code: str(found.behaviour.labels[code]),
+        ">follows": lambda code: _bounded(follow[:3], code),
+    }
+    if found.gold is not None:
+        columns[">known"] = lambda code: _percent(found.gold, code)
+    if styles is None:
+        columns[">right"] = lambda code: _percent(found.accuracy, code)
+    else:
+        columns[">level"] = lambda code: _bounded(styles.level, code)
+    rows = [[cell(code) for cell in columns.values()] for code in order[:top]]
+    by = f"by {found.method}" if found.peers is not None and styles is None else "by their ratings"
+    print_table(tuple(columns), rows, f"{len(order)} annotators compared with the others, {by}")
     _print_more(len(order), top)
     counts = [f"{count} {word}" for word, count in found.verdict_counts.items()]
     print_text(f"Verdicts: {', '.join(counts)}.")
-    for code in [code for code in order if found.code[code] < _SUSPECT][:_SENTENCES]:
+    suspect = [code for code in order if found.verdict[code] in FAULTS]
+    for code in suspect[:_SENTENCES]:
         click.echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
+    if "likely random" in found.verdict_counts:
+        click.echo("Known items (--gold) would settle who is only likely random.")
     if found.copies is not None:
         _print_copies(found.copies)
+
+
+def _bounded(bounded: Any, code: int) -> str:
+    value, low, high = (float(bound[code]) for bound in bounded)
+    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _percent(share: Any, code: int) -> str:
+    value, low, high = (float(bound[code]) for bound in share[1:])
+    return "" if math.isnan(value) else f"{value:.0%} ({100 * low:.0f}–{100 * high:.0f})"
 
 
 def _print_copies(copies: Any) -> None:

@@ -280,7 +280,7 @@ CHOICES = {
 REPEATABLE = {  # options that may be given several times
     "--strategy -s strategies": (str, _METHOD),
     "--measure -m measures": (str, "Measure of agreement; repeat for several."),
-    "--drop rules": (str, "Drop labels: 'spam_score < 0.05', 'item.cause == hard'; repeatable."),
+    "--drop rules": (str, "Drop labels: 'verdict == random', 'item.cause == hard'; repeatable."),
     "--source sources": (str, "Images by class, .npz of x and y, or table of texts; repeatable."),
     "--milestones -m milestones": (
         _COUNT,

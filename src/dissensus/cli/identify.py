@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     consensus="dawid-skene-map",
     top=20,
     communities=0,
-    latent=Computed("up to 100 000 labels"),
+    latent=False,
     answers=Computed("answers.json"),
     maxiter_dawid_skene=Computed("50 in a data set folder"),
     hard_labels=Computed("--gold, or the folders of train/"),
@@ -55,7 +55,7 @@ def identify(
     output: str | None,
     top: int,
     communities: int,
-    latent: bool | None,
+    latent: bool,
     copying: bool,
     n_classes: int | None,
     answers: str | None,
@@ -73,16 +73,16 @@ def identify(
 ) -> None:
     """Find unreliable annotators, copied labels and hard items.
 
-    Every annotator is compared with the consensus of the others. Without -s all scores are shown,
-    the worst annotators first, with a verdict; --items shows the items. With --drop, the labels
-    that are left go to the output. In a data set folder, -s also writes identification/… as
+    Every annotator is compared with the others, and with known items first. Without -s all scores
+    are shown, the worst annotators first, with a verdict; --items shows the items. With --drop, the
+    labels that are left go to the output. In a data set folder, -s also writes identification/… as
     peerannot does. aum, aumc, waum and waum_perworker train a network on the inputs and find the
     items that it cannot learn.
 
     \b
     Examples:
       dissensus identify answers.csv
-      dissensus identify answers.csv --drop "verdict == spammer" -o kept.csv
+      dissensus identify answers.csv --drop "verdict == random" -o kept.csv
       dissensus identify answers.csv -s waum --inputs texts.csv
     """
     from ..identification import scores
@@ -93,6 +93,9 @@ def identify(
     folder = is_data_folder(path, answers)
     found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
     annotations = found.annotations
+    if items or chosen or rules:
+        part = "--items" if items else "-s" if chosen else "--drop"
+        annotations.check_classes(f"identify with {part}", "identify without it")
     asked = scores.ScoreContext(
         annotations,
         consensus,
@@ -167,7 +170,14 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
     from ..identification.cleaning import clean
     from ..writers import write
 
-    cleaned = clean(asked.annotations, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
+    cleaned = clean(
+        asked.annotations,
+        rules,
+        result=asked.result,
+        gold=asked.gold,
+        scale=asked.scale,
+        seed=asked.seed,
+    )
     if output:
         write(cleaned.annotations, output)
     if as_json:

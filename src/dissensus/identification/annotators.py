@@ -1,8 +1,9 @@
-"""Annotator quality: every annotator compared with the consensus of the others.
+"""Annotator quality: whose labels follow the items, and how everybody uses the labels.
 
-The labels of an annotator are compared with the leave-one-out posterior of the items, which gives
-accuracy and a confusion matrix, its spam score with an interval, drift over time, and pairs who
-agree too much. `verdicts.py` summarizes the scores in a word and a sentence.
+Every annotator is compared with the others, and where there are known items with these first:
+classes with the shares of their labels, ordered labels and numbers under a model of severity and
+scale use. `verdicts.py` summarizes the evidence in a word and a sentence. Verdicts do not depend on
+the consensus that accuracy and confusion matrices are compared with.
 """
 
 from __future__ import annotations
@@ -13,38 +14,37 @@ from typing import Any
 
 import numpy as np
 
-from .._probability import normalize
 from .._relation import Floats, Integers
-from ..aggregation.dawid_skene_map import pseudo_counts
 from ..annotations import Annotations
+from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
-from ..readers import as_annotations
+from ..readers import as_annotations, as_numbers
 from ..registry import aggregators
-from ..result import Aggregation, gold_codes
+from ..result import Aggregation, gold_codes, gold_values
+from .annotator_evidence import class_evidence, rating_evidence, rating_scores
 from .annotator_scores import AnnotatorScores
-from .behaviour import annotator_behaviour, time_order
+from .behaviour import annotator_behaviour
 from .copying import copies
 from .label_sums import by_annotator
-from .leave_one_out import PeerComparison, leave_one_out
-from .proportions import difference_p_value, proportion
-from .spam import mutual_information, spam_interval, spam_score, trace
-from .verdicts import judge, typical_accuracy
+from .leave_one_out import leave_one_out
+from .proportions import Proportion, proportion
+from .verdicts import judge
 
 __all__ = ["METHOD", "AnnotatorScores", "check_fitted", "identify"]
 
 METHOD = "dawid-skene-map"  # fitted where no result is given
-_MODELS = 100_000  # with more labels than this, GLAD and MACE are fitted only on request
-_STRENGTH, _ACCURACY = 4.0, 0.7  # of the prior on confusion matrices, as in dawid-skene-map
-_MIN_LABELS = 3.0  # labels of a true class from which on it can be the worst
-_STEPS = 6
+NUMERIC = ("interval", "ratio")
+SCALES = ("nominal", "ordinal", *NUMERIC)
+_STEPS = 5
 
 
 def identify(
-    annotations: Annotations | Any,
+    annotations: Annotations | Numbers | Any,
     result: Aggregation | None = None,
     *,
+    scale: str | None = None,
     gold: Mapping[Any, Any] | None = None,
-    models: bool | None = None,
+    models: bool = False,
     communities: int = 0,
     copying: bool = True,
     confidence: float = 0.95,
@@ -56,21 +56,24 @@ def identify(
     Parameters
     ----------
     annotations
-        Annotations, a table, or a path that `read` takes.
+        Annotations, numbers, a table, or a path that `read` takes.
     result
-        A fitted consensus to compare with; by default that of `dawid-skene-map`. An annotator's
-        own labels are taken out of its posterior.
+        A fitted consensus to compare classes with; by default that of `dawid-skene-map`. An
+        annotator's own labels are taken out of its posterior. Verdicts do not depend on it.
+    scale
+        The scale of labels: nominal, ordinal, interval or ratio; by default that of the
+        annotations.
     gold
-        Known labels, `{item: label}`.
+        Known labels or values, `{item: label}`.
     models
-        Whether to fit GLAD and MACE for their abilities and competences; by default up to
-        100,000 labels.
+        Whether to fit GLAD and MACE for their abilities and competences.
     communities
         Number of communities to fit with `cbcc`; with 0, those of the result if it has any.
     copying
-        Whether to look for pairs who agree too much.
+        Whether to look for pairs who agree too much; not among numbers.
     confidence
-        The confidence level of intervals of accuracies. Those of spam scores cover 90 %.
+        The confidence level of intervals of accuracies. Those of correlations cover 95 %, those
+        of spam scores 90 %, those of level, slope and noise 99 %.
     seed
         Random seed.
     progress
@@ -82,69 +85,101 @@ def identify(
     >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
     >>> scores = identify(crowd.annotations)
     >>> scores.verdict.tolist()
-    ['expert', 'expert', 'expert', 'spammer', 'spammer']
+    ['attentive', 'attentive', 'attentive', 'random', 'random']
     >>> scores.evidence[4]
-    'Right on 36% of 100 labels (27% to 46%; guessing 34%, others 100%); spam score 0.01 ...'
+    'Correlation with the others 0.01 (-0.13 to 0.15) over 100 labels; answers ignore the items ...'
     """
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence}, but it must be above 0 and below 1")
-    annotations = as_annotations(annotations)
-    result = check_fitted(annotations, result, gold, seed)
-    fit = partial(check_fitted, annotations, None, gold, seed)
     progress = progress or (lambda _done, _total: None)
+    if isinstance(annotations, Numbers):
+        return _of_numbers(annotations, _scale(annotations, scale), gold, confidence)
+    annotations = as_annotations(annotations)
+    scale = _scale(annotations, scale)
+    if scale in NUMERIC:
+        return _of_numbers(as_numbers(annotations), scale, gold, confidence)
+    fit = partial(check_fitted, annotations, None, gold, seed)
+    result = check_fitted(annotations, result, gold, seed)
     known = gold_codes(annotations, gold)
     progress(1, _STEPS)
     fitted = leave_one_out(result, known)
-    peers = fitted.comparison
+    behaviour = annotator_behaviour(annotations)
     progress(2, _STEPS)
-    n_classes = annotations.n_classes
-    counts = peers.counts + pseudo_counts(_STRENGTH, _ACCURACY, n_classes).T
-    confusion = normalize(counts)
-    prior = normalize(peers.counts.sum(axis=(0, 2)) + 1)
-    spam = spam_score(confusion)
-    _, low, high = spam_interval(counts, prior=0.0)
-    credit = by_annotator(annotations, np.nan_to_num(peers.credit))
-    accuracy = proportion(credit, peers.scored, confidence)
-    given, true = peers.counts.sum(axis=1), peers.counts.sum(axis=2)  # (annotator, class)
-    guess = (normalize(given) * normalize(true)).sum(axis=1)
-    gold_accuracy = None
-    if known is not None:
-        truth = known[annotations.item]
-        right = by_annotator(annotations, (truth >= 0) & (truth == annotations.label))
-        gold_accuracy = proportion(right, by_annotator(annotations, truth >= 0), confidence)
+    if scale == "ordinal":
+        score = rating_scores(annotations)
+        values = None if known is None else np.where(known >= 0, score[known], np.nan)
+        basis = rating_evidence(annotations, score[annotations.label], behaviour, values)
+    else:
+        basis = class_evidence(annotations, behaviour, known)
     progress(3, _STEPS)
     pairs = copies(annotations, result, gold=gold, fitted=fitted, seed=seed) if copying else None
     progress(4, _STEPS)
     ability, competence = _model_scores(result, models, fit)
-    progress(5, _STEPS)
-    low = np.minimum(low, spam)  # independent rows are never exactly equal
-    information = mutual_information(confusion, prior)
-    scores = np.stack([guess, trace(confusion), spam, low, high, information])
-    guess, traces, spam, low, high, information = np.where(peers.scored > 0, scores, np.nan)
     return AnnotatorScores(
         annotations,
+        scale,
         result.method,
-        annotator_behaviour(annotations),
-        accuracy,
-        gold_accuracy,
-        guess,
-        peers.certainty,
-        typical_accuracy(accuracy, guess),
-        confusion,
-        *_worst_class(peers.counts, confusion),
-        *_bias(given, true),
-        traces,
-        spam,
-        low,
-        high,
-        information,
+        behaviour,
+        basis,
+        judge(basis, behaviour.top_share),
+        _gold_accuracy(annotations, known, confidence),
+        fitted.comparison,
         ability,
         competence,
-        *_drift(annotations, peers),
         _communities(result, communities, fit),
         pairs,
-        judge(accuracy, high, guess, peers.certainty, n_classes),
+        confidence,
     )
+
+
+def _of_numbers(
+    numbers: Numbers, scale: str, gold: Mapping[Any, Any] | None, confidence: float
+) -> AnnotatorScores:
+    """Return scores of annotators who gave numbers."""
+    behaviour = annotator_behaviour(numbers)
+    known = gold_values(numbers, gold) if gold else None
+    basis = rating_evidence(numbers, numbers.value, behaviour, known)
+    nothing = np.full(numbers.n_annotators, np.nan)
+    nobody = np.full(numbers.n_annotators, -1)
+    code = judge(basis, behaviour.top_share)
+    return AnnotatorScores(
+        numbers,
+        scale,
+        "rater model",
+        behaviour,
+        basis,
+        code,
+        gold=None,
+        peers=None,
+        ability=nothing,
+        competence=nothing,
+        community=nobody,
+        copies=None,
+        confidence=confidence,
+    )
+
+
+def _scale(annotations: Annotations | Numbers, scale: str | None) -> str:
+    """Return the scale of labels, that of the annotations unless another is given."""
+    found = "interval" if isinstance(annotations, Numbers) else "nominal"
+    scale = scale or getattr(annotations, "scale", found)
+    scale = "interval" if scale == "numeric" else scale
+    if scale not in SCALES:
+        raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}")
+    if isinstance(annotations, Numbers) and scale not in NUMERIC:
+        raise OptionError(f"these are numbers; on a scale that is {scale}, labels are classes")
+    return scale
+
+
+def _gold_accuracy(
+    annotations: Annotations, known: Integers | None, confidence: float
+) -> Proportion | None:
+    """Return how often annotators are right on known items."""
+    if known is None:
+        return None
+    truth = known[annotations.item]
+    right = by_annotator(annotations, (truth >= 0) & (truth == annotations.label))
+    return proportion(right, by_annotator(annotations, truth >= 0), confidence)
 
 
 def check_fitted(
@@ -162,60 +197,20 @@ def check_fitted(
     return result
 
 
-def _worst_class(counts: Floats, confusion: Floats) -> tuple[Integers, Floats]:
-    """Return the class with the lowest recall of every annotator, and this recall."""
-    recall = np.einsum("att->at", confusion)
-    recall = np.where(counts.sum(axis=2) >= _MIN_LABELS, recall, np.inf)
-    least = recall.min(axis=1, initial=np.inf)
-    known = np.isfinite(least)
-    return np.where(known, recall.argmin(axis=1), -1), np.where(known, least, np.nan)
-
-
-def _bias(given: Floats, true: Floats) -> tuple[Floats, Integers]:
-    """Return the total variation distance of given and true classes, and the overused class."""
-    total = true.sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        over = (given - true) / total[:, None]
-    distance = np.abs(over).sum(axis=1) / 2
-    return distance, np.where(total > 0, np.nan_to_num(over, nan=-1.0).argmax(axis=1), -1)
-
-
-def _drift(annotations: Annotations, peers: PeerComparison) -> tuple[Floats, Floats, Floats]:
-    """Return the accuracy in both halves of every annotator's time, and the p-value of a change."""
-    n, order = annotations.n_annotators, time_order(annotations)
-    if order is None:
-        nothing = np.full(n, np.nan)
-        return nothing, nothing, nothing
-    order = order[~np.isnan(peers.credit[order])]
-    annotator = annotations.annotator[order]
-    labels = np.bincount(annotator, minlength=n)
-    position = np.arange(len(order)) - np.repeat(np.cumsum(labels) - labels, labels)
-    later = position >= np.repeat((labels + 1) // 2, labels)
-    cell = annotator.astype(np.int64) + n * later
-    count, right = (
-        np.bincount(cell, values, 2 * n).reshape(2, n).astype(float)
-        for values in (None, peers.credit[order])
-    )
-    with np.errstate(invalid="ignore"):
-        first, second = right / count
-    return first, second, difference_p_value(right, count)
-
-
 def _model_scores(
-    result: Aggregation, requested: bool | None, fit: Callable[[str], Aggregation]
+    result: Aggregation, requested: bool, fit: Callable[..., Aggregation]
 ) -> tuple[Floats, Floats]:
     """Return the abilities of GLAD and the competences of MACE."""
     annotations, out = result.annotations, []
-    may_fit = len(annotations) <= _MODELS if requested is None else requested
     for name, parameter in (("glad", "ability"), ("mace", "competence")):
         values = getattr(result.params, parameter, None)
         if values is None:
-            values = getattr(fit(name).params, parameter) if may_fit else np.nan
+            values = getattr(fit(name).params, parameter) if requested else np.nan
         out.append(np.where(annotations.labels_per_annotator > 0, values, np.nan))
     return out[0], out[1]
 
 
-def _communities(result: Aggregation, number: int, fit: Callable[[str], Aggregation]) -> Integers:
+def _communities(result: Aggregation, number: int, fit: Callable[..., Aggregation]) -> Integers:
     """Return the most probable community of every annotator."""
     if number > 0:
         result = fit(f"cbcc[L={number}]")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
-from .._probability import normalize
-from .._relation import Array, Floats, FrozenArrays, Integers
+from .._names import Names, as_names, decode
+from .._relation import Array, Floats, FrozenArrays, Integers, Relation
 from ..annotations import Annotations
+from ..answers.numbers import Numbers
 from .label_sums import agreement_with_others, median_by
 
 
@@ -25,6 +26,8 @@ class Behaviour(FrozenArrays):
         Number of different classes.
     top_share
         Share of the most frequent class.
+    top_code, top_label
+        The most frequent class or value.
     entropy
         Entropy of the labels in nats: 0 for one class only.
     longest_run
@@ -38,31 +41,51 @@ class Behaviour(FrozenArrays):
     labels: Integers  # (annotator), as all others
     classes_used: Integers
     top_share: Floats
+    top_code: Integers
+    top_label: Names
     entropy: Floats
     longest_run: Floats
     seconds: Floats
     agreement: Floats
 
 
-def annotator_behaviour(annotations: Annotations) -> Behaviour:
+def annotator_behaviour(annotations: Annotations | Numbers) -> Behaviour:
     """Return the behaviour of every annotator."""
-    cell = annotations.annotator.astype(np.int64) * annotations.n_classes + annotations.label
-    counts = np.bincount(cell, minlength=annotations.n_annotators * annotations.n_classes)
-    counts = counts.reshape(annotations.n_annotators, annotations.n_classes)
-    labels = annotations.labels_per_annotator
-    marginals = normalize(counts.astype(float))
+    codes, values = answer_codes(annotations)
+    n, n_values = annotations.n_annotators, max(len(values), 1)
+    cell, count = np.unique(annotations.annotator * np.int64(n_values) + codes, return_counts=True)
+    owner, labels = cell // n_values, annotations.labels_per_annotator
+    order = np.lexsort((-cell, count, owner))
+    top = np.full(n, -1)
+    top[owner[order]] = cell[order] % n_values  # the last of an annotator is the most frequent
+    share = count / labels[owner]
+    largest = np.zeros(n)
+    np.maximum.at(largest, owner, share)
+    agreement = np.full(n, np.nan)
+    if isinstance(annotations, Annotations):
+        agreement = agreement_with_others(annotations)
     return Behaviour(
         labels,
-        (counts > 0).sum(axis=1),
-        np.where(labels > 0, marginals.max(axis=1, initial=0.0), np.nan),
-        np.where(labels > 0, entr(marginals).sum(axis=1), np.nan),
+        np.bincount(owner, minlength=n),
+        np.where(labels > 0, largest, np.nan),
+        top,
+        decode(values, top),
+        np.where(labels > 0, np.bincount(owner, entr(share), n), np.nan),
         longest_runs(annotations),
         _median_seconds(annotations),
-        agreement_with_others(annotations),
+        agreement,
     )
 
 
-def time_order(annotations: Annotations) -> Integers | None:
+def answer_codes(annotations: Annotations | Numbers) -> tuple[Array, Names]:
+    """Return the code of every answer, and the classes or different values as texts."""
+    if isinstance(annotations, Annotations):
+        return annotations.label, annotations.classes
+    values, codes = np.unique(annotations.value, return_inverse=True)
+    return codes, as_names([f"{value:g}" for value in values.tolist()])
+
+
+def time_order(annotations: Relation) -> Integers | None:
     """Return annotations by position, sorted by annotator, then time; `None` without times.
 
     Annotations without a time are left out, and so are texts that do not parse as times.
@@ -74,7 +97,7 @@ def time_order(annotations: Annotations) -> Integers | None:
     return known[np.lexsort((time[known], annotations.annotator[known]))]
 
 
-def longest_runs(annotations: Annotations) -> Floats:
+def longest_runs(annotations: Annotations | Numbers) -> Floats:
     """Return the longest run of equal labels of every annotator in the order of time.
 
     >>> annotations = Annotations.from_columns("abcd", "xxxx", "0110", time=[1, 4, 3, 2])
@@ -85,7 +108,7 @@ def longest_runs(annotations: Annotations) -> Floats:
     order = time_order(annotations)
     if order is None or len(order) == 0:
         return longest
-    annotator, label = annotations.annotator[order], annotations.label[order]
+    annotator, label = annotations.annotator[order], answer_codes(annotations)[0][order]
     begins = np.ones(len(order), dtype=bool)
     begins[1:] = (annotator[1:] != annotator[:-1]) | (label[1:] != label[:-1])
     position = np.flatnonzero(begins)
@@ -94,7 +117,7 @@ def longest_runs(annotations: Annotations) -> Floats:
     return longest
 
 
-def _median_seconds(annotations: Annotations) -> Floats:
+def _median_seconds(annotations: Relation) -> Floats:
     duration = annotations.columns.get("duration")
     if duration is None or duration.dtype.kind not in "iufm":
         return np.full(annotations.n_annotators, np.nan)

@@ -4,12 +4,13 @@ A rule compares columns of the table of annotators, or with the prefix `item.` o
 items, with a value:
 
     spam_score < 0.05
-    verdict == spammer or verdict == adversarial
+    verdict == random or verdict == constant
     accuracy_high < 0.6 and labels >= 20
     item.cause == 'one label'
 
 `and` binds more tightly than `or`. A label is dropped if the rule holds for its annotator and item;
-no comparison holds for an undefined score. Rules are parsed, never executed.
+no comparison holds for an undefined score. Rules are parsed, never executed. `verdict == spammer`
+is short for random or constant.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ..registry import aggregators
 from ..result import Aggregation, Table
 from .annotators import AnnotatorScores, check_fitted, identify
 from .items import ItemScores, item_scores
+from .verdicts import LEFT_OUT
 
 Mask = npt.NDArray[np.bool_]
 
@@ -49,6 +51,7 @@ _CONDITION = re.compile(
 )
 _JOIN = r"""(?:^|\s+){}(?:\s+|$)(?=(?:[^'"]|'[^']*'|"[^"]*")*$)"""  # outside quotes
 ITEM = "item."
+SPAMMER = "spammer"  # another word for those who may be left out
 
 
 class Condition(NamedTuple):
@@ -76,8 +79,12 @@ class Condition(NamedTuple):
             return np.asarray(compare(values, number) & ~np.isnan(values.astype(float)), bool)
         if self.sign not in ("==", "!="):
             raise OptionError(f"{self.column} is a text: compare it with == or !=")
-        texts = values.tolist()
-        return np.array([text is not None and compare(text, self.value) for text in texts], bool)
+        texts, wanted = values.tolist(), [self.value]
+        if self.column == "verdict" and self.value == SPAMMER:
+            wanted = list(LEFT_OUT)
+        equal = np.array([text in wanted for text in texts], bool)
+        known = np.array([text is not None for text in texts], bool)
+        return known & (equal if self.sign == "==" else ~equal)
 
 
 class Change(NamedTuple):
@@ -140,8 +147,8 @@ class Cleaned:
 def read_rule(rule: str) -> list[list[Condition]]:
     """Return a rule as alternatives, each a list of conditions that must all hold.
 
-    >>> read_rule("spam_score<0.05 or verdict == 'too few' and labels > 3")[1][0]
-    Condition(column='verdict', sign='==', value='too few')
+    >>> read_rule("spam_score<0.05 or verdict == 'too few labels' and labels > 3")[1][0]
+    Condition(column='verdict', sign='==', value='too few labels')
     """
     alternatives = []
     for alternative in re.split(_JOIN.format("or"), rule):
@@ -168,6 +175,7 @@ def clean(
     items: ItemScores | None = None,
     result: Aggregation | None = None,
     gold: Mapping[Any, Any] | None = None,
+    scale: str | None = None,
     seed: int = 0,
 ) -> Cleaned:
     """Drop labels, and aggregate with and without them.
@@ -184,6 +192,8 @@ def clean(
         The consensus before; its method is fitted again. By default `dawid-skene-map`.
     gold
         Known labels, `{item: label}`.
+    scale
+        The scale of labels, nominal or ordinal; by default that of the annotations.
     seed
         Random seed.
 
@@ -191,7 +201,7 @@ def clean(
     --------
     >>> from dissensus import simulate
     >>> crowd = simulate("hammer-spammer[ratio=0.4]", n_items=100, n_annotators=5, n_classes=3)
-    >>> clean(crowd.annotations, "verdict == spammer")
+    >>> clean(crowd.annotations, "verdict == random")
     <Cleaned: 200 of 500 labels dropped, all of 2 annotators and 0 items; ...>
     """
     read = [read_rule(rule) for rule in ([rules] if isinstance(rules, str) else rules)]
@@ -207,6 +217,7 @@ def clean(
             annotations,
             before,
             gold=gold,
+            scale=scale,
             models=bool(columns & {"ability", "competence"}),
             copying=any(column.startswith("copy") for column in columns),
             seed=seed,

@@ -5,28 +5,28 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .._relation import Array, Floats, Integers
+from .._relation import Array, Floats, Integers, Relation
 from ..agreement.votes import repeats_previous
 from ..annotations import Annotations
 
 _TIE = 1e-12  # scores closer than this are equal
 
 
-def by_item(annotations: Annotations, values: Array) -> Floats:
+def by_item(annotations: Relation, values: Array) -> Floats:
     """Return values of annotations summed for every item: (item)."""
-    return _summed(annotations.item, values, annotations.n_items)
+    return sum_by(annotations.item, values, annotations.n_items)
 
 
-def by_annotator(annotations: Annotations, values: Array) -> Floats:
+def by_annotator(annotations: Relation, values: Array) -> Floats:
     """Return values of annotations summed for every annotator: (annotator)."""
-    return _summed(annotations.annotator, values, annotations.n_annotators)
+    return sum_by(annotations.annotator, values, annotations.n_annotators)
 
 
 def by_cell(annotations: Annotations, values: Array) -> Floats:
     """Return values of annotations summed for every class of an item: (item, class)."""
     n_items, n_classes = annotations.n_items, annotations.n_classes
     cell = annotations.item * np.int64(n_classes) + annotations.label
-    return _summed(cell, values, n_items * n_classes).reshape(n_items, n_classes)
+    return sum_by(cell, values, n_items * n_classes).reshape(n_items, n_classes)
 
 
 def median_by(group: Array, values: Floats, n_groups: int) -> Floats:
@@ -104,7 +104,7 @@ def worst_class(annotations: Annotations, same: npt.NDArray[np.bool_], quality: 
     cells = annotations.annotator * np.int64(n_classes) + annotations.label
 
     def summed(values: Array) -> Floats:
-        return _summed(cells, values, annotations.n_annotators * n_classes).reshape(-1, n_classes)
+        return sum_by(cells, values, annotations.n_annotators * n_classes).reshape(-1, n_classes)
 
     given = summed(np.ones(len(annotations)))
     often = np.maximum(given, 1)
@@ -135,7 +135,8 @@ def _narrow(among: npt.NDArray[np.bool_], score: Floats) -> npt.NDArray[np.bool_
     return among & (score >= score.max(axis=1, keepdims=True) - _TIE)
 
 
-def _summed(positions: Array, values: Array, size: int) -> Floats:
+def sum_by(positions: Array, values: Array, size: int) -> Floats:
+    """Return the sum of the values in every group."""
     return np.bincount(positions, values, minlength=size).astype(np.float64, copy=False)
 
 

@@ -7,7 +7,7 @@ parameters. In voting, labels add their weight. Gold labels stay fixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -80,25 +80,31 @@ class LeaveOneOut:
         own = self.contribution(one) + self.contribution(other)
         return self._posterior(item, self.score[item] - own)
 
+    def chunks(self) -> Iterator[tuple[Integers, Floats]]:
+        """Yield annotations with another label, by position, and the posteriors of the others.
+
+        A limited number of annotations at a time, without cutting an item.
+        """
+        annotations, n_labels = self.annotations, len(self.annotations)
+        has_others = self.has_others
+        if has_others is None:
+            has_others = has_other_labels(annotations, self.gold)
+        index = annotations.index
+        step = max(_CELLS // max(annotations.n_classes, 1), annotations.n_annotators)
+        cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
+        for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
+            kept = has_others[first:last]
+            yield np.arange(first, last)[kept], self.without(slice(first, last))[kept]
+
     @cached_property
     def comparison(self) -> PeerComparison:
         """Every annotator compared with the consensus of the others."""
         annotations, n_classes = self.annotations, self.annotations.n_classes
         n_cells = annotations.n_annotators * n_classes
-        has_others = self.has_others
-        if has_others is None:
-            has_others = has_other_labels(annotations, self.gold)
         counts = np.zeros((n_cells, n_classes))
         credit = np.full(len(annotations), np.nan)
         certainty = np.zeros(annotations.n_annotators)
-        # A limited number of annotations at a time, without cutting an item.
-        index, n_labels = annotations.index, len(annotations)
-        step = max(_CELLS // max(n_classes, 1), annotations.n_annotators)
-        cuts = np.searchsorted(index, np.arange(0, n_labels, step), side="left")
-        for first, last in pairwise(np.unique([*index[cuts], n_labels]).tolist()):
-            rows = slice(first, last)
-            posterior = self.without(rows)[has_others[rows]]
-            positions = np.arange(rows.start, rows.stop)[has_others[rows]]
+        for positions, posterior in self.chunks():
             label = annotations.label[positions]
             annotator = annotations.annotator[positions].astype(np.int64)
             for true in range(n_classes):
@@ -184,6 +190,16 @@ def leave_one_out(result: Aggregation, gold: Integers | None = None) -> LeaveOne
         ]
     )
     return LeaveOneOut(annotations, score, votes, bool(getattr(method, "log_odds", False)), gold)
+
+
+def leave_one_out_votes(annotations: Annotations, gold: Integers | None = None) -> LeaveOneOut:
+    """Return the votes on every item, from which labels can be subtracted."""
+    classes = np.eye(annotations.n_classes)
+
+    def votes(positions: Integers) -> Floats:
+        return classes[annotations.label[positions]]
+
+    return LeaveOneOut(annotations, annotations.votes(), votes, False, gold)
 
 
 def leave_subset_out(

@@ -58,8 +58,9 @@ class ScoreContext:
 
     def identified(self, **options: Any) -> AnnotatorScores:
         """Return scores of annotators, with options of `identify`."""
-        context: Any = {"gold": self.gold, "communities": self.communities, "seed": self.seed}
-        return identify(self.annotations, self.result, **context, **options)
+        context: Any = {"gold": self.gold, "communities": self.communities}
+        result = None if self.annotations.numeric else self.result
+        return identify(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property
     def confusion(self) -> Floats:

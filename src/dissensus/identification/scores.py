@@ -90,6 +90,8 @@ def _copied(context: ScoreContext) -> Floats:
 
 _TEXTS: dict[Literal["annotator", "item", "crowd"], dict[str, str]] = {
     "annotator": {
+        "correlation": "How far labels follow the items: 1 fully, 0 not at all.",
+        "p_random": "Probability that answers ignore the items.",
         "accuracy": "Share of labels that are the best class of the others.",
         "agreement": "Share of label pairs with other annotators that are equal.",
         "spam_score": "Distance from labels that ignore the items: 0 a spammer, 1 a hammer.",
@@ -123,7 +125,7 @@ _TEXTS: dict[Literal["annotator", "item", "crowd"], dict[str, str]] = {
     },
     "crowd": {"krippendorff_alpha": "Agreement of all annotators: 1 full, 0 by chance."},
 }
-_WORST_HIGH = {"bias", "top_share", "longest_run", "copying"}
+_WORST_HIGH = {"p_random", "bias", "top_share", "longest_run", "copying"}
 _WORST_HIGH |= {"entropy", "posterior_entropy", "difficulty", "surprise"}
 _ALIASES = {
     "spam_score": ("spam",),

@@ -1,124 +1,134 @@
 """A verdict on every annotator, and a sentence with the reason.
 
-Annotators are compared with the others (`leave_one_out.py`), and all rules use the bounds of
-intervals, so that random variation seldom decides. In this order:
+Verdicts rest on how far labels follow the items (`annotator_evidence.py`), not on how often they
+agree: somebody who rates all items two points higher follows them, too. The first that holds:
 
-    too few labels to say   fewer than `FEW` labels on items of others, or these are uncertain
-    adversarial             right less often than `BELOW` of the accuracy of guessing
-    spammer                 the spam score is below `SPAM`, or the accuracy below uniform guessing
-                            and `ABOVE`; or careless, and guessing cannot be ruled out
-    careless                right less often than the others are, by `BEHIND`
-    too few labels to say   guessing cannot be ruled out
-    expert                  right more often than the others are, or more often than `EXPERT`
-    fine                    all others
+    constant        one answer 95 % of the time, no more than by chance related to the items, and a
+                    typical annotator would not answer so alike
+    reversed        the correlation with the others is surely negative
+    random          the probability that answers ignore the items is at least 0.9
+    likely random   at least 0.5; known items would settle it
+    too few labels  fewer than 10, or too few to rule out random answers
+    harsh, lenient  level surely a quarter of a standard deviation below or above the median's
+    central         slope surely below 0.8 of the median's
+    extreme         slope surely above 1.25 of the median's
+    noisy           noise, relative to the slope, surely above 1.25 times the median's
+    attentive       all others
 
-Guessing draws labels from the annotator's own label marginals, whatever the item. The accuracy of
-the others is the median of those for whom guessing is ruled out, weighted by their labels.
+None of the first four is given to an annotator who surely follows 10 known items or more, and none
+with fewer than 10 labels on items of others. The styles, harsh to noisy, are for ordered labels and
+numbers, and no faults. Only random and constant annotators are proposed to be left out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from .._relation import Floats
+from .annotator_evidence import ENOUGH, ONE_ANSWER, Evidence, Styles
 
 if TYPE_CHECKING:
     from .annotator_scores import AnnotatorScores
 
-FEW = 5  # labels on items that others labelled too
-SPAM = 0.05  # upper bound of the spam score of a spammer
-ABOVE = 0.05  # accuracy above uniform guessing
-BELOW = 0.8  # accuracy of an adversary, relative to guessing
-BEHIND = 0.1  # how far a careless annotator is behind the others
-EXPERT = 0.9  # lower bound of the accuracy of an expert
-UNSURE = 0.25  # certainty of the others above uniform, relative to full certainty
+UNTYPICAL = float(np.log(0.01))  # log probability below which typical annotators vary more
+RELATED = 1.96  # standard deviations above which labels follow the items
+REVERSED = -3.1  # standard deviations
+RANDOM, LIKELY, POSSIBLE = 0.9, 0.5, 0.05  # probabilities of random answers
+CLOSE = 0.2  # correlation above which nobody is random
+FOLLOWS_GOLD = 2.33  # standard deviations
+MINOR = 5  # labels outside the commonest class, without which classes show nothing
+SHIFTED = 0.25  # standard deviations of labels
+NARROW, WIDE = 0.8, 1.25  # slope, and noise, relative to the median
 DRIFTED = 0.01  # p-value of a change over time that is reported, over all annotators
-ONE_CLASS = 0.95  # share of one class that is reported, if the others give it less often
 
-UNKNOWN = "too few labels to say"
+UNKNOWN = "too few labels"
+ATTENTIVE = "attentive"
+FAULTS = ("random", "constant", "reversed", "likely random")
+LEFT_OUT = ("random", "constant")  # whose labels may be left out
+STYLES = ("noisy", "harsh", "lenient", "central", "extreme")
 # The worst first.
-VERDICTS = ("adversarial", "spammer", "careless", UNKNOWN, "fine", "expert")
+VERDICTS = (*FAULTS, UNKNOWN, *STYLES, ATTENTIVE)
 
 
-def judge(
-    accuracy: Any, spam_high: Floats, guess: Floats, certainty: Floats, n_classes: int
-) -> npt.NDArray[np.int64]:
+def judge(evidence: Evidence, top_share: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return the index of every annotator's verdict in `VERDICTS`.
 
-    Parameters
-    ----------
-    accuracy
-        The `Proportion` of right labels among those on items of others.
-    spam_high
-        The upper bound of the spam score.
-    guess
-        The accuracy of guessing with the annotator's label marginals.
-    certainty
-        The others' mean probability of their best class.
-    n_classes
-        The number of classes.
+    `top_share` is the share of the most frequent answer: (annotator).
     """
-    typical = typical_accuracy(accuracy, guess)
+    follow = evidence.following
     # Comparisons with NaN are false, as intended.
-    careless = accuracy.high < typical - BEHIND
-    guessing = ~(accuracy.low > guess)
-    uniform = 1 / max(n_classes, 1)
-    spammer = (spam_high < SPAM) | (accuracy.high < uniform + ABOVE) | (careless & guessing)
-    unknown = ~(accuracy.among >= FEW) | ~_is_certain(certainty, n_classes)
-    rules = (
-        (unknown, UNKNOWN),
-        (accuracy.high < BELOW * guess, "adversarial"),
-        (spammer, "spammer"),
-        (careless, "careless"),
-        (guessing, UNKNOWN),
-        (accuracy.low > min(typical, EXPERT), "expert"),
-    )
-    positions = [VERDICTS.index(word) for _, word in rules]
-    return np.select([rule for rule, _ in rules], positions, default=VERDICTS.index("fine"))
+    related = follow.z >= RELATED
+    enough = follow.n_labels >= ENOUGH
+    suspect = enough & ~(evidence.gold_z > FOLLOWS_GOLD)
+    untypical = evidence.log_typical < UNTYPICAL
+    apart = suspect & (follow.low < CLOSE) & (evidence.n_minor >= MINOR)
+    undecided = ~(follow.p_random <= POSSIBLE) & ~related
+    rules = {
+        "constant": suspect & (top_share >= ONE_ANSWER) & ~related & untypical,
+        "reversed": suspect & (follow.z < REVERSED),
+        "random": apart & (follow.p_random >= RANDOM),
+        "likely random": apart & (follow.p_random >= LIKELY),
+        UNKNOWN: ~enough | (undecided & ~(evidence.gold_z > FOLLOWS_GOLD)),
+    }
+    if evidence.styles is not None:
+        level, slope, noise = evidence.styles
+        rules |= {
+            "harsh": level.high < -SHIFTED,
+            "lenient": level.low > SHIFTED,
+            "central": slope.high < NARROW,
+            "extreme": slope.low > WIDE,
+            "noisy": noise.low > WIDE,
+        }
+    positions = [VERDICTS.index(word) for word in rules]
+    return np.select(list(rules.values()), positions, default=VERDICTS.index(ATTENTIVE))
 
 
-def typical_accuracy(accuracy: Any, guess: Floats) -> float:
-    """Return the accuracy of a typical annotator who does not guess; NaN without any."""
-    scored = accuracy.among > 0
-    better = scored & (accuracy.low > guess)
-    chosen = better if better.any() else scored
-    if not chosen.any():
-        return float("nan")
-    value, weight = accuracy.value[chosen], accuracy.among[chosen]
-    order = np.argsort(value, kind="stable")
-    upto = np.cumsum(weight[order])
-    return float(value[order][np.searchsorted(upto, upto[-1] / 2)])
+def further_labels(evidence: Evidence, code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return how many more labels a verdict needs: (annotator), 0 where there is one.
+
+    Where labels that suffice for others do not, as many again.
+    """
+    given, needed = evidence.following.n_labels, evidence.following.needed
+    more = np.where(needed > given, needed - given, given)
+    return np.where(code == VERDICTS.index(UNKNOWN), more, 0).astype(np.int64)
 
 
-def evidence(scores: AnnotatorScores, annotator: int) -> str:
+def explain(scores: AnnotatorScores, annotator: int) -> str:
     """Return the reason for the verdict on an annotator, in a sentence."""
-    accuracy, gold, behaviour = scores.accuracy, scores.gold, scores.behaviour
-    among = int(accuracy.among[annotator])
+    basis, gold, behaviour = scores.basis, scores.gold, scores.behaviour
+    follow = basis.following
+    word, among = scores.verdict[annotator], int(follow.n_labels[annotator])
+    reasons = []
+    known = int(basis.gold_labels[annotator])
+    if known and gold is not None:
+        reasons.append(
+            f"right on {gold.value[annotator]:.0%} of {known} known labels "
+            f"({gold.low[annotator]:.0%} to {gold.high[annotator]:.0%})"
+        )
     if among == 0:
         labels = int(behaviour.labels[annotator])
-        return f"No other annotator labelled the same items (labels: {labels})."
-    reasons = [
-        f"right on {accuracy.value[annotator]:.0%} of {among} labels "
-        f"({accuracy.low[annotator]:.0%} to {accuracy.high[annotator]:.0%}; "
-        f"guessing {scores.guess[annotator]:.0%}, others {scores.typical:.0%})"
-    ]
-    if np.isfinite(scores.spam_score[annotator]):
+        reasons.append(f"no other annotator labelled the same items (labels: {labels})")
+    elif np.isnan(follow.correlation[annotator]):
+        reasons.append(f"no correlation with the others: {among} labels do not vary enough")
+    else:
         reasons.append(
-            f"spam score {scores.spam_score[annotator]:.2f} "
-            f"({scores.spam_low[annotator]:.2f} to {scores.spam_high[annotator]:.2f})"
+            f"correlation with the others {follow.correlation[annotator]:.2f} "
+            f"({follow.low[annotator]:.2f} to {follow.high[annotator]:.2f}) over {among} labels"
         )
-    if gold is not None and gold.among[annotator] > 0:
-        reasons.append(
-            f"right on {gold.value[annotator]:.0%} of {int(gold.among[annotator])} known labels"
-        )
-    top_share = behaviour.top_share[annotator]
-    if top_share > ONE_CLASS and scores.bias[annotator] > 1 - ONE_CLASS:
-        reasons.append(f"says {scores.overused[annotator]!r} {top_share:.0%} of the time")
-    if not _is_certain(scores.certainty[annotator], scores.annotations.n_classes):
-        reasons.append(f"but the others are only {scores.certainty[annotator]:.0%} sure")
+    if word in FAULTS and follow.p_random[annotator] >= LIKELY:
+        likely = min(float(follow.p_random[annotator]), 0.99)
+        above = "above " if follow.p_random[annotator] > likely else ""
+        reasons.append(f"answers ignore the items with probability {above}{likely:.0%}")
+    share = behaviour.top_share[annotator]
+    if word == "constant" or (among and share == 1):
+        reasons.append(f"says {str(behaviour.top_label[annotator])!r} {share:.0%} of the time")
+    if word == UNKNOWN:
+        more = scores.labels_needed[annotator]
+        reasons.append(f"about {more} more labels are needed for a verdict")
+    if basis.styles is not None and word in STYLES:
+        reasons.append(_style(basis.styles, word, annotator))
     if scores.drift[annotator] * max(len(scores.drift), 1) < DRIFTED:
         first, second = scores.first_half[annotator], scores.second_half[annotator]
         reasons.append(f"{first:.0%} right at first, {second:.0%} later")
@@ -129,7 +139,15 @@ def evidence(scores: AnnotatorScores, annotator: int) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _is_certain(certainty: Any, n_classes: int) -> Any:
-    """Return whether the others are certain enough to judge by."""
-    uniform = 1 / max(n_classes, 1)
-    return certainty >= uniform + UNSURE * (1 - uniform)
+def _style(styles: Styles, word: str, annotator: int) -> str:
+    """Return what is meant by a style, with numbers."""
+    if word in ("harsh", "lenient"):
+        value, *ends = (abs(float(bound[annotator])) for bound in styles.level)
+        side = "below" if word == "harsh" else "above"
+        reach = f"({min(ends):.2f} to {max(ends):.2f})"
+        return f"{value:.2f} standard deviations {side} the others {reach}"
+    chosen, what = (
+        (styles.noise, "noise") if word == "noisy" else (styles.slope, "range of ratings")
+    )
+    value, low, high = (float(bound[annotator]) for bound in chosen)
+    return f"{what} {value:.2f} times the usual ({low:.2f} to {high:.2f})"

@@ -1,26 +1,15 @@
-"""Every annotator of numbers compared with the mean of the others, with a verdict.
-
-| verdict | when |
-|---|---|
-| does not follow the others | 10 answers or more, and the correlation with the mean of the others is below 0.3 at the upper end of its 95 % interval |
-| too high, too low | mean difference to the others beyond two standard errors and a quarter of the usual scatter |
-| scattered | differences to the others scatter more than twice as much as usual |
-| too few answers to say | fewer than 5 answers on items that others answered, too |
-"""  # noqa: E501
+"""Every annotator of numbers compared with the mean of the others; verdicts are `identify`'s."""
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._relation import Floats, Integers
 from ..answers.numbers import Numbers
+from ..identification import identify
 
-FEW, ENOUGH = 5, 10  # answers for a verdict, and for one on a correlation
-UNRELATED = 0.3  # correlation
-BIASED = 0.25  # of the usual scatter
 WIDE = 2.0  # times the usual scatter
 
 
@@ -50,8 +39,11 @@ def scatter_of_items(annotations: Numbers) -> Floats:
         return np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
 
 
-def annotator_bias(annotations: Numbers) -> AnnotatorBias:
-    """Return every annotator compared with the mean of the others on the same items."""
+def annotator_bias(annotations: Numbers, known: Any = None) -> AnnotatorBias:
+    """Return every annotator compared with the mean of the others on the same items.
+
+    Verdicts also use known values, `{item: value}`.
+    """
     value = annotations.value - float(annotations.value.mean())
     size = annotations.labels_per_item[annotations.item]
     shared = size > 1
@@ -70,26 +62,5 @@ def annotator_bias(annotations: Numbers) -> AnnotatorBias:
         x, y = own - own_mean[annotator], others - others_mean[annotator]
         norm = np.sqrt(sums(x**2) * sums(y**2))
         correlation = np.where(norm > 0, sums(x * y) / norm, np.nan)
-    verdict = _verdicts(count, bias, scatter, correlation)
+    verdict = identify(annotations, gold=known).verdict.tolist()
     return AnnotatorBias(count.astype(np.int64), bias, scatter, correlation, verdict)
-
-
-def _verdicts(count: Floats, bias: Floats, scatter: Floats, correlation: Floats) -> list[str]:
-    known = scatter[(count >= FEW) & np.isfinite(scatter)]
-    usual = float(np.median(known)) if len(known) else math.nan
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # Fisher's transformation of a correlation is nearly normal.
-        bounded = np.clip(np.nan_to_num(correlation), -0.999999, 0.999999)
-        high = np.tanh(np.arctanh(bounded) + 1.96 / np.sqrt(np.maximum(count - 3, 1)))
-        error = scatter / np.sqrt(count)
-        clear = (np.abs(bias) > 2 * error) & (np.abs(bias) > BIASED * usual)
-    rules = {
-        "too few answers to say": ~(count >= FEW),
-        "does not follow the others": (count >= ENOUGH) & (high < UNRELATED),
-        "too high": clear & (bias > 0),
-        "too low": clear & (bias < 0),
-        "scattered": scatter > WIDE * usual,
-    }
-    verdicts = [*rules, "fine"]
-    chosen = np.select(list(rules.values()), range(len(rules)), default=len(rules))
-    return [verdicts[index] for index in chosen.tolist()]

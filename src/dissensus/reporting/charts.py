@@ -16,6 +16,19 @@ from ..errors import OptionError
 from .embedding import fill
 
 BLUE, ORANGE, GREY, RED = "#2f6fde", "#e07b39", "#9aa4b2", "#d1495b"
+VERDICT_COLOURS = {  # by verdict, the worst first; they differ in lightness, too
+    "random": RED,
+    "constant": "#8b1a1a",
+    "reversed": "#8a63b8",
+    "likely random": "#edae49",
+    "too few labels": GREY,
+    "noisy": "#66a182",
+    "harsh": "#1d6996",
+    "lenient": "#38a6a5",
+    "central": "#5f4690",
+    "extreme": "#94346e",
+    "attentive": "#5b9bd5",
+}
 PERCENT = {"format": ".0%", "tickCount": 6}
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name; nothing is fetched
 

@@ -56,9 +56,9 @@ def class_page(report: Report) -> Page:
             "Annotators",
             [
                 "“Right” is how often a label is the consensus of the other annotators, with a 95% "
-                "interval; their own label does not count. The spam score is 0 if labels do not "
-                "depend on the item, and 1 if every label determines the class. Click a name for "
-                "the evidence."
+                "interval; their own label does not count. “Follows the items” is a correlation, "
+                "0 if labels do not depend on the item, whatever an annotator prefers. Click a "
+                "name for the evidence."
             ],
             panels=[["annotators"]],
             table=annotators,

@@ -40,7 +40,7 @@ def annotator_table(report: Report) -> tuple[SortableTable, list[dict[str, Any]]
         "right": Column(scores["accuracy"], percent),
         "95% interval": Column(intervals, kind="plain number"),
         "agrees": Column(scores["agreement"], percent),
-        "spam score": Column(scores["spam_score"], ".2f"),
+        "follows the items": Column(scores["correlation"], ".2f"),
         "seconds": Column(scores["seconds"], ".1f"),
         "verdict": Column(scores["verdict"], kind="verdict"),
     }

@@ -13,7 +13,7 @@ from ..identification.proportions import proportion
 from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
-from .charts import BLUE, GREY, ORANGE, PERCENT, RED, Figure
+from .charts import BLUE, GREY, ORANGE, PERCENT, VERDICT_COLOURS, Figure
 from .method_figures import budget_figure, methods_figure
 from .sentences import percent
 from .summary import CONFIDENT
@@ -29,14 +29,6 @@ _MAX_POINTS = 2000
 _BINS = 20
 _LOG_RATIO = 20  # of the largest to the smallest count, above which the axis is logarithmic
 _REVIEW, _CONFIDENT = "needs review", "confident"
-_COLOURS = {  # by verdict, the worst first; they differ in lightness, too
-    "adversarial": "#8b1a1a",
-    "spammer": RED,
-    "careless": "#edae49",
-    "too few labels to say": GREY,
-    "fine": "#5b9bd5",
-    "expert": "#1d6996",
-}
 
 
 def figures(report: Report) -> dict[str, Figure]:
@@ -212,7 +204,9 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     x = charts.number("labels", "labels given", scale=scale, axis=axis)
     share = dict.fromkeys(("right", "low", "high"), ".1%")
     tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
-    palette = {word: tone for word, tone in _COLOURS.items() if word in scores.verdict_counts}
+    palette = {
+        word: tone for word, tone in VERDICT_COLOURS.items() if word in scores.verdict_counts
+    }
     y = charts.share("right", "agrees with the consensus of the others")
     layers = charts.dots(x, y, tooltip, cursor="pointer")
     spec = charts.chart(

@@ -24,6 +24,7 @@ from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..identification import identify
 from ..identification.proportions import Proportion
+from ..identification.verdicts import LEFT_OUT
 from ..metrics import evaluate
 from ..readers import as_annotations, as_truth
 from ..result import Table
@@ -82,7 +83,7 @@ def report_groups(
     known = None if truth is None else as_truth(truth)
     joint = _joint(*both)
     fitted = aggregate(joint, method, seed=seed)
-    judged = identify(joint, fitted, models=False, copying=False, seed=seed)
+    judged = identify(joint, fitted, copying=False, seed=seed)
     progress(1, _STEPS)
     groups = []
     for position, (name, part) in enumerate(zip(names, both, strict=True)):
@@ -95,7 +96,7 @@ def report_groups(
                 part,
                 result,
                 Proportion(*(column[own] for column in judged.accuracy)),
-                int((judged.verdict[own] == "spammer").sum()),
+                int(np.isin(judged.verdict[own], LEFT_OUT).sum()),
                 agree(part, seed=seed),
                 None if known is None else evaluate(result, known, seed=seed),
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._plain import as_rows
-from .charts import GREY, RED, Figure, chart, colour, histogram, number, tooltip
+from .charts import VERDICT_COLOURS, Figure, chart, colour, histogram, number, tooltip
 from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
 from .sentences import amount, formatted
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 _MAX_ROWS = 1000
 _MAX_POINTS = 2000
 _BINS = 20
-_COLOURS = {  # by verdict, the worst first
-    "does not follow the others": RED,
-    "too high": "#edae49",
-    "too low": "#8a63b8",
-    "scattered": "#66a182",
-    "too few answers to say": GREY,
-    "fine": "#5b9bd5",
-}
 _SCORES = {
     "mae": "mean absolute error",
     "rmse": "root mean squared error",
@@ -95,7 +87,7 @@ def _bias_figure(report: NumberReport) -> Figure | None:
         "scatter": bias.scatter[known],
     }
     points = as_rows(columns)
-    palette = {word: tone for word, tone in _COLOURS.items() if word in bias.verdict}
+    palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in bias.verdict}
     spec = chart(
         points,
         height=300,
@@ -113,7 +105,7 @@ def _bias_figure(report: NumberReport) -> Figure | None:
 
 def _annotator_table(report: NumberReport) -> SortableTable:
     bias, names = report.bias, report.annotations.annotators
-    rank = [*_COLOURS].index
+    rank = [*VERDICT_COLOURS].index
     order = sorted(range(len(names)), key=lambda a: (rank(bias.verdict[a]), -bias.n_answers[a]))
     shown = order[:_MAX_ROWS]
     columns = {

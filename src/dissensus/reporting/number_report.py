@@ -30,10 +30,13 @@ from .sentences import agreement_sentence, amount, verdict_sentences, volume
 
 _STEPS = 4
 _VERDICTS = {  # what one such annotator does, and several
-    "does not follow the others": ("does not follow the others", "do not follow the others"),
-    "too high": ("answers too high", "answer too high"),
-    "too low": ("answers too low", "answer too low"),
-    "scattered": ("scatters widely", "scatter widely"),
+    "random": ("answers at random", "answer at random"),
+    "constant": ("always gives the same answer", "always give the same answer"),
+    "reversed": ("contradicts the others", "contradict the others"),
+    "likely random": ("may answer at random", "may answer at random"),
+    "harsh": ("answers lower than the others", "answer lower than the others"),
+    "lenient": ("answers higher than the others", "answer higher than the others"),
+    "noisy": ("scatters widely", "scatter widely"),
 }
 
 
@@ -187,7 +190,8 @@ def report_numbers(
     progress(2, _STEPS)
     agreement = agree(annotations, seed=seed)
     progress(3, _STEPS)
-    evaluation = None if truth is None else evaluate(result, as_truth(truth), seed=seed)
+    known_truth = None if truth is None else as_truth(truth)
+    evaluation = None if known_truth is None else evaluate(result, known_truth, seed=seed)
     progress(4, _STEPS)
     return NumberReport(
         name,
@@ -196,7 +200,7 @@ def report_numbers(
         checked,
         agreement,
         evaluation,
-        annotator_bias(annotations),
+        annotator_bias(annotations, {**(known_truth or {}), **(known or {})}),
         scatter_of_items(annotations),
         seed,
     )

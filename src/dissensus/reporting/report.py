@@ -220,7 +220,10 @@ def report(
     if result is None:
         result = aggregate(annotations, method, gold=known, seed=seed)
     progress(3, _STEPS)
-    annotator_scores = identify(annotations, result, gold=known, models=False, seed=seed)
+    classes = set(annotations.classes.tolist())
+    judged_by = {item: label for item, label in (truth or {}).items() if label in classes}
+    judged_by |= known or {}
+    annotator_scores = identify(annotations, result, gold=judged_by, seed=seed)
     progress(4, _STEPS)
     scores = item_scores(annotations, result, difficulty=False, seed=seed)
     if "glad" in fitted:  # fitted for the comparison, so not again for the scores

@@ -4,7 +4,7 @@
 |---|---|
 | poor … almost perfect agreement | Krippendorff's alpha below 0, then in steps of 0.2 |
 | needs review | the confidence in an item's label is below 0.8 |
-| answers at random, careless, … | the verdicts of `identify` |
+| answers at random, contradicts the others, … | the verdicts of `identify` |
 | explains the labels best | best held-out likelihood, beyond two standard errors |
 | confidence is too high | above the interval of the accuracy on known labels, by 0.05 or more |
 """
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..agreement import Agreement
+from ..identification.annotator_evidence import ENOUGH
+from ..identification.verdicts import LEFT_OUT, RELATED
 from .summary import CONFIDENT
 
 if TYPE_CHECKING:
@@ -27,17 +29,16 @@ _NAMED = 3  # names in one sentence
 _OVERCONFIDENT = 0.05  # by how much confidence may exceed accuracy
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
-    "spammer": ("answers at random", "answer at random"),
-    "adversarial": ("gives mostly wrong labels", "give mostly wrong labels"),
-    "careless": (
-        "is right much less often than the others",
-        "are right much less often than the others",
-    ),
+    "random": ("answers at random", "answer at random"),
+    "constant": ("always gives the same label", "always give the same label"),
+    "reversed": ("contradicts the others", "contradict the others"),
+    "likely random": ("may answer at random", "may answer at random"),
 }
 _REMEDIES = {
-    "spammer": "Leave out the labels of {}.",
-    "adversarial": "Ask {} whether the task was misunderstood.",
-    "careless": "Train or talk to {}.",
+    "random": "Leave out the labels of {}, who answer at random.",
+    "constant": "Leave out the labels of {}, always the same.",
+    "reversed": "Ask {} whether the task was misunderstood.",
+    "likely random": "Check {} with known items.",
 }
 
 
@@ -55,9 +56,9 @@ def opening(report: Report) -> list[str]:
     worst = scores.worst
     verdicts = verdict_sentences(annotations.annotators[worst], scores.verdict[worst], _VERDICTS)
     if not verdicts:
-        unsure = scores.verdict_counts.get("too few labels to say", 0)
+        unsure = scores.verdict_counts.get("too few labels", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
-        verdicts = [f"No annotator stands out as careless or random{some}."]
+        verdicts = [f"No annotator seems to answer at random{some}."]
     sentences += verdicts
     count, total = len(report.doubtful), int(labelled.sum())
     sentences.append(
@@ -91,16 +92,19 @@ def advice(report: Report) -> list[str]:
     """Return what to do next, the most urgent first."""
     steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
     scores = report.annotator_scores
+    enough = scores.basis.following.n_labels >= ENOUGH
+    unrelated = enough & ~(scores.basis.following.z >= RELATED)
+    lost = 2 * int(unrelated.sum()) > int(enough.sum())
+    if lost:
+        steps.append(
+            "Look at the question and its instructions first: the labels of most annotators do "
+            "not follow the items, so they carry hardly any information."
+        )
     for verdict, remedy in _REMEDIES.items():
         such = scores.worst[scores.verdict[scores.worst] == verdict]
         names = report.annotations.annotators[such].tolist()
         people = [f"annotator {name}" if name.isdecimal() else name for name in names]
-        if verdict == "spammer" and 2 * len(people) > report.annotations.n_annotators:
-            steps.append(
-                "Look at the question and its instructions first: most annotators seem to answer "
-                "at random, so labels carry hardly any information."
-            )
-        elif people:
+        if people and not (lost and verdict in LEFT_OUT):
             steps.append(remedy.format(listed(people)))
     copies = scores.copies
     clusters = [] if copies is None else copies.as_dict()["clusters"]
