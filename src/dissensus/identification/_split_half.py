@@ -192,7 +192,8 @@ class SharedLabels:
     def sample(self, max_pairs: int, rng: np.random.Generator) -> SharedLabels:
         """Return the labels on a sample of items where there are too many pairs of labels."""
         size = np.bincount(self.rows[0], minlength=1).astype(np.int64)
-        share = max_pairs / max(int((size**2).sum()) * self.n_classes, 1)
+        width = 1 if self.ordered or self.n_classes == 2 else self.n_classes
+        share = max_pairs / max(int((size**2).sum()) * width, 1)
         if share >= 1:
             return self
         rows = self.rows[:, (rng.random(len(size)) < share)[self.rows[0]]]

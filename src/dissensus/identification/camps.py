@@ -38,12 +38,12 @@ MIN_LABELS = 20  # on items that others labelled too
 MAX_ANNOTATORS = 3000  # pairs of annotators are compared
 MIN_T, MIN_Z, MIN_DIFFERENCE, MIN_SAME = 1.645, 2.33, 0.05, 0.85
 
-_DRAWS = 49  # crowds without camps
-_PLANTED = 10  # crowds with camps, for each share of items
+_DRAWS, _FIRST = 49, 9  # crowds without camps; the first may settle that severity explains all
+_PLANTED, _MISSED = 10, 2  # crowds with camps for each share of items; how many may be missed
 _SHARES = (0.5, 0.3, 0.2, 0.1)  # of the items, on which planted camps are independent
 _LEAST = 4  # annotators, two in each camp
 _WEAK = 0.25  # of the median, below which somebody hardly follows the items
-_MAX_PAIRS = 2_000_000  # of labels times classes; beyond, items are sampled
+_MAX_PAIRS = 10_000_000  # of labels, times classes; beyond, items are sampled
 _MAX_DIVIDING = 20
 _NAMED = 6  # annotators named in a sentence
 
@@ -86,6 +86,8 @@ class Camps(FrozenArrays):
         of that share; only where the verdict is `severity`.
     reason
         Why camps were not looked for, or "".
+    sampled
+        Share of the items that was compared; of very many pairs of labels, a sample.
     """
 
     annotators: Names
@@ -103,6 +105,7 @@ class Camps(FrozenArrays):
     label_shares: Floats | None = None
     severity: tuple[str, float, float] = ("", math.nan, math.nan)
     reason: str = ""
+    sampled: float = 1.0
 
     def __repr__(self) -> str:
         return f"<Camps: {self.verdict}; {self.sentence}>"
@@ -116,6 +119,10 @@ class Camps(FrozenArrays):
     @property
     def sentence(self) -> str:
         """What was found, in plain words."""
+        some = f" Compared on {100 * self.sampled:.0f} % of the items." if self.sampled < 1 else ""
+        return self._found() + some
+
+    def _found(self) -> str:
         n = int((self.group >= 0).sum())
         if self.reason:
             return f"Camps were not looked for: {self.reason}."
@@ -161,8 +168,8 @@ class Camps(FrozenArrays):
     def _power(self) -> str:
         if math.isnan(self.detectable):
             return (
-                "Too few labels are on shared items to find them: two camps that judge half of the "
-                "items independently of each other would mostly be missed."
+                "But these labels can hardly show any: even two camps that judge half of the items "
+                "independently of each other would mostly be missed."
             )
         return (
             f"Two equal camps that judge {100 * self.detectable:.0f} % of the items independently "
@@ -171,7 +178,7 @@ class Camps(FrozenArrays):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON; `None` for NaN."""
-        names = ("t", "z", "kappa_within", "kappa_between", "same_group", "detectable")
+        names = ("t", "z", "kappa_within", "kappa_between", "same_group", "detectable", "sampled")
         classes = self.classes.tolist()
         return {
             "verdict": self.verdict,
@@ -233,9 +240,11 @@ def camps(
     crowd = crowd.keep(crowd.shared_labels() >= MIN_LABELS)  # some lost their co-annotators
     names = annotations.annotators, annotations.items, annotations.classes
     group = np.full(annotations.n_annotators, -1)
-    reason = _obstacle(crowd)
+    reason, sampled = _obstacle(crowd), 1.0
     if not reason:
+        n_items = len(crowd.items)
         crowd = crowd.sample(_MAX_PAIRS, rng)
+        sampled = len(crowd.items) / n_items
         loading = crowd.loadings()
         follows = loading >= _WEAK * np.median(loading[crowd.kept])
         crowd = crowd.keep(follows)
@@ -248,11 +257,10 @@ def camps(
     found = splits.compare(crowd.label)
     camp = crowd.groups()
     small = min((camp > 0).sum(), (camp < 0).sum()) < 2
-    values: dict[str, Any] = found._asdict()
+    values: dict[str, Any] = found._asdict() | {"sampled": sampled}
     model, threshold = _one_camp(crowd), MIN_T
     if found.t > MIN_T:
-        drawn = [splits.compare(model.draw(rng), drawn=True).t for _ in range(_DRAWS)]
-        mean, deviation = float(np.mean(drawn)), max(float(np.std(drawn, ddof=1)), 1e-9)
+        mean, deviation = _without_camps(splits, model, found.t, rng)
         values["z"] = (found.t - mean) / deviation
         threshold = max(MIN_T, mean + MIN_Z * deviation)
     different = found.kappa_within - found.kappa_between >= MIN_DIFFERENCE and not small
@@ -287,6 +295,20 @@ def _one_camp(crowd: SharedLabels) -> OneCamp | OneOrderedCamp:
     return fit_one_camp(crowd.item, crowd.annotator, crowd.label, shape)
 
 
+def _without_camps(
+    splits: Splits, model: OneCamp | OneOrderedCamp, t: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return mean and standard deviation of t in crowds that differ in severity only."""
+    drawn: list[float] = []
+    for count in (_FIRST, _DRAWS):
+        while len(drawn) < count:
+            drawn.append(splits.compare(model.draw(rng), drawn=True).t)
+        mean, deviation = float(np.mean(drawn)), max(float(np.std(drawn, ddof=1)), 1e-9)
+        if t < mean + deviation:
+            break
+    return mean, deviation
+
+
 def _obstacle(crowd: SharedLabels) -> str:
     """Return why camps cannot be looked for, or ""."""
     n = int(crowd.kept.sum())
@@ -304,13 +326,13 @@ def _detectable(
     """Return the smallest share of items on which planted camps are found in 80 % of crowds."""
     smallest = math.nan
     for share in _SHARES:
-        drawn = [splits.compare(model.draw(rng, share), drawn=True) for _ in range(_PLANTED)]
-        found = [
-            one.t > threshold and one.kappa_within - one.kappa_between >= MIN_DIFFERENCE
-            for one in drawn
-        ]
-        if np.mean(found) < 0.8:
-            break
+        missed = 0
+        for _ in range(_PLANTED):
+            one = splits.compare(model.draw(rng, share), drawn=True)
+            apart = one.kappa_within - one.kappa_between >= MIN_DIFFERENCE
+            missed += not (one.t > threshold and apart)
+            if missed > _MISSED:
+                return smallest
         smallest = share
     return smallest
 
