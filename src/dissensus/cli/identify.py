@@ -170,14 +170,7 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
     from ..identification.cleaning import clean
     from ..writers import write
 
-    cleaned = clean(
-        asked.annotations,
-        rules,
-        result=asked.result,
-        gold=asked.gold,
-        scale=asked.scale,
-        seed=asked.seed,
-    )
+    cleaned = clean(asked.annotations, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
     if output:
         write(cleaned.annotations, output)
     if as_json:
