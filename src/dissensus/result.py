@@ -100,7 +100,7 @@ class _Result(FrozenArrays):
             return cls(annotations=cls.relation_type(**relation_of(state)), **content)
 
 
-_JSON = ("method", "trace", "converged", "notes", "n_gold")
+_JSON = ("method", "trace", "converged", "notes", "n_gold", "gold_errors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,6 +138,8 @@ class Aggregation(_Result):
         posterior is kept, as for vote shares.
     n_gold
         Number of known items that the temperature was fitted to, beyond what holds for all data.
+    gold_errors
+        How many of them a fit without gold labels wrongly.
     """
 
     relation_type: ClassVar[type[Relation]] = Annotations
@@ -154,6 +156,7 @@ class Aggregation(_Result):
     notes: tuple[str, ...] = ()
     temperature: Floats | None = None  # (item)
     n_gold: int = 0
+    gold_errors: int = 0
 
     @property
     def classes(self) -> Names:

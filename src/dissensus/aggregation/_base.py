@@ -145,16 +145,19 @@ class Aggregator(Settings, ABC):
         result = self.infer(fit)
         if fit.n_gold < ENOUGH_GOLD or result.temperature is None or result.n_gold:
             return result
-        return replace(result, temperature=self._gold_temperature(fit), n_gold=fit.n_gold)
+        return self._calibrated(fit, result)
 
-    def _gold_temperature(self, fit: FitContext) -> Floats:
-        """Return temperatures with a factor that fits a result without gold to gold: (item)."""
+    def _calibrated(self, fit: FitContext, result: Aggregation) -> Aggregation:
+        """Return a result with a temperature that fits one without gold to gold."""
         assert fit.gold is not None
         parts = fit.annotations.parts([(part.start, part.stop) for part in fit.parts])
         free = self.infer(replace(fit, parts=parts, gold=None))
-        known = np.flatnonzero((fit.gold >= 0) & (free.label >= 0))
+        known = np.flatnonzero((fit.gold >= 0) & (fit.annotations.labels_per_item > 0))
+        factor = fit_temperature(free.probabilities[known], fit.gold[known])
         assert free.temperature is not None
-        return free.temperature * fit_temperature(free.probabilities[known], fit.gold[known])
+        wrong = int((free.label[known] != fit.gold[known]).sum())
+        temperature = free.temperature * factor
+        return replace(result, temperature=temperature, n_gold=fit.n_gold, gold_errors=wrong)
 
     def predict(
         self,

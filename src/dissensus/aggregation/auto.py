@@ -134,12 +134,13 @@ class Auto(Aggregator):
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
         sample = content_sample(annotations, _SAMPLE, fit.seed)
         evidence = held_out(sample, members, folds=self.folds, seed=fit.seed)
-        weight, factor = mixture_weights(evidence.probability), 1.0
+        weight, factor, wrong = mixture_weights(evidence.probability), 1.0, 0
         if by_gold:
             free, truth = _gold_evidence(fit, results)
             given = (1 - _GUESS) * free[:, np.arange(len(truth)), truth]  # (member, item)
             weight = (weight + mixture_weights(given + _GUESS / annotations.n_classes)) / 2
-            factor = fit_temperature(np.tensordot(_with_equal(weight), free, axes=1), truth)
+            mean = np.tensordot(_with_equal(weight), free, axes=1)
+            factor, wrong = fit_temperature(mean, truth), int((most_probable(mean) != truth).sum())
             first = dict(zip(members, results, strict=True))
             results = _each(
                 fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
@@ -155,7 +156,8 @@ class Auto(Aggregator):
         result = self.result(fit, posterior, Fitted(params, notes=notes))
         if not by_gold:
             return result
-        return replace(result, temperature=np.full(annotations.n_items, factor), n_gold=fit.n_gold)
+        temperature = np.full(annotations.n_items, factor)
+        return replace(result, temperature=temperature, n_gold=fit.n_gold, gold_errors=wrong)
 
     def temperature(self, n_labels: Integers) -> Floats | None:
         return None  # members are tempered
