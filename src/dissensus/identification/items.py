@@ -13,7 +13,7 @@ consensus are `posterior_entropy` and `confidence` (which may be certain althoug
     ambiguous               good annotators split between the same two classes
     hard                    good annotators err, in scattered ways
     clear                   all agree, except for errors that these annotators usually make
-    split vote              it would be clear, or one person's fault, but the vote is tied
+    split vote              it would be clear, but the vote is tied
     nobody gave the label   the inferred label is nobody's, so the item needs a look
 
 An item is ambiguous or hard if that explains its labels better than a clear item would, given the
@@ -218,7 +218,7 @@ def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabil
     cause = np.where(disputed & resolved & (clear >= 0.5), _UNRELIABLE, cause)
     given = annotations.votes()
     tied = (given == given.max(axis=1, keepdims=True)).sum(axis=1) > 1
-    cause = np.where(tied & np.isin(cause, (CLEAR, _UNRELIABLE)), _SPLIT, cause)
+    cause = np.where(tied & (cause == CLEAR), _SPLIT, cause)
     missing = (result.label >= 0) & (given[np.arange(len(given)), result.label] == 0)
     cause = np.where(missing, _NOBODY, cause)
     return np.where(size == 0, _NONE, np.where(size == 1, _ONE, cause))

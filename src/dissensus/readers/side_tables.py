@@ -60,10 +60,29 @@ def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, li
     return {column: [table.get(name, {}).get(column) for name in names] for column in columns}
 
 
-def read_texts(path: str | Path) -> pl.DataFrame:
-    """Return a table of item and text, or the name of an image; repeated items keep the first."""
+def read_texts(path: str | Path, show: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return a table of item and text, or the name of an image; repeated items keep the first.
+
+    Several columns to show become one text, a line for each.
+    """
+    source = open_source(path)
     roles = {"item": [*NEEDED["item"], "id"], "text": _TEXTS}
-    frame = read_roles(open_source(path), roles).drop_nulls()
+    if show:
+        item = find_columns(column_names(source), {"item": roles["item"]}, None, source.name)
+        missing = [name for name in show if name not in column_names(source)]
+        if missing:
+            raise source.fail(f"no column {missing[0]!r}; choose among the others with --show")
+        frame = read_columns(source, [item["item"], *show])
+        names = show if len(show) > 1 else []
+        lines = [
+            pl.concat_str(pl.lit(f"{name}: " if names else ""), pl.col(name).cast(pl.String))
+            for name in show
+        ]
+        joined = pl.concat_str(lines, separator="\n", ignore_nulls=True).alias("text")
+        frame = frame.select(pl.col(item["item"]).alias("item"), joined)
+    else:
+        frame = read_roles(source, roles)
+    frame = frame.drop_nulls()
     items = as_names(frame["item"].to_list()).tolist()
     texts = frame["text"].cast(pl.String)
     return pl.DataFrame({"item": items, "text": texts}).unique("item", maintain_order=True)

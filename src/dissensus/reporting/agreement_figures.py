@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._probability import normalize
 from .charts import Figure, chart, number, tooltip
-from .sentences import percent
+from .sentences import amount, percent
 
 if TYPE_CHECKING:
     from ..agreement import Pairs
@@ -28,7 +29,8 @@ def confusion_figure(report: Report) -> Figure | None:
     names = report.annotations.classes.tolist()
     if not 2 <= len(names) <= _MAX_CLASSES:
         return None
-    matrix = report.crowd_confusion
+    counts = report.crowd_confusion
+    matrix = normalize(counts)
     rows = [
         {"true": true, "given": given, "share": round(float(value), 4)}
         for true, values in zip(names, matrix, strict=True)
@@ -56,11 +58,11 @@ def confusion_figure(report: Report) -> Figure | None:
     few = len(names) <= _WRITTEN
     height = max(len(names) * (32 if few else 18), 100)
     spec = chart(rows, height=height, layer=[cells, shares] if few else [cells])
-    wrong = np.where(np.eye(len(names), dtype=bool), 0, matrix)
-    true, given = np.unravel_index(wrong.argmax(), wrong.shape)
+    wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
+    true, given = (int(k) for k in np.unravel_index(wrong.argmax(), wrong.shape))
     words = (
-        f"The most frequent error: {percent(float(wrong.max()))} of the labels on items of "
-        f"class {names[int(true)]} are {names[int(given)]}."
+        f"The most frequent difference: {amount(int(wrong.max()), 'label')} {names[given]} on "
+        f"items labelled {names[true]} ({percent(float(matrix[true, given]))} of their labels)."
     )
     numbers = [
         (name, *(percent(float(value)) for value in values))

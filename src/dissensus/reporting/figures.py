@@ -14,7 +14,6 @@ from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
 from .charts import BLUE, GREY, ORANGE, PERCENT, VERDICT_COLOURS, Figure
-from .method_figures import budget_figure, methods_figure
 from .sentences import percent
 from .summary import CONFIDENT
 from .tendency_section import predictions_figure
@@ -28,7 +27,7 @@ _MAX_CLASSES = 40
 _MAX_POINTS = 2000
 _BINS = 20
 _LOG_RATIO = 20  # of the largest to the smallest count, above which the axis is logarithmic
-_REVIEW, _CONFIDENT = "needs review", "confident"
+_REVIEW, _CONFIDENT = "less certain", "certain"
 
 
 def figures(report: Report) -> dict[str, Figure]:
@@ -56,8 +55,6 @@ def figures(report: Report) -> dict[str, Figure]:
         "confusion": confusion_figure(report),
         "agreement": pairs_figure(report.pairs, report.camps),
         "predictions": None if predictions is None else predictions_figure(predictions),
-        "methods": methods_figure(report.comparison),
-        "budget": budget_figure(report.plan),
     }
     return {name: one for name, one in drawn.items() if one is not None}
 
