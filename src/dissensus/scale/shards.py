@@ -12,6 +12,7 @@ import numpy as np
 from .._names import Names
 from .._relation import Integers
 from ..engine import Engine
+from ..engine.local import Count, Join, Split
 from ..sharded.chunks import Chunks
 from ..sharded.sharding import Shard, dictionary_of, join, split, survey
 
@@ -25,12 +26,7 @@ class ShardEngine(Engine, Protocol):
         ...
 
     def exchange(
-        self,
-        split: Callable[[Any], Sequence[Any]],
-        chunks: Sequence[Any],
-        n_shards: int,
-        join: Callable[[Sequence[Any]], Any],
-        progress: Callable[[int], None],
+        self, split: Split, chunks: Sequence[Any], n_shards: int, join: Join, progress: Count
     ) -> Sequence[Any]:
         """Return shards, each joined by `join` from the pieces that `split` gives to it."""
         ...
