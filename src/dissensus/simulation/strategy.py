@@ -64,6 +64,14 @@ class CrowdParameters(NamedTuple):
     extras: dict[str, Array]  # other parameters
 
 
+class Asked(NamedTuple):
+    """Who is asked about which items."""
+
+    item: Array  # (answer)
+    annotator: Array  # (answer)
+    truth: Array  # (answer): of its item
+
+
 class Answers(NamedTuple):
     """Answers, sorted by item, then annotator."""
 
@@ -86,23 +94,14 @@ class Strategy(Settings, ABC):
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         """Return the parameters of the annotators."""
 
-    def probabilities(
-        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
-    ) -> Floats:
-        """Return the probability of every label: (answer, given class)."""
+    def probabilities(self, crowd: CrowdParameters, asked: Asked) -> Floats:
+        """Return the probability of every class for every answer: (answer, class)."""
         assert crowd.confusion is not None  # or the strategy overrides this
-        return crowd.confusion[annotator, truth[item]]
+        return crowd.confusion[asked.annotator, asked.truth]
 
-    def answers(
-        self,
-        crowd: CrowdParameters,
-        truth: Array,
-        item: Array,  # (answer)
-        annotator: Array,  # (answer)
-        rng: np.random.Generator,
-    ) -> Array:
-        """Return the answers of annotators on items."""
-        return pick(self.probabilities(crowd, truth, item, annotator), rng)
+    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+        """Return what annotators answer about items."""
+        return pick(self.probabilities(crowd, asked), rng)
 
 
 def dominant(matrices: Floats) -> Floats:
