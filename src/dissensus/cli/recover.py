@@ -74,10 +74,14 @@ def fit(
     """
     from .._names import as_names, code
     from ..nn.reading import read_inputs
+    from ..readers import kind_of_labels
     from ..recovery.estimator import DistributionRecovery
 
     known = read_known(labels) or {}
     items, given = as_names(list(known)), list(known.values())
+    kind, reason = kind_of_labels(given)
+    if classes is None and kind == "numeric":
+        raise DataError(f"recover needs classes, but {reason}; --classes declares them as classes")
     names = [name.strip() for name in classes.split(",")] if classes else code(given)[1].tolist()
     model = DistributionRecovery(
         strategy, encoder=encoder, n_members=members, classes=names, seed=seed
@@ -202,6 +206,7 @@ def _in_order(path: str, items: Names) -> Annotations:
     from .._relation import indices_of
 
     annotations = read_annotations(path)
+    annotations.check_classes("recover")
     codes = indices_of(items, annotations.items)
     if (codes < 0).any():
         raise DataError(
