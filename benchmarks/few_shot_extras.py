@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from dissensus.meta.active import reveal
 from dissensus.meta.adapter import AdaptedTasks
 from dissensus.meta.em import safe_log
 from dissensus.meta.em_full import EmFull
@@ -35,6 +34,7 @@ from dissensus.nn import Training, encoder_for, train
 from dissensus.registry import adapters
 from kept import kept
 from omniglot import characters
+from revealing import reveal
 
 __all__ = ["LOSSES", "SHARES", "active", "hard_items", "noisy_source"]
 

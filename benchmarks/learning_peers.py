@@ -31,11 +31,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dissensus.learning.base import CrowdModel, FitContext, Method, Pairs
+from dissensus.learning.base import BuildParts, CrowdModel, Method, PairBatch
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.network import Classifier
-from dissensus.nn import Examples, Training, train
-from dissensus.nn.validation_split import hold_out
+from dissensus.nn import Examples, Training, hold_out, train
 from dissensus.registry import learners
 from learning import SETS, STUDENT, Data, scores
 from pages import Section, Table
@@ -47,7 +46,7 @@ _EPOCHS, _BATCH, _LR = 40, 64, 1e-3
 class KitModel(CrowdModel):
     """A layer of crowd-kit behind our classifier."""
 
-    def __init__(self, crowd: FitContext, method: Method, kind: str) -> None:
+    def __init__(self, crowd: BuildParts, method: Method, kind: str) -> None:
         from crowdkit.learning import CoNAL, CrowdLayer
 
         super().__init__(crowd, method)
@@ -57,11 +56,11 @@ class KitModel(CrowdModel):
             with torch.no_grad():  # it finds out the width of its input when first called
                 self.log_given(self._sample())
 
-    def _sample(self) -> Pairs:
+    def _sample(self) -> PairBatch:
         two = torch.zeros(2, dtype=torch.long)
-        return Pairs(torch.zeros(2, self.n_classes), torch.zeros(2, self.classifier.width), two)
+        return PairBatch(torch.zeros(2, self.n_classes), torch.zeros(2, self.classifier.width), two)
 
-    def log_given(self, pairs: Pairs) -> Tensor:
+    def log_given(self, pairs: PairBatch) -> Tensor:
         if self.kind == "crowd-layer":
             found = self.layer(pairs.log_truth.exp(), pairs.annotator)
         else:
@@ -77,7 +76,7 @@ class KitMethod(Method):
 
     kind: str = ""
 
-    def build(self, crowd: FitContext) -> CrowdModel:
+    def build(self, crowd: BuildParts) -> CrowdModel:
         return KitModel(crowd, self, self.kind)
 
 
@@ -98,7 +97,7 @@ def by_kit(data: Data, seed: int, kind: str, **settings: Any) -> Any:
         return made
 
     torch.manual_seed(seed)
-    model = of_kit(kind, **settings).build(FitContext(examples.annotations, classifier))
+    model = of_kit(kind, **settings).build(BuildParts(examples.annotations, classifier))
     summary = Training(epochs=_EPOCHS, batch=_BATCH, lr=_LR, held_out=0, seed=seed)
     train(model, examples, summary, valid=held)
     with torch.no_grad():
@@ -237,7 +236,7 @@ def steps_of_kit(n_annotators: int, kind: str, steps: int) -> list[float]:
 def _classifier_model(method: Any, examples: Examples) -> CrowdModel:
     annotations, width = examples.annotations, examples.x.shape[1]  # type: ignore[union-attr]
     return method.build(
-        FitContext(annotations, lambda: Classifier(nn.Flatten(), width, annotations.n_classes))
+        BuildParts(annotations, lambda: Classifier(nn.Flatten(), width, annotations.n_classes))
     )
 
 

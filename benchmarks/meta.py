@@ -448,8 +448,8 @@ def _mean(values: Any) -> str:
 
 def active_part() -> None:
     """What labels to ask for: accuracy against the share of all labels."""
-    from dissensus.meta.active import POLICIES
     from few_shot_extras import SHARES, active
+    from revealing import POLICIES
 
     positions: dict[str, Any] = {"clean": vectors("clean")}
     valid, test = positions["clean"]

@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 from dissensus import Annotations
 from dissensus.nn.features import Features, features_of
 from dissensus.recovery.evaluation import soft_scores
-from dissensus.recovery.highlights import pair_test
 from dissensus.registry import recoverers
 from pages import Section, Table
+from pair_test import pair_test
 from recovering_ground import (
     FLOOR,
     ORACLE,
@@ -115,16 +115,14 @@ def attention() -> None:
     section = Section("attention of heads", PAGE)
     rows = []
     for name in ("hs_brexit", "mp_en", "gwsd"):
-        for diverse in (0, 0.1):
-            spec = f"attention-heads[diverse={diverse}]"
-            result = stored(f"attention-{name}-{spec}", lambda n=name, s=spec: attention_test(n, s))
-            rows.append([name, diverse, *(float(v) for v in result["values"])])
+        result = stored(f"attention-{name}", lambda n=name: attention_test(n, "attention-heads"))
+        rows.append([name, *(float(v) for v in result["values"])])
     note = (
         "Five attention heads on split 0: Jensen-Shannon divergence (bits) of the attention of two "
         "heads to the words of a test item, where they vote differently and where they vote alike; "
         "p by permuting the votes of every item among the heads (2000 permutations)."
     )
-    columns = ["set", "diverse", "vote differently", "vote alike", "p", "pairs", "pairs alike"]
+    columns = ["set", "vote differently", "vote alike", "p", "pairs", "pairs alike"]
     section.add(Table("Attending elsewhere", columns, rows, note))
     section.write()
 

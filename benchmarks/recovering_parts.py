@@ -140,7 +140,6 @@ _DOUBTS = [
     ("vote entropy of heads (strict seeds)", "seeds", "votes"),
     ("entropy of bagged heads", "bagged-heads", "proba"),
     ("entropy of attention heads", "attention-heads", "proba"),
-    ("entropy of diverse attention heads", "attention-heads[diverse=0.1]", "proba"),
     ("entropy of kernel ridge", "kernel-ridge", "proba"),
     ("entropy of auto", "auto", "proba"),
     ("entropy of ldl (oracle)", "ldl", "proba"),

@@ -30,7 +30,7 @@ from crowds import OUT
 from dissensus import Annotations, read
 from dissensus.nn.features import Features, features_of
 from dissensus.registry import tendencies
-from dissensus.tendency import FitContext
+from dissensus.tendency import FitOptions
 from dissensus.tendency.scores import score
 from pages import Section, Table
 
@@ -126,7 +126,7 @@ def measured(data: Data, spec: str, seed: int, deleted: float) -> dict[str, Any]
         data.features if method.needs_tokens(annotations) else Features(data.features.vectors)
     )
     began = process_time()
-    model = method.fit(features.take(learned), annotations, FitContext(seed=seed))
+    model = method.fit(features.take(learned), annotations, FitOptions(seed=seed))
     taken = process_time() - began
     item, annotator = there.item.astype(np.int64), there.annotator.astype(np.int64)
     found = score(

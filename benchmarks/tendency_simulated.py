@@ -26,9 +26,9 @@ from dissensus.nn.encoders import encoder_for
 from dissensus.nn.features import Features, features_of
 from dissensus.nn.inputs import Texts
 from dissensus.registry import tendencies
-from dissensus.simulation.tendency import TendencySimulation, simulate_tendency, thinned
-from dissensus.tendency import FitContext
-from dissensus.tendency.dic import dic, redrawn, split_half
+from dissensus.simulation.tendency import TendencySimulation, simulate_tendency
+from dissensus.tendency import FitOptions
+from dissensus.tendency.dic import dic, split_half
 from dissensus.tendency.faithfulness import deletion
 from dissensus.tendency.maps import Maps, attention_maps, word_maps
 from dissensus.tendency.qumatl import QueryTendency
@@ -103,8 +103,23 @@ def scored(drawn: Drawn, log: Any) -> dict[str, float]:
             )
         ),
         "floor": split_half(annotations)[0],
-        "redrawn": redrawn(annotations, law, repeats=10)[0],
+        "redrawn": redrawn(annotations, law, repeats=10),
     }
+
+
+def redrawn(annotations: Annotations, law: Any, repeats: int = 20) -> float:
+    """Return the mean DIC between two samples of all labels from their log-probabilities."""
+    samples = [annotations.with_codes(label=each) for each in _draws(law, 2 * repeats)]
+    pairs = zip(samples[::2], samples[1::2], strict=True)
+    return float(np.mean([dic(one, other).dic for one, other in pairs]))
+
+
+def thinned(annotations: Annotations, share: float, seed: int = 0) -> Annotations:
+    """Return annotations without a share of them, which is drawn at random."""
+    order = np.random.default_rng([seed, 0xDE1]).permutation(len(annotations))
+    kept = np.ones(len(annotations), dtype=bool)
+    kept[order[: round(share * len(annotations))]] = False
+    return annotations.keep(kept)
 
 
 def _draws(log: Any, repeats: int = 10) -> Any:
@@ -124,7 +139,7 @@ def measured(
         return scored(drawn, np.log(np.maximum(drawn.probabilities, 1e-12)))
     began = process_time()
     model = tendencies.create(spec).fit(
-        features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+        features.take(drawn.train), drawn.annotations, FitOptions(seed=seed)
     )
     taken = process_time() - began
     test = features.take(drawn.test)
@@ -281,7 +296,7 @@ def control(runs: Runs) -> Table:
     def run(seed: int) -> dict[str, float]:
         drawn = Drawn(seed, kind="images", profile="same")
         model = tendencies.create(TWO).fit(
-            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+            drawn.features.take(drawn.train), drawn.annotations, FitOptions(seed=seed)
         )
         test = drawn.features.take(drawn.test)
         best = model.log_proba(test).argmax(axis=2)
@@ -360,7 +375,7 @@ def newcomers(runs: Runs) -> Table:
             known.item, known.annotator, known.label, items=TRAIN, annotators=5, classes=3
         )
         model = tendencies.create(ONE).fit(
-            drawn.features.take(drawn.train), known, FitContext(seed=seed)
+            drawn.features.take(drawn.train), known, FitOptions(seed=seed)
         )
         test, out = drawn.features.take(drawn.test), {}
         order = np.random.default_rng(seed).permutation(TRAIN)
@@ -371,7 +386,7 @@ def newcomers(runs: Runs) -> Table:
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
         whole = tendencies.create(ONE).fit(
-            drawn.features.take(drawn.train), drawn.annotations, FitContext(seed=seed)
+            drawn.features.take(drawn.train), drawn.annotations, FitOptions(seed=seed)
         )
         best = whole.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
         out["all"] = float((best == drawn.labels[:, 5]).mean())

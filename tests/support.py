@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -63,6 +65,15 @@ class Done(NamedTuple):
     returncode: int
     stdout: bytes
     stderr: bytes
+
+
+def benchmark(name: str) -> ModuleType:
+    """Return a module of the benchmarks that needs no other one."""
+    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def run(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Done:

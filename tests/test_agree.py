@@ -11,7 +11,6 @@ from hypothesis import given, settings
 
 from dissensus import Annotations, DataError, MethodError, Numbers, OptionError, agree
 from dissensus.agreement import (
-    cluster,
     cohen_kappa,
     conger_kappa,
     find_measure,
@@ -284,41 +283,23 @@ def test_pairs_with_few_common_items_have_no_value_and_shrink():
     assert pairwise(annotations.recode("12345")).min_overlap == 10
 
 
-def test_groups_of_annotators_are_found_again():
+def test_annotators_who_agree_stand_next_to_each_other():
     rng = np.random.default_rng(0)
     shown = rng.integers(3, size=(200, 2))  # (item, group)
-    group = np.array([0] * 7 + [1] * 5)
+    group = np.array([0, 1] * 5 + [0, 0])
     labels = np.where(rng.random((200, 12)) < 0.8, shown[:, group], rng.integers(3, size=(200, 12)))
     labels[rng.random(labels.shape) < 0.6] = -1
-    found = cluster(pairwise(Annotations.from_matrix(labels)))
-    np.testing.assert_array_equal(found.group, group)  # the larger group comes first
-    assert found.n_clusters == 2
-    assert sorted(found.order.tolist()) == list(range(12))
-    assert (np.diff(group[found.order]) >= 0).all()
+    order = pairwise(Annotations.from_matrix(labels)).order()
+    assert sorted(order.tolist()) == list(range(12))
+    assert np.abs(np.diff(group[order])).sum() == 1
 
 
-def test_silhouettes_are_those_of_scikit_learn():
-    peer = pytest.importorskip("sklearn.metrics")
-    from dissensus.agreement.clusters import silhouette
-
-    rng = np.random.default_rng(0)
-    apart = rng.random((15, 15))
-    apart = apart + apart.T
-    np.fill_diagonal(apart, 0)
-    group = np.append(rng.integers(3, size=14), 3)
-    expected = peer.silhouette_score(apart, group, metric="precomputed")
-    assert silhouette(apart, group) == pytest.approx(expected)
-
-
-def test_equal_annotators_form_one_group_without_those_who_share_no_item():
+def test_annotators_who_share_no_item_are_not_in_the_order():
     table = crowd(0, n_items=300, n_annotators=7, missing=0)
     table[:, 6] = np.nan
     table[0, 6] = 1
-    found = cluster(pairwise(Annotations.from_matrix(table)))
-    assert found.n_clusters == 1
-    assert math.isnan(found.silhouette)
-    assert found.group.tolist() == [0] * 6 + [-1]
-    assert 6 not in found.order
+    order = pairwise(Annotations.from_matrix(table)).order()
+    assert sorted(order.tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_many_pairs_are_refused_before_memory_is_full():
@@ -458,7 +439,7 @@ def test_a_chart_has_a_cell_for_every_pair_with_a_value():
         crowd(0, n_annotators=4), annotators=["</script>", "b" * 40, "c", "d"]
     )
     pairs = pairwise(annotations, min_overlap=1)
-    cells = pairs_chart(pairs, cluster(pairs))["data"]["values"]
+    cells = pairs_chart(pairs)["data"]["values"]
     assert len(cells) == 2 * pairs.known.sum()
     assert {cell["one"] for cell in cells} == {"</script>", "b" * 23 + "…", "c", "d"}
 
@@ -470,7 +451,7 @@ def test_a_name_cannot_end_the_script_of_a_page(tmp_path):
     names = ["</script><b>x", "<!--", "c<d", "d"]
     annotations = Annotations.from_matrix(crowd(0, n_annotators=4), annotators=names)
     pairs = pairwise(annotations, min_overlap=1)
-    save_chart(pairs_chart(pairs, cluster(pairs)), tmp_path / "c.html")
+    save_chart(pairs_chart(pairs), tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text("utf-8")
     assert "</script><b>x" not in page
     assert r"\u003c/script\u003e\u003cb\u003ex" in page

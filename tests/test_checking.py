@@ -1,6 +1,7 @@
 import json
 import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -286,17 +287,22 @@ def test_numbers_have_outliers_and_constant_annotators():
     assert found(same, "outliers") is None
 
 
-def test_numeric_labels_are_checked_as_numbers_by_default():
-    annotations = relation([(str(i), who, f"{i}.5") for i in range(4) for who in "xyz"])
-    assert check(annotations).kind == "numbers"
-    assert check(annotations, scale="nominal").kind == "classes"
+def test_labels_are_checked_on_the_scale_they_are_read_with():
+    rows = [(str(i), who, f"{i}.5") for i in range(4) for who in "xyz"]
+    columns = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+    read = check(columns)
+    assert (read.kind, read.scale) == ("numbers", "interval")
+    assert "not a whole one" in read.reason
+    assert check(columns, scale="nominal").kind == "classes"
+    assert check(relation(rows)).kind == "classes"
+    assert check(relation(rows).with_scale("ratio")).kind == "numbers"
 
 
 def test_a_reading_brings_its_gold_and_notes(tmp_path):
     (tmp_path / "a.csv").write_text("item,annotator,label\na,x,0\na,y,0\na,z,1\n")
     assert check(tmp_path / "a.csv").n_labels == 3
     reading = examine(tmp_path / "a.csv")
-    assert check(reading) == check(reading.annotations)
+    assert replace(check(reading), reason="") == replace(check(reading.annotations), reason="")
 
 
 def test_counts_of_votes_are_reported_as_anonymous():

@@ -52,7 +52,8 @@ def test_votes_get_confusion_matrices_counted_from_their_own_posterior():
     result = aggregate(annotations, "majority")
     x = np.array([[2 + 2.8, 1.2], [1.2, 1 + 2.8]])
     np.testing.assert_allclose(
-        confusion_from_posterior(result)[0], x / x.sum(axis=1, keepdims=True)
+        confusion_from_posterior(result.annotations, result.posterior)[0],
+        x / x.sum(axis=1, keepdims=True),
     )
 
 

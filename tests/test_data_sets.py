@@ -17,7 +17,7 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 from dissensus import Annotations, read
 from dissensus.cli._training import read_data
 from dissensus.errors import DataError, OptionError
-from dissensus.learning.base import FitContext
+from dissensus.learning.base import BuildParts
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.data_sets import aligned, labelled, open_data_set, open_folder
 from dissensus.learning.network import Classifier
@@ -151,7 +151,7 @@ def test_certain_posteriors_are_ordinary_labels_and_predicted_as_such():
         np.arange(9), np.zeros(9, np.int64), np.arange(9) % 3, items=9, annotators=1, classes=3
     )
     posterior = torch.eye(3)[torch.arange(9) % 3]
-    crowd = FitContext(
+    crowd = BuildParts(
         annotations, lambda: Classifier(torch.nn.Flatten(), 4, 3, 5, 0.0), None, posterior
     )
     model = TwoStage().build(crowd).eval()

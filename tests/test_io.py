@@ -314,7 +314,7 @@ def test_results_are_written_and_read_as_predictions(ending, tmp_path):
     found = read_predictions(tmp_path / f"labels.{ending}")
     assert found.items.tolist() == result.annotations.items.tolist()
     assert found.classes[found.label].tolist() == result.labels.tolist()
-    np.testing.assert_allclose(found.posterior, result.posterior)
+    np.testing.assert_allclose(found.posterior, result.probabilities)
 
 
 def test_undecided_labels_stay_undecided_in_a_table(tmp_path):

@@ -91,7 +91,7 @@ def test_scores_of_the_posterior_are_those_of_the_result():
     result = aggregate(annotations, "bcc")
     scores = item_scores(annotations, result, difficulty=False)
     np.testing.assert_array_equal(scores.confidence, result.confidence)
-    p = result.posterior
+    p = result.probabilities
     np.testing.assert_allclose(
         scores.posterior_entropy, -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1), atol=1e-12
     )
@@ -113,7 +113,11 @@ def test_surprise_equals_plain_loops(method):
     annotations, *_ = known(3, n_items=30, n_classes=3, per_item=4)
     result = aggregate(annotations, method)
     confusion = aggregators.create(method).confusion(result.params)
-    confusion = confusion_from_posterior(result) if confusion is None else confusion
+    confusion = (
+        confusion_from_posterior(result.annotations, result.posterior)
+        if confusion is None
+        else confusion
+    )
     expected = []
     for item in range(annotations.n_items):
         true = result.posterior[item].argmax()

@@ -14,7 +14,7 @@ pytest.importorskip("sklearn", reason="CrowdClassifier needs scikit-learn")
 from dissensus import Annotations, DataError, MethodError, OptionError
 from dissensus.aggregation.dawid_skene import DawidSkene
 from dissensus.learning._confusion import count_confusion, trusting
-from dissensus.learning.base import FitContext, at_label
+from dissensus.learning.base import BuildParts, at_label
 from dissensus.learning.choice import choose
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.learning.geo_crowdnet import log_volume
@@ -57,7 +57,7 @@ def _double():
 
 def crowd_of(
     n_items=12, n_annotators=7, n_classes=3, width=5, seed=0
-) -> tuple[FitContext, Examples]:
+) -> tuple[BuildParts, Examples]:
     rng = np.random.default_rng(seed)
     item, annotator = np.nonzero(rng.random((n_items, n_annotators)) < 0.5)
     annotations = Annotations.from_codes(
@@ -73,7 +73,7 @@ def crowd_of(
         return Classifier(torch.nn.Flatten(), width, n_classes, 4, 0.0)
 
     x = torch.from_numpy(rng.normal(size=(n_items, width)))
-    return FitContext(annotations, classifier), Examples(x, annotations)
+    return BuildParts(annotations, classifier), Examples(x, annotations)
 
 
 def built(spec, crowd, examples, *, scatter=True):
@@ -172,7 +172,7 @@ def test_t3_labels_that_are_left_out_change_nothing_whatever_they_were(spec):
             annotations.item, annotations.annotator, other, items=12, annotators=7, classes=3
         ).keep(kept)
         part = Examples(examples.x, less)
-        model = built(spec, FitContext(less, crowd.classifier), part)
+        model = built(spec, BuildParts(less, crowd.classifier), part)
         found.append((loss_of(model, whole(part)), model.confusion()))
     assert torch.equal(found[0][0], found[1][0])
     assert torch.equal(found[0][1], found[1][1])
@@ -428,7 +428,7 @@ def test_divergences_of_max_mig_belong_together():
 
 def test_features_of_annotators_take_the_place_of_their_names():
     crowd, examples = crowd_of()
-    summary = FitContext(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
+    summary = BuildParts(crowd.annotations, crowd.classifier, torch.eye(7)[:, :2])
     model = built("madl", summary, examples)
     confusion = model.confusion()
     torch.testing.assert_close(confusion[3], confusion[6])  # both have only zeros

@@ -103,7 +103,8 @@ def test_tied_majorities_split_their_item_and_unlabelled_items_are_left_out():
     u = torch.tensor([[[0.0], [4.0], [2.0], [100.0]]])
     label = torch.tensor([[[0, 0], [1, 1], [0, 1], [-1, -1]]])
     task = Prototypes().build(1, 2).adapt(Items.of(u, label, n_classes=2))
-    assert torch.allclose(task.mean[0, :, 0], torch.tensor([1.0 / 1.5, 5.0 / 1.5]))
+    means = torch.tensor([1.0 / 1.5, 5.0 / 1.5])
+    assert torch.allclose(task.logits(u)[0], -((u[0] - means) ** 2) / 2)
 
 
 def test_a_ridge_head_is_that_of_the_normal_equations():
@@ -114,7 +115,8 @@ def test_a_ridge_head_is_that_of_the_normal_equations():
     wide = np.column_stack([u, np.ones(8)])
     share = np.stack([(votes == k).mean(axis=1) for k in range(2)], axis=1) - 0.5
     expected = np.linalg.solve(wide.T @ wide + 0.7 * np.eye(4), wide.T @ share)
-    np.testing.assert_allclose(task.weight[0].detach(), expected, atol=1e-10)
+    logits = Ridge().sharpness * wide @ expected
+    np.testing.assert_allclose(task.logits(items.u)[0].detach(), logits, atol=1e-9)
 
 
 @pytest.mark.parametrize("first_order", [False, True])

@@ -55,8 +55,9 @@ def test_posteriors_are_distributions_and_labels_are_their_best_classes(name, ro
     assert np.isfinite(result.posterior).all()
     assert (result.posterior >= 0).all()
     np.testing.assert_allclose(result.posterior.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(result.probabilities.sum(axis=1), 1, atol=1e-12)
     decided = result.label >= 0
-    best = result.posterior.max(axis=1)[decided]
+    best = result.probabilities.max(axis=1)[decided]
     assert (result.confidence[decided] >= best - 1e-9).all()
 
 
@@ -88,9 +89,6 @@ def test_names_do_not_matter(name):
         **new,
     )
     back = aggregate(swapped, name)
-    if aggregators.find(name).random_folds:  # other names, other indices, other folds
-        assert np.mean(there.label == annotations.n_classes - 1 - back.label[::-1]) > 0.8
-        return
     np.testing.assert_allclose(there.posterior, back.posterior[::-1, ::-1], **close)
     np.testing.assert_allclose(there.quality, back.quality[::-1], **close)
 

@@ -13,11 +13,17 @@ from dissensus import Annotations
 from dissensus.errors import DataError, MethodError
 from dissensus.nn import Examples, Training
 from dissensus.nn.features import Features, Layout, features_of
-from dissensus.simulation.tendency import simulate_tendency, thinned
-from dissensus.tendency import FitContext
-from dissensus.tendency._heads import OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
+from dissensus.simulation.tendency import simulate_tendency
+from dissensus.tendency import FitOptions
+from dissensus.tendency._heads import (
+    OrdinalHeads,
+    OwnHeads,
+    SharedHeads,
+    ShrunkHeads,
+    gaps_of,
+    slots,
+)
 from dissensus.tendency._net import QueryNet, Sizes
-from dissensus.tendency._slots import slots
 from dissensus.tendency.qformer import QFormer, Shape
 from dissensus.tendency.query import Query
 from dissensus.tendency.qumatl import Qumatl, vote_shares
@@ -231,10 +237,10 @@ class TestLearning:
         method = Query(**{**TINY, "fits": 2, "epochs": 2})
         features, annotations, _ = crowd()
         one, two = (
-            method.fit(features, annotations, FitContext(seed=3)).log_proba(features)
+            method.fit(features, annotations, FitOptions(seed=3)).log_proba(features)
             for _ in range(2)
         )
-        other = method.fit(features, annotations, FitContext(seed=4))
+        other = method.fit(features, annotations, FitOptions(seed=4))
         assert np.array_equal(one, two)
         assert not np.allclose(one, other.log_proba(features))
         first, second = other.nets
@@ -352,7 +358,7 @@ class TestNewcomers:
         )
         side = np.eye(2)[simulated.group]
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
-        got = method.fit(features, known, FitContext(metadata=side[:8]))
+        got = method.fit(features, known, FitOptions(metadata=side[:8]))
         right = {}
         for position in range(2):
             grown = got.with_annotator(
@@ -368,12 +374,6 @@ class TestNewcomers:
             got.with_annotator(features.take([]), np.array([], int))
         with pytest.raises(DataError, match="0 metadata features of an annotator, but 2 are given"):
             got.with_annotator(features.take([]), np.array([], int), metadata=np.zeros(2))
-
-
-def test_thinned_annotations_lose_the_share_they_should():
-    annotations = simulate_tendency(n_items=100).annotations
-    assert len(thinned(annotations, 0.3)) == 420
-    assert thinned(annotations, 0.3, seed=1) != thinned(annotations, 0.3, seed=2)
 
 
 class TestItemsOfOtherLengths:

@@ -12,22 +12,16 @@ from hypothesis.extra.numpy import arrays
 
 from dissensus import Annotations, DataError, OptionError
 from dissensus.recovery import measures
-from dissensus.recovery._temperature import fit_temperature, match_entropy, temper, vote_slope
+from dissensus.recovery._temperature import fit_temperature, temper, vote_slope
 from dissensus.recovery.evaluation import (
     ceiling_scores,
     evaluate_named,
     evaluate_shares,
     soft_scores,
 )
-from dissensus.recovery.highlights import map_scores, pair_test
-from dissensus.recovery.subjectivity import (
-    Highlight,
-    highlight_overlap,
-    item_subjectivity,
-    label_distance,
-    question_kappas,
-)
 from dissensus.result import Predictions
+
+from .support import benchmark
 
 DISTANCES = [
     measures.manhattan,
@@ -222,84 +216,8 @@ def test_the_temperature_is_recovered():
     assert fit_temperature(temper(p, 0.5), label) == pytest.approx(2, rel=0.05)
 
 
-def test_distributions_are_tempered_to_a_target_entropy():
-    p = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
-    found = match_entropy(p, np.array([0.3, 1.5]))
-    np.testing.assert_allclose(measures.entropy(found), [0.3, 1.5], atol=1e-6)
-
-
-def test_kappa_of_several_options_is_the_mean_of_yes_and_no():
-    from dissensus.agreement import conger_kappa
-
-    annotations = Annotations.from_columns(
-        "aabbccdd", "xyxyxyxy", ["p|q", "p|q", "p", "p|q", "q", "q", "|", "p"]
-    )
-    p = Annotations.from_columns("aabbccdd", "xyxyxyxy", "11110001")
-    q = Annotations.from_columns("aabbccdd", "xyxyxyxy", "11011100")
-    found = question_kappas({"which": annotations, "plain": p}, multiple=["which"])
-    assert found["plain"] == pytest.approx(conger_kappa(p))
-    assert found["which"] == pytest.approx((conger_kappa(p) + conger_kappa(q)) / 2)
-
-
-def test_subjectivity_is_none_where_people_agree():
-    annotations = Annotations.from_columns("aabbcc", "xyxyxy", "001101")
-    found = item_subjectivity(annotations, np.array([0.0, 0.1, 0.9]))
-    np.testing.assert_allclose(found.entropy, [0, 0, 1])
-    np.testing.assert_allclose(found.disagreement, [0, 0, 1])
-    assert found.correlation > 0.8
-
-
-def test_overlap_falls_with_the_distance_of_labels_if_annotators_attend_elsewhere():
-    random, highlights = np.random.default_rng(5), []
-    for item in range(30):
-        for _ in range(5):
-            label = int(random.integers(6))
-            near = frozenset(random.choice(5, 3, replace=False).tolist())
-            far = frozenset((5 + random.choice(5, 3, replace=False)).tolist())
-            highlights.append(Highlight(item, label, near if label in (0, 1, 5) else far))
-    found = highlight_overlap(highlights, label_distance(6), draws=200)
-    assert found.by_distance[0] > found.by_distance[3]
-    assert found.near_minus_far > 0.1
-    assert found.p_value < 0.05
-
-
-def test_overlap_of_highlights_independent_of_labels_is_not_significant():
-    random = np.random.default_rng(6)
-    highlights = [
-        Highlight(
-            i, int(random.integers(6)), frozenset(random.choice(8, 3, replace=False).tolist())
-        )
-        for i in range(40)
-        for _ in range(4)
-    ]
-    assert highlight_overlap(highlights, label_distance(6), draws=200).p_value > 0.05
-    with pytest.raises(DataError, match="highlighted by two"):
-        highlight_overlap(highlights[:1], label_distance(6))
-
-
-def test_uniform_attention_is_no_better_than_chance_and_perfect_attention_is_perfect():
-    human = np.array([0, 0.6, 0.2, 0, 0])
-    flat = map_scores(np.full(5, 0.2), human)
-    assert (flat.auc, flat.lift) == (0.5, pytest.approx(0))
-    right = map_scores(human, human)
-    assert (right.auc, right.ap, right.iou) == (1, 1, 1)
-    assert right.lift == pytest.approx(0.6)
-    assert np.isnan(map_scores(human, np.zeros(5)).auc)
-
-
-def test_area_and_precision_are_those_of_scikit_learn():
-    metrics = pytest.importorskip("sklearn.metrics")
-    random = np.random.default_rng(7)
-    for _ in range(20):
-        attention, human = random.random(12), random.random(12) * (random.random(12) < 0.4)
-        if not 0 < (human > 0).sum() < 12:
-            continue
-        found = map_scores(attention, human)
-        assert found.auc == pytest.approx(metrics.roc_auc_score(human > 0, attention))
-        assert found.ap == pytest.approx(metrics.average_precision_score(human > 0, attention))
-
-
 def test_the_pair_test_detects_attention_that_depends_on_the_vote():
+    pair_test = benchmark("pair_test").pair_test
     random = np.random.default_rng(8)
     votes = random.integers(2, size=(25, 6))
     laws = np.array([[5, 5, 1, 1], [1, 1, 5, 5]])

@@ -74,7 +74,7 @@ def assert_same(found, result):
     rows = [position[name] for name in found["item"]]
     assert sorted(rows) == list(range(result.annotations.n_items))
     posterior = found.select(f"p:{name}" for name in result.classes.tolist()).to_numpy()
-    np.testing.assert_allclose(posterior, result.posterior[rows], **close)
+    np.testing.assert_allclose(posterior, result.probabilities[rows], **close)
     np.testing.assert_allclose(found["confidence"], result.confidence[rows], **close)
     return rows
 

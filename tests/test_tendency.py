@@ -10,10 +10,10 @@ if find_spec("torch") is None:
     pytest.skip("networks need torch", allow_module_level=True)
 
 from dissensus import Annotations, DataError, MethodError
+from dissensus._pooling import pool, pool_weights
 from dissensus.nn.features import Features, features_of
 from dissensus.registry import tendencies
-from dissensus.tendency import FitContext
-from dissensus.tendency._pool import pool, pool_weights
+from dissensus.tendency import FitOptions
 from dissensus.tendency.auto import Auto
 from dissensus.tendency.classifier import TendencyClassifier
 from dissensus.tendency.d_lema import groups
@@ -114,7 +114,7 @@ def test_a_seed_repeats_the_fit(name):
     features, annotations = crowd(n_items=30)
     spec = QUICK.get(name, name)
     here, there = (
-        tendencies.create(spec).fit(features, annotations, FitContext(seed=3)) for _ in range(2)
+        tendencies.create(spec).fit(features, annotations, FitOptions(seed=3)) for _ in range(2)
     )
     np.testing.assert_array_equal(here.log_proba(features), there.log_proba(features))
 
@@ -141,7 +141,7 @@ def test_inputs_and_annotations_must_have_equal_length():
     with pytest.raises(DataError, match="59 inputs, but annotations on 60 items"):
         Linear().fit(features.take(np.arange(59)), annotations)
     with pytest.raises(DataError, match="metadata of 3 annotators"):
-        Linear().fit(features, annotations, FitContext(metadata=np.zeros((3, 1))))
+        Linear().fit(features, annotations, FitOptions(metadata=np.zeros((3, 1))))
 
 
 def test_vectors_of_another_width_are_refused(fitted):

@@ -298,7 +298,8 @@ def test_classes_in_order_and_numbers_keep_their_kind(tmp_path):
         assert task["annotations"][0]["result"][0]["value"] == {name: 3}
         back = examine(tmp_path / "tasks.json")
         assert back.kind == kind
-        assert back.annotations == annotations
+        assert back.annotations == annotations.with_scale(kind)
+        assert examine(tmp_path / "tasks.json", scale="nominal").annotations == annotations
 
 
 NUMBERS = Numbers.from_columns(["a", "a", "b"], ["1", "2", "1"], [1.5, 2.25, -3.0])

@@ -9,6 +9,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def cache_folder() -> Path:
+    """Return the folder of this package's caches, which the user's environment names."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "dissensus"
+
+
+def try_lock(handle: int) -> bool:
+    """Take the lock of an open file until it is closed; return whether nobody else has it."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # a system without such locks
+        return True
+    except OSError:
+        return False
+    return True
+
+
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path; it is renamed to `path` only without errors."""

@@ -86,6 +86,20 @@ def code(values: Sequence[Any] | npt.NDArray[Any]) -> tuple[Codes, Names]:
     return np.fromiter(map(lookup.__getitem__, texts), dtype, len(texts)), as_names(known)
 
 
+def as_values(names: Names) -> npt.NDArray[np.float64] | None:
+    """Return the values of names that are different numbers; nothing if they are not.
+
+    >>> as_values(as_names(["1", "2.5"]))
+    array([1. , 2.5])
+    """
+    texts = names.tolist()
+    if not texts or not all(re.match(NUMBER, name) for name in texts):
+        return None
+    values = np.array([float(name) for name in texts])
+    different = np.isfinite(values).all() and len(np.unique(values)) == len(values)
+    return values if different else None
+
+
 def smallest_dtype(count: int) -> np.dtype[np.unsignedinteger[Any]]:
     """Return the smallest unsigned type for codes below `count`."""
     return np.min_scalar_type(max(count - 1, 0))

@@ -96,6 +96,8 @@ class Relation(FrozenArrays):
         del mine["columns"], theirs["columns"]
         return mine.keys() == theirs.keys() and all(
             np.array_equal(one, theirs[name], equal_nan=one.dtype.kind == "f")
+            if isinstance(one, np.ndarray)
+            else one == theirs[name]
             for name, one in mine.items()
         )
 

@@ -55,12 +55,16 @@ def save_state(
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
         raise DataError(f"{folder}: holds something else; name a new folder")
-    columns = {name: value for name, value in vars(annotations).items() if name != "columns"}
+    fields = vars(annotations)
+    columns: dict[str, Any] = {
+        name: value for name, value in fields.items() if isinstance(value, np.ndarray)
+    }
     names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
+    scale = {"scale": fields["scale"]} if "scale" in fields else {}
     codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
     with atomic_folder(folder) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
-        content = {"format": _FORMAT, "kind": kind, **notes, "names": names}
+        content = {"format": _FORMAT, "kind": kind, **notes, "names": names, **scale}
         (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -86,7 +90,8 @@ def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
 def relation_of(state: State) -> dict[str, Any]:
     """Return the fields of the annotations of a result."""
     names = {name: as_names(texts) for name, texts in state.notes["names"].items()}
-    return {**with_prefix("annotations", state.arrays), **names}
+    scale = {"scale": state.notes["scale"]} if "scale" in state.notes else {}
+    return {**with_prefix("annotations", state.arrays), **names, **scale}
 
 
 def with_prefix(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ._names import Codes, Names, as_names, code, numbered, smallest_dtype
+from ._names import Codes, Names, as_names, as_values, code, numbered, smallest_dtype
 from ._relation import (
     Array,
     Floats,
@@ -34,9 +34,12 @@ from ._relation import (
     tally,
     union,
 )
-from .errors import DataError
+from .errors import DataError, OptionError
 
-__all__ = ["Annotations", "Codes", "Floats", "Integers", "Names", "Part"]
+__all__ = ["SCALES", "Annotations", "Codes", "Floats", "Integers", "Names", "Part", "Scale"]
+
+Scale = Literal["nominal", "ordinal", "interval", "ratio"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -44,7 +47,8 @@ class Annotations(Relation):
     """Labels that annotators gave to items, each one of a few classes.
 
     An annotator may label an item more than once: every label counts. Classes, items and
-    annotators may be declared that no label uses.
+    annotators may be declared that no label uses. On an ordinal scale classes are in order; on an
+    interval or ratio scale they are numbers, and `readers.as_numbers` makes `Numbers` of them.
 
     Examples
     --------
@@ -60,6 +64,12 @@ class Annotations(Relation):
 
     label: Codes  # (annotation)
     classes: Names
+    scale: Scale = "nominal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.scale, str) or self.scale not in SCALES:
+            raise OptionError(f"no scale {self.scale!r}; there are {', '.join(SCALES)}")
 
     @classmethod
     def from_columns(
@@ -71,6 +81,7 @@ class Annotations(Relation):
         items: Iterable[Any] | None = None,
         annotators: Iterable[Any] | None = None,
         classes: Iterable[Any] | None = None,
+        scale: Scale = "nominal",
         **columns: Sequence[Any] | Array,
     ) -> Self:
         """Return annotations from three columns of names, and further columns."""
@@ -78,10 +89,9 @@ class Annotations(Relation):
         item, items = coded(item, items, "item")
         annotator, annotators = coded(annotator, annotators, "annotator")
         label, classes = coded(label, classes, "label")
+        names: Any = {"items": items, "annotators": annotators, "classes": classes}
         carried = {name: np.asarray(values) for name, values in columns.items()}
-        return cls.from_codes(
-            item, annotator, label, items=items, annotators=annotators, classes=classes, **carried
-        )
+        return cls.from_codes(item, annotator, label, scale=scale, **names, **carried)
 
     @classmethod
     def from_codes(
@@ -93,6 +103,7 @@ class Annotations(Relation):
         items: Iterable[Any] | int,
         annotators: Iterable[Any] | int,
         classes: Iterable[Any] | int,
+        scale: Scale = "nominal",
         **columns: Array,
     ) -> Self:
         """Return annotations from integer codes and their names, or the number of names."""
@@ -115,6 +126,7 @@ class Annotations(Relation):
             items=names[0],
             annotators=names[1],
             classes=names[2],
+            scale=scale,
             columns={k: v if order is None else v[order] for k, v in columns.items()},
         )
 
@@ -209,9 +221,10 @@ class Annotations(Relation):
         )
 
     def __repr__(self) -> str:
+        scale = "" if self.scale == "nominal" else f"{self.scale} "
         return (
             f"<Annotations: {len(self)} labels by {self.n_annotators} annotators "
-            f"on {self.n_items} items; classes {abbreviate(self.classes)}>"
+            f"on {self.n_items} items; {scale}classes {abbreviate(self.classes)}>"
         )
 
     @property
@@ -223,6 +236,20 @@ class Annotations(Relation):
         """Fail if there is not one input per item."""
         if len(inputs) != self.n_items:
             raise DataError(f"{len(inputs)} inputs, but annotations on {self.n_items} items")
+
+    @property
+    def numeric(self) -> bool:
+        """Whether labels are numbers: on an interval or ratio scale."""
+        return self.scale in ("interval", "ratio")
+
+    def check_classes(self, what: str, instead: str = "") -> None:
+        """Fail if labels are numbers, where only classes can be used; say what works instead."""
+        if self.numeric:
+            remedy = "--scale ordinal or nominal makes them classes"
+            raise DataError(
+                f"{what} needs classes, but the labels are numbers; "
+                + (f"{instead}, and {remedy}" if instead else remedy)
+            )
 
     def votes(self) -> Floats:
         """Return the number of labels of every class on every item: (item, class)."""
@@ -247,6 +274,7 @@ class Annotations(Relation):
             items=self.items[item],
             annotators=self.annotators[annotator],
             classes=self.classes[label],
+            scale=self.scale,
             **{name: values[kept] for name, values in self.columns.items()},
         )
 
@@ -286,16 +314,36 @@ class Annotations(Relation):
 
     def with_codes(self, **changes: Any) -> Annotations:
         """Return annotations with other arguments of `from_codes`, without further columns."""
-        names = ("item", "annotator", "label", "items", "annotators", "classes")
+        names = ("item", "annotator", "label", "items", "annotators", "classes", "scale")
         return Annotations.from_codes(**{name: getattr(self, name) for name in names} | changes)
 
+    def with_scale(self, scale: Scale | Literal["numeric"]) -> Annotations:
+        """Return the annotations on another scale; `numeric` is interval.
+
+        Classes with an order that are named by numbers are in the order of numbers.
+
+        >>> Annotations.from_columns("aa", "xy", "21", classes="321").with_scale("ordinal")
+        <Annotations: 2 labels by 2 annotators on 1 items; ordinal classes 1, 2, 3>
+        """
+        changed = replace(self, scale="interval" if scale == "numeric" else scale)
+        value = None if scale == "nominal" else as_values(self.classes)
+        if value is None or (value[:-1] < value[1:]).all():
+            return changed
+        return changed.recode(self.classes[value.argsort()])
+
     def merge(self, more: Annotations) -> Annotations:
-        """Return these annotations and more, matched by name."""
+        """Return these annotations and more, matched by name.
+
+        Where they are on two scales, or order other classes, the result is nominal.
+        """
         both = (self, more)
         items = union(self.items, more.items)
         annotators = union(self.annotators, more.annotators)
         classes = union(self.classes, more.classes)
         shared = sorted(self.columns.keys() & more.columns.keys())
+        alike = self.scale == more.scale and (
+            np.array_equal(self.classes, more.classes) or as_values(classes) is not None
+        )
         return Annotations.from_codes(
             np.concatenate([indices_of(one.items, items)[one.item] for one in both]),
             np.concatenate([indices_of(one.annotators, annotators)[one.annotator] for one in both]),
@@ -303,6 +351,7 @@ class Annotations(Relation):
             items=items,
             annotators=annotators,
             classes=classes,
+            scale=self.scale if alike else "nominal",
             **{name: np.concatenate([one.columns[name] for one in both]) for name in shared},
         )
 

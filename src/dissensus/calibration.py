@@ -22,19 +22,19 @@ from scipy.optimize import minimize_scalar
 from ._probability import log_normalize, safe_log
 from ._relation import Array, Floats, Integers
 
-SCALE, EXPONENT = 2.0, 0.32
+SCALE, EXPONENT = 4.0, 0.45
 ENOUGH_GOLD = 50  # known items that a factor is fitted to
 _LEAST, _MOST = 0.1, 20.0  # of the factor
 _FLOOR = 1e-6  # least probability of a known label
 
 
-def label_temperature(n_labels: Array) -> Floats:
+def label_temperature(n_labels: Array, scale: float = SCALE) -> Floats:
     """Return the temperature of items with these numbers of labels.
 
     >>> label_temperature(np.array([1, 5, 20])).round(2).tolist()
-    [1.19, 2.0, 3.12]
+    [1.94, 4.0, 7.46]
     """
-    return SCALE * (np.maximum(n_labels, 1) / 5) ** EXPONENT
+    return scale * (np.maximum(n_labels, 1) / 5) ** EXPONENT
 
 
 def temper(posterior: Floats, temperature: Floats) -> Floats:
@@ -47,12 +47,16 @@ def temper(posterior: Floats, temperature: Floats) -> Floats:
 
 
 def fit_temperature(probabilities: Floats, truth: Integers) -> float:
-    """Return the temperature under which known classes, (item), are most probable."""
+    """Return the temperature under which known classes, (item), are most probable.
+
+    Its logarithm has a normal prior with variance one half: few items move it little.
+    """
     rows = np.arange(len(truth))
 
     def loss(log_temperature: float) -> float:
         tempered = temper(probabilities, np.full(len(truth), np.exp(log_temperature)))
-        return -float(np.log(np.maximum(tempered[rows, truth], _FLOOR)).mean())
+        log_likelihood = np.log(np.maximum(tempered[rows, truth], _FLOOR)).sum()
+        return log_temperature**2 - float(log_likelihood)
 
     bounds = (float(np.log(_LEAST)), float(np.log(_MOST)))
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))

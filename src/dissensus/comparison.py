@@ -41,6 +41,8 @@ DEFAULT_METHODS = (
     "mace",
 )
 
+_ORDINAL = ("ordinal-distance", "ordinal-latent")  # and these on an ordinal scale
+
 _SIGNIFICANT = 2.0  # standard errors
 
 
@@ -121,6 +123,11 @@ class Comparison:
         )
 
 
+def default_methods(annotations: Annotations) -> tuple[str, ...]:
+    """Return the methods that are compared by default."""
+    return (*DEFAULT_METHODS, *(_ORDINAL if annotations.scale == "ordinal" else ()))
+
+
 def compare(
     annotations: Annotations | str | Path | Any,
     methods: Sequence[str | Aggregator] = ("majority", "dawid-skene"),
@@ -167,6 +174,9 @@ def compare(
         if value < least:
             raise OptionError(f"{name} = {value}, but it must be at least {least}")
     annotations = as_annotations(annotations)
+    annotations.check_classes(
+        "a comparison of methods", "`evaluate --truth` scores what `aggregate` makes of numbers"
+    )
     if isinstance(truth, (str, Path)):
         truth = as_truth(truth)
     if isinstance(gold, (str, Path)):

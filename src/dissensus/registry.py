@@ -292,12 +292,13 @@ tendencies: Registry[TendencyMethod] = Registry(
     _table(
         "tendency",
         """
-        auto linear low-rank sim-label own-majority consensus confused-consensus independent
+        auto linear sim-label own-majority consensus confused-consensus independent
         multi-task annotator-embedding hubi:hubi-simple hubi:hubi-medium hubi:hubi-formula d-lema
         padl crowd=CrowdMethod query qumatl
         """,
     ),
     {
+        "low-rank": "linear[rank=3,own=0]",
         "shared": "linear[bias=0,slope=0,own=0,metadata=0]",
         "DS-confusion": "confused-consensus",
         "E_a": "annotator-embedding[annotations=False]",

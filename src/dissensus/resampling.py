@@ -91,7 +91,7 @@ def bootstrap(
         again = chosen.fit(drawn, start=result.posterior[which], seed=seed, engine=Local(1))
         labelled = chosen.predict(again, annotations, Local(1))
         quality = np.where(drawn.labels_per_annotator > 0, again.quality, np.nan)
-        posterior = np.take_along_axis(labelled.posterior, best[:, None], axis=1)[:, 0]
+        posterior = np.take_along_axis(labelled.probabilities, best[:, None], axis=1)[:, 0]
         return quality, posterior, (labelled.label == result.label).astype(float)
 
     progress = progress or (lambda _done, _total: None)

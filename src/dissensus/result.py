@@ -20,6 +20,7 @@ from ._relation import Array, Floats, FrozenArrays, Integers, Relation
 from ._serialization import loading_state, relation_of, save_state, with_prefix
 from .annotations import Annotations
 from .answers.numbers import Numbers
+from .calibration import temper
 from .errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Predictions(FrozenArrays):
     classes: Names
     label: Integers  # (item): -1 where undecided
     posterior: Floats | None = None  # (item, class)
+    ordered: bool = False  # whether classes are in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,7 @@ class _Result(FrozenArrays):
             return cls(annotations=cls.relation_type(**relation_of(state)), **content)
 
 
-_JSON = ("method", "trace", "converged", "notes")
+_JSON = ("method", "trace", "converged", "notes", "n_gold", "gold_errors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +116,8 @@ class Aggregation(_Result):
     label
         Code of every item's class; -1 where it is undecided.
     posterior
-        Posterior probabilities: (item, class).
+        Posterior probabilities, as the model has them: (item, class). They are often too high;
+        `probabilities` are calibrated.
     quality
         Every annotator's probability of being right, according to the method.
     agreement
@@ -130,6 +133,13 @@ class Aggregation(_Result):
         The objective after every iteration; it never falls.
     converged
         Whether the last iteration changed the objective by less than the tolerance.
+    temperature
+        What the log posterior of every item is divided by, see `calibration`; `None` where the
+        posterior is kept, as for vote shares.
+    n_gold
+        Number of known items that the temperature was fitted to, beyond what holds for all data.
+    gold_errors
+        How many of them a fit without gold labels wrongly.
     """
 
     relation_type: ClassVar[type[Relation]] = Annotations
@@ -144,6 +154,9 @@ class Aggregation(_Result):
     converged: bool = True
     interval: Floats | None = None  # (annotator, 2)
     notes: tuple[str, ...] = ()
+    temperature: Floats | None = None  # (item)
+    n_gold: int = 0
+    gold_errors: int = 0
 
     @property
     def classes(self) -> Names:
@@ -156,10 +169,26 @@ class Aggregation(_Result):
         return decode(self.annotations.classes, self.label)
 
     @cached_property
+    def probabilities(self) -> Floats:
+        """Calibrated probabilities of the classes: (item, class)."""
+        if self.temperature is None:
+            return self.posterior
+        return temper(self.posterior, self.temperature)
+
+    @cached_property
     def confidence(self) -> Floats:
-        """The posterior probability of every item's label, or of its most probable class."""
+        """The calibrated probability of every item's label, or of its most probable class."""
         chosen = np.where(self.label < 0, self.posterior.argmax(axis=1), self.label)
-        return np.take_along_axis(self.posterior, chosen[:, None], axis=1)[:, 0]
+        return np.take_along_axis(self.probabilities, chosen[:, None], axis=1)[:, 0]
+
+    @property
+    def calibration(self) -> str:
+        """How probabilities and confidence were calibrated, in a sentence."""
+        if self.n_gold:
+            return f"Confidence is calibrated on {self.n_gold} known items."
+        if self.method.partition("[")[0] == "auto" or self.temperature is not None:
+            return "Confidence is calibrated on public data sets whose truth is known."
+        return "Confidence is the share of votes, which is not calibrated."
 
     @property
     def items(self) -> Table:
@@ -186,8 +215,11 @@ class Aggregation(_Result):
 
     @property
     def predictions(self) -> Predictions:
-        """Labels and posterior, to evaluate."""
-        return Predictions(self.annotations.items, self.classes, self.label, self.posterior)
+        """Labels and calibrated probabilities, to evaluate."""
+        ordered = self.annotations.scale == "ordinal"
+        return Predictions(
+            self.annotations.items, self.classes, self.label, self.probabilities, ordered
+        )
 
     def credible_set(self, confidence: float = 0.95) -> npt.NDArray[np.bool_]:
         """Return the fewest classes that contain the truth with this probability: (item, class).
@@ -201,8 +233,8 @@ class Aggregation(_Result):
         """
         if not 0 < confidence <= 1:
             raise OptionError(f"confidence = {confidence}, but it must be above 0 and at most 1")
-        order = np.argsort(-self.posterior, axis=1, kind="stable")
-        ranked = np.take_along_axis(self.posterior, order, axis=1)
+        order = np.argsort(-self.probabilities, axis=1, kind="stable")
+        ranked = np.take_along_axis(self.probabilities, order, axis=1)
         before = np.cumsum(ranked, axis=1) - ranked
         inside = np.empty(self.posterior.shape, dtype=bool)
         np.put_along_axis(inside, order, before < confidence - _ROUNDING, axis=1)

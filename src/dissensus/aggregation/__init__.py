@@ -126,8 +126,10 @@ def aggregate(
     >>> aggregate(annotations, "majority").labels.tolist()
     ['0', '1']
     """
+    annotations = as_annotations(annotations)
+    annotations.check_classes("aggregate", "`estimate` takes numbers")
     return as_method(method).fit(
-        as_annotations(annotations),
+        annotations,
         gold=as_truth(gold) if isinstance(gold, (str, Path)) else gold,
         start=start,
         seed=seed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 from .._probability import most_probable, normalize
 from .._relation import Array, Floats, Integers, indices_of
 from ..annotations import Annotations, Part
+from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature
 from ..engine import Engine, Local
 from ..errors import DataError, MethodError
 from ..params import Settings
@@ -70,6 +71,13 @@ class FitContext:
     n_class: Integers | None = None  # (class): labels of every class, where these are a shard
 
     @property
+    def n_gold(self) -> int:
+        """How many items with labels have a known class."""
+        if self.gold is None:
+            return 0
+        return int(((self.gold >= 0) & (self.annotations.labels_per_item > 0)).sum())
+
+    @property
     def labels_per_class(self) -> Integers:
         """How many labels name every class."""
         if self.n_class is not None:
@@ -91,7 +99,6 @@ class Aggregator(Settings, ABC):
 
     params_type: ClassVar[type | None] = None  # the named tuple in `result.params`
     max_classes: ClassVar[int | None] = None
-    random_folds: ClassVar[bool] = False  # whether it splits annotations into random folds
     abstains: ClassVar[bool] = False  # whether items with labels may be left undecided
     additive: ClassVar[bool] = False  # whether statistics add up over parts of the items
     side_tables: ClassVar[tuple[str, ...]] = ()  # settings that may name files
@@ -134,9 +141,23 @@ class Aggregator(Settings, ABC):
         parts = annotations.parts(engine.cut(annotations), codes)
         first = None if start is None else _start_posterior(start, annotations)
         progress = progress or no_progress
-        return self.infer(
-            FitContext(annotations, parts, codes, engine, seed, first, progress, features)
-        )
+        fit = FitContext(annotations, parts, codes, engine, seed, first, progress, features)
+        result = self.infer(fit)
+        if fit.n_gold < ENOUGH_GOLD or result.temperature is None or result.n_gold:
+            return result
+        return self._calibrated(fit, result)
+
+    def _calibrated(self, fit: FitContext, result: Aggregation) -> Aggregation:
+        """Return a result with a temperature that fits one without gold to gold."""
+        assert fit.gold is not None
+        parts = fit.annotations.parts([(part.start, part.stop) for part in fit.parts])
+        free = self.infer(replace(fit, parts=parts, gold=None))
+        known = np.flatnonzero((fit.gold >= 0) & (fit.annotations.labels_per_item > 0))
+        factor = fit_temperature(free.probabilities[known], fit.gold[known])
+        assert free.temperature is not None
+        wrong = int((free.label[known] != fit.gold[known]).sum())
+        temperature = free.temperature * factor
+        return replace(result, temperature=temperature, n_gold=fit.n_gold, gold_errors=wrong)
 
     def predict(
         self,
@@ -204,6 +225,10 @@ class Aggregator(Settings, ABC):
         confusion = self.confusion(params)
         return None if confusion is None else confusion[annotator]
 
+    def temperature(self, n_labels: Integers) -> Floats | None:
+        """Return the temperature of items with so many labels; `None` keeps the posterior."""
+        return label_temperature(n_labels)
+
     def n_floats(self, annotations: Annotations) -> int:
         """Return how many floats the method holds in memory at once."""
         return annotations.n_items * annotations.n_classes
@@ -240,6 +265,7 @@ class Aggregator(Settings, ABC):
             converged,
             self.interval(params, 0.95),
             notes,
+            self.temperature(fit.annotations.labels_per_item),
         )
 
 

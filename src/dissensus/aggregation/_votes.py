@@ -21,6 +21,7 @@ import numpy as np
 from .._probability import TIE, log_normalize, normalize
 from .._relation import Floats, Integers
 from ..annotations import Part
+from ..calibration import label_temperature
 from ..params import Count
 from ._base import Aggregator, FitContext, Fitted
 
@@ -35,6 +36,9 @@ class VoteAggregator(Aggregator):
 
     def part_posterior(self, part: Part, params: Any) -> Floats:
         return normalize(part.votes())
+
+    def temperature(self, n_labels: Integers) -> Floats | None:
+        return None
 
 
 class Weights(NamedTuple):
@@ -92,6 +96,9 @@ class WeightedVote(VoteAggregator):
 
     def quality(self, params: Weights, agreement: Floats) -> Floats:
         return params.accuracy
+
+    def temperature(self, n_labels: Integers) -> Floats | None:
+        return label_temperature(n_labels) if self.log_odds else None
 
     def vote(self, part: Part, weight: Floats | None) -> Floats:
         """Return the posterior under weights of annotators, or of plain votes: (item, class)."""

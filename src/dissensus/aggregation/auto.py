@@ -1,100 +1,112 @@
-"""Auto: a stacked ensemble of methods, weighted by held-out likelihood.
+"""Auto: a linear pool of methods of every kind, weighted by held-out likelihood.
 
 No score without truth selects the best method reliably, and the best one differs from data set to
-data set. The posterior of the ensemble is the weighted geometric mean of its members', so that
-confident members count for more. The weights maximize the likelihood of held-out annotations under
-the mixture of members; a tenth of them is shared equally, because this evidence is weak. With fifty
-gold items or more, they maximize the likelihood of gold under members fitted without gold; the
-members are then fitted again with gold. Members are stopped early: their held-out likelihood and
-labels hardly change after that.
+data set. So members of every kind are fitted, and their posteriors are averaged: a member that is
+sure and wrong cannot veto. Every posterior is first tempered, since annotators share errors (see
+`calibration`). The weights maximize the likelihood of held-out annotations under the mixture of
+members; three tenths of them are shared equally, because this evidence is weak. With fifty gold
+items or more, half of the evidence is the likelihood of gold under members fitted without it, and
+one more temperature is fitted to gold; the members are then fitted again with gold. Members are
+stopped early: their labels hardly change after that.
 
     D. H. Wolpert. Stacked generalization. Neural Networks 5(2), 1992.
 
     Y. Yao, A. Vehtari, D. Simpson, A. Gelman. Using stacking to average Bayesian predictive
     distributions. Bayesian Analysis 13(3), 2018. doi:10.1214/17-BA1091
+
+    R. Ranjan, T. Gneiting. Combining probability forecasts. Journal of the Royal Statistical
+    Society B 72(1), 2010. doi:10.1111/j.1467-9868.2009.00726.x
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._probability import log_normalize, most_probable, normalize, safe_log
+from .._content import content_sample
+from .._probability import most_probable
 from .._relation import Floats, Integers
 from .._serialization import with_prefix
 from ..annotations import Annotations
+from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
 from ..engine import Engine, Local
-from ..heldout import held_out, mixture_weights, stopped_early
+from ..heldout import confusion_from_posterior, held_out, mixture_weights, stopped_early
 from ..params import Count
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
 
-# Models with priors, for every kind of error: individual, shared by all or by groups, spamming,
-# and hard items.
+# One or two of every kind: votes, one accuracy per annotator, hard items, spamming, confusion
+# matrices of individuals, of all, of clusters, and for easy and hard items.
 MEMBERS = (
-    "hierarchical",
-    "hierarchical[pooled=1,estimate=True]",
-    "hierarchical[pooled=0,estimate=True]",
-    "bcc",
-    "bcc[strength=1]",
-    "cbcc",
-    "dswc-vb",
+    "wawa",
+    "iwmv",
+    "one-coin",
+    "glad",
     "mace[prevalence=estimated]",
-    "two-level",
-    "two-level[strength=1]",
+    "dawid-skene-map",
+    "hierarchical[pooled=1,estimate=True]",
+    "dswc-vb",
     "two-level[strength=16]",
 )
-_ENOUGH_GOLD = 50
-_SHARED = 0.1  # of the weights, equally
+ORDERED_MEMBERS = ("ordinal-split", "ordinal-distance")  # beside them, where classes are ordered
+_EQUAL = 0.3  # of the weights, for all members alike
+_SCALE = 2.5  # of the members' temperatures; a pool needs less than a single method
 _GUESS = 0.01  # weight of a uniform guess about gold
-_LEAST = 1e-6  # least posterior probability of a member, so that no single one can veto
-_LARGE = 300_000  # annotations from which a fit has all cores, and weights come from a sample
+_SAMPLE = 40_000  # annotations that the weights are found on
+_LARGE = 300_000  # annotations from which a fit has all cores
 _MIN_WEIGHT, _MAX_NAMED = 0.05, 4  # members that the notes name
-_EQUAL = 0.01  # weights closer than this are the same
+_SAME = 0.01  # weights closer than this are the same
 
 
-class Stack(NamedTuple):
-    """Weights and parameters of the members of an ensemble."""
+class Pool(NamedTuple):
+    """Weights and parameters of the members of a pool."""
 
     weight: Floats  # (member)
-    quality: Floats  # (member, annotator)
+    quality: Floats  # (annotator)
+    confusion: Floats  # (annotator, true class, given class): counted from the pool's posterior
     members: tuple[str, ...]  # specifications
     params: tuple[Any, ...]  # the members' own parameters
 
-    def reindex(self, indices: Integers, n_items: int) -> Stack:
+    def reindex(self, indices: Integers, n_items: int) -> Pool:
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
-        average = np.nanmean(self.quality, axis=1, keepdims=True)
-        quality = np.concatenate([self.quality, average], axis=1)[:, indices]
+        quality = np.append(self.quality, np.nanmean(self.quality))[indices]
+        mean = self.confusion.mean(axis=0, keepdims=True)
+        confusion = np.concatenate([self.confusion, mean])[indices]
         params = tuple(one.reindex(indices, n_items) for one in self.params)
-        return Stack(self.weight, quality, self.members, params)
+        return Pool(self.weight, quality, confusion, self.members, params)
 
     def pack(self) -> dict[str, Any]:
         """Return all parameters as arrays by name."""
-        arrays = {"weight": self.weight, "quality": self.quality, "members": np.array(self.members)}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        arrays["members"] = np.array(self.members)
         for position, one in enumerate(self.params):
             for name, value in pack_params(one).items():
                 arrays[f"{position}.{name}"] = value
         return arrays
 
     @classmethod
-    def unpack(cls, arrays: dict[str, Any]) -> Stack:
+    def unpack(cls, arrays: dict[str, Any]) -> Pool:
         """Return the parameters that `pack` packed."""
         members = tuple(arrays["members"].tolist())
         params = []
         for position, spec in enumerate(members):
             kind = aggregators.find(aggregators.resolve(spec)[0]).params_type
             params.append(unpack_params(kind, with_prefix(str(position), arrays)))
-        return cls(arrays["weight"], arrays["quality"], members, tuple(params))
+        weight, quality, confusion = (arrays[name] for name in _ARRAYS)
+        return cls(weight, quality, confusion, members, tuple(params))
+
+
+_ARRAYS = ("weight", "quality", "confusion")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Aggregator):
-    """A stacked ensemble of methods, weighted by held-out likelihood.
+    """A linear pool of methods of every kind, weighted by held-out likelihood.
 
     Parameters
     ----------
@@ -110,68 +122,78 @@ class Auto(Aggregator):
     1.0
     """
 
-    params_type: ClassVar[type] = Stack
-    random_folds: ClassVar[bool] = True
+    params_type: ClassVar[type] = Pool
 
     folds: Count = 5
 
     def infer(self, fit: FitContext) -> Aggregation:
-        members = [stopped_early(aggregators.create(spec)) for spec in MEMBERS]
-        by_gold = fit.gold is not None and int((fit.gold >= 0).sum()) >= _ENOUGH_GOLD
+        annotations, ordered = fit.annotations, fit.annotations.scale == "ordinal"
+        specs = MEMBERS + ORDERED_MEMBERS * (ordered and annotations.n_classes > 2)
+        members = [stopped_early(aggregators.create(spec)) for spec in specs]
+        by_gold = fit.n_gold >= ENOUGH_GOLD
         results = _each(fit, members, lambda one, engine: _fit(fit, one, engine, gold=not by_gold))
+        sample = content_sample(annotations, _SAMPLE, fit.seed)
+        evidence = held_out(sample, members, folds=self.folds, seed=fit.seed)
+        weight, factor, wrong = mixture_weights(evidence.probability), 1.0, 0
         if by_gold:
-            probability = _gold_probability(fit, results)
+            free, truth = _gold_evidence(fit, results)
+            given = (1 - _GUESS) * free[:, np.arange(len(truth)), truth]  # (member, item)
+            weight = (weight + mixture_weights(given + _GUESS / annotations.n_classes)) / 2
+            mean = np.tensordot(_with_equal(weight), free, axes=1)
+            factor, wrong = fit_temperature(mean, truth), int((most_probable(mean) != truth).sum())
             first = dict(zip(members, results, strict=True))
             results = _each(
                 fit, members, lambda one, engine: _fit(fit, one, engine, start=first[one])
             )
-        else:
-            sample = _sample(fit.annotations, fit.seed)
-            probability = held_out(sample, members, folds=self.folds, seed=fit.seed).probability
-        weight = (1 - _SHARED) * mixture_weights(probability) + _SHARED / len(members)
-        posterior = geometric_mean(weight, [one.posterior for one in results])
-        quality = np.stack([one.quality for one in results])
-        params = Stack(weight, quality, MEMBERS, tuple(one.params for one in results))
-        notes = _notes(weight, results, most_probable(posterior), by_gold)
-        return self.result(fit, posterior, Fitted(params, notes=notes))
+        weight = _with_equal(weight)
+        posteriors = [one.posterior for one in results]
+        posterior = pooled(weight, posteriors, annotations.labels_per_item)
+        quality = np.nansum([w * one.quality for w, one in zip(weight, results, strict=True)], 0)
+        confusion = confusion_from_posterior(annotations, posterior)
+        own = tuple(one.params for one in results)
+        params = Pool(weight, np.clip(quality, 0, 1), confusion, specs, own)
+        notes = _notes(specs, weight, results, most_probable(posterior), by_gold)
+        result = self.result(fit, posterior, Fitted(params, notes=notes))
+        if not by_gold:
+            return result
+        temperature = np.full(annotations.n_items, factor)
+        return replace(result, temperature=temperature, n_gold=fit.n_gold, gold_errors=wrong)
+
+    def temperature(self, n_labels: Integers) -> Floats | None:
+        return None  # members are tempered
 
     def n_floats(self, annotations: Annotations) -> int:
         return sum(aggregators.create(spec).n_floats(annotations) for spec in MEMBERS)
 
-    def posterior(self, fit: FitContext, params: Stack) -> Floats:
+    def posterior(self, fit: FitContext, params: Pool) -> Floats:
         members = zip(params.members, params.params, strict=True)
         posteriors = [aggregators.create(spec).posterior(fit, own) for spec, own in members]
-        return geometric_mean(params.weight, posteriors)
+        return pooled(params.weight, posteriors, fit.annotations.labels_per_item)
 
-    def confusion(self, params: Stack) -> Floats:
-        """Return the weighted geometric mean of the members' matrices."""
-        joint: Floats | float = 0.0
-        for weight, spec, own in zip(params.weight, params.members, params.params, strict=True):
-            matrix = aggregators.create(spec).confusion(own)
-            assert matrix is not None  # every member has one
-            joint = joint + weight * safe_log(matrix)
-        return normalize(np.exp(joint))
-
-    def quality(self, params: Stack, agreement: Floats) -> Floats:
-        quality = np.where(np.isnan(params.quality), agreement, params.quality)
-        return np.clip(params.weight @ quality, 0, 1)
+    def quality(self, params: Pool, agreement: Floats) -> Floats:
+        return np.where(np.isnan(agreement), np.nan, params.quality)
 
 
-def geometric_mean(weight: Floats, posteriors: list[Floats]) -> Floats:
-    """Return the weighted geometric mean of posteriors: (item, class)."""
-    joint = np.zeros_like(posteriors[0])
+def pooled(weight: Floats, posteriors: list[Floats], n_labels: Integers) -> Floats:
+    """Return the weighted mean of tempered posteriors, each (item, class)."""
+    temperature = label_temperature(n_labels, _SCALE)
+    out = np.zeros_like(posteriors[0])
     for share, one in zip(weight, posteriors, strict=True):
-        joint += share * np.log(np.maximum(one, _LEAST))
-    return log_normalize(joint)[1]
+        out += share * temper(one, temperature)
+    return out
 
 
-def _sample(annotations: Annotations, seed: int) -> Annotations:
-    """Return the annotations, or those on a random sample of items."""
-    if len(annotations) <= _LARGE:
-        return annotations
-    n_items = max(1, annotations.n_items * _LARGE // len(annotations))
-    which = np.random.default_rng(seed).choice(annotations.n_items, n_items, replace=False)
-    return annotations.take(np.sort(which))
+def _with_equal(weight: Floats) -> Floats:
+    """Return weights of which a part is the same for all members."""
+    return (1 - _EQUAL) * weight + _EQUAL / len(weight)
+
+
+def _gold_evidence(fit: FitContext, results: list[Aggregation]) -> tuple[Floats, Integers]:
+    """Return what members fitted without gold say about gold items, and the known classes."""
+    assert fit.gold is not None
+    known = np.flatnonzero((fit.gold >= 0) & (fit.annotations.labels_per_item > 0))
+    temperature = label_temperature(fit.annotations.labels_per_item[known], _SCALE)
+    return np.stack([temper(one.posterior[known], temperature) for one in results]), fit.gold[known]
 
 
 def _fit(
@@ -202,31 +224,26 @@ def _each(
         return list(pool.map(lambda member: work(member, Local(1)), members))
 
 
-def _gold_probability(fit: FitContext, results: list[Aggregation]) -> Floats:
-    """Return the probability of gold under members fitted without it: (member, item)."""
-    assert fit.gold is not None
-    known = np.flatnonzero(fit.gold >= 0)
-    probability = np.stack([one.posterior[known, fit.gold[known]] for one in results])
-    return (1 - _GUESS) * probability + _GUESS / fit.annotations.n_classes
-
-
 def _notes(
-    weight: Floats, results: list[Aggregation], label: Integers, by_gold: bool
+    members: tuple[str, ...],
+    weight: Floats,
+    results: list[Aggregation],
+    label: Integers,
+    by_gold: bool,
 ) -> tuple[str, ...]:
     """Return sentences about the weights, and about the agreement of the members."""
     order = np.argsort(-weight, kind="stable")[:_MAX_NAMED]
     named = [m for m in order if weight[m] >= _MIN_WEIGHT]
-    shares = [f"{MEMBERS[m]} {weight[m]:.0%}" for m in named]
+    shares = [f"{members[m]} {weight[m]:.0%}" for m in named]
     rest = 1 - sum(weight[m] for m in named)
     if rest >= _MIN_WEIGHT:
         shares.append(f"others {rest:.0%}")
-    what = "gold" if by_gold else "held-out"
+    what = "held-out and known" if by_gold else "held-out"
     first = f"Together these predict {what} labels best: {', '.join(shares)}."
-    if np.ptp(weight) < _EQUAL:
+    if np.ptp(weight) < _SAME:
         first = f"The {len(results)} members predict labels equally well, so all count the same."
     apart = np.mean([(one.label != label).mean() for one in results])
     return (
         first,
-        f"The {len(results)} members differ from the ensemble on {apart:.1%} of the items on "
-        "average.",
+        f"The {len(results)} members differ from the pool on {apart:.1%} of the items on average.",
     )

@@ -156,6 +156,9 @@ class Plantnet(Aggregator):
         vote = self._vote(self._votes_of(fit), params.weight)
         return vote.first if self.output_unvalidated else np.where(vote.valid, vote.first, -1)
 
+    def temperature(self, n_labels: Integers) -> Floats | None:
+        return None  # the posterior is a share of weights
+
     def quality(self, params: Experience, agreement: Floats) -> Floats:
         return params.accuracy
 

@@ -4,14 +4,13 @@ Most measures compare the label pairs of items, so items may have any number of 
 fewer than two do not count.
 
     votes ─ItemStatistics─▶ SufficientStatistics ─formula─▶ value   `coefficients`, `values`
-    co-annotated items ─▶ kappa of every pair of annotators         `pairs`, `clusters`
+    co-annotated items ─▶ kappa of every pair of annotators         `pairs`
     bootstrap samples of items ─▶ intervals                         `intervals`, `estimating`
 """
 
 from __future__ import annotations
 
 from .breakdown import item_agreement, split_options
-from .clusters import Clusters, cluster
 from .coefficients import Measure, find_measure, measures
 from .estimating import agree
 from .pairs import Pairs, cohen_kappa, pairwise, scott_pi
@@ -30,14 +29,12 @@ __all__ = [
     "Agreement",
     "AnnotatorAgreement",
     "ClassAgreement",
-    "Clusters",
     "Estimate",
     "ItemAgreement",
     "Measure",
     "Pairs",
     "agree",
     "brennan_prediger",
-    "cluster",
     "cohen_kappa",
     "conger_kappa",
     "find_measure",

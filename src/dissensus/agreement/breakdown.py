@@ -56,7 +56,9 @@ def one_vs_rest(annotations: Annotations) -> dict[str, Annotations]:
     used = np.flatnonzero(np.bincount(annotations.label, minlength=annotations.n_classes))
     names = annotations.classes[used].tolist()
     return {
-        name: annotations.with_codes(label=annotations.label == code, classes=["rest", name])
+        name: annotations.with_codes(
+            label=annotations.label == code, classes=["rest", name], scale="nominal"
+        )
         for code, name in zip(used.tolist(), names, strict=True)
     }
 
@@ -79,6 +81,7 @@ def split_options(annotations: Annotations, mark: str = "|") -> dict[str, Annota
         option: annotations.with_codes(
             label=np.array([option in names for names in chosen])[annotations.label],
             classes=["no", "yes"],
+            scale="nominal",
         )
         for option in sorted(set().union(*chosen))
     }

@@ -21,7 +21,6 @@ Classes that are all numbers have their value, others their position: 1, 2, 3 an
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -29,14 +28,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .._names import NUMBER, Names
+from .._names import Names, as_values
 from .._relation import Floats
+from ..annotations import SCALES
 from ..errors import OptionError
 from .votes import Votes
 
 WeightsLike = str | npt.ArrayLike  # the name of a difference or of weights, or a matrix
 
-SCALES = ("nominal", "ordinal", "interval", "ratio")
 _OTHER = {"identity": "nominal", "quadratic": "interval"}
 _NAMES = (*SCALES, "linear", "circular", "bipolar")
 _MOST = 4096  # classes for which a full table is held
@@ -150,12 +149,8 @@ def class_values(classes: Names) -> tuple[Floats, bool]:
     >>> class_values(np.array(["good", "bad"]))
     (array([1., 2.]), True)
     """
-    names = classes.tolist()
-    if names and all(re.match(NUMBER, name) for name in names):
-        values = np.array([float(name) for name in names])
-        if np.isfinite(values).all() and len(np.unique(values)) == len(values):
-            return values, False
-    return np.arange(1.0, len(names) + 1), True
+    values = as_values(classes)
+    return (np.arange(1.0, len(classes) + 1), True) if values is None else (values, False)
 
 
 def create_difference(weights: WeightsLike, classes: Names) -> Difference:

@@ -11,13 +11,13 @@ from scipy.special import ndtri
 
 from .._names import as_names
 from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import SCALES, Annotations, Scale
 from ..answers.numbers import Numbers
 from ..errors import DataError, OptionError
 from ..readers import as_annotations
 from .breakdown import annotator_breakdown, item_breakdown, one_vs_rest, split_options
 from .coefficients import Measure, find_measure
-from .differences import SCALES, WeightsLike
+from .differences import WeightsLike
 from .intervals import IntervalKind, blocks, check_interval, draws, interval_of
 from .joint import JointMeasures
 from .result import (
@@ -71,7 +71,7 @@ def agree(
         Names of measures; by default percent, alpha, Fleiss' kappa and AC1, for numbers alpha.
     scale
         The scale of labels: nominal, ordinal, interval (or numeric), ratio, or a matrix of
-        differences; by default nominal for classes and interval for numbers.
+        differences; by default that of the annotations, and interval for numbers.
     weights
         Weights of measures other than alpha, by name or as a matrix; by default those of the scale.
     by
@@ -100,14 +100,13 @@ def agree(
         raise OptionError(f"by = {by!r}, but it must be item, annotator or class")
     if by is not None and multiple:
         raise OptionError("several options are already broken down: leave out `by`")
-    numeric = isinstance(annotations, Numbers)
-    scale = check_scale(scale, numeric)
-    usual = ("alpha",) if numeric else USUAL
+    usual = ("alpha",) if isinstance(annotations, Numbers) else USUAL
     names = (measures,) if isinstance(measures, str) else tuple(measures or usual)
     chosen = list({one.name: one for one in map(find_measure, names)}.values())
     if isinstance(annotations, Numbers):
         annotations = as_classes(annotations)
     annotations = as_annotations(annotations)
+    scale = check_scale(scale, annotations.scale)
     if not len(annotations):
         raise DataError("there are no labels, so nobody can agree")
     settings = Resampling(
@@ -167,12 +166,12 @@ def agree(
     )
 
 
-def check_scale(scale: WeightsLike, numeric: bool = False) -> WeightsLike:
+def check_scale(scale: WeightsLike, detected: Scale) -> WeightsLike:
     """Return the scale of labels, with `auto` and `numeric` resolved."""
     if not isinstance(scale, str):
         return scale
     if scale == "auto":
-        return "interval" if numeric else "nominal"
+        return detected
     if scale not in (*SCALES, "numeric", "circular", "bipolar"):
         raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}, circular, bipolar")
     return "interval" if scale == "numeric" else scale
@@ -188,6 +187,7 @@ def as_classes(numbers: Numbers) -> Annotations:
         items=numbers.items,
         annotators=numbers.annotators,
         classes=as_names(values.tolist()),
+        scale="interval",
     )
 
 

@@ -27,6 +27,7 @@ from .differences import WeightsLike, weights_to_difference
 
 PairMeasure = Literal["cohen", "percent", "scott"]
 
+_MOST_ORDERED = 300  # annotators up to which the order of leaves is optimal
 _WIDE = 5000  # annotators up to which a full matrix is allowed
 
 
@@ -77,6 +78,29 @@ class Pairs:
         out[self.one, self.other] = out[self.other, self.one] = self.value
         np.fill_diagonal(out, 1.0)
         return out
+
+    def order(self) -> Integers:
+        """Return annotators with a value, those who agree next to each other, by code.
+
+        The order is that of average linkage, where 1 minus agreement is a distance; pairs without a
+        value have the mean of the average distances of both.
+        """
+        from scipy.cluster import hierarchy
+        from scipy.spatial.distance import squareform
+
+        apart = 1 - self.matrix()
+        np.fill_diagonal(apart, np.nan)
+        paired = np.flatnonzero(~np.isnan(apart).all(axis=1))
+        if len(paired) < 3:
+            return paired
+        apart = apart[np.ix_(paired, paired)]
+        known = ~np.isnan(apart)
+        mean = np.where(known, apart, 0).sum(axis=1) / known.sum(axis=1)
+        apart = np.maximum(np.where(known, apart, (mean[:, None] + mean) / 2), 0)
+        np.fill_diagonal(apart, 0)
+        best = len(paired) <= _MOST_ORDERED
+        tree = hierarchy.linkage(squareform(apart, checks=False), "average", optimal_ordering=best)
+        return paired[hierarchy.leaves_list(tree)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a table of the pairs, least agreement first, undefined last."""

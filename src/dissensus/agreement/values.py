@@ -46,17 +46,18 @@ def conger_kappa(annotations: Annotations, *, weights: WeightsLike = "identity")
 def krippendorff_alpha(annotations: Annotations | Numbers, *, scale: WeightsLike = "auto") -> float:
     """Return alpha: 1 is full agreement, 0 agreement by chance.
 
-    The scale is nominal (interval for numbers) by default; or ordinal, interval, ratio, circular,
-    bipolar, or a matrix of differences. Alpha is NaN where no item has two labels, and where all
-    labels are one and the same class: without variation, agreement beyond chance is undefined.
+    The scale is that of the annotations (interval for numbers) by default; or nominal, ordinal,
+    interval, ratio, circular, bipolar, or a matrix of differences. Alpha is NaN where no item has
+    two labels, and where all labels are one and the same class: without variation, agreement
+    beyond chance is undefined.
 
     >>> numbers = Numbers.from_columns("aabb", "xyxy", [1.0, 1.5, 3.0, 3.5])
     >>> round(krippendorff_alpha(numbers), 4)
     0.9118
     """
-    scale = check_scale(scale, isinstance(annotations, Numbers))
     if isinstance(annotations, Numbers):
         annotations = as_classes(annotations)
+    scale = check_scale(scale, annotations.scale)
     alpha = JointMeasures(annotations, [find_measure("alpha")], scale=scale, by_item=True)
     return float(alpha.values[0])
 

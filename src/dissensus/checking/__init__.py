@@ -16,9 +16,8 @@ import numpy as np
 from .._names import as_names
 from .._plain import as_plain
 from .._relation import Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Scale
 from ..answers.numbers import Numbers
-from ..errors import OptionError
 from ._finding import CODES, SERIOUS, Finding, is_free_text
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from ..readers import Reading
 
 __all__ = ["CODES", "Check", "Finding", "Spread", "check"]
-
-SCALES = ("auto", "nominal", "ordinal", "interval", "ratio", "numeric")
 
 
 class Spread(NamedTuple):
@@ -54,6 +51,8 @@ class Check:
         `classes` or `numbers`.
     classes
         The number of labels of every class; empty for numbers.
+    scale, reason
+        The scale of the labels, and why it is taken for that.
     findings
         The serious ones first.
     notes
@@ -68,6 +67,8 @@ class Check:
     labels_per_item: Spread
     labels_per_annotator: Spread
     classes: Mapping[str, int]
+    scale: Scale
+    reason: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
 
@@ -96,7 +97,8 @@ def check(
     gold
         Known classes, `{item: class}`, to check as well.
     scale
-        The scale of labels: interval, ratio or numeric for numbers, nominal or ordinal for classes.
+        The scale of labels: nominal, ordinal, interval (or numeric) or ratio; by default that of
+        the annotations, or what `read` detects.
 
     Examples
     --------
@@ -104,22 +106,23 @@ def check(
     >>> [finding.code for finding in check(annotations).serious]
     ['spellings', 'few-annotators', 'two-labels']
     """
-    from ..readers import Reading, as_numbers, examine, kind_of_labels
+    from ..readers import Reading, as_numbers, examine
 
-    if scale not in SCALES:
-        raise OptionError(f"no scale {scale!r}; there are {', '.join(SCALES)}")
     notes: tuple[str, ...] = ()
+    found: Scale = "interval"
+    reason = "the labels are numbers"
     known = {} if gold is None else dict(gold)
     findings: list[Finding] = []
     data: Annotations | Numbers
-    if isinstance(annotations, (Annotations, Numbers)):
+    if isinstance(annotations, Numbers):
         data = annotations
     else:
-        reading = annotations if isinstance(annotations, Reading) else examine(annotations)
-        data, notes = reading.annotations, reading.notes
+        reading = annotations
+        if not isinstance(reading, Reading):
+            reading = examine(annotations, scale=scale)
+        data, notes, reason = reading.annotations, reading.notes, reading.reason
+        found = data.scale
         known = known or dict(reading.gold)
-        if reading.kind == "numeric" and scale == "auto":
-            scale = "numeric"
         if reading.format == "votes":
             findings.append(
                 Finding(
@@ -130,10 +133,8 @@ def check(
                     severity=SERIOUS,
                 )
             )
-    if isinstance(data, Annotations):
-        kind = kind_of_labels(data.classes.tolist()).kind if scale == "auto" else scale
-        if kind in ("numeric", "interval", "ratio"):
-            data = as_numbers(data)
+    if isinstance(data, Annotations) and data.numeric:
+        data = as_numbers(data)
     counts = {}
     if isinstance(data, Annotations):
         size = np.bincount(data.label, minlength=data.n_classes)
@@ -161,6 +162,8 @@ def check(
         _spread(data.labels_per_item),
         _spread(data.labels_per_annotator),
         counts,
+        found,
+        reason,
         tuple(findings),
         notes,
     )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .._progress import progress_bar
-from ..errors import DataError
 from ._output import note, show_json
 from ._reading import read_annotations, split_names
 from .options import READING, Computed, options
-
-if TYPE_CHECKING:
-    from .._names import Names
-    from .._relation import Integers
 
 
 @click.command("map")
@@ -67,7 +62,7 @@ def map_(
 
     estimator = TendencyClassifier.load(model)
     query_model(estimator.model_)  # before anything is read
-    chosen = _codes(split_names(among), estimator.annotators_)
+    chosen = estimator.annotator_codes(split_names(among))
     items = as_names(split_names(only) or ()) if only else items_of(path)[:top]
     inputs = read_inputs(path, items, column=column, frames=frames)
     given = None
@@ -98,17 +93,3 @@ def map_(
     for sentence in report.sentences:
         click.echo(sentence)
     note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
-
-
-def _codes(among: list[str] | None, known: Names) -> Integers | None:
-    """Return the codes of the chosen annotators."""
-    from .._names import as_names
-    from .._relation import indices_of
-
-    if among is None:
-        return None
-    chosen = as_names(among)
-    codes = indices_of(chosen, known)
-    if (codes < 0).any():
-        raise DataError(f"no annotator {chosen[codes < 0][0]!r} in the model")
-    return codes

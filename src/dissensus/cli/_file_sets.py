@@ -34,6 +34,7 @@ class FileSet:
     def read(self) -> Reading:
         """Return all rows."""
         from ..readers import Reading
+        from ..readers.reading import with_scale
         from ..sharded.chunks import chunks_of, read_all
         from ..sharded.parquet_files import find_files, is_many
 
@@ -41,7 +42,14 @@ class FileSet:
             return examine_annotations(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
-        return Reading(read_all(rows, classes), "parquet")
+        found = with_scale(
+            Reading(read_all(rows, classes), "parquet"),
+            self.reading["scale"],
+            reorder=classes is None,
+        )
+        for sentence in found.notes:
+            note(sentence)
+        return found
 
     def aggregate(
         self,
@@ -69,6 +77,7 @@ class FileSet:
                 columns=columns,
                 classes=classes,
                 missing=self.reading["missing"],
+                scale=self.reading["scale"],
                 memory=self.memory,
                 on_round=iterations(progress),
                 **settings,

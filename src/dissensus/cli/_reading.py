@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError
 from ._output import note
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ def examine_annotations(
     columns: str | None = None,
     classes: str | None = None,
     missing: str = "error",
+    scale: str = "auto",
 ) -> Reading:
     """Read annotations, and what else PATH holds, as the reading options say."""
     from ..readers.columns import parse_columns
@@ -32,6 +32,7 @@ def examine_annotations(
         columns=parse_columns(columns) if columns else None,
         classes=[name.strip() for name in classes.split(",")] if classes else None,
         missing=missing,
+        scale=scale,
     )
     for sentence in reading.notes:
         note(sentence)
@@ -60,6 +61,7 @@ def examine_folder(
     from .._names import numbered
     from ..readers import Reading
     from ..readers.folders import read_folder
+    from ..readers.reading import with_scale
 
     classes = None if n_classes is None else numbered(n_classes).tolist()
     if not is_data_folder(path, answers):
@@ -69,7 +71,7 @@ def examine_folder(
     # As in peerannot, a path is relative to the working directory, a name to the folder.
     file = file.resolve() if answers and file.exists() else file
     annotations = read_folder(path, answers=file, metadata=metadata, classes=classes)
-    return Reading(annotations, "folder")
+    return with_scale(Reading(annotations, "folder"), reading["scale"])
 
 
 def read_known(path: str | None) -> dict[str, str] | None:
@@ -109,30 +111,3 @@ def without_removed(annotations: Annotations, file: str | None) -> Annotations:
     return annotations.subset(
         items=[name for name in annotations.items.tolist() if name not in removed]
     )
-
-
-def scale_of(
-    annotations: Annotations, scale: str, classes_only: str = "", *, ordinal: bool = True
-) -> str:
-    """Return the scale of labels; `auto` recognises numbers.
-
-    Parameters
-    ----------
-    classes_only
-        The command that needs classes, if it cannot use numbers.
-    ordinal
-        Whether it can use the order of classes.
-    """
-    from ..readers.long_tables import kind_of_labels
-
-    remedy = "--scale nominal makes them classes"
-    if scale == "auto":
-        kind, reason = kind_of_labels(annotations.classes.tolist())
-        scale = "nominal" if kind == "nominal" else "interval"
-        if scale == "interval" and not classes_only:
-            note(f"labels are taken for numbers: {reason}; {remedy}")
-    if classes_only and scale in ("interval", "ratio"):
-        raise OptionError(f"{classes_only} needs classes, but the labels are numbers; {remedy}")
-    if scale == "ordinal" and not ordinal:
-        raise OptionError(f"{classes_only} cannot use the order of classes; leave out --scale")
-    return scale

@@ -11,7 +11,7 @@ import click
 from .._progress import iterations, progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known, scale_of, without_removed
+from ._reading import examine_annotations, read_known, without_removed
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @options(
-    *("scale --labels", "output", "to", "hard", "gold", "save", "address", "work", "resume"),
+    *("output", "to", "hard", "gold", "save", "address", "work", "resume"),
     *("metadata --metadata_path --metadata-path", "path_remove", "answers --answers-file"),
-    *(*READING, "json", "seed"),
-    strategy=Computed("auto; ordinal-distance for ordinal labels; mean for numbers"),
+    *(*READING, "scale --labels", "json", "seed"),
+    strategy=Computed("auto; mean for numbers"),
     engine="local",
     memory=Computed("half of the machine's"),
     threads=Computed("all cores"),
@@ -41,7 +41,6 @@ _ALWAYS_HARD = {"majority", "two-thirds", "plantnet", "iwmv", "wawa"}
 def aggregate(
     paths: tuple[str, ...],
     strategy: str | None,
-    scale: str,
     output: str | None,
     to: str | None,
     hard: bool,
@@ -75,7 +74,7 @@ def aggregate(
     paths, known = paths or (".",), read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
-        _check_in_parts(to, hard, path_remove, scale)
+        _check_in_parts(to, hard, path_remove, reading["scale"])
         settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
@@ -88,18 +87,18 @@ def aggregate(
         format_for(output)  # before anything is computed
     folder = files is None and Path(paths[0]).is_dir()
     if folder:
-        found = _read_folder(paths[0], answers, metadata)
-        scale = "nominal" if scale == "auto" else scale  # its labels are class numbers
+        found = _read_folder(paths[0], answers, metadata, reading["scale"])
     else:
         found = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = found.annotations
     if path_remove:
         annotations = without_removed(annotations, path_remove)
-    scale = scale_of(annotations, scale, "a data set folder" if folder else "")
-    if scale in ("interval", "ratio"):
+    if folder:
+        annotations.check_classes("a data set folder")
+    if annotations.numeric:
         _aggregate_numbers(paths[0], annotations, strategy, output, known, save, as_json, seed)
         return
-    strategy = strategy or ("ordinal-distance" if scale == "ordinal" else "auto")
+    strategy = strategy or "auto"
     with _cluster(engine, address, threads) as cluster:
         known = known or dict(found.gold) or None
         result = _aggregate_classes(annotations, strategy, known, seed, threads, cluster)
@@ -154,11 +153,14 @@ def _cluster(
     return nullcontext()
 
 
-def _read_folder(path: str, answers: str, metadata: str | None) -> Reading:
+def _read_folder(path: str, answers: str, metadata: str | None, scale: str) -> Reading:
     from ..readers import Reading
     from ..readers.folders import read_folder
+    from ..readers.reading import with_scale
 
-    return Reading(read_folder(path, answers=answers, metadata=metadata), "folder")
+    return with_scale(
+        Reading(read_folder(path, answers=answers, metadata=metadata), "folder"), scale
+    )
 
 
 def _aggregate_classes(

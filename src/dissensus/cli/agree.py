@@ -9,11 +9,12 @@ import click
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import interval, note, number, print_table, print_text, show_json
-from ._reading import read_annotations, scale_of
+from ._reading import read_annotations
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
-    from ..agreement import Agreement, Clusters, Pairs
+    from ..agreement import Agreement, Pairs
+    from ..identification import Camps
 
 _MOST = 15  # rows on a screen
 _WIDE = 8  # annotators whose matrix fits a screen
@@ -28,8 +29,8 @@ _TITLES = {
 @click.command()
 @click.argument("path")
 @options(
-    *("scale --level", "per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
-    *("output", "chart", *READING, "json", "seed"),
+    *("per --by", "pairs", "min_overlap", "multiple", "repeats --resamples"),
+    *("output", "chart", *READING, "scale --level", "json", "seed"),
     measures=Computed("percent, alpha, fleiss, ac1"),
     weights=Computed("those of the scale"),
     repeats=1000,
@@ -39,7 +40,6 @@ _TITLES = {
 def agree(
     path: str,
     measures: tuple[str, ...],
-    scale: str,
     weights: str | None,
     per: Any,
     pairs: bool,
@@ -68,6 +68,7 @@ def agree(
       dissensus agree answers.csv --measure alpha --per annotator
     """
     from .. import agreement
+    from ..identification import camps
     from ..reporting.agreement_figures import pairs_chart
     from ..reporting.charts import check_chart, save_chart
 
@@ -80,12 +81,10 @@ def agree(
     if multiple and (pairs or chart):
         raise OptionError("--multiple asks one question for each option; pairs need one question")
     annotations = read_annotations(path, **reading)
-    scale = scale_of(annotations, scale)
     with progress_bar("resampling") as progress:
         found = agreement.agree(
             annotations,
             measures or None,
-            scale=scale,
             weights=weights,
             by=per,
             multiple=multiple,
@@ -98,24 +97,25 @@ def agree(
         )
     rows = found.rows()
     two: Pairs | None = None
-    groups: Clusters | None = None
     if pairs or chart:
-        weighting = weights or scale
+        weighting = weights or annotations.scale
         two = agreement.pairwise(annotations, "cohen", weights=weighting, min_overlap=min_overlap)
-        groups = agreement.cluster(two)
         rows = two.rows() if pairs else rows
         if chart:
-            save_chart(pairs_chart(two, groups), chart)
+            save_chart(pairs_chart(two), chart)
             note(f"drawn to {chart}")
     if output:
         _write(rows, output)
+    camped = (
+        camps(annotations, ordered=annotations.scale != "nominal", seed=seed) if pairs else None
+    )
     if as_json:
-        paired = {"pairs": rows, "groups": groups.as_dict()} if pairs and groups else {}
+        paired = {} if camped is None else {"pairs": rows, "camps": camped.as_dict()}
         show_json(found.as_dict() | paired)
     elif output != "-":
         _print(found)
-        if pairs and two is not None and groups is not None:
-            _print_pairs(two, groups)
+        if two is not None and camped is not None:
+            _print_pairs(two, camped)
 
 
 def _write(rows: list[dict[str, Any]], output: str) -> None:
@@ -192,9 +192,9 @@ def _print_parts(found: Agreement) -> None:
         print_text(f"{len(found.parts) - _MOST} more; -o writes all.")
 
 
-def _print_pairs(two: Pairs, groups: Clusters) -> None:
+def _print_pairs(two: Pairs, camped: Camps) -> None:
     least = f"at least {two.min_overlap} common items"
-    order = groups.order.tolist()
+    order = two.order().tolist()
     if len(order) <= _WIDE:
         names, full = [str(two.annotators[code]) for code in order], two.matrix()
         rows = [
@@ -213,10 +213,4 @@ def _print_pairs(two: Pairs, groups: Clusters) -> None:
     print_text(
         f"{known} of {len(two)} pairs with common items have {least}; mean {number(two.mean)}."
     )
-    if groups.n_clusters > 1:
-        print_text(
-            f"{groups.n_clusters} groups of annotators (silhouette {groups.silhouette:.2f}): "
-            f"{' and '.join(str(size) for size in groups.sizes)} annotators."
-        )
-    else:
-        print_text("No groups of annotators stand apart.")
+    print_text(camped.sentence)

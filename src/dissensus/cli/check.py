@@ -20,10 +20,8 @@ _LINE = 55  # characters of examples on one line
 
 @click.command()
 @click.argument("path")
-@options("gold", "scale --labels", "strict", *READING, "json")
-def check(
-    path: str, gold: str | None, scale: str, strict: bool, as_json: bool, **reading: Any
-) -> None:
+@options("gold", "strict", *READING, "scale --labels", "json")
+def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: Any) -> None:
     """Report what a file holds and what is wrong with it, before anything is aggregated.
 
     Finds repeated labels, classes spelled in several ways, annotators who share no item, who copy
@@ -37,7 +35,7 @@ def check(
     from .. import checking
 
     found = examine_annotations(path, **reading)
-    report = checking.check(found, gold=read_known(gold), scale=scale)
+    report = checking.check(found, gold=read_known(gold))
     if as_json:
         show_json({"path": path, "format": found.format, **report.as_dict()})
     else:
@@ -62,6 +60,7 @@ def _print(path: str, format_: str, report: Check) -> None:
         for name, spread in spreads.items()
     ]
     print_table(("", ">least", ">median", ">mean", ">most"), rows, box=None)
+    print_text(f"scale: {report.scale} ({report.reason})")
     if report.kind == "classes":
         print_text(_classes(report))
     if report.findings:
@@ -94,8 +93,10 @@ def _print_findings(report: Check) -> None:
 
 
 def _classes(report: Check) -> str:
-    """Return the most common classes and their share."""
-    ordered = sorted(report.classes.items(), key=lambda pair: -pair[1])
+    """Return the most common classes and their share; ordered classes in order."""
+    ordered = list(report.classes.items())
+    if report.scale == "nominal":
+        ordered.sort(key=lambda pair: -pair[1])
     total = max(report.n_labels, 1)
     shown = ", ".join(
         f"{name if len(name) <= 30 else name[:29] + '…'} {count / total:.1%}"

@@ -8,20 +8,19 @@ import click
 
 from .._progress import progress_bar
 from ._output import note, print_table, print_text, show_json
-from ._reading import read_annotations, read_known, scale_of
+from ._reading import read_annotations, read_known
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
 
 _WIDE = 100  # columns of a terminal with room for everything
-_ORDINAL = ("ordinal-distance", "ordinal-latent")
 
 
 @click.command()
 @click.argument("path")
 @options(
-    *("truth", "gold", "repeats --seeds", "chart", "scale", *READING, "json", "seed"),
+    *("truth", "gold", "repeats --seeds", "chart", *READING, "json", "seed"),
     strategies=Computed("common methods of every kind"),
     folds=5,
     repeats=1,
@@ -34,7 +33,6 @@ def compare(
     folds: int,
     repeats: int,
     chart: str | None,
-    scale: str,
     as_json: bool,
     seed: int,
     **reading: Any,
@@ -55,11 +53,10 @@ def compare(
     if chart:
         check_chart(chart)
     annotations = read_annotations(path, **reading)
-    ordinal = scale_of(annotations, scale, "compare") == "ordinal"
     with progress_bar("comparing") as progress:
         found = comparison.compare(
             annotations,
-            strategies or (*comparison.DEFAULT_METHODS, *(_ORDINAL if ordinal else ())),
+            strategies or comparison.default_methods(annotations),
             truth=read_known(truth),
             gold=read_known(gold),
             folds=folds,
@@ -82,6 +79,7 @@ def _print(found: Comparison, *, with_truth: bool) -> None:
 
     with_memory = not with_truth or Console().width >= _WIDE
     columns = ["method", ">log\nlik.", ">behind\nbest", ">with\nmost %", ">ms"]
+    ordered = any("distance" in one.evaluation.scores for one in found.methods if one.evaluation)
     rows = []
     for one in found.methods:
         row: list[Any] = [
@@ -96,8 +94,10 @@ def _print(found: Comparison, *, with_truth: bool) -> None:
         if with_truth and one.evaluation is not None:
             value, low, high = (100 * number for number in one.evaluation.scores["accuracy"] or ())
             row.append(f"{value:.1f} ({low:.1f}–{high:.1f})")
+            if distance := one.evaluation.scores.get("distance"):
+                row.append(f"{distance.value:.2f}")
         rows.append(row)
-    columns += [">MB"] * with_memory + [">accuracy %"] * with_truth
+    columns += [">MB"] * with_memory + [">accuracy %"] * with_truth + [">steps\noff"] * ordered
     title = f"{found.n_scored} held-out labels predicted by {len(found.methods)} methods"
     print_table(columns, rows, title)
     print_text(found.verdict)

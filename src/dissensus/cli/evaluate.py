@@ -10,7 +10,7 @@ import click
 from .._plain import as_plain
 from ..errors import DataError, OptionError
 from ._output import interval, note, number, print_scores, print_table, print_text, show_json
-from ._reading import read_known
+from ._reading import read_annotations, read_known
 from .options import options
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _SCORES = {
     "log_loss": "log loss",
     "brier": "Brier score",
     "ece": "calibration error (ECE)",
+    "distance": "mean distance in steps",
     "mae": "mean absolute error",
     "rmse": "root mean squared error",
     "pearson": "correlation (Pearson)",
@@ -99,14 +100,16 @@ def evaluate(
     if annotations is not None and truth is not None:
         raise OptionError("--truth and --annotations: give one of them")
     if annotations is not None and dic:
-        _evaluate_annotators(pred, annotations, repeats, as_json, seed, options)
+        _evaluate_annotators(pred, annotations, scale, repeats, as_json, seed, options)
     elif annotations is not None:
-        from ..readers import read, read_predictions
+        from ..readers import read_predictions
         from ..recovery.evaluation import evaluate_named
 
-        ordered = is_ordered(scale)
         given = read_predictions(pred, scale="nominal")
-        soft_scores = evaluate_named(given, read(annotations), ordered=ordered, **resampling)
+        crowd = read_annotations(annotations, scale=scale)
+        crowd.check_classes("a distribution")
+        ordered = crowd.scale == "ordinal"
+        soft_scores = evaluate_named(given, crowd, ordered=ordered, **resampling)
         show_soft(soft_scores, as_json)
     elif soft or dic:
         raise OptionError("--soft and --dic compare with all labels; give --annotations FILE")
@@ -124,13 +127,6 @@ def evaluate(
         print_scores(scores.scores, _SCORES, f"{scores.n_scored} items scored")
         _print_count(scores.n_without_truth, "labelled items have no known label")
         _print_count(scores.n_without_prediction, "known labels have no prediction")
-
-
-def is_ordered(scale: str) -> bool:
-    """Return whether classes are ordered; distributions are over classes, not numbers."""
-    if scale in ("interval", "ratio"):
-        raise OptionError("distributions are over classes; --scale is nominal or ordinal here")
-    return scale == "ordinal"
 
 
 def show_soft(found: SoftEvaluation, as_json: bool) -> None:
@@ -161,15 +157,21 @@ def _print_count(count: int, words: str) -> None:
 
 
 def _evaluate_annotators(
-    pred: str, annotations: str, repeats: int, as_json: bool, seed: int, options: dict[str, Any]
+    pred: str,
+    annotations: str,
+    scale: str,
+    repeats: int,
+    as_json: bool,
+    seed: int,
+    options: dict[str, Any],
 ) -> None:
     from ..metrics import Score
-    from ..readers import read
     from ..readers.predictions import read_annotator_predictions
     from ..tendency.dic import dic_interval
     from ..tendency.scores import score
 
-    given, crowd = read_annotator_predictions(pred), read(annotations)
+    given, crowd = read_annotator_predictions(pred), read_annotations(annotations, scale=scale)
+    crowd.check_classes("evaluate --dic")
     known = given.rows(crowd) >= 0
     if not known.any():
         raise DataError(

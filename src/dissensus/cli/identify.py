@@ -15,7 +15,7 @@ from ._hard_items import HardItems
 from ._identify_output import print_annotators, print_cleaned, print_items, print_score, score_json
 from ._network import Network, network_options
 from ._output import note, print_table, show_json, write_table
-from ._reading import examine_folder, is_data_folder, read_known, read_probabilities, scale_of
+from ._reading import examine_folder, is_data_folder, read_known, read_probabilities
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", default=".")
 @options(
-    *("score --method --strategy", "items", "gold", "probabilities", "rules", "output", "scale"),
+    *("score --method --strategy", "items", "gold", "probabilities", "rules", "output"),
     *("top --most", "latent --models=true --no-models=false", "copying", "n_classes"),
     *("answers --labels", "metadata --metadata_path --metadata-path", "matrix_file", "use_pleiss"),
     *("maxiter_dawid_skene --maxiter-DS", "hard_labels"),
@@ -53,7 +53,6 @@ def identify(
     probabilities: str | None,
     rules: tuple[str, ...],
     output: str | None,
-    scale: str,
     top: int,
     communities: int,
     latent: bool,
@@ -94,9 +93,9 @@ def identify(
     folder = is_data_folder(path, answers)
     found = examine_folder(path, reading, answers=answers, metadata=metadata, n_classes=n_classes)
     annotations = found.annotations
-    needs_classes = f"identify with {'--items' if items else '-s' if chosen else '--drop'}"
-    if not folder or scale != "auto":
-        scale = scale_of(annotations, scale, needs_classes if items or chosen or rules else "")
+    if items or chosen or rules:
+        part = "--items" if items else "-s" if chosen else "--drop"
+        annotations.check_classes(f"identify with {part}", "identify without it")
     asked = scores.ScoreContext(
         annotations,
         consensus,
@@ -105,7 +104,6 @@ def identify(
         rounds=rounds if rounds or not folder else 50,
         probabilities=read_probabilities(probabilities, annotations),
         communities=communities,
-        scale=None if scale == "auto" else scale,
         seed=seed,
     )
 
@@ -172,14 +170,7 @@ def _drop(asked: ScoreContext, rules: tuple[str, ...], output: str | None, as_js
     from ..identification.cleaning import clean
     from ..writers import write
 
-    cleaned = clean(
-        asked.annotations,
-        rules,
-        result=asked.result,
-        gold=asked.gold,
-        scale=asked.scale,
-        seed=asked.seed,
-    )
+    cleaned = clean(asked.annotations, rules, result=asked.result, gold=asked.gold, seed=asked.seed)
     if output:
         write(cleaned.annotations, output)
     if as_json:

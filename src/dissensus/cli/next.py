@@ -8,7 +8,7 @@ import click
 
 from .._progress import progress_bar
 from ._output import note, print_table, print_text, show_json, write_table
-from ._reading import read_annotations, read_known, read_probabilities, scale_of, split_names
+from ._reading import read_annotations, read_known, read_probabilities, split_names
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MUCH = 0.5  # share of the labels for one annotator that calls for caution
 @click.argument("path")
 @options(
     *("strategy --policy", "limit", "per_item", "batch", "target", "truth --gold"),
-    *("min_gain --least", "among --annotators", "probabilities", "output", "chart", "scale"),
+    *("min_gain --least", "among --annotators", "probabilities", "output", "chart"),
     *(*READING, "json", "seed"),
     budget=100.0,
     strategy="joint",
@@ -45,7 +45,6 @@ def next(  # noqa: A001
     draws: int,
     output: str | None,
     chart: str | None,
-    scale: str,
     as_json: bool,
     seed: int,
     **reading: Any,
@@ -67,7 +66,6 @@ def next(  # noqa: A001
     if chart:
         check_chart(chart)
     annotations = read_annotations(path, **reading)
-    scale_of(annotations, scale, "next", ordinal=False)
     with progress_bar("sampling") as progress:
         found = plan(
             annotations,
@@ -157,6 +155,8 @@ def _cautions(found: Plan) -> list[str]:
     import numpy as np
 
     out = []
+    if found.annotations.scale == "ordinal":
+        out.append("a label is right or wrong here, however near it is to the true one.")
     if found.gap is None:
         out.append(
             "the accuracy is the model's own estimate; on 23 public sets it was 14 points too high "

@@ -2,7 +2,7 @@
 
 Every command takes its options from this table, so that an option means the same everywhere:
 
-    @options("strategy", "scale --labels", *READING, output=REQUIRED, folds=5)
+    @options("strategy", *READING, "scale --labels", output=REQUIRED, folds=5)
 
 Names after the first are hidden aliases: former names, and those of peerannot.
 """
@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _DEFAULTS: dict[str, Any] = {"missing": "error", "seed": 0, "scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
-READING = ("format", "question", "columns", "classes", "missing")
+READING = ("format", "question", "columns", "classes", "missing", "scale")
 REQUIRED = object()
 
 

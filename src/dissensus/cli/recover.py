@@ -11,7 +11,7 @@ from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._output import class_columns, note, print_table, show_json, write_table
 from ._reading import read_annotations, read_known
-from .evaluate import is_ordered, show_soft
+from .evaluate import show_soft
 from .options import REQUIRED, Computed, options
 
 if TYPE_CHECKING:
@@ -169,8 +169,9 @@ def evaluate(
         check_chart(path)
     if load and strategies:
         raise OptionError("--load scores a fitted model; leave out -s, or --load")
-    ordered = is_ordered(scale)
-    crowd = read_annotations(annotations)
+    crowd = read_annotations(annotations, scale=scale)
+    crowd.check_classes("recover")
+    ordered = crowd.scale == "ordinal"
     x = read_inputs(inputs, crowd.items, column=column)
     if load:
         model = DistributionRecovery.load(load)

@@ -12,7 +12,7 @@ import click
 from .._progress import progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known, scale_of
+from ._reading import examine_annotations, read_known, split_names
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @click.argument("path")
 @click.argument("second", required=False)
 @options(
-    *("truth", "inputs --texts", "tendency", "by", "scale --labels", *READING, "json", "seed"),
+    *("truth", "inputs --texts", "show", "annotators", "tendency", "by"),
+    *(*READING, "scale --labels", "json", "seed"),
+    target=0.95,
     strategy="auto",
     output="report.html",
     gold=Computed("those in PATH"),
@@ -40,9 +42,11 @@ def report(
     gold: str | None,
     truth: str | None,
     inputs: str | None,
+    show: str | None,
+    annotators: str | None,
+    target: float,
     tendency: str | None,
     by: str | None,
-    scale: str,
     title: str | None,
     as_json: bool,
     seed: int,
@@ -50,36 +54,33 @@ def report(
 ) -> None:
     """Write a report about a data set: one page that needs no network.
 
-    Reads any format, checks it, aggregates, and scores annotators and items. A short summary goes
-    to the terminal. With a SECOND file, or --by a column of two values, two rounds or groups of
-    annotators are compared: before and after training, people and models.
+    Reads any format, checks it, aggregates, scores annotators and items, and plans what to do. A
+    short summary goes to the terminal. With --annotators, groups of annotators are compared. With a
+    SECOND file, or --by a column of two values, two rounds or groups of annotators are compared:
+    before and after training, people and models.
 
     \b
     Example:
       dissensus report answers.csv -o report.html
+      dissensus report answers.csv --inputs texts.csv --annotators people.csv
       dissensus report before.csv after.csv -o rounds.html
     """
     if output != "-" and Path(output).suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{output}: a report ends in .html")
     settings: dict[str, Any] = {"truth": read_known(truth), "seed": seed}
-    given = {"--inputs": inputs, "--tendency": tendency}
+    given = {"--inputs": inputs, "--annotators": annotators, "--tendency": tendency}
     run: Callable[..., Report | NumberReport | GroupComparison]
     if second is not None or by is not None:
         from ..reporting.group_report import report_groups
 
         _refuse({"--gold": gold} | given, "does not go with a comparison of two groups")
-        if scale not in ("auto", "nominal"):
-            raise OptionError("two groups are compared as classes; leave out --scale")
         (one, before), (two, after) = _read_groups(path, second, by, reading).items()
         run = partial(report_groups, before, after, strategy, names=(one, two))
     else:
         found = examine_annotations(path, **reading)
         settings["gold"] = read_known(gold)
         settings["name"] = title or ("standard input" if path == "-" else Path(path).name)
-        if found.kind != "single" and scale == "auto":
-            scale = "interval" if found.kind == "numeric" else "nominal"
-        scale = scale_of(found.annotations, scale)
-        if scale in ("interval", "ratio"):
+        if found.annotations.numeric:
             from ..readers import as_numbers
             from ..reporting.number_report import report_numbers
 
@@ -89,10 +90,9 @@ def report(
         else:
             from ..reporting.report import report as report_classes
 
-            if scale == "ordinal" and strategy == "auto":
-                strategy = "ordinal-distance"
             folder = Path(path).parent if Path(path).is_file() else None
-            more: Any = {"texts": inputs, "tendency": tendency, "folder": folder}
+            more: Any = {"texts": inputs, "show": split_names(show), "annotators": annotators}
+            more |= {"target": target, "tendency": tendency, "folder": folder}
             run = partial(report_classes, found, strategy, **more)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)
@@ -134,12 +134,9 @@ def _read_groups(
 
 
 def _print(page: Report | NumberReport | GroupComparison) -> None:
-    from ..reporting.report import Report
-    from ..reporting.sentences import advice
-
     for sentence in page.sentences:
         click.echo(sentence)
-    if isinstance(page, Report):
+    if page.actions:
         click.echo("\nWhat to do:")
-        for position, sentence in enumerate(advice(page), 1):
-            click.echo(f"  {position}. {sentence}")
+        for position, one in enumerate(page.actions, 1):
+            click.echo(f"  {position}. {one.sentence}")

@@ -65,6 +65,8 @@ def watch(
         first = True
         while True:
             taken = _take(stream, Path(path), parse_columns(columns), missing)
+            if declared is None:
+                _check_classes(stream)
             if (taken or first) and len(stream.online):
                 _write(stream, target, taken, as_json)
             if once:
@@ -94,6 +96,15 @@ def _take(stream: Stream, path: Path, columns: dict[str, str], missing: str) -> 
                 seen={name: batch.notes["rows"]},
             )
     return taken
+
+
+def _check_classes(stream: Stream) -> None:
+    from ..errors import DataError
+    from ..readers import kind_of_labels
+
+    kind, reason = kind_of_labels(stream.online.log.classes.tolist())
+    if kind == "numeric":
+        raise DataError(f"watch needs classes, but {reason}; --classes declares them as classes")
 
 
 def _files(path: Path) -> list[Path]:

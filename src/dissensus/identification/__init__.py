@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from .annotators import AnnotatorScores, identify
+from .camps import Camps, camps
 from .cleaning import Cleaned, clean
 from .copying import Copies, copies
 from .crowdlab import Crowdlab
+from .group_differences import GroupDifferences, group_differences
 from .items import ItemScores, item_scores
 from .scores import SCORES, score
 from .spam import mutual_information, spam_interval, spam_score, trace
@@ -13,12 +15,16 @@ from .spam import mutual_information, spam_interval, spam_score, trace
 __all__ = [
     "SCORES",
     "AnnotatorScores",
+    "Camps",
     "Cleaned",
     "Copies",
     "Crowdlab",
+    "GroupDifferences",
     "ItemScores",
+    "camps",
     "clean",
     "copies",
+    "group_differences",
     "identify",
     "item_scores",
     "mutual_information",

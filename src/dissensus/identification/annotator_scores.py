@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._names import Names, as_names, decode
 from .._plain import as_plain, as_rows
@@ -83,6 +84,10 @@ class AnnotatorScores(FrozenArrays):
     def verdict(self) -> Names:
         """The verdict on every annotator."""
         return as_names(list(VERDICTS))[self.code]
+
+    def judged(self, *verdicts: str) -> npt.NDArray[np.bool_]:
+        """Return who has one of these verdicts: (annotator)."""
+        return np.isin(self.code, [VERDICTS.index(word) for word in verdicts])
 
     @property
     def verdict_counts(self) -> dict[str, int]:

@@ -13,6 +13,8 @@ consensus are `posterior_entropy` and `confidence` (which may be certain althoug
     ambiguous               good annotators split between the same two classes
     hard                    good annotators err, in scattered ways
     clear                   all agree, except for errors that these annotators usually make
+    split vote              it would be clear, but the vote is tied
+    nobody gave the label   the inferred label is nobody's, so the item needs a look
 
 An item is ambiguous or hard if that explains its labels better than a clear item would, given the
 quality of the annotators (`_causes`), or if its posterior stays uncertain though good annotators
@@ -40,9 +42,12 @@ from ._causes import AMBIGUOUS, CLEAR, HARD, CauseProbabilities, cause_probabili
 from .annotators import check_fitted
 from .label_sums import by_cell, by_item
 
-CAUSES = ("clear", "ambiguous", "hard", "somebody is unreliable", "one label", "no label")
+CAUSES = (
+    *("clear", "ambiguous", "hard", "somebody is unreliable", "one label", "no label"),
+    *("split vote", "nobody gave the label"),
+)
 
-_UNRELIABLE, _ONE, _NONE = range(3, 6)
+_UNRELIABLE, _ONE, _NONE, _SPLIT, _NOBODY = range(3, 8)
 _CONFIDENT = 0.9  # below, the consensus is uncertain
 _RELIABLE = 0.5  # accuracy from 0, a guess, to 1, always right
 _TINY = 1e-12  # a smaller deviation is none
@@ -166,7 +171,7 @@ def item_scores(
         vote_entropy(annotations, normalized=normalized, corrected=corrected),
         margin,
         agreement,
-        entr(result.posterior).sum(axis=1),
+        entr(result.probabilities).sum(axis=1),
         result.confidence,
         _difficulty(annotations, result, seed) if difficulty else nothing,
         _surprise(annotations, result),
@@ -208,9 +213,14 @@ def _causes(annotations: Annotations, result: Aggregation, causes: CauseProbabil
     resolved = (votes > 0).sum(axis=1) < 2
     clear, ambiguous, hard = causes.probability.T
     other = np.where(ambiguous >= hard, AMBIGUOUS, HARD)
-    uncertain = (clear < 0.5) | (result.confidence < _CONFIDENT)
+    uncertain = (clear < 0.5) | (result.posterior.max(axis=1) < _CONFIDENT)
     cause = np.where(disputed & uncertain, other, CLEAR)
     cause = np.where(disputed & resolved & (clear >= 0.5), _UNRELIABLE, cause)
+    given = annotations.votes()
+    tied = (given == given.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    cause = np.where(tied & (cause == CLEAR), _SPLIT, cause)
+    missing = (result.label >= 0) & (given[np.arange(len(given)), result.label] == 0)
+    cause = np.where(missing, _NOBODY, cause)
     return np.where(size == 0, _NONE, np.where(size == 1, _ONE, cause))
 
 
@@ -220,7 +230,7 @@ def _surprise(annotations: Annotations, result: Aggregation) -> Floats:
 
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
-        confusion = confusion_from_posterior(result)
+        confusion = confusion_from_posterior(result.annotations, result.posterior)
     log = np.log(np.maximum(confusion, 1e-300))
     entropy = -(np.exp(log) * log).sum(axis=2)  # (annotator, true class)
     variance = (np.exp(log) * log**2).sum(axis=2) - entropy**2

@@ -37,7 +37,6 @@ class ScoreContext:
     rounds: int | None = None  # of Dawid and Skene's own fit, as in peerannot
     probabilities: Floats | None = None  # of a classifier: (item, class)
     communities: int = 0
-    scale: str | None = None  # of the labels; by default that of the annotations
     seed: int = 0
     inputs: Any = None  # what the items are: an array, texts or images
     network: Mapping[str, Any] = field(default_factory=dict)  # settings of `aum` and `waum`
@@ -59,9 +58,8 @@ class ScoreContext:
 
     def identified(self, **options: Any) -> AnnotatorScores:
         """Return scores of annotators, with options of `identify`."""
-        context: Any = {"gold": self.gold, "communities": self.communities, "scale": self.scale}
-        numeric = self.scale in ("interval", "ratio")
-        result = None if numeric else self.result  # classes of numbers are not aggregated
+        context: Any = {"gold": self.gold, "communities": self.communities}
+        result = None if self.annotations.numeric else self.result
         return identify(self.annotations, result, seed=self.seed, **context, **options)
 
     @cached_property

@@ -47,6 +47,7 @@ UNKNOWN = "too few labels"
 ATTENTIVE = "attentive"
 FAULTS = ("random", "constant", "reversed", "likely random")
 LEFT_OUT = ("random", "constant")  # whose labels may be left out
+FLAGGED = ("random", "likely random", "constant")  # whose labels may ignore the items
 STYLES = ("noisy", "harsh", "lenient", "central", "extreme")
 # The worst first.
 VERDICTS = (*FAULTS, UNKNOWN, *STYLES, ATTENTIVE)

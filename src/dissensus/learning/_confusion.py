@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..nn.tables import Table
 
 

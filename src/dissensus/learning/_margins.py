@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from ..nn.batches import Batch, Examples
-from ..nn.learner import Learner
+from ..nn import Batch, Examples, Learner
 from .network import Classifier
 
 Kind = Literal["top2", "pleiss"]

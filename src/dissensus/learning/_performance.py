@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ..nn.tables import Table
 from ..params import Count, Positive
 from ._confusion import squares, trusting
-from .base import CrowdModel, FitContext, Method
+from .base import BuildParts, CrowdModel, Method
 from .confusion_layer import Trust
 from .network import linear
 
@@ -32,7 +32,7 @@ class PerformanceModel(CrowdModel):
     settings: PerformanceMethod
     features: Tensor | None
 
-    def __init__(self, context: FitContext, settings: PerformanceMethod) -> None:
+    def __init__(self, context: BuildParts, settings: PerformanceMethod) -> None:
         super().__init__(context, settings)
         width, classes = settings.width, self.n_classes
         self.register_buffer("features", context.features)

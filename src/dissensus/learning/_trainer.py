@@ -15,21 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
-from torch.utils.data import Subset
 
 from .._progress import Progress
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
+from ..nn import Training, as_inputs, train
 from ..nn.augment import Augment, augment_for
-from ..nn.batches import Examples, Source
+from ..nn.batches import Examples, Source, hold_out, subset
 from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
-from ..nn.inputs import as_inputs
-from ..nn.settings import Training
-from ..nn.training import train
-from ..nn.validation_split import hold_out
 from ._margins import KINDS, LabelLearner, MarginRecorder
 from .hardness import Margins, split_settings
 from .network import Classifier, Network
@@ -72,10 +66,7 @@ class Trainer:
 
     def select(self, items: Integers) -> Trainer:
         """Return the same for some items; vectors are scaled as before."""
-        if isinstance(self.x, Tensor):
-            return replace(self, x=self.x[torch.from_numpy(items)])
-        subset: Any = Subset(self.x, torch.from_numpy(items))  # type: ignore[arg-type]
-        return replace(self, x=subset)
+        return replace(self, x=subset(self.x, items))
 
     def held_out_likelihood(self, annotations: Annotations, run: Run) -> Floats:
         """Return the log-likelihood of held-out labels after every epoch: (epoch).
@@ -138,7 +129,7 @@ class Trainer:
 
 def prepare(
     method: type[M],
-    X: Any,  # noqa: N803
+    X: Any,
     annotations: Annotations,
     *,
     encoder: str | nn.Module = "auto",

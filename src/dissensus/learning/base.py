@@ -33,8 +33,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from ..annotations import Annotations
-from ..nn.batches import Batch, Examples
-from ..nn.training import Learner
+from ..nn import Batch, Examples, Learner
 from ..params import Positive, Settings
 from ._confusion import squares
 from .network import Classifier
@@ -43,7 +42,7 @@ Epochs = Annotated[int, Ge(0)]
 
 
 @dataclass(frozen=True, eq=False)
-class FitContext:
+class BuildParts:
     """What a model is built for: the annotations and the classifier to train."""
 
     annotations: Annotations  # items in the order of the inputs
@@ -70,12 +69,12 @@ class Method(Settings):
     warm_up: Epochs = 5
     crowd_lr: Positive = 0.03
 
-    def build(self, context: FitContext) -> CrowdModel:
+    def build(self, context: BuildParts) -> CrowdModel:
         """Return the network to train."""
         return self.model(context, self)
 
 
-class Pairs(NamedTuple):
+class PairBatch(NamedTuple):
     """(item, annotator) pairs, one for every annotation of a batch."""
 
     log_truth: Tensor  # (annotation, class)
@@ -92,7 +91,7 @@ class CrowdModel(Learner):
     warming: Tensor  # whether the warm-up goes on
     count: Tensor  # (annotator): number of labels, at least one
 
-    def __init__(self, context: FitContext, settings: Method) -> None:
+    def __init__(self, context: BuildParts, settings: Method) -> None:
         super().__init__()
         self.settings = settings
         self.classifier = context.classifier()
@@ -108,7 +107,7 @@ class CrowdModel(Learner):
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
         """Return log confusion matrices of annotators on items: (annotation, true, given)."""
 
-    def log_given(self, pairs: Pairs) -> Tensor:
+    def log_given(self, pairs: PairBatch) -> Tensor:
         """Return log-probabilities of the labels that could be given: (annotation, given)."""
         confusion = self.log_confusion(pairs.annotator, pairs.vector)
         return torch.logsumexp(pairs.log_truth[:, :, None] + confusion, dim=1)
@@ -157,9 +156,9 @@ class CrowdModel(Learner):
         """Return the log-probability of all labels of an item together: (item)."""
         return log_truth.index_add(0, batch.row, self.log_label(vector, batch)).logsumexp(dim=1)
 
-    def pairs(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Pairs:
+    def pairs(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> PairBatch:
         """Return the (item, annotator) pairs of a batch."""
-        return Pairs(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
+        return PairBatch(log_truth[batch.row], vector.detach()[batch.row], batch.annotator)
 
     def loss(self, batch: Batch) -> Tensor:
         batch = without_unlabelled(batch)
@@ -210,13 +209,13 @@ class CrowdModel(Learner):
         """Return the probability that annotators are right about items: (item, annotator)."""
         return self.right(self.all_pairs(x, annotator)).reshape(len(x), len(annotator))
 
-    def all_pairs(self, x: Tensor, annotator: Tensor) -> Pairs:
+    def all_pairs(self, x: Tensor, annotator: Tensor) -> PairBatch:
         """Return the pairs of every item with every annotator."""
         vector = self.classifier.encode(x)
         row = torch.arange(len(x), device=annotator.device).repeat_interleave(len(annotator))
-        return Pairs(self.log_class(vector)[row], vector[row], annotator.repeat(len(x)))
+        return PairBatch(self.log_class(vector)[row], vector[row], annotator.repeat(len(x)))
 
-    def right(self, pairs: Pairs) -> Tensor:
+    def right(self, pairs: PairBatch) -> Tensor:
         """Return the probability that a label is right, whatever it is: (annotation)."""
         log_right = self.log_confusion(pairs.annotator, pairs.vector).diagonal(dim1=1, dim2=2)
         return (pairs.log_truth + log_right).exp().sum(dim=1)

@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..errors import DataError, OptionError
 from ..nn.batches import Examples
 from .classifier import CrowdClassifier
@@ -47,7 +46,7 @@ class Choice(NamedTuple):
 
 def choose(
     specs: Sequence[str],
-    X: ArrayLike,  # noqa: N803
+    X: ArrayLike,
     annotations: Annotations | ArrayLike,
     *,
     folds: int = 5,

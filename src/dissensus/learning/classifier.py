@@ -31,17 +31,15 @@ from .._relation import Array, Floats, Integers, indices_of
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
+from ..nn import Estimator, Training
 from ..nn.augment import augment_for
-from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks
+from ..nn.batches import Batch, Examples, LabelledInputs, Source, chunks, hold_out
 from ..nn.devices import torch_seed
 from ..nn.encoding import Encoding, encoding_for
-from ..nn.estimator import Estimator
 from ..nn.inputs import Inputs, as_inputs, empty_inputs
-from ..nn.settings import Training
 from ..nn.training import History, train
-from ..nn.validation_split import hold_out
 from ..registry import learners
-from .base import CrowdModel, FitContext
+from .base import BuildParts, CrowdModel
 from .network import Classifier, Network
 from .two_stage import TwoStage
 
@@ -114,7 +112,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: ArrayLike | Inputs,  # noqa: N803
+        X: ArrayLike | Inputs,
         annotations: Annotations | ArrayLike,
         *,
         valid: tuple[ArrayLike | Inputs, ArrayLike] | None = None,
@@ -200,21 +198,21 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if posterior is not None and not isinstance(method, TwoStage):
             raise OptionError(f"{self.method} learns from annotations; posterior= is for two-stage")
         return method.build(
-            FitContext(annotations, classifier, _tensor(features), _tensor(posterior))
+            BuildParts(annotations, classifier, _tensor(features), _tensor(posterior))
         )
 
     @torch.no_grad()
-    def predict_proba(self, X: ArrayLike | Inputs) -> Floats:  # noqa: N803
+    def predict_proba(self, X: ArrayLike | Inputs) -> Floats:
         chunks = self._chunks(X, _CHUNK)
         proba = [self.model_.log_truth(x).double().softmax(dim=1).cpu().numpy() for x in chunks]
         return np.concatenate([np.zeros((0, len(self.classes_))), *proba])
 
-    def prepare(self, X: ArrayLike | Inputs) -> Tensor | Source:  # noqa: N803
+    def prepare(self, X: ArrayLike | Inputs) -> Tensor | Source:
         """Return inputs as the network takes them."""
         inputs = self._inputs(X)  # which fails before `fit`
         return self.encoding_.prepare(inputs)
 
-    def _chunks(self, X: ArrayLike | Inputs, size: int) -> Iterator[Tensor]:  # noqa: N803
+    def _chunks(self, X: ArrayLike | Inputs, size: int) -> Iterator[Tensor]:
         """Yield what the network takes, on its device."""
         for chunk in chunks(self.prepare(X), self._chunk_size(size)):
             yield chunk.to(self.model_.count.device)
@@ -224,24 +222,20 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return size if self.encoding_.cached or self.kind_ == "arrays" else min(size, _ENCODED)
 
     def predict_annotator_proba(
-        self,
-        X: ArrayLike | Inputs,  # noqa: N803
-        annotators: ArrayLike | None = None,
+        self, X: ArrayLike | Inputs, annotators: ArrayLike | None = None
     ) -> Floats:
         """Return label probabilities of annotators, all by default: (item, annotator, class)."""
         return self._by_pairs(X, annotators, CrowdModel.annotator_proba)
 
     def annotator_performance(
-        self,
-        X: ArrayLike | Inputs,  # noqa: N803
-        annotators: ArrayLike | None = None,
+        self, X: ArrayLike | Inputs, annotators: ArrayLike | None = None
     ) -> Floats:
         """Return the probability that annotators, all by default, are right: (item, annotator)."""
         return self._by_pairs(X, annotators, CrowdModel.performance)
 
     @torch.no_grad()
     def _by_pairs(self, x: ArrayLike | Inputs, annotators: ArrayLike | None, work: Any) -> Floats:
-        codes = self._annotator_codes(annotators).astype(np.int64)
+        codes = self.annotator_codes(annotators).astype(np.int64)
         annotator = torch.from_numpy(codes).to(self.model_.count.device)
         size = max(_CHUNK // max(len(annotator), 1), 1)
         values = [work(self.model_, x, annotator).double().cpu() for x in self._chunks(x, size)]
@@ -249,9 +243,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @torch.no_grad()
     def annotator_scores(
-        self,
-        X: ArrayLike | Inputs,  # noqa: N803
-        annotations: Annotations | ArrayLike,
+        self, X: ArrayLike | Inputs, annotations: Annotations | ArrayLike
     ) -> dict[str, Array]:
         """Return scores of every annotator on their own labels, as columns.
 
@@ -286,7 +278,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             return self.model_.confusion().double().cpu().numpy()
 
     @torch.no_grad()
-    def score(self, X: ArrayLike | Inputs, y: Any, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
+    def score(self, X: ArrayLike | Inputs, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy; of annotations, the mean log-likelihood of the labels."""
         if not isinstance(y, Annotations) and np.ndim(y) < 2:
             right = as_names(self.predict(X)) == as_names(np.asarray(y))
@@ -296,7 +288,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         log = [self.model_.log_probability(batch) for batch in batches]
         return float(torch.cat(log).double().mean())
 
-    def _batches(self, X: ArrayLike | Inputs, annotations: Annotations) -> Iterator[Batch]:  # noqa: N803
+    def _batches(self, X: ArrayLike | Inputs, annotations: Annotations) -> Iterator[Batch]:
         """Yield annotations with the inputs of their items, on the device of the network."""
         examples = Examples(self.prepare(X), annotations)
         for batch in examples.batches(self._chunk_size(_CHUNK), 0, 0, shuffle=False):

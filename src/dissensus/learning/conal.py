@@ -22,7 +22,7 @@ from torch.nn.functional import normalize
 from ..nn.tables import Table
 from ..params import Count, NonNegative, Positive
 from ._confusion import squares, trusting
-from .base import CrowdModel, FitContext, Method, Pairs
+from .base import BuildParts, CrowdModel, Method, PairBatch
 from .confusion_layer import Trust
 
 
@@ -31,7 +31,7 @@ class ConalModel(CrowdModel):
 
     settings: Conal
 
-    def __init__(self, context: FitContext, settings: Conal) -> None:
+    def __init__(self, context: BuildParts, settings: Conal) -> None:
         super().__init__(context, settings)
         start = 2 * torch.eye(self.n_classes)
         if settings.trust is not None:
@@ -55,7 +55,7 @@ class ConalModel(CrowdModel):
         common = self.share(annotator, vector)[:, None, None]
         return common * self.common + (1 - common) * (self.start + self.own(annotator))
 
-    def log_given(self, pairs: Pairs) -> Tensor:
+    def log_given(self, pairs: PairBatch) -> Tensor:
         mixed = self.matrices(pairs.annotator, pairs.vector)
         return torch.einsum("nk,nkl->nl", pairs.log_truth.exp(), mixed).log_softmax(dim=-1)
 

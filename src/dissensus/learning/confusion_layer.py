@@ -22,7 +22,7 @@ from torch import Tensor
 from ..nn.batches import Batch
 from ..params import Positive
 from ._confusion import AnnotatorMatrices, trusting
-from .base import CrowdModel, FitContext, Method
+from .base import BuildParts, CrowdModel, Method
 
 Trust = Annotated[float, Interval(gt=0, lt=1)]
 
@@ -32,7 +32,7 @@ class ConfusionModel(CrowdModel):
 
     settings: ConfusionMethod
 
-    def __init__(self, context: FitContext, settings: ConfusionMethod) -> None:
+    def __init__(self, context: BuildParts, settings: ConfusionMethod) -> None:
         super().__init__(context, settings)
         start = trusting(settings.trust, self.n_classes)
         self.matrices = AnnotatorMatrices(start, self.n_annotators)
@@ -83,5 +83,5 @@ class ConfusionLayer(ConfusionMethod):
     spread: Positive | None = 1.0
     joint: bool = True
 
-    def build(self, context: FitContext) -> ConfusionModel:
+    def build(self, context: BuildParts) -> ConfusionModel:
         return (JointConfusionModel if self.joint else ConfusionModel)(context, self)

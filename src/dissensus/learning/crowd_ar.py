@@ -22,10 +22,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from ..nn.batches import Batch
-from ..nn.tables import Table
+from ..nn import Batch, Table
 from ..params import Probability
-from .base import FitContext, Pairs, at_label
+from .base import BuildParts, PairBatch, at_label
 from .crowd_layer import CrowdLayer, MatrixModel
 
 
@@ -34,7 +33,7 @@ class CrowdArModel(MatrixModel):
 
     settings: CrowdAr
 
-    def __init__(self, context: FitContext, settings: CrowdAr) -> None:
+    def __init__(self, context: BuildParts, settings: CrowdAr) -> None:
         super().__init__(context, settings)
         self.difficulty = nn.Sequential(
             nn.Linear(self.classifier.width, 128),
@@ -45,7 +44,7 @@ class CrowdArModel(MatrixModel):
         self.expertise = Table(torch.zeros(self.n_annotators, self.n_classes))
         self.slope = nn.Parameter(torch.ones(self.n_classes))
 
-    def reliability(self, pairs: Pairs) -> Tensor:
+    def reliability(self, pairs: PairBatch) -> Tensor:
         """Return the logit of m: (annotation)."""
         better = torch.sigmoid(self.expertise(pairs.annotator)) - self.difficulty(pairs.vector)
         return (better * pairs.log_truth.exp() * self.slope).sum(dim=1)

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from ..nn.tables import Table
 from ..params import Positive
 from ._confusion import AnnotatorMatrices, trusting
-from .base import CrowdModel, FitContext, Method, Pairs
+from .base import BuildParts, CrowdModel, Method, PairBatch
 from .confusion_layer import Trust
 
 
@@ -38,7 +38,7 @@ class LayerModel(CrowdModel):
 
     settings: CrowdLayer
 
-    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+    def __init__(self, context: BuildParts, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
         self.size = 1.0
         if settings.trust is not None:
@@ -52,7 +52,7 @@ class LayerModel(CrowdModel):
     def own(self, annotator: Tensor) -> Tensor:
         """Return what is theirs alone, as the prior sees it: (annotation, …)."""
 
-    def log_given(self, pairs: Pairs) -> Tensor:
+    def log_given(self, pairs: PairBatch) -> Tensor:
         return self.logits(pairs.log_truth.exp(), pairs.annotator).log_softmax(dim=-1)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class LayerModel(CrowdModel):
 class MatrixModel(LayerModel):
     """A matrix for every annotator."""
 
-    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+    def __init__(self, context: BuildParts, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
         start = self.size * torch.eye(self.n_classes)
         self.matrices = AnnotatorMatrices(start, self.n_annotators)
@@ -84,7 +84,7 @@ class WeightModel(LayerModel):
 
     scalar = False
 
-    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+    def __init__(self, context: BuildParts, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
         width = 1 if self.scalar else self.n_classes
         self.weight_common = nn.Parameter(torch.full((width,), self.size))
@@ -106,7 +106,7 @@ class ScaleModel(WeightModel):
 class WeightBiasModel(WeightModel):
     """A weight and a bias of every annotator for every class."""
 
-    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+    def __init__(self, context: BuildParts, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
         self.bias = Table(torch.zeros(self.n_annotators, self.n_classes))
 
@@ -120,7 +120,7 @@ class WeightBiasModel(WeightModel):
 class BiasModel(LayerModel):
     """A bias of every annotator for every class."""
 
-    def __init__(self, context: FitContext, settings: CrowdLayer) -> None:
+    def __init__(self, context: BuildParts, settings: CrowdLayer) -> None:
         super().__init__(context, settings)
         self.bias = Table(torch.zeros(self.n_annotators, self.n_classes))
 

@@ -19,11 +19,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear as apply
 
-from ..nn.batches import Batch, Examples
-from ..nn.tables import Table
+from ..nn import Batch, Examples, Table
 from ..params import NonNegative, Positive
 from ._confusion import log_count_confusion, vote_shares
-from .base import CrowdModel, FitContext, Method, Pairs, at_label
+from .base import BuildParts, CrowdModel, Method, PairBatch, at_label
 
 
 class DoctorNetModel(CrowdModel):
@@ -32,7 +31,7 @@ class DoctorNetModel(CrowdModel):
     settings: DoctorNet
     log_counted: Tensor  # (annotator, true, given)
 
-    def __init__(self, context: FitContext, settings: DoctorNet) -> None:
+    def __init__(self, context: BuildParts, settings: DoctorNet) -> None:
         super().__init__(context, settings)
         width = self.classifier.hidden_width + 1  # the last for the bias
         self.own = Table(torch.zeros(self.n_annotators, self.n_classes, width))
@@ -77,7 +76,7 @@ class DoctorNetModel(CrowdModel):
             counted = log_count_confusion(examples.annotations, posterior, self.settings.pooled)
             self.log_counted.copy_(counted)
 
-    def log_given(self, pairs: Pairs) -> Tensor:
+    def log_given(self, pairs: PairBatch) -> Tensor:
         return self.log_head(self.classifier.body(pairs.vector), pairs.annotator)
 
     def log_confusion(self, annotator: Tensor, vector: Tensor) -> Tensor:

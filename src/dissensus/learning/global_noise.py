@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from ._confusion import trusting
-from .base import CrowdModel, FitContext, Method
+from .base import BuildParts, CrowdModel, Method
 from .confusion_layer import Trust
 
 
 class GlobalNoiseModel(CrowdModel):
     """A classifier and one confusion matrix."""
 
-    def __init__(self, context: FitContext, settings: GlobalNoise) -> None:
+    def __init__(self, context: BuildParts, settings: GlobalNoise) -> None:
         super().__init__(context, settings)
         self.logits = nn.Parameter(trusting(settings.trust, self.n_classes))  # (true, given)
 

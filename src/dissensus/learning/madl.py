@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ..nn.batches import Batch
 from ._performance import PerformanceMethod, PerformanceModel
-from .base import FitContext, at_label
+from .base import BuildParts, at_label
 
 _ALPHA, _BETA = 1.25, 0.25
 _MODE = (_ALPHA - 1) / _BETA
@@ -33,7 +33,7 @@ _LEAST = 1e-5
 class MadlModel(PerformanceModel):
     """An annotator network, and weights against copied labels."""
 
-    def __init__(self, context: FitContext, settings: Madl) -> None:
+    def __init__(self, context: BuildParts, settings: Madl) -> None:
         super().__init__(context, settings)
         self.gamma = nn.Parameter(torch.tensor(_MODE)) if settings.weights else None
 

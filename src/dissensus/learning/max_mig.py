@@ -26,11 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..nn.batches import Batch
-from ..nn.tables import Table
+from ..nn import Batch, Table
 from ..params import NonNegative, Positive
 from ._confusion import log_count_confusion, vote_shares
-from .base import CrowdModel, FitContext, Method
+from .base import BuildParts, CrowdModel, Method
 
 # ∂f and f*(∂f) of log S
 DIVERGENCES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
@@ -51,7 +50,7 @@ class MaxMigModel(CrowdModel):
     settings: MaxMig
     start: Tensor  # (annotator, true, given)
 
-    def __init__(self, context: FitContext, settings: MaxMig) -> None:
+    def __init__(self, context: BuildParts, settings: MaxMig) -> None:
         super().__init__(context, settings)
         votes = vote_shares(context.annotations)
         start = log_count_confusion(context.annotations, votes, settings.pooled)

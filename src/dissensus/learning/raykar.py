@@ -29,12 +29,11 @@ from annotated_types import Ge
 from scipy.special import log_softmax
 from torch import Tensor, nn
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..nn.batches import Batch, Examples
 from ..params import NonNegative, Positive
 from ._confusion import count_confusion
-from .base import CrowdModel, FitContext, Method
+from .base import BuildParts, CrowdModel, Method
 from .geo_crowdnet import log_volume
 from .network import Classifier
 
@@ -56,7 +55,7 @@ class RaykarModel(CrowdModel):
     log_counted: Tensor  # (annotator, true, given)
     fold: Tensor  # (item)
 
-    def __init__(self, context: FitContext, settings: Raykar) -> None:
+    def __init__(self, context: BuildParts, settings: Raykar) -> None:
         super().__init__(context, settings)
         self.others = nn.ModuleList([context.classifier() for _ in range(settings.folds)])
         votes = context.annotations.votes() + 1e-9

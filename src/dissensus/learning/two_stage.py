@@ -23,7 +23,7 @@ from ..nn.batches import Batch
 from ..params import NonNegative, Positive
 from ..registry import aggregators
 from ._confusion import log_count_confusion
-from .base import CrowdModel, Epochs, FitContext, Method
+from .base import BuildParts, CrowdModel, Epochs, Method
 
 
 class TwoStageModel(CrowdModel):
@@ -35,7 +35,7 @@ class TwoStageModel(CrowdModel):
     log_counted: Tensor  # (annotator, true, given)
 
     def __init__(
-        self, context: FitContext, settings: TwoStage, target: Tensor, log_counted: Tensor
+        self, context: BuildParts, settings: TwoStage, target: Tensor, log_counted: Tensor
     ) -> None:
         super().__init__(context, settings)
         self.register_buffer("target", target)
@@ -81,7 +81,7 @@ class TwoStage(Method):
     temperature: Positive = 1.0
     pooled: NonNegative = 5.0
 
-    def build(self, context: FitContext) -> TwoStageModel:
+    def build(self, context: BuildParts) -> TwoStageModel:
         aggregator, annotations = aggregators.create(self.labels), context.annotations
         if context.posterior is not None:
             posterior = context.posterior.double().numpy()

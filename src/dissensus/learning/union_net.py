@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..nn.batches import Batch
-from .base import FitContext, Pairs, at_label
+from .base import BuildParts, PairBatch, at_label
 from .confusion_layer import ConfusionMethod, ConfusionModel
 
 
@@ -27,7 +27,7 @@ class UnionNetModel(ConfusionModel):
 
     rate: Tensor  # (annotator): log share of all labels
 
-    def __init__(self, context: FitContext, settings: UnionNet) -> None:
+    def __init__(self, context: BuildParts, settings: UnionNet) -> None:
         super().__init__(context, settings)
         self.register_buffer("rate", (self.count / self.count.sum()).log())
 
@@ -48,7 +48,7 @@ class UnionNetModel(ConfusionModel):
         """Return log u of these annotators' blocks: (annotation, given)."""
         return torch.logsumexp(log_truth[:, :, None] + self.log_union(annotator), dim=1)
 
-    def log_given(self, pairs: Pairs) -> Tensor:
+    def log_given(self, pairs: PairBatch) -> Tensor:
         return self.log_joint(pairs.log_truth, pairs.annotator).log_softmax(dim=-1)
 
     def crowd_loss(self, log_truth: Tensor, vector: Tensor, batch: Batch) -> Tensor:

@@ -33,10 +33,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from .._relation import Floats, Integers
 from ..aggregation.dawid_skene import DawidSkene
 from ..aggregation.wds import Wds
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError
 from ..params import Count, NonNegative
 from ..result import Table

@@ -5,19 +5,14 @@ information of a label about the truth is, in nats (H is the entropy):
 
     gain[n, r] = H(Σ_k posterior[n, k] confusion[r, k]) − Σ_k posterior[n, k] H(confusion[r, k])
 
-    joint       the pair of the largest gain
-    item        the item of the largest entropy, and any annotator
-    annotator   the annotator of the largest gain on an item with a uniform posterior, and any item
-    random      any pair
-
-Annotators with few labels look average, so `joint` soon settles on the first who seems good. A
+The pair of the largest gain is asked for. Annotators with few labels look average, so this soon
+settles on the first who seems good. A
 share of the questions, `explore`, goes to the pair of the largest gain among the annotators with
 the fewest labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,11 +20,9 @@ import torch
 from torch import Tensor
 
 from .._relation import Array
-from ..errors import MethodError
 from .em import safe_log
 
 if TYPE_CHECKING:
-    from .adapter import Adapter
     from .target import FewShotTask
 
 
@@ -59,35 +52,8 @@ def information(posterior: Tensor, confusion: Tensor) -> Tensor:
     return entropy(given) - noise
 
 
-def _item(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return entropy(posterior)[:, :, None].expand(-1, -1, confusion.shape[1])
-
-
-def _annotator(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return information(torch.full_like(posterior, 1 / posterior.shape[2]), confusion)
-
-
-def _random(posterior: Tensor, confusion: Tensor) -> Tensor:
-    return posterior.new_zeros(*posterior.shape[:2], confusion.shape[1])
-
-
-# Utility of a pair: (episode, item, annotator).
-POLICIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "joint": information,
-    "item": _item,
-    "annotator": _annotator,
-    "random": _random,
-}
-
-
-def _utility(posterior: Tensor, confusion: Tensor, policy: str) -> Tensor:
-    if policy not in POLICIES:
-        raise MethodError(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
-    return POLICIES[policy](posterior, confusion)
-
-
 def plan(
-    task: FewShotTask, budget: int, *, policy: str = "joint", explore: float = 0.1, seed: int = 0
+    task: FewShotTask, budget: int, *, explore: float = 0.1, seed: int = 0
 ) -> dict[str, Array]:
     """Return which annotators to ask about which items, the most informative pairs first.
 
@@ -97,8 +63,6 @@ def plan(
         The task so far; pairs with a label are left out.
     budget
         Number of labels to ask for.
-    policy
-        How pairs are chosen.
     explore
         Share of questions for the annotators with the fewest labels.
     seed
@@ -108,7 +72,7 @@ def plan(
     posterior = torch.from_numpy(task.posterior)[None]
     confusion = torch.from_numpy(task.confusion)[None]
     gain = information(posterior, confusion)[0].numpy()
-    value = _utility(posterior, confusion, policy)[0].numpy() + 1e-9 * rng.random(gain.shape)
+    value = gain + 1e-9 * rng.random(gain.shape)
     value[annotations.item, annotations.annotator] = -np.inf
     load = annotations.labels_per_annotator.astype(float)
     item, annotator = [], []
@@ -130,63 +94,3 @@ def plan(
         "annotator": annotations.annotators[pairs[1]],
         "gain": gain[pairs],
     }
-
-
-def reveal(
-    adapter: Adapter,
-    u: Tensor,
-    label: Tensor,
-    n_classes: int,
-    budgets: list[int],
-    *,
-    policy: str = "joint",
-    explore: float = 0.1,
-    seed: int = 0,
-) -> list[Tensor]:
-    """Simulate active learning: return the labels known at every budget.
-
-    Parameters
-    ----------
-    adapter
-        Adapted again after every label.
-    u
-        Embeddings: (episode, item, feature).
-    label
-        Labels of all annotators: (episode, item, annotator).
-    n_classes
-        Number of classes.
-    budgets
-        Total numbers of labels, rising; every item starts with one, of a random annotator.
-    policy, explore, seed
-        How pairs are chosen.
-
-    Returns
-    -------
-    For every budget, labels as an adapter takes them: (episode, item, annotator), -1 for unknown.
-    """
-    from .items import Items
-
-    rng = torch.Generator().manual_seed(seed)
-    n_episodes, n_items, n_annotators = label.shape
-    first = torch.rand(n_episodes, n_items, n_annotators, generator=rng).argmax(dim=2, keepdim=True)
-    known = torch.zeros_like(label, dtype=torch.bool).scatter(2, first, True)
-    revealed, episode = [], torch.arange(n_episodes)
-    for total in range(n_items, max(budgets) + 1):
-        visible = torch.where(known, label, -1)
-        if total in budgets:
-            revealed.append(visible)
-        if total == max(budgets):
-            break
-        with torch.no_grad():
-            task = adapter.adapt(Items.of(u, visible, n_classes=n_classes))
-            value = _utility(task.posterior, task.confusion, policy)
-        value = value + 1e-6 * torch.rand(value.shape, generator=rng)
-        if policy != "random":
-            load = known.sum(dim=1).double()  # (episode, annotator)
-            load = load.masked_fill(known.all(dim=1), torch.inf)
-            least = load == load.min(dim=1, keepdim=True).values
-            explores = torch.rand(n_episodes, 1, generator=rng) < explore
-            value = value.masked_fill((explores & ~least)[:, None], -1e9)
-        pick = value.masked_fill(known, -torch.inf).flatten(1).argmax(dim=1)
-        known[episode, pick // n_annotators, pick % n_annotators] = True
-    return revealed

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ..errors import OptionError
 from ..params import Settings
 from .items import Items
 
@@ -38,6 +39,16 @@ class AdaptedTasks(ABC):
     def confusion(self) -> Tensor:
         """Confusion matrices: (episode, annotator, true, given)."""
         raise NotImplementedError(f"{type(self).__name__} has no model of annotators")
+
+
+class HeadTasks(AdaptedTasks):
+    """Tasks with a head for every episode, and without a model of annotators."""
+
+    def __init__(self, posterior: Tensor, logits: Embed) -> None:
+        self.posterior, self.logits = posterior, logits
+
+    def log_truth(self, items: Items) -> Tensor:
+        return self.logits(items.u).log_softmax(dim=2)
 
 
 class Adapter(nn.Module, ABC):
@@ -88,6 +99,15 @@ class AdapterSettings(Settings, ABC):
     @abstractmethod
     def build(self, width: int, n_classes: int) -> Adapter:
         """Return an adapter for embeddings of a width, to be trained on tasks of n_classes."""
+
+
+def check_n_classes(name: str, trained: int, given: int) -> None:
+    """Fail where an adapter was trained on tasks of another number of classes."""
+    if given != trained:
+        raise OptionError(
+            f"{name} was trained on tasks of {trained} classes, not of {given}; adapters of the em "
+            "family take any number"
+        )
 
 
 def as_float32(values: Tensor) -> Tensor:

@@ -16,21 +16,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError
 from ..params import Count
-from .adapter import AdaptedTasks, Adapter, AdapterSettings
+from .adapter import Adapter, AdapterSettings, HeadTasks, check_n_classes
 from .items import Items
-
-
-class CnpTasks(AdaptedTasks):
-    """The context vector of every episode."""
-
-    def __init__(self, posterior: Tensor, context: Tensor, decode: nn.Module) -> None:
-        self.posterior, self.context, self.decode = posterior, context, decode
-
-    def log_truth(self, items: Items) -> Tensor:
-        context = self.context[:, None].expand(-1, items.u.shape[1], -1)
-        return self.decode(torch.cat([items.u, context], dim=2)).log_softmax(dim=2)
 
 
 class CnpAdapter(Adapter):
@@ -42,16 +30,15 @@ class CnpAdapter(Adapter):
         self.encode = _mlp(width + n_classes, hidden, hidden)
         self.decode = _mlp(width + hidden, hidden, n_classes)
 
-    def adapt(self, support: Items) -> CnpTasks:
-        if support.n_classes != self.n_classes:
-            raise OptionError(
-                f"cnp was trained on tasks of {self.n_classes} classes, not of "
-                f"{support.n_classes}; adapters of the em family take any number"
-            )
+    def adapt(self, support: Items) -> HeadTasks:
+        check_n_classes("cnp", self.n_classes, support.n_classes)
         shares = support.shares()
-        weight = support.present[:, :, None]
-        context = self.encode(torch.cat([support.u, shares], dim=2)) * weight
-        return CnpTasks(shares, context.sum(dim=1) / weight.sum(dim=1).clamp(min=1), self.decode)
+        context = self.encode(torch.cat([support.u, shares], dim=2)).mean(dim=1, keepdim=True)
+
+        def logits(u: Tensor) -> Tensor:
+            return self.decode(torch.cat([u, context.expand(-1, u.shape[1], -1)], dim=2))
+
+        return HeadTasks(shares, logits)
 
 
 def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:

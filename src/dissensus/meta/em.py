@@ -152,7 +152,7 @@ class Em(Adapter):
         self.log_evidence = log_parameter(settings.evidence) if everyone else None
 
     def adapt(self, support: Items) -> EmTasks:
-        center = normalize(support.present * self.centred, dim=1)[:, None] @ support.u
+        center = support.u.mean(dim=1, keepdim=True) * self.centred
         support = self.scaled(support, center)
         starts, usable = self._starts(support)  # (start, episode, item, class), (start, episode)
         items = support.repeat(len(starts)) if len(starts) > 1 else support
@@ -161,9 +161,8 @@ class Em(Adapter):
         for step in range(self.steps):
             if step:
                 posterior = self.joint(items, classes, annotators).softmax(dim=2)
-            present = posterior * items.present[:, :, None]
-            classes = self.classes.update(items, present, classes)
-            annotators = self.annotators.update(items, present, annotators)
+            classes = self.classes.update(items, posterior, classes)
+            annotators = self.annotators.update(items, posterior, annotators)
         log_weight = starts.new_zeros(len(starts), len(support.u))
         if self.log_evidence is not None:
             objective = self.objective(items, classes, annotators).reshape(len(starts), -1)
@@ -182,7 +181,7 @@ class Em(Adapter):
 
     def objective(self, items: Items, classes: Any, annotators: Any) -> Tensor:
         """Return the objective, which no step lowers: (episode)."""
-        evidence = self.joint(items, classes, annotators).logsumexp(dim=2) * items.present
+        evidence = self.joint(items, classes, annotators).logsumexp(dim=2)
         priors = self.classes.log_prior(classes) + self.annotators.log_prior(annotators)
         return evidence.sum(dim=1) + priors
 

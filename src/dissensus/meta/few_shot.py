@@ -139,7 +139,7 @@ class FewShotCrowd(Estimator):
 
     def fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         y: ArrayLike,
         *,
         task: ArrayLike | None = None,
@@ -256,7 +256,7 @@ class FewShotCrowd(Estimator):
     @torch.no_grad()
     def adapt(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         annotations: Annotations | ArrayLike,
         *,
         classes: Any = None,
@@ -291,11 +291,11 @@ class FewShotCrowd(Estimator):
         task, embed = self.model_.adapt_one(self.embedding_, x, items)
         return FewShotTask(self, annotations, names, task, embed)
 
-    def predict_proba(self, X: Any) -> NoReturn:  # noqa: N803
+    def predict_proba(self, X: Any) -> NoReturn:
         """Refuse: classes are those of a task, which `adapt` returns."""
         raise OptionError("adapt to a task first: model.adapt(X, annotations).predict_proba(X)")
 
-    def prepare(self, X: Any) -> Tensor:  # noqa: N803
+    def prepare(self, X: Any) -> Tensor:
         """Return what the embedding takes, in memory."""
         x = self.encoding_.prepare(self._inputs(X))
         return x if isinstance(x, Tensor) else torch.cat([*chunks(x, _CHUNK)])

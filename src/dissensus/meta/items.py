@@ -1,8 +1,7 @@
 """The items of some episodes: their embeddings and annotations.
 
-Episodes of a batch have the same number of items and annotators; where one has fewer, the rest is
-padding, with `present` at 0 and -1 for every label. Annotations are stored as a list, so that a
-step costs as much as there are annotations, whatever the number of annotators.
+Episodes of a batch have the same number of items and annotators. Annotations are stored as a list,
+so that a step costs as much as there are annotations, whatever the number of annotators.
 """
 
 from __future__ import annotations
@@ -22,21 +21,13 @@ class Items(NamedTuple):
     """Items of a batch of episodes, with or without annotations."""
 
     u: Tensor  # (episode, item, feature)
-    present: Tensor  # (episode, item): 1, or 0 for padding
     item: Tensor  # (annotation): episode · n_items + item
     code: Tensor  # (annotation): (episode · n_annotators + annotator) · n_classes + label
     n_annotators: int
     n_classes: int
 
     @classmethod
-    def of(
-        cls,
-        u: Tensor,
-        label: Tensor | None = None,
-        *,
-        n_classes: int,
-        present: Tensor | None = None,
-    ) -> Self:
+    def of(cls, u: Tensor, label: Tensor | None = None, *, n_classes: int) -> Self:
         """Return items by their embeddings and a matrix of labels.
 
         Parameters
@@ -47,17 +38,13 @@ class Items(NamedTuple):
             Labels: (episode, item, annotator), -1 for unlabelled.
         n_classes
             Number of classes.
-        present
-            Which items are no padding: (episode, item); by default all.
         """
-        if present is None:
-            present = u.new_ones(u.shape[:2])
         if label is None:
             label = torch.full((*u.shape[:2], 0), -1, device=u.device)
         episode, item, annotator = torch.nonzero(label >= 0, as_tuple=True)
         n_annotators = label.shape[2]
         code = (episode * n_annotators + annotator) * n_classes + label[episode, item, annotator]
-        return cls(u, present.to(u), episode * u.shape[1] + item, code, n_annotators, n_classes)
+        return cls(u, episode * u.shape[1] + item, code, n_annotators, n_classes)
 
     @classmethod
     def of_annotations(cls, annotations: Annotations, n_items: int) -> Self:
@@ -68,7 +55,6 @@ class Items(NamedTuple):
         annotator, n_classes = annotations.annotator.astype(np.int64), annotations.n_classes
         return cls(
             torch.zeros(1, n_items, 0),
-            torch.ones(1, n_items),
             torch.from_numpy(annotations.item.astype(np.int64)),
             torch.from_numpy(annotator * n_classes + annotations.label),
             annotations.n_annotators,
@@ -119,7 +105,6 @@ class Items(NamedTuple):
         n_codes = n_episodes * self.n_annotators * self.n_classes
         return self._replace(
             u=self.u.repeat(times, 1, 1),
-            present=self.present.repeat(times, 1),
             item=(self.item + copy * n_episodes * n_items).flatten(),
             code=(self.code + copy * n_codes).flatten(),
         )

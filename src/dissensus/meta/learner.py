@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..nn.batches import Batch
-from ..nn.learner import Learner
+from ..nn import Batch, Learner
 from .adapter import AdaptedTasks, Adapter
 from .embedding import Embedding
 from .episodes import Episodes

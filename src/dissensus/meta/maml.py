@@ -22,24 +22,23 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.functional import linear
 
-from ..errors import OptionError
 from ..params import Count, Positive
-from .adapter import AdaptedTasks, Adapter, AdapterSettings, Embed, as_float32, log_parameter
+from .adapter import (
+    AdaptedTasks,
+    Adapter,
+    AdapterSettings,
+    Embed,
+    HeadTasks,
+    as_float32,
+    check_n_classes,
+    log_parameter,
+)
 from .items import Items, normalize
 
 if TYPE_CHECKING:
     from .episodes import Episodes
-
-
-class HeadTasks(AdaptedTasks):
-    """A linear head per episode."""
-
-    def __init__(self, posterior: Tensor, weight: Tensor, bias: Tensor) -> None:
-        self.posterior, self.weight, self.bias = posterior, weight, bias
-
-    def log_truth(self, items: Items) -> Tensor:
-        return (items.u @ self.weight + self.bias).log_softmax(dim=2)
 
 
 class MamlAdapter(Adapter):
@@ -54,9 +53,9 @@ class MamlAdapter(Adapter):
 
     def adapt(self, support: Items) -> HeadTasks:
         """Take the steps with the head alone, on frozen embeddings."""
-        self._check(support.n_classes)
+        check_n_classes("maml", self.head.out_features, support.n_classes)
         shares = support.shares()
-        labelled = (support.votes().sum(dim=2) > 0) * support.present
+        labelled = support.votes().sum(dim=2) > 0
         lr = self.log_lr.exp()
         with torch.enable_grad():
             weight = self.head.weight.T.expand(len(support.u), -1, -1)
@@ -68,7 +67,7 @@ class MamlAdapter(Adapter):
                     loss.sum(), (weight, bias), create_graph=self.second_order
                 )
                 weight, bias = weight - lr * gradients[0], bias - lr * gradients[1]
-        return HeadTasks(shares, weight, bias)
+        return HeadTasks(shares, lambda u: u @ weight + bias)
 
     def adapt_one(
         self, embedding: Embed, x: Tensor, annotated: Items
@@ -81,7 +80,7 @@ class MamlAdapter(Adapter):
         }
         if not fast:
             return super().adapt_one(embedding, x, annotated)
-        self._check(annotated.n_classes)
+        check_n_classes("maml", self.head.out_features, annotated.n_classes)
         votes = annotated.votes()[0]
         labelled = votes.sum(dim=1) > 0
         x, shares = x[labelled], normalize(votes[labelled])
@@ -101,7 +100,7 @@ class MamlAdapter(Adapter):
                 )
                 fast = {name: _stepped(value, next(gradients), lr) for name, value in fast.items()}
                 head = {name: _stepped(value, next(gradients), lr) for name, value in head.items()}
-        task = HeadTasks(annotated.shares(), head["weight"].T[None], head["bias"][None, None])
+        task = HeadTasks(annotated.shares(), lambda u: linear(u, head["weight"], head["bias"]))
         return task, lambda new: functional_call(network, fast | buffers, (new,))
 
     def classify(
@@ -126,13 +125,6 @@ class MamlAdapter(Adapter):
     def second_order(self) -> bool:
         """Whether to differentiate through the gradients."""
         return self.training and not self.first_order
-
-    def _check(self, n_classes: int) -> None:
-        if n_classes != self.head.out_features:
-            raise OptionError(
-                f"maml was trained on tasks of {self.head.out_features} classes, not of "
-                f"{n_classes}; adapters of the em family take any number"
-            )
 
 
 @contextmanager

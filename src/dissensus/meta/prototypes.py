@@ -20,23 +20,12 @@ import torch
 from torch import Tensor
 
 from ..params import Positive
-from .adapter import AdaptedTasks, Adapter, AdapterSettings, log_parameter
+from .adapter import Adapter, AdapterSettings, HeadTasks, log_parameter
 from .em import squared_distance
 from .em_full import EmFull
 from .items import Items, normalize
 
 _ROUNDS = 50
-
-
-class PrototypeTasks(AdaptedTasks):
-    """Class means, and the labels of the support."""
-
-    def __init__(self, posterior: Tensor, mean: Tensor, scale: Tensor) -> None:
-        self.posterior, self.mean, self.scale = posterior, mean, scale
-
-    def log_truth(self, items: Items) -> Tensor:
-        distance = squared_distance(items.u * self.scale, self.mean * self.scale)
-        return (-distance / 2).log_softmax(dim=2)
 
 
 class PrototypeAdapter(Adapter):
@@ -49,16 +38,17 @@ class PrototypeAdapter(Adapter):
         model = EmFull(steps=_ROUNDS, c=settings.c, right=settings.right).build(0, 2)
         self.aggregator = model.requires_grad_(False)
 
-    def adapt(self, support: Items) -> PrototypeTasks:
+    def adapt(self, support: Items) -> HeadTasks:
         posterior = self.aggregate(support)
         labelled = support.votes().sum(dim=2, keepdim=True) > 0
-        weight = posterior * labelled * support.present[:, :, None]
+        weight = posterior * labelled
         total = torch.einsum("enk,enm->ekm", weight, support.u)
         count = weight.sum(dim=1)[:, :, None]
         # A class without items has the mean of all items.
         middle = support.u.mean(dim=1, keepdim=True)
         mean = torch.where(count > 0, total / count.clamp(min=1e-12), middle)
-        return PrototypeTasks(posterior, mean, self.log_scale.exp())
+        scale = self.log_scale.exp()
+        return HeadTasks(posterior, lambda u: -squared_distance(u * scale, mean * scale) / 2)
 
     @torch.no_grad()
     def aggregate(self, support: Items) -> Tensor:

@@ -19,18 +19,8 @@ import torch
 from torch import Tensor
 
 from ..params import Positive
-from .adapter import AdaptedTasks, Adapter, AdapterSettings, log_parameter
+from .adapter import Adapter, AdapterSettings, HeadTasks, log_parameter
 from .items import Items
-
-
-class RidgeTasks(AdaptedTasks):
-    """A linear map from embeddings to classes."""
-
-    def __init__(self, posterior: Tensor, weight: Tensor, sharpness: Tensor) -> None:
-        self.posterior, self.weight, self.sharpness = posterior, weight, sharpness
-
-    def log_truth(self, items: Items) -> Tensor:
-        return (self.sharpness * _with_intercept(items.u) @ self.weight).log_softmax(dim=2)
 
 
 class RidgeAdapter(Adapter):
@@ -41,15 +31,16 @@ class RidgeAdapter(Adapter):
         self.log_gamma = log_parameter(settings.gamma)
         self.log_sharpness = log_parameter(settings.sharpness)
 
-    def adapt(self, support: Items) -> RidgeTasks:
+    def adapt(self, support: Items) -> HeadTasks:
         shares = support.shares()
-        labelled = (support.votes().sum(dim=2) > 0) & (support.present > 0)
+        labelled = support.votes().sum(dim=2) > 0
         u = _with_intercept(support.u) * labelled[:, :, None]
         target = (shares - 1 / support.n_classes) * labelled[:, :, None]
         eye = torch.eye(u.shape[1], dtype=u.dtype, device=u.device)
         gram = u @ u.transpose(1, 2) + self.log_gamma.exp() * eye
         weight = u.transpose(1, 2) @ torch.linalg.solve(gram, target)
-        return RidgeTasks(shares, weight, self.log_sharpness.exp())
+        sharpness = self.log_sharpness.exp()
+        return HeadTasks(shares, lambda u: sharpness * _with_intercept(u) @ weight)
 
 
 def _with_intercept(u: Tensor) -> Tensor:

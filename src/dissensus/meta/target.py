@@ -49,11 +49,7 @@ class FewShotTask:
         self.classes_, self.annotators_ = classes, annotations.annotators
 
     @torch.no_grad()
-    def predict_proba(
-        self,
-        X: Any,  # noqa: N803
-        annotations: Annotations | None = None,
-    ) -> Floats:
+    def predict_proba(self, X: Any, annotations: Annotations | None = None) -> Floats:
         """Return the probability of every class: (item, class).
 
         Annotations of these items by annotators of the support are used too.
@@ -83,7 +79,7 @@ class FewShotTask:
             n_annotators=self.annotations.n_annotators,
         )
 
-    def predict(self, X: Any) -> Array:  # noqa: N803
+    def predict(self, X: Any) -> Array:
         """Return the most probable class of every item."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 

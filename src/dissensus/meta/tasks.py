@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .._relation import Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Integers
 from ..errors import DataError
-from ..nn.batches import Source, inputs_of
+from ..nn.batches import Source, inputs_of, subset
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +122,7 @@ class Tasks:
 
     def items(self, items: Integers) -> Tasks:
         """Return the tasks with some of the items; classes keep their codes."""
-        tensor = isinstance(self.x, Tensor)
-        x = self.x[torch.from_numpy(items)] if tensor else _Subset(self.x, items)
+        x = subset(self.x, items)
         annotations = None if self.annotations is None else self.annotations.take(items)
         return Tasks(x, self.label[items], self.task, self.rotations, annotations)
 
@@ -148,17 +145,3 @@ def _recoded(annotations: Annotations, code: Integers, n_classes: int) -> Annota
     label = code[annotations.label]
     kept = label >= 0
     return annotations.keep(kept).with_codes(label=label[kept], classes=n_classes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Subset:
-    """Some of the inputs of a source."""
-
-    x: Any
-    items: Integers
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, items: Any, /) -> Tensor:
-        return self.x[torch.from_numpy(self.items[np.asarray(items)])]

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ..nn.settings import Training
-from ..nn.training import train
+from ..nn import Training, train
 from .adapter import Adapter
 from .em import Em
 from .embedding import Embedding

@@ -13,22 +13,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._names import text
+from .._names import Names, as_names, as_values, text
 from .._probability import TIE
 from .._relation import Array, Floats, Integers
 from ..result import Predictions
 
 # Those that need a posterior come last.
 CLASS_SCORES = ("accuracy", "accuracy_as_labelled", "macro_f1", "log_loss", "brier", "ece")
+DISTANCE = "distance"  # only where classes are ordered
 
 _BINS = 15
 _LEAST_PROBABILITY = 1e-15
 _CELLS = 2**19  # weights, or probabilities, in memory at a time
-_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier")  # of one number per item
+_MEANS = ("accuracy", "accuracy_as_labelled", "log_loss", "brier", DISTANCE)  # over items
 
 
-def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers, int]:
-    """Return every item's true class, -1 where it is unknown, and the number of classes.
+def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers, Names]:
+    """Return every item's true class, -1 where it is unknown, and the names of all classes.
 
     Classes that only the truth has get the codes after those of the predictions.
     """
@@ -40,25 +41,27 @@ def true_classes(given: Predictions, truth: Mapping[str, Any]) -> tuple[Integers
         ],
         dtype=np.int64,
     )
-    return true, len(codes)
+    return true, as_names(list(codes))
 
 
 def class_scores(
     given: Predictions,
     position: Integers,
     true: Integers,
-    n_classes: int,
+    classes: Names,
     resamples: int,
     random: np.random.Generator,
 ) -> dict[str, Floats]:
     """Return every score of all items, followed by those of bootstrap samples."""
+    n_classes, value = len(classes), as_values(classes)
+    rank = np.arange(n_classes) if value is None else value.argsort().argsort()
     left = np.full(resamples, len(position))  # draws that remain for later chunks
     step = max(_CELLS // max(resamples, n_classes), 1)
     # (number, sample), all items first
     sums = np.zeros((len(_MEANS) + 2 * n_classes + _BINS, 1 + resamples))
     for start in range(0, len(position), step):
         chunk = slice(start, start + step)
-        numbers = _numbers(given, position[chunk], true[chunk], n_classes)
+        numbers = _numbers(given, position[chunk], true[chunk], rank)
         size = numbers.shape[0]
         drawn = random.binomial(left, size / (len(position) - start))
         left -= drawn
@@ -69,22 +72,27 @@ def class_scores(
         sums[:, 1:] += numbers.T @ weight.T.astype(np.float64, order="C")
     scores = _scores(sums.T, n_classes, len(position))
     known = CLASS_SCORES if given.posterior is not None else CLASS_SCORES[:3]
-    return {name: scores[name] for name in known}
+    return {name: scores[name] for name in (*known, *[DISTANCE] * given.ordered)}
 
 
 def _numbers(
-    given: Predictions, position: Integers, true: Integers, n_classes: int
+    given: Predictions, position: Integers, true: Integers, rank: Integers
 ) -> sparse.csr_array[Any, Any]:
     """Return the contribution of every item to the sums: (item, number), mostly zero.
 
     The columns are one for each mean, two for each class (twice the hits; the occurrences in
-    truth and labels), and one for each bin of confidence (accuracy minus confidence).
+    truth and labels), and one for each bin of confidence (accuracy minus confidence). An undecided
+    label is as far from the truth as a class can be.
     """
+    n_classes = len(rank)
     item, label = np.arange(len(position)), given.label[position]
+    farthest = np.maximum(rank[true], n_classes - 1 - rank[true])
+    steps = np.where(label < 0, farthest, np.abs(rank[label] - rank[true]))
     hit, labelled = label == true, label >= 0
     n_means, occurs = len(_MEANS), len(_MEANS) + n_classes
     entries: list[tuple[Array, Array, Array]] = [  # item, column, number
         (item, np.full(len(item), 1), hit),
+        (item, np.full(len(item), 4), steps),
         (item[hit], n_means + true[hit], np.full(hit.sum(), 2)),
         (item, occurs + true, np.ones(len(item))),
         (item[labelled], occurs + label[labelled], np.ones(labelled.sum())),

@@ -8,6 +8,8 @@ Where labels are classes (`_classes`):
     log_loss              mean of -log of the probability of the truth, clipped at 1e-15
     brier                 mean squared error of the probabilities, summed over classes: 0 to 2
     ece                   expected calibration error, 15 bins of equal width over all items
+    distance              mean distance of the label given from the truth, in steps, where classes
+                          are ordered; undecided is as far away as possible
 
 Where they are numbers (`_numbers`):
 
@@ -149,9 +151,9 @@ def evaluate(
         samples = number_scores(predicted.value[scored], values[scored], resamples, random)
     else:
         names, n_predicted = CLASS_SCORES, len(predicted.items)
-        true, n_classes = true_classes(predicted, known)
+        true, classes = true_classes(predicted, known)
         scored = _scored(true >= 0, known)
-        samples = class_scores(predicted, scored, true[scored], n_classes, resamples, random)
+        samples = class_scores(predicted, scored, true[scored], classes, resamples, random)
     scores: dict[str, Score | None] = dict.fromkeys(names)
     scores |= {name: Score.from_samples(values, confidence) for name, values in samples.items()}
     missing = n_predicted - len(scored), len(known) - len(scored)

@@ -15,7 +15,7 @@ except ImportError:
     raise OptionError("networks need torch: pip install 'dissensus[deep]'") from None
 
 from .augment import Augment
-from .batches import Batch, Examples, LabelledInputs
+from .batches import Batch, Examples, LabelledInputs, hold_out
 from .encoders import Encoder, encoder_for
 from .estimator import Estimator
 from .feature_cache import cached_features
@@ -26,7 +26,6 @@ from .reading import folder_truth, read_inputs
 from .settings import Training
 from .tables import Table
 from .training import train
-from .validation_split import hold_out
 from .videos import Videos
 
 __all__ = [

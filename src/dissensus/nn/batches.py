@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from ..annotations import Annotations, Integers
 from ..errors import DataError
@@ -168,6 +169,21 @@ class Examples:
         )
 
 
+def hold_out(examples: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
+    """Return examples to train on and held-out examples; items keep their codes in both.
+
+    Whole items are held out: a network that has seen an input with one label memorizes it, so only
+    unseen items measure how well it predicts annotations.
+    """
+    annotations = examples.annotations
+    labelled = np.flatnonzero(annotations.labels_per_item)
+    items = np.random.default_rng([seed, 0x5E1D]).permutation(labelled)
+    held = np.isin(annotations.item, items[: round(share * len(items))])
+    return replace(examples, annotations=annotations.keep(~held)), replace(
+        examples, annotations=annotations.keep(held), augment=None
+    )
+
+
 def order_of(annotations: Annotations, seed: int, epoch: int, shuffle: bool = True) -> Integers:
     """Return the labelled items, in the order of an epoch."""
     items = np.flatnonzero(annotations.labels_per_item)
@@ -189,6 +205,13 @@ def by_size(order: Integers, sizes: Integers, batch: int, rng: np.random.Generat
 def inputs_of(x: Tensor | Source, items: Integers) -> Tensor:
     """Return the inputs of items, by code."""
     return x[torch.from_numpy(np.asarray(items, dtype=np.int64))]
+
+
+def subset(x: Tensor | Source, items: Integers) -> Tensor | Source:
+    """Return the inputs of items, by code; those of a source are loaded when they are indexed."""
+    index: Any = torch.from_numpy(items)
+    some: Any = x
+    return x[index] if isinstance(x, Tensor) else Subset(some, index)
 
 
 def chunks(x: Tensor | Source, size: int, stop: int | None = None) -> Iterator[Tensor]:

@@ -74,11 +74,11 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
     kind_: str  # of the inputs
     shape_: tuple[int, ...]  # of one input; empty for texts and files
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class: (item, class)."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> Array:  # noqa: N803
+    def predict(self, X: Any) -> Array:
         """Return the most probable class of every item."""
         proba = self.predict_proba(X)
         return self.classes_[proba.argmax(axis=1)]
@@ -131,15 +131,13 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # Inputs and annotations
 
-    def _inputs(self, X: Any, *, fitting: bool = False) -> Inputs:  # noqa: N803
+    def _inputs(self, X: Any, *, fitting: bool = False) -> Inputs:
         """Return inputs, which have to be of the kind and shape of those of `fit`."""
         if not fitting:
             check_is_fitted(self)
         if not isinstance(X, (Inputs, Tensor)) and _is_numeric(X):
             least = 1 if fitting else 0
-            X = check_array(  # noqa: N806
-                X, allow_nd=True, ensure_all_finite=False, ensure_min_samples=least
-            )
+            X = check_array(X, allow_nd=True, ensure_all_finite=False, ensure_min_samples=least)
         inputs = as_inputs(X)
         self._check_kind(
             inputs.kind,
@@ -149,12 +147,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         return inputs
 
     def _features(
-        self,
-        X: Any,  # noqa: N803
-        *,
-        fitting: bool = False,
-        progress: Progress | None = None,
-        **parts: bool,
+        self, X: Any, *, fitting: bool = False, progress: Progress | None = None, **parts: bool
     ) -> Features:
         """Return features of inputs; `parts` are those of `features_of`."""
         if isinstance(X, Features):
@@ -199,7 +192,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             return given.recode(self.classes_)
         return Annotations.from_matrix(given, classes=self.classes_, annotators=self.annotators_)
 
-    def _annotator_codes(self, annotators: ArrayLike | None) -> Integers:
+    def annotator_codes(self, annotators: ArrayLike | None) -> Integers:
         """Return the codes of annotators by name, of all by default."""
         check_is_fitted(self)
         if annotators is None:
@@ -282,6 +275,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
 def labels_of(given: Annotations | ArrayLike, classes: Any = None) -> tuple[Annotations, Array]:
     """Return annotations, and their classes in the dtype of the labels."""
     if isinstance(given, Annotations):
+        given.check_classes("a classifier")
         annotations = given if classes is None else given.recode(classes)
         return annotations, annotations.classes
     matrix = np.asarray(given)

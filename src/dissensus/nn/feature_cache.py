@@ -8,7 +8,6 @@ written batch by batch and memory-mapped.
 from __future__ import annotations
 
 import json
-import os
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._files import atomic_folder
+from .._files import atomic_folder, cache_folder
 from .._progress import Progress
 from .batches import Source, chunks
 from .encoders import Encoder
@@ -60,7 +59,7 @@ def cached_features(
     """
     batch = max(batch // _n_frames(inputs), 1)
     key = f"1 {encoder.digest()} {inputs.digest()} {tokens}"
-    entry = (cache_folder() if folder is None else Path(folder)) / blake2b(
+    entry = (cache_folder() / "features" if folder is None else Path(folder)) / blake2b(
         key.encode(), digest_size=12
     ).hexdigest()
     if not (entry / "notes.json").exists():
@@ -75,12 +74,6 @@ def cached_features(
                 raise
     mask = np.load(entry / "mask.npy", mmap_mode="r") if tokens else None
     return CachedFeatures(np.load(entry / "values.npy", mmap_mode="r"), mask)
-
-
-def cache_folder() -> Path:
-    """Return the user's folder of cached features."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(base) if base else Path.home() / ".cache") / "dissensus" / "features"
 
 
 @torch.inference_mode()

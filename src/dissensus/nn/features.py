@@ -233,7 +233,7 @@ class Rows:
 
 
 def features_of(
-    X: Any,  # noqa: N803
+    X: Any,
     encoder: str | Encoder = "auto",
     *,
     tokens: bool = False,

@@ -25,7 +25,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._files import atomic_file
+from .._files import atomic_file, try_lock
 from ..errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _locked(folder: Path) -> Iterator[str]:
     """Hold the lock of a folder and yield the name of this run."""
     with (folder / "run.lock").open("a+", encoding="utf-8") as file:
         until = monotonic() + _PATIENCE
-        while not _lock(file.fileno()):
+        while not try_lock(file.fileno()):
             if monotonic() > until:
                 owner = _owner(folder)
                 process = f"process {owner.get('process', 'unknown')} on {owner.get('machine')}"
@@ -190,16 +190,3 @@ def _owner(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return owner
-
-
-def _lock(handle: int) -> bool:
-    """Take the lock if nobody has it."""
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # a system without such locks: the name in the file has to do
-        return True
-    except OSError:
-        return False
-    return True

@@ -15,13 +15,12 @@ from pathlib import Path
 from .._progress import Progress
 from ..errors import DataError
 from ._loop import History, Loop
-from .batches import Batches, Examples, LabelledInputs
+from .batches import Batches, Examples, LabelledInputs, hold_out
 from .devices import devices_for, seeded
 from .early_stopping import criterion_for
 from .learner import Learner
 from .runs import open_run
 from .settings import Training
-from .validation_split import hold_out
 
 __all__ = ["History", "Learner", "Training", "train"]
 

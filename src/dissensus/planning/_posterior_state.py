@@ -102,7 +102,7 @@ def _counts(result: Aggregation) -> Floats:
     n_classes = annotations.n_classes
     confusion = aggregators.create(result.method).confusion(result.params)
     if confusion is None:
-        confusion = confusion_from_posterior(result)
+        confusion = confusion_from_posterior(annotations, result.posterior)
     likelihood = confusion[annotations.annotator, :, annotations.label]  # (annotation, true)
     log = np.log(np.maximum(result.posterior[annotations.item], _TINY))
     log -= np.log(np.maximum(likelihood, _TINY))

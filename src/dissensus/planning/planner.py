@@ -190,6 +190,9 @@ def plan(
     """
     method = policies.create(policy) if isinstance(policy, str) else policy
     annotations = as_annotations(annotations)
+    annotations.check_classes(
+        "a plan", "of numbers, label the items next that `aggregate` gives the largest deviation"
+    )
     check_options(annotations, budget, per_item, batch, target, draws)
     allowed = np.ones(annotations.n_annotators, dtype=bool)
     if annotators is not None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .coerce import as_annotations, as_truth
 
 if TYPE_CHECKING:
-    from .long_tables import as_numbers, kind_of_labels
+    from .long_tables import as_numbers
     from .predictions import read_predictions
     from .reading import Reading, examine, read
+    from .scales import kind_of_labels
     from .truth import read_truth
 
 __all__ = [
@@ -30,7 +31,7 @@ _HOMES = {
     "Reading": "reading",
     "as_numbers": "long_tables",
     "examine": "reading",
-    "kind_of_labels": "long_tables",
+    "kind_of_labels": "scales",
     "read": "reading",
     "read_predictions": "predictions",
     "read_truth": "truth",

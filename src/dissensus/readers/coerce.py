@@ -14,6 +14,7 @@ def as_annotations(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    scale: str = "auto",
 ) -> Annotations:
     """Return annotations from whatever holds them; `Annotations` are returned as they are.
 
@@ -22,7 +23,7 @@ def as_annotations(
     source
         `Annotations`; a path to anything that `read` reads; a pandas, polars or Arrow table;
         `{item: {annotator: label}}`; or a mapping of column names to columns.
-    columns, classes, missing
+    columns, classes, missing, scale
         As in `read`.
 
     Examples
@@ -30,11 +31,11 @@ def as_annotations(
     >>> as_annotations({"item": ["a", "a"], "annotator": ["x", "y"], "label": ["cat", "dog"]})
     <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
     """
-    if isinstance(source, Annotations):
+    if isinstance(source, Annotations) and scale == "auto":
         return source
     from .reading import read
 
-    return read(source, columns=columns, classes=classes, missing=missing)
+    return read(source, columns=columns, classes=classes, missing=missing, scale=scale)
 
 
 def as_truth(source: Any) -> dict[str, str]:

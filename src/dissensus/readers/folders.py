@@ -139,9 +139,12 @@ def _named(annotations: Annotations, names: Any) -> Annotations:
     def code(given: np.ndarray[Any, Any], codes: Any) -> Integers:
         return np.array([int(name) for name in given.tolist()], dtype=np.int64)[codes]
 
+    known: Any = {
+        kind: as_names(names.get(kind, [])) for kind in ("items", "annotators", "classes")
+    }
     return Annotations.from_codes(
         code(annotations.items, annotations.item),
         code(annotations.annotators, annotations.annotator),
         code(annotations.classes, annotations.label),
-        **{kind: as_names(names.get(kind, [])) for kind in ("items", "annotators", "classes")},
+        **known,
     )

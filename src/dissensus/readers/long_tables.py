@@ -1,4 +1,4 @@
-"""Long tables, one row for each label, as annotations; and whether labels are numbers.
+"""Long tables, one row for each label, as annotations or numbers.
 
 The order of names is the one of `_names.code`, so that it does not matter where data came from.
 """
@@ -6,25 +6,23 @@ The order of names is the one of `_names.code`, so that it does not matter where
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.dtypes import StringDType
 
-from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
+from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, find_columns
 from .sources import Source, open_source, ragged_line
 from .tables import line_of_row, read_roles
-
-_MOST_CLASSES = 20
 
 
 def annotations_from(
@@ -48,6 +46,7 @@ def annotations_from(
     label, known = codes["label"]
     if classes is not None:
         label, known = _declared(label, known, as_names(classes), name)
+    carried: Any = {role: as_array(frame[role]) for role in roles if role not in NEEDED}
     return Annotations.from_codes(
         codes["item"][0],
         codes["annotator"][0],
@@ -55,7 +54,7 @@ def annotations_from(
         items=codes["item"][1],
         annotators=codes["annotator"][1],
         classes=known,
-        **{role: as_array(frame[role]) for role in roles if role not in NEEDED},
+        **carried,
     )
 
 
@@ -160,43 +159,6 @@ def as_array(column: pl.Series) -> np.ndarray[Any, Any]:
         except pl.exceptions.PolarsError:
             continue
     return as_names(column.fill_null("").to_list())
-
-
-class LabelKind(NamedTuple):
-    """Whether labels are classes or numbers, and why."""
-
-    kind: Literal["nominal", "numeric"]
-    reason: str
-
-
-def kind_of_labels(labels: Iterable[Any]) -> LabelKind:
-    """Return whether a column holds numbers or classes.
-
-    Labels are numeric if all are numbers and some are not whole or more than 20 are different.
-    Whether classes are ordered cannot be seen from their names.
-
-    >>> kind_of_labels(["1", "2.5"])
-    LabelKind(kind='numeric', reason='all are numbers, and 2.5 is not a whole one')
-    >>> kind_of_labels([1, 2, 2]).reason
-    '2 whole numbers, no more than 20, are taken for classes'
-    """
-    known = (one for one in labels if one is not None and one == one)
-    given = (one if isinstance(one, str) else text(one) for one in known)
-    names = [name for name in dict.fromkeys(map(str.strip, given)) if name]
-    if not names:
-        return LabelKind("nominal", "there are no labels")
-    other = next((name for name in names if not re.match(NUMBER, name)), None)
-    if other is not None:
-        return LabelKind("nominal", f"{other!r} is not a number")
-    broken = next((name for name in names if not float(name).is_integer()), None)
-    if broken is not None:
-        return LabelKind("numeric", f"all are numbers, and {broken} is not a whole one")
-    count = len({float(name) for name in names})
-    if count > _MOST_CLASSES:
-        return LabelKind("numeric", f"{count} whole numbers are more than {_MOST_CLASSES} classes")
-    return LabelKind(
-        "nominal", f"{count} whole numbers, no more than {_MOST_CLASSES}, are taken for classes"
-    )
 
 
 def as_numbers(annotations: Annotations, source: Any = None) -> Numbers:

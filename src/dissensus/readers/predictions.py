@@ -18,7 +18,7 @@ from ..annotations import Annotations
 from ..result import Predictions, Values
 from .columns import NEEDED, TRUTH
 from .folders import load_array
-from .long_tables import kind_of_labels
+from .scales import kind_of_labels
 from .sources import Source, open_source
 from .tables import column_names, read_roles
 
@@ -31,15 +31,16 @@ def read_predictions(path: str | Path, *, scale: str = "auto") -> Predictions | 
     Labels are classes if the table has probabilities or confidence, and numbers if it has standard
     errors; otherwise they are what they look like, unless `scale` says which.
     """
+    ordered = scale == "ordinal"
     source = open_source(path)
     if source.format == "npy":
         array = load_array(path)
         if array.ndim == 2:
             names = numbered(len(array)), numbered(array.shape[1])
-            return Predictions(*names, array.argmax(axis=1), array.astype(float))
+            return Predictions(*names, array.argmax(axis=1), array.astype(float), ordered)
         if array.ndim == 1 and array.dtype.kind in "iu":
             names = numbered(len(array)), numbered(int(array.max(initial=0)) + 1)
-            return Predictions(*names, array.astype(np.int64))
+            return Predictions(*names, array.astype(np.int64), None, ordered)
         raise source.fail("labels should be (item) or (item, class)")
     frame = read_roles(source, TRUTH, prefix=PREFIX)
     items, label = as_names(frame["item"].to_list()), frame["label"]
@@ -61,10 +62,10 @@ def read_predictions(path: str | Path, *, scale: str = "auto") -> Predictions | 
     codes = {name: code for code, name in enumerate(classes)}
     codes_of = np.array([-1 if name is None else codes[str(name)] for name in label], np.int64)
     if probabilities is None:
-        return Predictions(items, as_names(classes), codes_of)
+        return Predictions(items, as_names(classes), codes_of, None, ordered)
     posterior = np.zeros((len(codes_of), len(classes)))
     posterior[:, : probabilities.shape[1]] = probabilities
-    return Predictions(items, as_names(classes), codes_of, posterior)
+    return Predictions(items, as_names(classes), codes_of, posterior, ordered)
 
 
 def probabilities_in(frame: pl.DataFrame, source: Source) -> tuple[list[str], Floats | None]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
-from ..annotations import Annotations
+from ..annotations import Annotations, Scale
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, QUESTION, find_columns, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
@@ -18,6 +18,13 @@ from .long_tables import annotations_from
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
 
+_SCALES: dict[Kind, Scale] = {"multiple": "nominal", "ordinal": "ordinal", "numeric": "interval"}
+_KINDS: dict[Scale, Kind] = {
+    "nominal": "single",
+    "ordinal": "ordinal",
+    "interval": "numeric",
+    "ratio": "numeric",
+}
 _TEXTS = (None, "headerless", "csv", "tsv")  # formats whose columns can be given by number
 
 
@@ -41,6 +48,8 @@ class Reading:
         A table of item and text, if the file has one.
     notes
         What was left out or assumed, a sentence each.
+    reason
+        Why the annotations have their scale.
     """
 
     annotations: Annotations
@@ -51,6 +60,7 @@ class Reading:
     gold: Mapping[str, str] = field(default_factory=dict)
     texts: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    reason: str = ""
 
 
 def read(
@@ -61,6 +71,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    scale: str = "auto",
 ) -> Annotations:
     """Return the annotations in a file, folder or table.
 
@@ -83,6 +94,9 @@ def read(
         All classes, in order, where labels may not show them all.
     missing
         What to do with rows that lack an item, annotator or label: `error` or `drop`.
+    scale
+        The scale of the labels: nominal, ordinal, interval (or numeric) or ratio; `auto` detects
+        it, see `readers.scales`.
 
     Examples
     --------
@@ -90,7 +104,13 @@ def read(
     <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
     """
     return examine(
-        source, format=format, question=question, columns=columns, classes=classes, missing=missing
+        source,
+        format=format,
+        question=question,
+        columns=columns,
+        classes=classes,
+        missing=missing,
+        scale=scale,
     ).annotations
 
 
@@ -102,10 +122,54 @@ def examine(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    scale: str = "auto",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
     if isinstance(source, Annotations):
-        return Reading(source, "annotations")
+        reading = Reading(source, "annotations", reason="they were given with this scale")
+        return reading if scale == "auto" else with_scale(reading, scale)
+    reading = _examine(source, format, question, columns, classes, missing)
+    return with_scale(reading, scale, reorder=classes is None)
+
+
+def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
+    """Return a reading whose annotations have a scale; `auto` detects it, with a note.
+
+    Names that are a known sequence are put in order, if `reorder`.
+    """
+    from .scales import LabelScale, scale_of_labels
+
+    annotations = reading.annotations
+    if scale != "auto":
+        annotations = annotations.with_scale(cast(Scale, scale))
+        kind = _KINDS[annotations.scale] if reading.kind != "multiple" else reading.kind
+        return replace(reading, annotations=annotations, kind=kind, reason="as requested")
+    if reading.kind in _SCALES:
+        found = LabelScale(_SCALES[reading.kind], f"the {reading.format} file declares it")
+    elif reading.format == "folder":
+        found = LabelScale("nominal", "the labels of a data set folder are class numbers")
+    else:
+        found = scale_of_labels(annotations)
+    notes = reading.notes
+    if found.scale != "nominal":
+        if found.classes is not None and reorder:
+            annotations = annotations.recode(found.classes)
+        annotations = annotations.with_scale(found.scale)
+        ends = " to ".join(annotations.classes[[0, -1]].tolist())
+        what = "an ordinal scale" if found.scale == "ordinal" else "numbers"
+        remedy = "--scale nominal makes them classes"
+        notes += (f"labels {ends} are taken for {what}: {found.reason}; {remedy}",)
+    return replace(reading, annotations=annotations, notes=notes, reason=found.reason)
+
+
+def _examine(
+    source: Any,
+    format: str | None,  # noqa: A002
+    question: str | None,
+    columns: Mapping[str, str] | None,
+    classes: Sequence[Any] | None,
+    missing: str,
+) -> Reading:
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
         return Reading(Annotations.from_dict(source, classes=classes), "mapping")
     if not isinstance(source, (str, Path)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,45 @@ def read_annotators(path: str | Path) -> dict[str, dict[str, Any]]:
     return annotators
 
 
-def read_texts(path: str | Path) -> pl.DataFrame:
-    """Return a table of item and text, or the name of an image; repeated items keep the first."""
+def read_attributes(path: str | Path, annotators: Iterable[str]) -> dict[str, list[Any]]:
+    """Return column → values of these annotators, in their order; unknown ones are `None`."""
+    table, names = read_annotators(path), [str(name) for name in annotators]
+    known = [name for name in names if name in table]
+    if not known:
+        examples = f"{next(iter(table), '')!r} here, {names[0] if names else ''!r} there"
+        raise DataError(
+            f"{path}: no annotator of the annotations is in this table ({examples}); "
+            "write their names as in the annotations"
+        )
+    columns = list(table[known[0]])
+    if not columns:
+        raise DataError(f"{path}: only names of annotators; add a column for every attribute")
+    return {column: [table.get(name, {}).get(column) for name in names] for column in columns}
+
+
+def read_texts(path: str | Path, show: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return a table of item and text, or the name of an image; repeated items keep the first.
+
+    Several columns to show become one text, a line for each.
+    """
+    source = open_source(path)
     roles = {"item": [*NEEDED["item"], "id"], "text": _TEXTS}
-    frame = read_roles(open_source(path), roles).drop_nulls()
+    if show:
+        item = find_columns(column_names(source), {"item": roles["item"]}, None, source.name)
+        missing = [name for name in show if name not in column_names(source)]
+        if missing:
+            raise source.fail(f"no column {missing[0]!r}; choose among the others with --show")
+        frame = read_columns(source, [item["item"], *show])
+        names = show if len(show) > 1 else []
+        lines = [
+            pl.concat_str(pl.lit(f"{name}: " if names else ""), pl.col(name).cast(pl.String))
+            for name in show
+        ]
+        joined = pl.concat_str(lines, separator="\n", ignore_nulls=True).alias("text")
+        frame = frame.select(pl.col(item["item"]).alias("item"), joined)
+    else:
+        frame = read_roles(source, roles)
+    frame = frame.drop_nulls()
     items = as_names(frame["item"].to_list()).tolist()
     texts = frame["text"].cast(pl.String)
     return pl.DataFrame({"item": items, "text": texts}).unique("item", maintain_order=True)

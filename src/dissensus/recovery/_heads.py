@@ -9,15 +9,14 @@ import torch
 from annotated_types import Ge, Interval
 from torch import Tensor, nn
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..nn.batches import Source
 from ..nn.checkpoints import load_network
 from ..nn.features import Features
 from ..nn.standardize import standardization
 from ..params import Count, Positive
 from ._members import Members, initial_weights, train_members
-from .method import FitContext, Recovery, RecoveryMethod, State
+from .method import FitInputs, Recovery, RecoveryMethod, State
 
 Fraction = Annotated[float, Interval(ge=0, lt=1)]
 
@@ -123,7 +122,7 @@ class NetworkMethod(RecoveryMethod):
         self,
         network: Members,
         features: Features,
-        context: FitContext,
+        context: FitInputs,
         sample_weight: Tensor,
         *,
         annotations: Annotations | None = None,
@@ -167,7 +166,7 @@ class HeadMethod(NetworkMethod):
     input_dropout: Fraction = 0.3
 
     def _heads(
-        self, features: Features, context: FitContext, n: int, seed: int | None = None, **more: Any
+        self, features: Features, context: FitInputs, n: int, seed: int | None = None, **more: Any
     ) -> Members:
         """Return untrained heads."""
         return self.network(

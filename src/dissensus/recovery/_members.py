@@ -18,11 +18,9 @@ from torch import Tensor, nn
 from .._progress import Progress
 from .._relation import Array, Floats, Integers
 from ..annotations import Annotations
+from ..nn import Features, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source
 from ..nn.devices import torch_seed
-from ..nn.features import Features
-from ..nn.settings import Training
-from ..nn.training import Learner, train
 
 _BATCH = 1024
 

@@ -21,7 +21,7 @@ from scipy.special import gammaln
 
 from .._relation import Floats, Integers
 from ..errors import OptionError
-from .measures import cross_entropy, entropy
+from .measures import cross_entropy
 
 _LEAST = 1e-12
 
@@ -63,14 +63,3 @@ def fit_temperature(p: Floats, label: Integers | Floats) -> float:
 
     best = minimize_scalar(loss, bounds=(-np.log(5), np.log(5)), method="bounded")
     return float(np.exp(best.x))
-
-
-def match_entropy(p: Floats, target: Floats) -> Floats:
-    """Return distributions tempered to a target entropy, in bits: (item)."""
-    low, high = np.full(len(p), -4.0), np.full(len(p), 6.0)  # log-temperatures
-    for _ in range(50):
-        middle = (low + high) / 2
-        flat = temper(p, np.exp(middle)[:, None])
-        below = entropy(flat) < target
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return flat

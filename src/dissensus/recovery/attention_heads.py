@@ -4,8 +4,7 @@
     vector_m     = Σ_t attention_mt token_t,   then a hidden layer and a linear head
 
 SeedBERT expects that other initializations lead to attention on other parts of the input. Here
-every head has its own query, and `diverse` subtracts from the loss the Jensen-Shannon divergence of
-the heads' attention. `AttentionModel.attention` shows it.
+every head has its own query. `AttentionModel.attention` shows what it attends to.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from .._relation import Floats
-from ..nn.batches import Batch, Source
+from ..nn.batches import Source
 from ..nn.features import Features, TokenFeatures
 from ..nn.standardize import standardization
-from ..params import Count, NonNegative
-from ._heads import Fraction, NetworkMethod, Networks
+from ..params import Count
+from ._heads import Fraction, Heads, NetworkMethod, Networks
 from ._members import Members, fold_weights, initial_weights
-from .method import FitContext
+from .method import FitInputs
 
-_MASKED, _TINY = -1e9, 1e-12
+_MASKED = -1e9
 _STANDARDIZED = 2048  # items by which token features are standardized
 _BATCH = 256
 
@@ -47,46 +46,14 @@ class TokenSource:
         return torch.from_numpy(both).to(torch.get_default_dtype())
 
 
-class AttentionPooling(Members):
-    """n heads, each with its own attention over tokens.
+class AttentionPooling(Heads):
+    """Heads, each with its own attention over tokens."""
 
-    Parameters
-    ----------
-    n
-        Number of heads.
-    width, n_classes
-        Number of token features and of classes.
-    hidden
-        Width of the hidden layer.
-    dropout
-        Dropout rate of the pooled vector and of the hidden layer.
-    diverse
-        Weight of the divergence of the heads' attention.
-    seed
-        Random seed of the initial weights.
-    """
+    def __init__(self, n: int, width: int, n_classes: int, *, hidden: int, **more: Any) -> None:
+        super().__init__(n, width, n_classes, hidden=hidden, **more)
+        self.query = initial_weights(n, width, 1, seed=self.settings["seed"])
 
-    def __init__(
-        self,
-        n: int,
-        width: int,
-        n_classes: int,
-        *,
-        hidden: int,
-        dropout: float = 0.0,
-        diverse: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            n, width, n_classes, hidden=hidden, dropout=dropout, diverse=diverse, seed=seed
-        )
-        self.query = initial_weights(n, width, 1, seed=seed)
-        self.first = initial_weights(n, width, hidden, seed=seed)
-        self.first_bias = nn.Parameter(torch.zeros(n, 1, hidden))
-        self.last = initial_weights(n, hidden, n_classes, seed=seed)
-        self.bias = nn.Parameter(torch.zeros(n, 1, n_classes))
-
-    def inputs_from(self, features: Features) -> TokenSource:
+    def inputs_from(self, features: Features) -> TokenSource:  # type: ignore[override]
         assert features.tokens is not None
         return TokenSource(features.tokens)
 
@@ -103,21 +70,7 @@ class AttentionPooling(Members):
 
     def log_proba(self, x: Tensor) -> Tensor:
         pooled = torch.einsum("mit,itf->mif", self.attend(x), x[..., :-1])
-        pooled = self.without((pooled - self.mean) * self.scale, self.settings["dropout"])
-        hidden = torch.relu(torch.baddbmm(self.first_bias, pooled, self.first))
-        hidden = self.without(hidden, self.settings["dropout"])
-        return torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
-
-    def penalty(self, batch: Batch) -> Tensor | float:
-        if not self.settings["diverse"] or self.n < 2:
-            return 0.0
-        attention = self.attend(batch.x)
-        divergence = _entropy(attention.mean(dim=0)) - _entropy(attention).mean(dim=0)  # (item)
-        return -self.settings["diverse"] * self.n * divergence.mean()
-
-
-def _entropy(p: Tensor) -> Tensor:
-    return -(p * p.clamp(min=_TINY).log()).sum(dim=-1)  # differentiable at zero
+        return super().log_proba(pooled)
 
 
 class AttentionModel(Networks):
@@ -146,8 +99,6 @@ class AttentionHeads(NetworkMethod):
         Number of heads; each holds out another part of the items.
     dropout
         Dropout rate of the pooled vector and of the hidden layer.
-    diverse
-        Weight of attending elsewhere than the other heads.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("tokens",)
@@ -156,16 +107,15 @@ class AttentionHeads(NetworkMethod):
     n: Count = 5
     hidden: Count = 64
     dropout: Fraction = 0.3
-    diverse: NonNegative = 0.0
     epochs: Count = 12
     steps: Count = 300
     patience: Count = 4
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         assert features.tokens is not None
         network = AttentionPooling(
             self.n, np.shape(features.tokens.values)[-1], context.n_classes, hidden=self.hidden,
-            dropout=self.dropout, diverse=self.diverse, seed=context.seed,
+            dropout=self.dropout, input_dropout=self.dropout, seed=context.seed,
         )  # fmt: skip
         weight = fold_weights(self.n, len(features), context.seed)
         return self._train(network, features, context, weight)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._relation import Floats, Integers
+from .._pooling import mixture_weights
 from ..nn.features import Features
 from ..params import Count, NonNegative
 from ._temperature import fit_temperature
@@ -32,9 +32,8 @@ from .attention_heads import AttentionHeads
 from .heads import EnsembleOfHeads
 from .kernel_ridge import KernelRidge
 from .marginal import Marginal
-from .method import FitContext, Mixture, RecoveryMethod, State
+from .method import FitInputs, Mixture, RecoveryMethod, State
 
-_PRIOR = 1.0  # pseudo-items of every part
 _WITHOUT_MEMBERS = ("marginal",)
 
 
@@ -67,7 +66,7 @@ class Auto(RecoveryMethod):
             "marginal": Marginal(),
         }
 
-    def _fit(self, features: Features, context: FitContext) -> Mixture:
+    def _fit(self, features: Features, context: FitInputs) -> Mixture:
         methods = self._parts()
         if features.tokens is None or np.shape(features.tokens.mask)[1] < 2:
             del methods["attention"]
@@ -77,7 +76,7 @@ class Auto(RecoveryMethod):
         held_out = np.stack([part.held_out_proba for part in parts.values()])  # (part, item, class)
         known = ~np.isnan(held_out).any(axis=(0, 2))
         held_out, label = held_out[:, known], context.label[known]
-        weight = mixing_weights(held_out, label)
+        weight = mixture_weights(held_out[:, np.arange(len(label)), label])
         mixture = Mixture(parts, weight, _WITHOUT_MEMBERS)
         if context.n_classes > 1:
             mean = np.einsum("p,pik->ik", weight, held_out)
@@ -89,25 +88,3 @@ class Auto(RecoveryMethod):
         weight = state.notes["weight"]
         parts = {name: methods[name].restore(state.part(name)) for name in weight}
         return Mixture(parts, np.array(list(weight.values())), _WITHOUT_MEMBERS)
-
-
-def mixing_weights(held_out: Floats, label: Integers, rounds: int = 200) -> Floats:
-    """Return the mixture weights of highest likelihood: (part).
-
-    Parameters
-    ----------
-    held_out
-        Held-out probabilities of every part: (part, item, class).
-    label
-        Labels of the items: (item).
-    rounds
-        Number of EM iterations.
-    """
-    likelihood = held_out[:, np.arange(len(label)), label]  # (part, item)
-    weight = np.full(len(likelihood), 1 / len(likelihood))
-    for _ in range(rounds):
-        resp = weight[:, None] * likelihood
-        resp /= np.maximum(resp.sum(axis=0), 1e-300)
-        weight = resp.sum(axis=1) + _PRIOR
-        weight /= weight.sum()
-    return weight

@@ -18,13 +18,12 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from .._relation import Floats
-from ..nn.batches import Batch
-from ..nn.features import Features
+from ..nn import Batch, Features
 from ..params import Count, NonNegative
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, shared_split
 from .mc_dropout import Sampled
-from .method import FitContext
+from .method import FitInputs
 
 _INITIAL_RHO = -5.0
 
@@ -81,7 +80,7 @@ class BayesHead(HeadMethod):
     weight: NonNegative = 0.1
     held_out: Fraction = 0.1
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         network = self._heads(features, context, 1, prior=self.weight / len(features))
         weight = shared_split(1, len(features), self.held_out, context.seed)
         return self._train(network, features, context, weight)

@@ -14,7 +14,7 @@ from ..nn.features import Features
 from ..params import Count
 from ._heads import Fraction, HeadMethod
 from ._members import shared_split
-from .method import FitContext, Mixture, State
+from .method import FitInputs, Mixture, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class DeepEnsemble(HeadMethod):
     n: Count = 5
     held_out: Fraction = 0.1
 
-    def _fit(self, features: Features, context: FitContext) -> Mixture:
+    def _fit(self, features: Features, context: FitInputs) -> Mixture:
         parts = {}
         for member in range(self.n):
             seed = context.seed + 7919 * member  # different from those of neighbouring seeds

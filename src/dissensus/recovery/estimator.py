@@ -24,8 +24,7 @@ from .._relation import Array, Floats, Integers, abbreviate
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, MethodError
-from ..nn.estimator import Estimator
-from ..nn.features import Features
+from ..nn import Estimator, Features
 from ..registry import recoverers
 from ._temperature import fit_temperature
 from .crossval import majority
@@ -78,7 +77,7 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         y: Annotations | ArrayLike,
         *,
         vote_count: ArrayLike | None = None,
@@ -129,7 +128,7 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         )
         return self
 
-    def calibrate(self, X: Any, annotations: Annotations | ArrayLike) -> Self:  # noqa: N803
+    def calibrate(self, X: Any, annotations: Annotations | ArrayLike) -> Self:
         """Set the temperature by items whose annotations are known.
 
         A few hundred of them are better than the rule by the number of votes; thirty are not.
@@ -147,31 +146,31 @@ class DistributionRecovery(ClassifierMixin, Estimator):  # type: ignore[misc]
         self.model_.temperature = fit_temperature(p, annotations.votes())
         return self
 
-    def features(self, X: Any) -> Features:  # noqa: N803
+    def features(self, X: Any) -> Features:
         """Return the features of inputs, which all predictions take in place of the inputs."""
         return self._features(X, progress=None, **_parts(self._method()))
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Return the recovered label distributions: (item, class)."""
         features = self.features(X)
         return self.model_.predict_proba(features)
 
-    def predict(self, X: Any) -> Array:  # noqa: N803
+    def predict(self, X: Any) -> Array:
         """Return the label of the majority."""
         features = self.features(X)
         return self.classes_[self.model_.predict(features)]
 
-    def predict_votes(self, X: Any) -> Floats:  # noqa: N803
+    def predict_votes(self, X: Any) -> Floats:
         """Return the share of members for every class: (item, class)."""
         features = self.features(X)
         return self.model_.votes(features)
 
-    def members_predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def members_predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of every member: (member, item, class)."""
         features = self.features(X)
         return self.model_.members(features)
 
-    def members_predict(self, X: Any) -> Array:  # noqa: N803
+    def members_predict(self, X: Any) -> Array:
         """Return the label of every member: (member, item)."""
         return self.classes_[self.members_predict_proba(X).argmax(axis=2)]
 

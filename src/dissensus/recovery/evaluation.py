@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from .._relation import Floats
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats
 from ..errors import DataError
 from ..metrics import Score
 from ..result import Predictions, Values

@@ -20,7 +20,7 @@ from ..nn.features import Features
 from ..params import Count
 from ._heads import Fraction, HeadMethod, Networks
 from ._members import bootstrap_weights, fold_weights, shared_split
-from .method import FitContext
+from .method import FitInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class EnsembleOfHeads(HeadMethod):
     sample: Literal["bootstrap", "folds", "same"] = "bootstrap"
     held_out: Fraction = 0.1
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         size = self.n, len(features)
         if self.sample == "same":
             weight = shared_split(*size, self.held_out, context.seed)

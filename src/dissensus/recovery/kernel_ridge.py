@@ -25,7 +25,7 @@ from annotated_types import Interval
 
 from .._relation import Floats
 from ..params import Count, Positive
-from .method import FitContext, Recovery, RecoveryMethod, State
+from .method import FitInputs, Recovery, RecoveryMethod, State
 
 if TYPE_CHECKING:
     from ..nn.features import Features
@@ -36,24 +36,17 @@ _TINY = 1e-9
 _CELLS = 2**23  # kernel entries in memory at a time
 
 
+@dataclass(eq=False)
 class KernelModel(Recovery):
     """A kernel expansion for every class."""
 
-    def __init__(
-        self,
-        landmarks: Floats,
-        weight: Floats,
-        mean: Floats,
-        center: Floats,
-        width: float,
-        least: float,
-    ) -> None:
-        self.landmarks = landmarks  # (landmark, feature): unit vectors
-        self.weight = weight  # (landmark, class)
-        self.mean = mean  # (class)
-        self.center = center  # (feature): mean of the unit vectors
-        self.width, self.least = width, least
-        self.held_out_proba: Floats | None = None  # (item, class): leave-one-out
+    landmarks: Floats  # (landmark, feature): unit vectors
+    weight: Floats  # (landmark, class)
+    mean: Floats  # (class)
+    center: Floats  # (feature): mean of the unit vectors
+    width: float
+    least: float
+    held_out_proba: Floats | None = None  # (item, class): leave-one-out
 
     def members(self, features: Features) -> Floats:
         x = center_and_scale(features.vectors.astype(np.float64), self.center)
@@ -87,7 +80,7 @@ class KernelRidge(RecoveryMethod):
     least: Annotated[float, Interval(gt=0, le=0.5)] = 0.02
     most: Count = 3000
 
-    def _fit(self, features: Features, context: FitContext) -> KernelModel:
+    def _fit(self, features: Features, context: FitInputs) -> KernelModel:
         vectors, label = features.vectors.astype(np.float64), context.label
         center = _unit(vectors).mean(axis=0)
         x = center_and_scale(vectors, center)
@@ -108,9 +101,7 @@ class KernelRidge(RecoveryMethod):
                 weight = root @ ((np.sqrt(spectrum) / (spectrum + noise))[:, None] * projected)
                 tried.append((score, len(tried), width, weight, held_out))
         _, _, width, weight, held_out = max(tried, key=lambda one: one[:2])
-        model = KernelModel(landmarks, weight, mean, center, width, self.least)
-        model.held_out_proba = held_out
-        return model
+        return KernelModel(landmarks, weight, mean, center, width, self.least, held_out)
 
     def restore(self, state: State) -> KernelModel:
         arrays: dict[str, Any] = state.arrays

@@ -17,7 +17,7 @@ from ..nn.features import Features
 from ..params import Count
 from ._heads import HeadMethod, Networks
 from ._members import bootstrap_weights, shared_split
-from .method import FitContext
+from .method import FitInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Ldl(HeadMethod):
 
     n: Count = 10
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         weight = bootstrap_weights(self.n, len(features), context.seed)
         if self.n == 1:
             weight = shared_split(1, len(features), 0.1, context.seed)

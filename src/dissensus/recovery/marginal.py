@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._relation import Floats
-from .method import FitContext, Recovery, RecoveryMethod, State
+from .method import FitInputs, Recovery, RecoveryMethod, State
 
 if TYPE_CHECKING:
     from ..nn.features import Features
@@ -34,7 +34,7 @@ class Marginal(RecoveryMethod):
 
     needs: ClassVar[tuple[str, ...]] = ()
 
-    def _fit(self, features: Features, context: FitContext) -> Constant:
+    def _fit(self, features: Features, context: FitInputs) -> Constant:
         count = np.bincount(context.label, minlength=context.n_classes)
         return Constant(count / count.sum(), len(features))
 

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._progress import Progress
-from .._relation import Floats, Integers
 from .._serialization import State
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, OptionError
 from ..params import NonNegative, Settings
 from ._temperature import temper, vote_slope
@@ -34,10 +33,10 @@ from .measures import most_probable
 if TYPE_CHECKING:
     from ..nn.features import Features
 
-__all__ = ["FitContext", "Mixture", "Recovery", "RecoveryMethod", "State"]
+__all__ = ["FitInputs", "Mixture", "Recovery", "RecoveryMethod", "State"]
 
 
-class FitContext(NamedTuple):
+class FitInputs(NamedTuple):
     """What a method is fitted to, in addition to the features."""
 
     label: Integers  # (item)
@@ -175,14 +174,14 @@ class RecoveryMethod(Settings, ABC):
                     f"annotations on {shape[0]} items in {shape[1]} classes, "
                     f"but {len(codes)} items in {size} classes"
                 )
-        context = FitContext(codes, size, annotations, seed, progress, folder)
+        context = FitInputs(codes, size, annotations, seed, progress, folder)
         recovery = self._fit(features, context)
         if vote_count is not None and self.flatten:
             recovery.temperature *= vote_slope(vote_count) ** self.flatten
         return recovery
 
     @abstractmethod
-    def _fit(self, features: Features, context: FitContext) -> Recovery:
+    def _fit(self, features: Features, context: FitInputs) -> Recovery:
         """Return the fitted recovery."""
 
     @abstractmethod

@@ -2,8 +2,7 @@
 
     loss = -log p_label(x_i) + weight (u(x_i) - H(q_i))²,   H the normalized entropy of the shares
 
-p and u come from the same hidden layer. The recovered distribution is p; with `match`, p tempered
-until its entropy is u.
+p and u come from the same hidden layer. The recovered distribution is p.
 
     J. Han, Z. Zhang, M. Schmitt, M. Pantic, B. Schuller. From hard to soft: towards more human-like
     emotion recognition by modelling the perception uncertainty. ACM Multimedia 2017.
@@ -18,15 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._relation import Floats
-from ..nn.batches import Batch
-from ..nn.features import Features
+from ..nn import Batch, Features
 from ..params import NonNegative
 from ._heads import Fraction, HeadMethod, Heads, Networks
 from ._members import Members, initial_weights, shared_split
-from ._temperature import match_entropy
 from .measures import entropy, shares_of
-from .method import FitContext
+from .method import FitInputs
 
 
 class TwoTaskHeads(Heads):
@@ -45,33 +41,12 @@ class TwoTaskHeads(Heads):
             return super().item_log_likelihood(batch)
         hidden = self.hidden(batch.x)
         log = torch.baddbmm(self.bias, hidden, self.last).log_softmax(dim=-1)
-        error = (self._disagreement(hidden) - self.target[batch.item]) ** 2
+        error = (self.disagreement(hidden) - self.target[batch.item]) ** 2
         return log[:, batch.row, batch.label] - self.settings["weight"] * error
 
-    def _disagreement(self, hidden: Tensor) -> Tensor:
+    def disagreement(self, hidden: Tensor) -> Tensor:
+        """Return the predicted disagreement, from 0 to 1: (member, item)."""
         return torch.baddbmm(self.second_bias, hidden, self.second)[..., 0].sigmoid()
-
-    @torch.no_grad()
-    def disagreement(self, x: Tensor) -> Floats:
-        """Return the predicted disagreement, the mean of the members: (item)."""
-        return self._disagreement(self.hidden(x)).mean(dim=0).double().numpy()
-
-
-class TwoTaskModel(Networks):
-    """A network that predicts labels and disagreement."""
-
-    network: TwoTaskHeads
-    match: bool = False
-
-    def disagreement(self, features: Features) -> Floats:
-        """Return the predicted entropy, from 0 to 1: (item)."""
-        return self.network.disagreement(self.network.inputs_from(features))
-
-    def members(self, features: Features) -> Floats:
-        p = super().members(features)
-        if not self.match:
-            return p
-        return match_entropy(p[0], self.disagreement(features) * np.log2(p.shape[2]))[None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +57,6 @@ class MultiTask(HeadMethod):
     ----------
     weight
         Weight of the second task.
-    match
-        Temper distributions to the predicted entropy.
     held_out
         Fraction of the items in the validation split.
     """
@@ -92,10 +65,9 @@ class MultiTask(HeadMethod):
     network: ClassVar[type[Members]] = TwoTaskHeads
 
     weight: NonNegative = 1.0
-    match: bool = False
     held_out: Fraction = 0.1
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         assert context.annotations is not None
         target = entropy(shares_of(context.annotations.votes())) / np.log2(
             max(context.n_classes, 2)
@@ -106,8 +78,3 @@ class MultiTask(HeadMethod):
         )
         weight = shared_split(1, len(features), self.held_out, context.seed)
         return self._train(network, features, context, weight)
-
-    def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> TwoTaskModel:
-        model = TwoTaskModel(network, held_out_proba)
-        model.match = self.match
-        return model

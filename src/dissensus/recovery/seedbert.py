@@ -24,17 +24,14 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from .._progress import Progress
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
+from ..nn import Encoder, Learner, Training, train
 from ..nn.batches import Batch, Examples, Source
-from ..nn.encoders import Encoder
 from ..nn.features import Features, RawInputs
-from ..nn.settings import Training
-from ..nn.training import Learner, train
 from ..params import Count, Positive
 from ._top_layers import split_encoder
 from .measures import most_probable
-from .method import FitContext, Recovery, RecoveryMethod, State
+from .method import FitInputs, Recovery, RecoveryMethod, State
 
 _BATCH = 64
 
@@ -139,7 +136,7 @@ class SeedBert(RecoveryMethod):
     lr: Positive = 5e-6
     precision: Literal["32", "bf16"] = "32"
 
-    def _fit(self, features: Features, context: FitContext) -> Copies:
+    def _fit(self, features: Features, context: FitInputs) -> Copies:
         assert features.raw is not None
         body, x = self.tuned_part(features.raw)
         annotations = Annotations.from_labels(context.label, context.n_classes)

@@ -15,7 +15,7 @@ from ..nn.features import Features
 from ._heads import Fraction, HeadMethod, Networks
 from ._members import shared_split
 from ._temperature import fit_temperature
-from .method import FitContext
+from .method import FitInputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Single(HeadMethod):
     temperature: bool = False
     smoothing: Fraction = 0.0
 
-    def _fit(self, features: Features, context: FitContext) -> Networks:
+    def _fit(self, features: Features, context: FitInputs) -> Networks:
         weight = shared_split(1, len(features), self.held_out, context.seed)
         network = self._heads(features, context, 1)
         model = self._train(network, features, context, weight, smoothing=self.smoothing)

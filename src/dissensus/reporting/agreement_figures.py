@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._probability import normalize
 from .charts import Figure, chart, number, tooltip
-from .sentences import percent
+from .sentences import amount, percent
 
 if TYPE_CHECKING:
-    from ..agreement import Clusters, Pairs
+    from ..agreement import Pairs
+    from ..identification import Camps
     from .report import Report
 
 _MAX_CLASSES = 40
@@ -27,7 +29,8 @@ def confusion_figure(report: Report) -> Figure | None:
     names = report.annotations.classes.tolist()
     if not 2 <= len(names) <= _MAX_CLASSES:
         return None
-    matrix = report.crowd_confusion
+    counts = report.crowd_confusion
+    matrix = normalize(counts)
     rows = [
         {"true": true, "given": given, "share": round(float(value), 4)}
         for true, values in zip(names, matrix, strict=True)
@@ -55,11 +58,11 @@ def confusion_figure(report: Report) -> Figure | None:
     few = len(names) <= _WRITTEN
     height = max(len(names) * (32 if few else 18), 100)
     spec = chart(rows, height=height, layer=[cells, shares] if few else [cells])
-    wrong = np.where(np.eye(len(names), dtype=bool), 0, matrix)
-    true, given = np.unravel_index(wrong.argmax(), wrong.shape)
+    wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
+    true, given = (int(k) for k in np.unravel_index(wrong.argmax(), wrong.shape))
     words = (
-        f"The most frequent error: {percent(float(wrong.max()))} of the labels on items of "
-        f"class {names[int(true)]} are {names[int(given)]}."
+        f"The most frequent difference: {amount(int(wrong.max()), 'label')} {names[given]} on "
+        f"items labelled {names[true]} ({percent(float(matrix[true, given]))} of their labels)."
     )
     numbers = [
         (name, *(percent(float(value)) for value in values))
@@ -69,18 +72,14 @@ def confusion_figure(report: Report) -> Figure | None:
     return Figure("Confusion matrix of all annotators", words, spec, table)
 
 
-def pairs_figure(pairs: Pairs | None, clusters: Clusters | None) -> Figure | None:
+def pairs_figure(pairs: Pairs | None, camps: Camps | None) -> Figure | None:
     """Return the agreement of pairs of annotators, those who agree next to each other."""
-    if pairs is None or clusters is None:
+    if pairs is None:
         return None
-    spec = pairs_chart(pairs, clusters)
+    spec = pairs_chart(pairs)
     shown = spec.pop("title")["subtitle"]
-    groups = clusters.n_clusters
-    words = (
-        f"Annotators fall into {groups} groups who agree more with each other than with the rest."
-        if groups > 1
-        else "There are no groups of annotators who agree more with each other than with the rest."
-    )
+    found = camps is not None and camps.verdict in ("camps", "some agree more")
+    words = f"{camps.sentence} " if found and camps is not None else ""
     known = np.flatnonzero(pairs.known)
     lowest = known[np.argsort(pairs.value[known], kind="stable")][:_MAX_PAIRS]
     numbers = [
@@ -93,10 +92,10 @@ def pairs_figure(pairs: Pairs | None, clusters: Clusters | None) -> Figure | Non
         for k in lowest.tolist()
     ]
     head = ("least agreement", "with", "kappa", "common items")
-    return Figure("Pairwise agreement", f"{words} Shown: {shown}.", spec, (head, *numbers))
+    return Figure("Pairwise agreement", f"{words}Shown: {shown}.", spec, (head, *numbers))
 
 
-def pairs_chart(pairs: Pairs, clusters: Clusters) -> dict[str, Any]:
+def pairs_chart(pairs: Pairs) -> dict[str, Any]:
     """Return a heat map of pairs of annotators, those who agree next to each other.
 
     Beyond sixty annotators, those with the most co-annotators are shown.
@@ -106,7 +105,7 @@ def pairs_chart(pairs: Pairs, clusters: Clusters) -> dict[str, Any]:
         np.concatenate([pairs.one[known], pairs.other[known]]), minlength=len(pairs.annotators)
     )
     most = set(np.argsort(-overlap, kind="stable")[:_MAX_ANNOTATORS].tolist())
-    shown = [annotator for annotator in clusters.order.tolist() if annotator in most]
+    shown = [annotator for annotator in pairs.order().tolist() if annotator in most]
     names = [str(pairs.annotators[annotator]) for annotator in shown]
     short = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]
     if len(set(short)) == len(short):
@@ -126,10 +125,9 @@ def pairs_chart(pairs: Pairs, clusters: Clusters) -> dict[str, Any]:
     annotator |= {"title": "annotator", "axis": axis}
     ends = [0, 0.5, 1] if pairs.measure == "percent" else [-1, 0, 1]
     scale = {"domain": ends, "range": ["#b2182b", "#f7f7f7", "#2166ac"]}
-    groups = f"{clusters.n_clusters} groups" if clusters.n_clusters > 1 else "no groups"
     total, measure = len(pairs.annotators), _MEASURES[pairs.measure]
     some = "" if len(shown) == total else f"{len(shown)} of {total} annotators; "
-    subtitle = f"{some}{groups}; grey: fewer than {pairs.min_overlap} common items"
+    subtitle = f"{some}grey: fewer than {pairs.min_overlap} common items"
     spec = chart(
         cells,
         title={

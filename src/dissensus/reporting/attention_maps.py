@@ -20,13 +20,9 @@ from typing import Any
 import numpy as np
 
 from .._files import atomic_folder
-from .._names import Names
-from .._relation import Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Integers, Names
 from ..errors import OptionError
-from ..nn.encoders import Encoder
-from ..nn.features import Features
-from ..nn.inputs import Arrays, Images, Inputs, Texts
+from ..nn import Arrays, Encoder, Features, Images, Inputs, Texts
 from ..nn.videos import Videos, frames_of
 from ..tendency import Tendency
 from ..tendency.faithfulness import Faithfulness, faithfulness

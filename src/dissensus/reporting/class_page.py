@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..agreement import ClassAgreement
 from .class_tables import annotator_table, downloads, item_table
 from .sections import Page, Section, Table, estimates_table
-from .sentences import advice, amount, formatted, percent, with_interval
+from .sentences import amount, formatted, percent, with_interval
 
 if TYPE_CHECKING:
     from .report import Report
@@ -38,16 +38,6 @@ def class_page(report: Report) -> Page:
     samples = list(report.samples)
     if not files["labels"].columns:
         samples.append("There are too many labels to download here; use `dissensus aggregate`.")
-    plan = report.plan
-    further = "Further labels would hardly change the result: this is a good point to stop."
-    if plan is None:
-        further = f"With {amount(annotations.n_items, 'item')}, `dissensus next` makes a plan."
-    elif not plan.stop:
-        further = (
-            "Further labels still help. The plan that can be downloaded above lists "
-            f"{amount(len(plan), 'label')} to ask for: which annotator to ask about which item, "
-            "the most useful first."
-        )
     sections = [
         Section("data", "Data", [_data_text(report)], report.reading.notes, report.check.findings),
         _labels_section(report),
@@ -55,14 +45,15 @@ def class_page(report: Report) -> Page:
             "annotators",
             "Annotators",
             [
-                "“Right” is how often a label is the consensus of the other annotators, with a 95% "
-                "interval; their own label does not count. “Follows the items” is a correlation, "
-                "0 if labels do not depend on the item, whatever an annotator prefers. Click a "
-                "name for the evidence."
+                "Annotators are compared with the others, never with themselves. “Follows” is the "
+                "correlation of their labels with the others' (0: answers ignore the items, 1: "
+                "they follow them exactly), with a 95% interval; verdicts rest on it, not on how "
+                "often somebody agrees. Click a name for the evidence.",
+                *([] if report.camps is None else [report.camps.sentence]),
             ],
-            panels=[["annotators"]],
+            panels=[["annotators"], ["agreement"]],
             table=annotators,
-            subsections=_copies(report),
+            subsections=[*_camps(report), *_groups(report), *_copies(report)],
         ),
         Section(
             "items",
@@ -75,7 +66,6 @@ def class_page(report: Report) -> Page:
             table=items,
         ),
         _agreement_section(report),
-        Section("next", "Next steps", [further], panels=[["budget"]]),
     ]
     if report.evaluation is not None:
         scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
@@ -91,15 +81,16 @@ def class_page(report: Report) -> Page:
             "labels": amount(len(annotations)),
             "classes": str(annotations.n_classes),
             "alpha": formatted(report.agreement["alpha"].value, ".2f"),
-            "to relabel": amount(len(report.doubtful)),
+            "to label again": amount(len(report.to_relabel)),
         },
         sections,
         report.charts,
         files,
         ("confidence", "alpha", "verdicts"),
         report.result.method,
-        advice(report),
+        report.actions,
         samples,
+        "classes",
         {
             "classes": annotations.classes.tolist(),
             "annotators": annotator_details,
@@ -139,37 +130,67 @@ def _data_text(report: Report) -> str:
 
 
 def _labels_section(report: Report) -> Section:
-    """Return how labels were inferred, and how methods compare."""
-    result, comparison = report.result, report.comparison
+    """Return how labels were inferred, and how many of them are wrong."""
+    result, errors = report.result, report.errors
     name = result.method.partition("[")[0]
     how = {
         "auto": "several methods together, each weighted by how well it predicts held-out labels",
         "majority": "majority vote",
     }.get(name, f"the method {result.method}, which weights annotators by their reliability")
     ended = "" if result.converged else " It had not converged when it was stopped."
-    methods = []
-    if comparison is not None and comparison.n_scored:
-        scored = report.evaluation is not None
-        heads = ["method", "behind the best", "with most methods"] + ["accuracy"] * scored
-        rows = []
-        for one in comparison.methods:
-            behind = "best" if one.gap == 0 else f"{one.gap:.3f} ± {2 * one.error:.3f}"
-            row = [one.method, behind, percent(one.agreement)]
-            if one.evaluation is not None:
-                score = one.evaluation.scores.get("accuracy")
-                row.append("–" if score is None else f"{score.value:.1%}")
-            rows.append(row)
-        panel: list[Table | str] = ["methods", Table("Methods side by side", heads, rows)]
-        text = [" ".join((comparison.verdict, *comparison.warnings))]
-        methods = [Section("methods", "Which method?", text, panels=[panel])]
-    return Section(
-        "labels",
-        "Labels",
-        [f"Labels were inferred by {how}.{ended}"],
-        result.notes,
-        panels=[["classes", "confidence"]],
-        subsections=methods,
-    )
+    text = [f"Labels were inferred by {how}.{ended} {result.calibration}"]
+    if errors.n_items and not report.has_camps:
+        basis = "the certainty of labels alone, which can be off by a factor of two"
+        if errors.n_checked:
+            basis = f"their certainty and {amount(errors.n_checked, 'checked label')}"
+        step = " by more than one step" if report.annotations.scale == "ordinal" else ""
+        text.append(
+            f"Of {amount(errors.n_items, 'label')} without gold, about {errors.expected:.0f} are "
+            f"wrong{step} (90% interval {errors.low:.0f} to {errors.high:.0f}), judged by {basis}."
+        )
+    notes = [f"{one} `dissensus compare` puts methods side by side." for one in result.notes[:1]]
+    notes += result.notes[1:]
+    return Section("labels", "Labels", text, notes, panels=[["confidence"]])
+
+
+def _camps(report: Report) -> list[Section]:
+    """Return a subsection on the items that divide camps, if there are any."""
+    camps = report.camps
+    if camps is None or not report.has_camps:
+        return []
+    classes, items = camps.classes.tolist(), camps.items
+    rows = [
+        (
+            items[one.item],
+            *(
+                ", ".join(f"{name} {x:.0%}" for name, x in zip(classes, each, strict=True) if x)
+                for each in one.shares
+            ),
+        )
+        for one in camps.dividing[:_MAX_COPIES]
+    ]
+    heads = ["item", *(f"camp of {names[0]} and {len(names) - 1} more" for names in camps.members)]
+    table = Table("Items that divide the camps most", heads, rows, 3)
+    text = "Annotators of a camp agree with each other more than with the other camp."
+    return [Section("camps", "Camps", [text], panels=[[table]])]
+
+
+def _groups(report: Report) -> list[Section]:
+    """Return a subsection on groups of annotators that were given, if there are any."""
+    if report.groups is None:
+        return []
+    rows = [
+        (
+            *(column.column, one.group, one.label, f"{100 * one.difference:+.1f}"),
+            f"{100 * one.low:+.1f} to {100 * one.high:+.1f}",
+        )
+        for column in report.groups.columns
+        for one in column.labels
+    ]
+    heads = ["column", "group", "label", "points more often", "95% interval"]
+    table = Table("Labels of groups, compared with others on the same items", heads, rows, 3)
+    text = report.groups.sentences
+    return [Section("groups", "Groups", text, report.groups.notes, panels=[[table]])]
 
 
 def _agreement_section(report: Report) -> Section:
@@ -191,5 +212,5 @@ def _agreement_section(report: Report) -> Section:
         f"{percent(agreement['percent'].value)} of the pairs of labels on one item agree. "
         f"Beyond chance, agreement is {agreement.word or 'undefined'}."
     )
-    panels: list[list[Table | str]] = [tables, ["confusion"], ["agreement"]]
+    panels: list[list[Table | str]] = [tables, ["confusion"]]
     return Section("agreement", "Agreement", [text], agreement.notes, panels=panels)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from functools import lru_cache
 from html import escape
 from importlib.metadata import version
@@ -17,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .._files import atomic_file
+from .._files import atomic_file, cache_folder
 from .._plain import as_plain
 from .._version import __version__
 
@@ -98,9 +97,7 @@ def bundle() -> str:
     """Return the chart library; cached in the user's folder because bundling it is slow."""
     import vl_convert
 
-    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    folder = (Path(given) if given else Path.home() / ".cache") / "dissensus"
-    cached = folder / f"vega-{version('vl-convert-python')}.js"
+    cached = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     try:
         return cached.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -14,12 +14,12 @@ from ..result import Aggregation, gold_codes
 from . import charts
 from .agreement_figures import confusion_figure, pairs_figure
 from .charts import BLUE, GREY, ORANGE, PERCENT, VERDICT_COLOURS, Figure
-from .method_figures import budget_figure, methods_figure
 from .sentences import percent
 from .summary import CONFIDENT
 from .tendency_section import predictions_figure
 
 if TYPE_CHECKING:
+    from ..annotations import Annotations
     from ..identification import AnnotatorScores
     from .report import Report
 
@@ -27,7 +27,7 @@ _MAX_CLASSES = 40
 _MAX_POINTS = 2000
 _BINS = 20
 _LOG_RATIO = 20  # of the largest to the smallest count, above which the axis is logarithmic
-_REVIEW, _CONFIDENT = "needs review", "confident"
+_REVIEW, _CONFIDENT = "less certain", "certain"
 
 
 def figures(report: Report) -> dict[str, Figure]:
@@ -46,17 +46,15 @@ def figures(report: Report) -> dict[str, Figure]:
             ("Class shares, given and inferred", words),
             annotations.classes.tolist(),
             shares,
-            np.argsort(-inferred, kind="stable").tolist(),
+            class_order(annotations, inferred),
             [GREY, BLUE],
         ),
         "confidence": _confidence_figure(report),
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
-        "agreement": pairs_figure(report.pairs, report.clusters),
+        "agreement": pairs_figure(report.pairs, report.camps),
         "predictions": None if predictions is None else predictions_figure(predictions),
-        "methods": methods_figure(report.comparison),
-        "budget": budget_figure(report.plan),
     }
     return {name: one for name, one in drawn.items() if one is not None}
 
@@ -67,6 +65,12 @@ def class_shares(result: Aggregation) -> Floats:
     return np.bincount(label, minlength=len(result.classes)) / max(len(label), 1)
 
 
+def class_order(annotations: Annotations, share: Floats) -> list[int]:
+    """Return the most common classes, those on an ordinal scale in their order."""
+    common = np.argsort(-share, kind="stable")[:_MAX_CLASSES].tolist()
+    return common if annotations.scale == "nominal" else sorted(common)
+
+
 def classes_figure(
     caption: tuple[str, str],
     classes: Sequence[str],
@@ -74,15 +78,14 @@ def classes_figure(
     order: Sequence[int],
     colours: Sequence[str],
 ) -> Figure:
-    """Return how common classes are, by kind of share, the first of an order."""
+    """Return how common classes are, by kind of share, in an order."""
     title, words = caption
-    shown = order[:_MAX_CLASSES]
-    if len(shown) < len(classes):
-        words += f" The {len(shown)} most common are shown."
-    names, kinds = [classes[k] for k in shown], list(shares)
+    if len(order) < len(classes):
+        words += f" The {len(order)} most common are shown."
+    names, kinds = [classes[k] for k in order], list(shares)
     bars = [
         {"class": classes[k], "share": round(float(values[k]), 6), "of": kind}
-        for k in shown
+        for k in order
         for kind, values in shares.items()
     ]
     y = {"field": "class", "type": "nominal", "sort": names, "title": "class"}
@@ -98,7 +101,7 @@ def classes_figure(
             "color": {**colour, "sort": kinds},
         },
     )
-    rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in shown]
+    rows = [(classes[k], *(percent(float(values[k])) for values in shares.values())) for k in order]
     return Figure(title, words, spec, (("class", *shares), *rows))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._plain import as_rows
 from . import charts
 from .charts import BLUE, GREY, ORANGE, RED, Figure
-from .figures import class_shares, classes_figure
+from .figures import class_order, class_shares, classes_figure
 from .sections import Column, Download, Page, Section, SortableTable, Table
 from .sentences import amount, percent, with_interval
 
@@ -105,7 +105,7 @@ def _classes_figure(groups: GroupComparison) -> Figure:
         f"The share of {classes[k]} differs most: {percent(float(shares[0][k]))} and "
         f"{percent(float(shares[1][k]))} of the items."
     )
-    order = np.argsort(-(shares[0] + shares[1]), kind="stable").tolist()
+    order = class_order(groups.first.annotations, shares[0] + shares[1])
     kinds = {group.name: values for group, values in zip(both, shares, strict=True)}
     return classes_figure(("Class shares", words), classes, kinds, order, [ORANGE, BLUE])
 

@@ -76,8 +76,10 @@ def report_groups(
     for name, part in zip(names, both, strict=True):
         if len(part) == 0:
             raise DataError(f"there are no labels in {name}")
+        part.check_classes("a comparison of two groups")
     classes = union(both[0].classes, both[1].classes)
-    both = [part.recode(classes) for part in both]
+    scale = both[0].scale if both[0].scale == both[1].scale else "nominal"
+    both = [part.recode(classes).with_scale(scale) for part in both]
     known = None if truth is None else as_truth(truth)
     joint = _joint(*both)
     fitted = aggregate(joint, method, seed=seed)
@@ -157,6 +159,7 @@ def _joint(one: Annotations, two: Annotations) -> Annotations:
         items=items,
         annotators=one.n_annotators + two.n_annotators,
         classes=one.classes,
+        scale=one.scale,
     )
 
 

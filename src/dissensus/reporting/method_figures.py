@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .charts import BLUE, PERCENT, Figure, chart, dots, number, tooltip
-from .sentences import amount, percent
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -47,27 +46,6 @@ def methods_figure(comparison: Comparison | None) -> Figure | None:
 
 
 _BOUNDS = ("value", "low", "high")
-
-
-def budget_figure(plan: Plan | None) -> Figure | None:
-    """Return the accuracy expected from further labels."""
-    if plan is None or plan.curve is None or len(plan.curve.points) < 2:
-        return None
-    points = plan.curve.points
-    spec = curve_chart(plan, "labels")
-    del spec["title"]
-    words = (
-        f"If the model's confidence is right, {amount(points[-1].labels, 'further label')} from "
-        f"the right annotators raise the share of right labels from {percent(points[0].accuracy)} "
-        f"to {percent(points[-1].accuracy)}. Models are often overconfident; some known labels "
-        "would show by how much."
-    )
-    numbers = [
-        (str(one.labels), percent(one.accuracy), f"{percent(one.low)} to {percent(one.high)}")
-        for one in points
-    ]
-    head = ("further labels", "expected to be right", "90% prediction interval")
-    return Figure("Expected gain from further labels", words, spec, (head, *numbers))
 
 
 def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:

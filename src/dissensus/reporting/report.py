@@ -1,13 +1,13 @@
 """Everything about a data set, computed once; `class_page.py` lays it out as a page.
 
-A report checks, compares methods, aggregates, scores annotators and items, measures agreement and
-plans further labels. Large data are sampled where that changes nothing a reader would see; the
-report says where.
+A report checks, aggregates, scores annotators and items, looks for camps, measures agreement, and
+says how many labels are wrong and what to do about it. Large data are sampled where that changes
+nothing a reader would see; the report says where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,35 +15,44 @@ from typing import Any
 
 import numpy as np
 
+from .._plain import as_plain
 from .._relation import Floats, Integers
 from ..aggregation import aggregate
-from ..agreement import Agreement, Clusters, Pairs, agree, cluster, pairwise
+from ..agreement import Agreement, Pairs, agree, pairwise
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..checking import Check, check
-from ..comparison import Comparison, compare
 from ..errors import DataError, OptionError
-from ..identification import AnnotatorScores, ItemScores, identify, item_scores
+from ..identification import (
+    AnnotatorScores,
+    Camps,
+    GroupDifferences,
+    ItemScores,
+    camps,
+    group_differences,
+    identify,
+    item_scores,
+)
+from ..identification.verdicts import FLAGGED, LEFT_OUT
+from ..label_errors import LabelErrors, label_errors
 from ..metrics import Evaluation, evaluate
-from ..planning import Plan, plan
 from ..readers import Reading, as_truth, examine
-from ..readers.side_tables import read_texts
+from ..readers.side_tables import read_attributes, read_texts
 from ..result import Aggregation, Table
+from .actions import actions
 from .class_page import class_page
 from .figures import figures
 from .sections import PageReport
 from .sentences import opening
-from .summary import CONFIDENT, summarise
+from .summary import summarise
 from .tendency_section import Predictions, read_predictions
 
-METHODS = ("majority", "dawid-skene", "one-coin", "mace", "glad")  # compared
-_COMPARED = 100_000  # labels above which methods are compared on a sample of items
-_ONE_METHOD = 300_000  # labels above which the best method replaces `auto`
+_ONE_METHOD = 300_000  # labels above which one method replaces `auto`
+_FAST = "hierarchical"
 _PAIRS = 20_000_000  # pairs of labels above which pairs of annotators are left out
-_PLANNED = 20_000  # items up to which further labels are planned
-_BUDGET = 500  # labels in a plan at most
-_DRAWS = 5  # behind the budget curve
-_STEPS = 7
+_CAMPS = 200_000  # labels above which camps are not looked for
+_STEPS = 6
+TARGET = 0.95  # accuracy to reach
 _MULTIPLE = "Several options could be chosen; every combination counts as a class of its own here."
 
 
@@ -59,11 +68,15 @@ class Report(PageReport):
         The annotations with gold, texts and notes found in the file.
     result
         The inferred labels.
-    check, agreement, pairs, clusters, comparison, evaluation, plan
-        Results of `check`, `agree`, `compare`, `evaluate` and `next`; `None` where there is
-        nothing to report.
+    check, agreement, pairs, camps, groups, evaluation
+        Results of `check`, `agree`, `camps`, `group_differences` and `evaluate`; `None` where there
+        is nothing to report.
     annotator_scores, item_scores
         Results of `identify`.
+    n_changed
+        How many labels change without random and constant annotators; `None` without any.
+    target
+        The share of right labels to reach.
     truth
         Known labels that were only used to score.
     samples
@@ -80,12 +93,13 @@ class Report(PageReport):
     check: Check
     agreement: Agreement
     pairs: Pairs | None
-    clusters: Clusters | None
+    camps: Camps | None
     annotator_scores: AnnotatorScores
     item_scores: ItemScores
-    comparison: Comparison | None
     evaluation: Evaluation | None
-    plan: Plan | None
+    groups: GroupDifferences | None = None
+    n_changed: int | None = None
+    target: float = TARGET
     truth: Mapping[str, str] = field(default_factory=dict)
     samples: tuple[str, ...] = ()
     seed: int = 0
@@ -109,22 +123,93 @@ class Report(PageReport):
         return {"item": self.annotations.items, "label": self.result.labels, **scores}
 
     @cached_property
-    def doubtful(self) -> Integers:
-        """Labelled items that need review, by code, the most doubtful first."""
-        confidence = self.result.confidence
-        order = np.argsort(confidence, kind="stable")
-        doubtful = (self.annotations.labels_per_item > 0) & (confidence < CONFIDENT)
-        return order[doubtful[order]]
+    def texts(self) -> dict[str, str]:
+        """The texts of items, by name."""
+        table = self.reading.texts
+        return {} if table is None else dict(table.select("item", "text").iter_rows())
+
+    @property
+    def has_camps(self) -> bool:
+        """Whether annotators fall into camps."""
+        return self.camps is not None and self.camps.verdict == "camps"
+
+    @cached_property
+    def certainty(self) -> Floats:
+        """Confidence in every label; that it is right within one step, if classes are ordered."""
+        if self.annotations.scale != "ordinal":
+            return self.result.confidence
+        probabilities = np.pad(self.result.probabilities, ((0, 0), (1, 1)))
+        near = probabilities[:, :-2] + probabilities[:, 1:-1] + probabilities[:, 2:]
+        return near[np.arange(len(near)), np.maximum(self.result.label, 0)]
+
+    @cached_property
+    def unchecked(self) -> Integers:
+        """Labelled items without gold, by code, the least certain first."""
+        known = np.array([item in self.reading.gold for item in self.annotations.items.tolist()])
+        open_items = (self.annotations.labels_per_item > 0) & ~known
+        order = np.argsort(self.certainty, kind="stable")
+        return order[open_items[order]]
+
+    @cached_property
+    def errors(self) -> LabelErrors:
+        """How many labels are wrong."""
+        return label_errors(self.certainty[self.unchecked], **self._checks)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the labels are good enough, at the lower end of the interval."""
+        return self.errors.reaches(self.target)
+
+    @cached_property
+    def to_relabel(self) -> Integers:
+        """Items to label again, so that the target is expected to be reached."""
+        if self.should_stop or self.has_camps or not self.errors.n_items:
+            return np.zeros(0, dtype=np.int64)
+        doubt = 1 - self.certainty[self.unchecked]
+        doubt *= self.errors.expected / max(float(doubt.sum()), 1e-12)
+        left = doubt.sum() - np.cumsum(doubt)
+        allowed = (1 - self.target) * len(doubt)
+        if doubt.sum() <= allowed:
+            return np.zeros(0, dtype=np.int64)
+        return self.unchecked[: int(np.argmax(left <= allowed)) + 1]
+
+    @property
+    def errors_after(self) -> LabelErrors:
+        """How many labels are wrong outside the list to label again."""
+        listed = self.certainty[self.to_relabel]
+        return label_errors(self.certainty[self.unchecked], listed, **self._checks)
+
+    @property
+    def _checks(self) -> dict[str, Any]:
+        """How many labels were checked against known ones, and how many were wrong."""
+        if self.evaluation is None or self.annotations.scale == "ordinal":
+            return {"n_checked": self.result.n_gold, "n_wrong": self.result.gold_errors}
+        right = self.evaluation.scores["accuracy"]
+        n_checked = self.evaluation.n_scored
+        wrong = 0 if right is None else round((1 - right.value) * n_checked)
+        return {"n_checked": n_checked, "n_wrong": wrong}
+
+    @cached_property
+    def odd_items(self) -> dict[str, int]:
+        """How many items have a split vote, and how many a label that nobody gave."""
+        votes = self.annotations.votes()
+        most = votes.max(axis=1)
+        tied = ((votes == most[:, None]).sum(axis=1) > 1) & (most > 0)
+        label = self.result.label
+        nobody = (label >= 0) & (most > 0) & (votes[np.arange(len(label)), label] == 0)
+        counts = {"with a split vote": int(tied.sum())}
+        counts["with a label that nobody gave"] = int(nobody.sum())
+        return {reason: count for reason, count in counts.items() if count}
 
     @cached_property
     def crowd_confusion(self) -> Floats:
-        """The confusion matrix of all annotators together: (true class, given class)."""
-        counts = self.result.posterior.T @ self.annotations.votes()
-        with np.errstate(invalid="ignore"):
-            shares = counts / counts.sum(axis=1, keepdims=True)
-        return np.where(np.isnan(shares), 1 / len(counts), shares)
+        """How many labels of every class items have: (inferred class, given class)."""
+        label = self.result.label
+        chosen = np.eye(self.annotations.n_classes)[label] * (label >= 0)[:, None]
+        return chosen.T @ self.annotations.votes()
 
     sentences = cached_property(opening)
+    actions = cached_property(actions)
     charts = cached_property(figures)
     layout = class_page
 
@@ -137,10 +222,14 @@ class Report(PageReport):
             "summary": summary.as_dict(),
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
+            "camps": None if self.camps is None else self.camps.as_dict(),
             "annotators": self.annotator_scores.as_dict(),
-            "doubtful": self.annotations.items[self.doubtful].tolist(),
-            "comparison": None if self.comparison is None else self.comparison.as_dict(),
-            "plan": None if self.plan is None else self.plan.as_dict(),
+            "groups": None if self.groups is None else self.groups.as_dict(),
+            "actions": [one.sentence for one in self.actions],
+            "errors": as_plain(self.errors),
+            "relabel": self.annotations.items[self.to_relabel].tolist(),
+            "target": self.target,
+            "stop": self.should_stop,
             "tendency": None if self.predictions is None else self.predictions.scores,
             "samples": list(self.samples),
         }
@@ -154,6 +243,9 @@ def report(
     gold: Any = None,
     truth: Any = None,
     texts: str | Path | None = None,
+    show: Sequence[str] | None = None,
+    annotators: str | Path | None = None,
+    target: float = TARGET,
     tendency: str | Path | None = None,
     folder: Path | None = None,
     seed: int = 0,
@@ -177,6 +269,12 @@ def report(
         Known labels to score with; no method uses them.
     texts
         A file with the text of every item, or with the name of an image next to it.
+    show
+        Columns of this file to show, by default the one that is known to hold texts.
+    annotators
+        A table about annotators: groups of every column are compared.
+    target
+        The share of right labels to reach; advice to stop needs it.
     tendency
         Output of `dissensus tendency evaluate --json`, as a file.
     folder
@@ -200,43 +298,51 @@ def report(
     if reading.kind == "multiple":
         reading = replace(reading, notes=(*reading.notes, _MULTIPLE))
     if texts is not None:
-        reading = replace(reading, texts=read_texts(str(texts)))
+        reading = replace(reading, texts=read_texts(str(texts), show))
     annotations = reading.annotations
     if len(annotations) == 0:
         raise DataError("there are no labels to report on")
+    if not 0 < target < 1:
+        raise OptionError(f"target = {target}, but it must be above 0 and below 1")
     known = (dict(reading.gold) if gold is None else as_truth(gold)) or None
+    reading = replace(reading, gold=known or {})
     truth = None if truth is None else as_truth(truth)
-    checked = check(reading, gold=known, scale="nominal")
+    annotations.check_classes("report", "`report_numbers` reports on numbers")
+    checked = check(reading, gold=known)
     progress(1, _STEPS)
-    comparison, samples = _compare(annotations, truth, known, seed)
+    samples: tuple[str, ...] = ()
+    if method == "auto" and len(annotations) > _ONE_METHOD:
+        method = _FAST
+        samples = (f"With so many labels, {method} was used instead of a pool of methods.",)
+    result = aggregate(annotations, method, gold=known, seed=seed)
     progress(2, _STEPS)
-    if method == "auto" and len(annotations) > _ONE_METHOD and comparison is not None:
-        method = comparison.methods[0].method
-        samples += (f"With so many labels, {method}, which predicts best, was used for all.",)
-    fitted = {} if samples or comparison is None else comparison.results
-    result = fitted.get(method)
-    if result is None:
-        result = aggregate(annotations, method, gold=known, seed=seed)
-    progress(3, _STEPS)
     classes = set(annotations.classes.tolist())
     judged_by = {item: label for item, label in (truth or {}).items() if label in classes}
     judged_by |= known or {}
     annotator_scores = identify(annotations, result, gold=judged_by, seed=seed)
-    progress(4, _STEPS)
+    progress(3, _STEPS)
     scores = item_scores(annotations, result, difficulty=False, seed=seed)
-    if "glad" in fitted:  # fitted for the comparison, so not again for the scores
-        glad, competence = fitted["glad"].params, fitted["mace"].params.competence
-        annotator_scores = replace(annotator_scores, ability=glad.ability, competence=competence)
-        scores = replace(scores, difficulty=glad.difficulty)
-    progress(5, _STEPS)
     agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
-    pairs = _pairs(annotations)
+    progress(4, _STEPS)
+    unreliable = annotator_scores.judged("random", "constant", "reversed")
+    camped = None
+    if annotations.n_classes > 1 and len(annotations) <= _CAMPS:
+        ordered = annotations.scale == "ordinal"
+        camped = camps(annotations, left_out=unreliable, ordered=ordered, seed=seed)
+    groups = None
+    if annotators is not None:
+        attributes = read_attributes(annotators, annotations.annotators.tolist())
+        flagged = annotator_scores.judged(*FLAGGED)
+        ordered = annotations.scale == "ordinal"
+        groups = group_differences(annotations, attributes, flagged, ordered=ordered)
+    progress(5, _STEPS)
+    left_out = annotator_scores.judged(*LEFT_OUT)
+    n_changed = None
+    if left_out.any() and not left_out.all():
+        kept = annotations.keep(~left_out[annotations.annotator])
+        without = aggregate(kept, method, gold=known, seed=seed)
+        n_changed = int((without.label != result.label).sum())
     progress(6, _STEPS)
-    further = None
-    if annotations.n_classes > 1 and annotations.n_items <= _PLANNED:
-        budget = min(max(20, annotations.n_items // 2), _BUDGET)
-        further = plan(annotations, result, budget=budget, draws=_DRAWS, seed=seed)
-    progress(7, _STEPS)
     path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
     place = path if texts is None else Path(texts)
     return Report(
@@ -245,35 +351,20 @@ def report(
         result,
         checked,
         agreement,
-        pairs,
-        None if pairs is None else cluster(pairs),
+        _pairs(annotations),
+        camped,
         annotator_scores,
         scores,
-        comparison,
         None if truth is None else evaluate(result, truth, seed=seed),
-        further,
+        groups,
+        n_changed,
+        target,
         truth or {},
         samples,
         seed,
         place.parent if place is not None and place.is_file() else folder,
         predictions,
     )
-
-
-def _compare(
-    annotations: Annotations, truth: Any, gold: Any, seed: int
-) -> tuple[Comparison | None, tuple[str, ...]]:
-    """Return methods side by side, on a sample of the items of large data."""
-    if annotations.n_classes < 2 or not (annotations.labels_per_item > 1).any():
-        return None, ()
-    if len(annotations) <= _COMPARED:
-        return compare(annotations, METHODS, truth=truth, gold=gold, seed=seed), ()
-    n_items = max(1, annotations.n_items * _COMPARED // len(annotations))
-    drawn = np.random.default_rng(seed).choice(annotations.n_items, n_items, replace=False)
-    sample = annotations.subset(items=np.isin(np.arange(annotations.n_items), drawn))
-    note = f"Methods were compared on {n_items} of {annotations.n_items} items, drawn at random."
-    fast = [method for method in METHODS if method != "glad"]
-    return compare(sample, fast, truth=truth, seed=seed), (note,)
 
 
 def _pairs(annotations: Annotations) -> Pairs | None:

@@ -102,8 +102,9 @@ class Page:
     downloads: Mapping[str, Download]
     terms: Sequence[str]  # explained at the end
     method: str
-    advice: Sequence[str] = ()
+    actions: Sequence[Any] = ()
     samples: Sequence[str] | None = None  # parts that were computed on a sample
+    picture: str = ""  # the chart beside the sentences
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -113,6 +114,7 @@ class PageReport:
     name: str
     seed: int
     sentences: Any  # list[str], often cached
+    actions: Any = ()  # list[Action], often cached
 
     def layout(self) -> Page:
         """Return what the page shows."""

@@ -3,10 +3,9 @@
 | phrase | when |
 |---|---|
 | poor … almost perfect agreement | Krippendorff's alpha below 0, then in steps of 0.2 |
-| needs review | the confidence in an item's label is below 0.8 |
 | answers at random, contradicts the others, … | the verdicts of `identify` |
-| explains the labels best | best held-out likelihood, beyond two standard errors |
-| confidence is too high | above the interval of the accuracy on known labels, by 0.05 or more |
+| about … % of the labels are right | calibrated confidence, with the interval of `label_errors` |
+| two camps | all four rules of `camps` |
 """
 
 from __future__ import annotations
@@ -15,18 +14,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..agreement import Agreement
-from ..identification.annotator_evidence import ENOUGH
-from ..identification.verdicts import LEFT_OUT, RELATED
-from .summary import CONFIDENT
 
 if TYPE_CHECKING:
     from .report import Report
 
 _NAMED = 3  # names in one sentence
-_OVERCONFIDENT = 0.05  # by how much confidence may exceed accuracy
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
     "random": ("answers at random", "answer at random"),
@@ -34,87 +27,61 @@ _VERDICTS = {  # what one such annotator does, and several
     "reversed": ("contradicts the others", "contradict the others"),
     "likely random": ("may answer at random", "may answer at random"),
 }
-_REMEDIES = {
-    "random": "Leave out the labels of {}, who answer at random.",
-    "constant": "Leave out the labels of {}, always the same.",
-    "reversed": "Ask {} whether the task was misunderstood.",
-    "likely random": "Check {} with known items.",
-}
 
 
 def opening(report: Report) -> list[str]:
-    """Return what a reader should know first."""
-    annotations, confidence = report.annotations, report.result.confidence
-    scores, comparison = report.annotator_scores, report.comparison
-    labelled = annotations.labels_per_item > 0
-    mean = float(np.mean(confidence[labelled]))
+    """Return what a reader should know first: the labels, how good they are, and who gave them."""
+    annotations, camps = report.annotations, report.camps
     each = len(annotations) / max(annotations.n_items, 1)
-    sentences = [
+    agreeing = camps is not None and camps.verdict in ("camps", "some agree more")
+    return [
         f"{volume(annotations)}, {each:.1f} each on average.",
+        *([camps.sentence] if agreeing and camps is not None else []),
+        *_quality(report),
         agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
+        *_annotators(report),
     ]
+
+
+def _quality(report: Report) -> list[str]:
+    """Return how good the labels are, and which are none of one's own."""
+    right, low, high = report.errors.accuracy
+    within = " within one step" if report.annotations.scale == "ordinal" else ""
+    known = None if report.evaluation is None else report.evaluation.scores.get("accuracy")
+    sentences = []
+    if report.evaluation is not None and known is not None:
+        sentences.append(
+            f"Of the {amount(report.evaluation.n_scored, 'item')} whose label is known, "
+            f"{percent(known.value)} are labelled right ({percent(known.low)} to "
+            f"{percent(known.high)})."
+        )
+    if report.has_camps:
+        sentences.append("Where the camps differ there is no single right label.")
+    elif report.errors.n_items and (within or known is None):
+        certain = " The certainty is calibrated on known items." if report.result.n_gold else ""
+        sentences.append(
+            f"About {percent(right)} of the inferred labels are right{within} (probably "
+            f"{percent(low)} to {percent(high)}).{certain}"
+        )
+    odd = report.odd_items
+    if odd:
+        words = [f"{amount(count, 'item')} {reason}" for reason, count in odd.items()]
+        sentences.append(f"Look at these yourself: {listed(words)}.")
+    return sentences
+
+
+def _annotators(report: Report) -> list[str]:
+    """Return whose labels do not follow the items, and whether that falls on one group."""
+    scores = report.annotator_scores
     worst = scores.worst
-    verdicts = verdict_sentences(annotations.annotators[worst], scores.verdict[worst], _VERDICTS)
+    names = scores.annotations.annotators[worst]
+    verdicts = verdict_sentences(names, scores.verdict[worst], _VERDICTS)
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
         verdicts = [f"No annotator seems to answer at random{some}."]
-    sentences += verdicts
-    count, total = len(report.doubtful), int(labelled.sum())
-    sentences.append(
-        f"{amount(count, 'item')} ({percent(count / total)}) {'needs' if count == 1 else 'need'} "
-        f"review; the mean confidence in a label is {percent(mean)}."
-        if count
-        else f"All {amount(total, 'inferred label')} have a confidence of {CONFIDENT:.0%} or more."
-    )
-    if comparison is not None and comparison.n_scored:
-        best = [one.method for one in comparison.methods if one.tied]
-        sentences.append(
-            f"Of the usual methods, {best[0]} explains the labels best."
-            if len(best) == 1
-            else f"{listed(best)} explain the labels about equally well."
-        )
-    score = None if report.evaluation is None else report.evaluation.scores.get("accuracy")
-    if report.evaluation is not None and score is not None:
-        sentences.append(
-            f"Of the {amount(report.evaluation.n_scored, 'item')} whose label is known, "
-            f"{percent(score.value)} are labelled right ({percent(score.low)} to "
-            f"{percent(score.high)})."
-        )
-        if mean > max(score.high, score.value + _OVERCONFIDENT):
-            sentences.append(
-                f"So the mean confidence, {percent(mean)}, is too high: annotators share errors."
-            )
-    return sentences
-
-
-def advice(report: Report) -> list[str]:
-    """Return what to do next, the most urgent first."""
-    steps = [f"{one.sentence} {one.remedy}".strip() for one in report.check.serious]
-    scores = report.annotator_scores
-    enough = scores.basis.following.n_labels >= ENOUGH
-    unrelated = enough & ~(scores.basis.following.z >= RELATED)
-    lost = 2 * int(unrelated.sum()) > int(enough.sum())
-    if lost:
-        steps.append(
-            "Look at the question and its instructions first: the labels of most annotators do "
-            "not follow the items, so they carry hardly any information."
-        )
-    for verdict, remedy in _REMEDIES.items():
-        such = scores.worst[scores.verdict[scores.worst] == verdict]
-        names = report.annotations.annotators[such].tolist()
-        people = [f"annotator {name}" if name.isdecimal() else name for name in names]
-        if people and not (lost and verdict in LEFT_OUT):
-            steps.append(remedy.format(listed(people)))
-    copies = scores.copies
-    clusters = [] if copies is None else copies.as_dict()["clusters"]
-    if clusters:
-        groups = "; ".join(map(listed, clusters[:_NAMED]))
-        steps.append(f"Ask whether these worked together: {groups}.")
-    if len(report.doubtful):
-        count = amount(len(report.doubtful), "item")
-        steps.append(f"Have {count} labelled again; the list can be downloaded.")
-    return steps or ["Nothing urgent: annotators agree, and hardly any label is in doubt."]
+    warnings = [] if report.groups is None else report.groups.warnings
+    return [*verdicts, *warnings]
 
 
 def volume(annotations: Any, what: str = "label") -> str:

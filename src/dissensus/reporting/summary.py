@@ -199,7 +199,7 @@ def _ranked(result: Aggregation) -> Integers:
 
 
 def _disputed(annotations: Annotations, result: Aggregation, most: int) -> tuple[DisputedItem, ...]:
-    entropy = entr(result.posterior).sum(axis=1)
+    entropy = entr(result.probabilities).sum(axis=1)
     # Rounded, so that ties are ties.
     doubt = np.where(annotations.labels_per_item > 0, entropy.round(12), 0)
     items = []

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._relation import Floats, Integers
 from ..agreement.coefficients import find_measure
 from ..agreement.differences import WeightsLike
-from ..agreement.estimating import USUAL, Resampling, estimated
+from ..agreement.estimating import USUAL, Resampling, check_scale, estimated
 from ..agreement.intervals import IntervalKind, check_interval
 from ..agreement.joint import JointMeasures
 from ..agreement.result import Estimate
 from ..agreement.votes import Votes
-from ..annotations import Annotations, Part
+from ..annotations import Annotations, Floats, Integers, Part
 from ..engine import Engine
 from ..errors import OptionError
 from .shards import ShardedAnnotations
@@ -30,7 +29,7 @@ def agree_shards(
     engine: Engine,
     measures: Sequence[str] = USUAL,
     *,
-    scale: WeightsLike = "nominal",
+    scale: WeightsLike = "auto",
     weights: WeightsLike | None = None,
     resamples: int = 1000,
     confidence: float = 0.95,
@@ -48,6 +47,7 @@ def agree_shards(
     counts, times = np.zeros((0, annotations.n_classes)), np.zeros(0, dtype=np.int64)
     for more, often in engine.each(_patterns, annotations.shards):
         counts, times = _together(np.vstack([counts, more]), np.concatenate([times, often]))
+    scale = check_scale(scale, annotations.scale)
     one = np.zeros(1, dtype=np.int64)  # only the classes of these annotations matter
     alike = Annotations.from_codes(
         one, one, one, items=1, annotators=1, classes=annotations.classes

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._names import Names, as_names, code, numbered, smallest_dtype, text
-from .._relation import Integers
-from ..annotations import Annotations, Part
+from ..annotations import Annotations, Integers, Part
 
 _ROOM = 16  # initial capacity for annotators
 

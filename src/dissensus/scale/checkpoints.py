@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import atomic_file
+from .._files import atomic_file, try_lock
 from ..aggregation import Fitted
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
@@ -104,16 +104,9 @@ def working(folder: str | Path | None, run: Mapping[str, Any], *, resume: bool) 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a lock on a folder, as long as this process lives."""
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks
-        yield
-        return
     with (folder / "run.lock").open("w", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise OptionError(f"{folder}: another run works there") from None
+        if not try_lock(file.fileno()):
+            raise OptionError(f"{folder}: another run works there")
         file.write(str(os.getpid()))
         yield
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from .._files import atomic_folder
-from .._relation import Floats, Integers
 from ..aggregation import Aggregator, Checkpoints, FitContext, check_size
-from ..annotations import Annotations, Part
+from ..annotations import Annotations, Floats, Integers, Part, Scale
+from ..calibration import temper
 from ..engine import Engine, Local
 from ..errors import MethodError, OptionError
 from ..registry import aggregators
@@ -97,7 +97,8 @@ class ShardedFit:
         """Return what is needed to label a shard."""
         annotations, method = self.annotations, aggregators.create(self.method)
         labels = annotations.labels_per_class
-        return Labeller(method, self.params, labels, annotations.classes, self.seed)
+        names = annotations.classes, annotations.scale
+        return Labeller(method, self.params, labels, *names, self.seed)
 
 
 def fit_shards(
@@ -161,6 +162,7 @@ class Labeller(NamedTuple):
     params: Any
     labels_per_class: Integers  # (class)
     classes: Any
+    scale: Scale
     seed: int
 
     def label(self, shard: Part) -> tuple[Floats, Integers]:
@@ -174,6 +176,7 @@ class Labeller(NamedTuple):
             items=np.empty(n_items, dtype=StringDType()),  # names do not matter
             annotators=np.empty(shard.n_annotators, dtype=StringDType()),
             classes=self.classes,
+            scale=self.scale,
         )
         fit = FitContext(
             annotations,
@@ -198,5 +201,7 @@ def _write_piece(shard: Shard, folder: str, labeller: Labeller) -> Floats:
     """Write the labels of a shard; return the posteriors of given labels: (annotator)."""
     posterior, label = labeller.label(shard)
     if shard.stop > shard.start:
-        write_piece(folder, shard.start, shard.names, label, posterior, labeller.classes)
+        temperature = labeller.method.temperature(np.diff(shard.index))
+        shown = posterior if temperature is None else temper(posterior, temperature)
+        write_piece(folder, shard.start, shard.names, label, shown, labeller.classes)
     return shard.by_annotator(shard.given_posterior(posterior))

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 
 from .._names import text
-from .._relation import Floats, Integers
 from ..aggregation import EMAggregator
-from ..annotations import Part
+from ..annotations import Floats, Integers, Part
 from ..errors import DataError, MethodError, OptionError
 from ..registry import aggregators
 from ..result import Aggregation

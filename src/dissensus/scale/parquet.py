@@ -42,6 +42,7 @@ def aggregate_files(
     classes: Sequence[Any] | None = None,
     gold: Mapping[str, str] | None = None,
     missing: str = "error",
+    scale: str = "auto",
     memory: int | None = None,
     threads: int | None = None,
     work: str | None = None,
@@ -60,6 +61,8 @@ def aggregate_files(
         An additive method, as the registry writes it.
     output
         A folder for pieces, or one file; by default standard output, as CSV.
+    scale
+        The scale of labels, as in `read`; numbers need all annotations in memory.
     engine
         A cluster; by default the threads of this machine over files in the work folder.
     memory
@@ -102,7 +105,13 @@ def aggregate_files(
         here = engine or Disk(threads=threads, folder=str(folder))
         with disk_space(folder):
             annotations = shard_rows(
-                rows, here, n_shards=n_shards, classes=classes, gold=gold, progress=progress
+                rows,
+                here,
+                n_shards=n_shards,
+                classes=classes,
+                gold=gold,
+                scale=scale,
+                progress=progress,
             )
             fit = fit_shards(
                 annotations,

@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._relation import Floats
 from ..aggregation import Fitted
-from ..annotations import Annotations, Part
+from ..annotations import Annotations, Floats, Part
 from ..engine import Engine
 from ..errors import OptionError
 from .fitting import ShardedFit, additive, context_of, given_posteriors

@@ -11,7 +11,10 @@ import numpy as np
 
 from .._names import Names
 from .._relation import Integers
+from ..annotations import Scale
 from ..engine import Engine
+from ..errors import DataError
+from ..readers.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
 from ..sharded.chunks import Chunks
 from ..sharded.sharding import Shard, dictionary_of, join, split, survey
 
@@ -62,6 +65,7 @@ class ShardedAnnotations:
     n_items: int
     most_items: int
     has_gold: bool = False
+    scale: Scale = "nominal"
 
     def __len__(self) -> int:
         return int(self.labels_per_class.sum())
@@ -84,6 +88,7 @@ def shard_rows(
     n_shards: int,
     classes: Sequence[Any] | None = None,
     gold: Mapping[str, str] | None = None,
+    scale: str = "auto",
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> ShardedAnnotations:
     """Return the rows of files as annotations in shards.
@@ -95,6 +100,12 @@ def shard_rows(
     known = dictionary_of(
         engine.add_up(survey, chunks), rows.whole, classes=classes, gold=gold, source=rows.files[0]
     )
+    found = kind_of_labels(known.classes.tolist())
+    if scale in ("interval", "ratio", "numeric") or (scale == "auto" and found.kind == "numeric"):
+        raise DataError(
+            "numbers need all annotations in memory; more with --memory, "
+            "and --scale nominal makes them classes"
+        )
     shards = engine.exchange(
         partial(split, dictionary=known, n_shards=n_shards),
         chunks,
@@ -103,8 +114,11 @@ def shard_rows(
         lambda done: progress("reading", done, count),
     )
     sizes: list[int] = []
-    labels = [np.zeros(len(names), np.int64) for names in (known.annotators, known.classes)]
-    for done, size in enumerate(engine.each(_size, shards), 1):
+    n_classes = len(known.classes)
+    labels: list[Any] = [np.zeros(size, np.int64) for size in (len(known.annotators), n_classes)]
+    detects = scale == "auto" and in_a_row(known.classes)
+    labels.append(np.zeros((n_classes, n_classes) if detects else ()))
+    for done, size in enumerate(engine.each(partial(_size, with_pairs=detects), shards), 1):
         sizes.append(size[0])
         labels = [total + more for total, more in zip(labels, size[1:], strict=True)]
         progress("sorting", done, n_shards)
@@ -118,13 +132,15 @@ def shard_rows(
         starts[-1],
         max(sizes),
         bool(known.gold),
+        ordered_by(labels[2]).scale if detects else "ordinal" if scale == "ordinal" else "nominal",
     )
 
 
-def _size(shard: Shard) -> tuple[int, Integers, Integers]:
-    """Return the number of items, and of labels by annotator and by class."""
+def _size(shard: Shard, with_pairs: bool) -> tuple[int, Integers, Integers, Any]:
+    """Return the number of items, of labels by annotator and by class, and pairs of labels."""
     return (
         shard.stop - shard.start,
         np.bincount(shard.annotator, minlength=shard.n_annotators),
         np.bincount(shard.label, minlength=shard.n_classes),
+        pair_counts(shard.votes()) if with_pairs else 0,
     )

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from annotated_types import Ge
 from scipy.special import softmax
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import OptionError
 from ..params import Count, NonNegative, Positive, Probability, Settings
 from ._synthetic_inputs import composed, rendered
@@ -174,18 +173,6 @@ def simulate_tendency(settings: Tendencies | None = None, **more: Any) -> Tenden
         classes=settings.n_classes,
     )
     return TendencySimulation(inputs, annotations, attention, probabilities, labels, group)
-
-
-def thinned(annotations: Annotations, share: float, seed: int = 0) -> Annotations:
-    """Return annotations without a share of them, drawn at random.
-
-    >>> thinned(simulate_tendency(n_items=50).annotations, 0.4)
-    <Annotations: 180 labels by 6 annotators on 50 items; classes 0, 1, 2>
-    """
-    order = np.random.default_rng([seed, 0xDE1]).permutation(len(annotations))
-    kept = np.ones(len(annotations), dtype=bool)
-    kept[order[: round(share * len(annotations))]] = False
-    return annotations.keep(kept)
 
 
 def _scenes(

@@ -5,6 +5,6 @@ One file per method; `TendencyClassifier` is the estimator.
 
 from __future__ import annotations
 
-from ._base import FitContext, Tendency, TendencyMethod
+from ._base import FitOptions, Tendency, TendencyMethod
 
-__all__ = ["FitContext", "Tendency", "TendencyMethod"]
+__all__ = ["FitOptions", "Tendency", "TendencyMethod"]

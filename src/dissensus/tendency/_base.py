@@ -28,14 +28,13 @@ from typing import ClassVar
 import numpy as np
 
 from .._progress import Progress
-from .._relation import Floats, Integers
 from .._serialization import State
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
 from ..nn.features import Features
 from ..params import Settings
 
-__all__ = ["FitContext", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
+__all__ = ["FitOptions", "State", "Tendency", "TendencyMethod", "pieces", "silent"]
 
 _CELLS = 2**22  # probabilities per piece
 
@@ -104,7 +103,7 @@ def silent(done: float, total: float = 0, message: str = "") -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitContext:
+class FitOptions:
     """What a fit needs besides the data; composite methods pass it on to their parts.
 
     Parameters
@@ -125,7 +124,7 @@ class FitContext:
     folder: Path | None = None
     resume: bool = False
 
-    def subfolder(self, name: str) -> FitContext:
+    def subfolder(self, name: str) -> FitOptions:
         """Return the same context with a folder below its folder."""
         return replace(self, folder=None if self.folder is None else self.folder / name)
 
@@ -137,13 +136,13 @@ class TendencyMethod(Settings, ABC):
     uses_tokens: ClassVar[bool] = False  # whether it learns from token features
 
     def fit(
-        self, features: Features, annotations: Annotations, context: FitContext | None = None
+        self, features: Features, annotations: Annotations, context: FitOptions | None = None
     ) -> Tendency:
         """Fit the model to items, in the order of the annotations.
 
         Items without labels and annotators without labels may exist.
         """
-        context = FitContext() if context is None else context
+        context = FitOptions() if context is None else context
         annotations.check_inputs(features)
         if not len(annotations):
             raise DataError("no annotations to learn from")
@@ -162,7 +161,7 @@ class TendencyMethod(Settings, ABC):
 
     @abstractmethod
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> Tendency: ...
 
     @abstractmethod

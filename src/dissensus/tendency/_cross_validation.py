@@ -18,8 +18,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from .._progress import Progress
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ._components import Kernel, fit_components
 from ._pairs import Pairs

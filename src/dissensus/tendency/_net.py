@@ -16,15 +16,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._relation import Floats
-from ..annotations import Annotations
-from ..nn.batches import Batch
+from ..annotations import Annotations, Floats
+from ..nn import Batch, Learner, Table
 from ..nn.features import FeatureBatch, Features, Layout
-from ..nn.learner import Learner
 from ..nn.standardize import Standardize
-from ..nn.tables import Table
-from ._heads import BiasHeads, Heads, OrdinalHeads, OwnHeads, SharedHeads, ShrunkHeads, gaps_of
-from ._slots import slots
+from ._heads import (
+    BiasHeads,
+    Heads,
+    OrdinalHeads,
+    OwnHeads,
+    SharedHeads,
+    ShrunkHeads,
+    gaps_of,
+    slots,
+)
 from ._token_layers import FrameLayer, TokenLayer
 from .own_majority import label_marginals
 from .pretrained import load_qformer

@@ -14,13 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
-from ..nn.batches import Examples
-from ..nn.features import Features
-from ..nn.tables import Table
-from ..nn.training import Training, train
+from ..nn import Examples, Features, Table, Training, train
 from ._heads import OrdinalHeads, OwnHeads
 from ._net import QueryNet
 

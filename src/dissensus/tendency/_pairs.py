@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import helmert
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 
 OWN = 64  # components in heads of annotators: the first
 

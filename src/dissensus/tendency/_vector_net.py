@@ -17,18 +17,13 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
-from ..nn.batches import Batch, Examples
+from ..annotations import Annotations, Floats, Integers
+from ..nn import Batch, Examples, Features, Learner, Training, hold_out, train
 from ..nn.checkpoints import load_network, network_state
 from ..nn.devices import torch_seed
-from ..nn.features import Features
-from ..nn.learner import Learner
 from ..nn.standardize import Standardize
-from ..nn.training import Training, train
-from ..nn.validation_split import hold_out
 from ..params import Count, NonNegative, Positive, Probability
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._components import check_width
 
 _PAIRS = 2**14  # predicted at a time
@@ -130,7 +125,7 @@ def fit_network(
     x: Tensor,
     annotations: Annotations,
     training: Training,
-    context: FitContext,
+    context: FitOptions,
 ) -> Net:
     """Return a trained network, built for the annotations outside the validation split."""
     examples = Examples(x, annotations)
@@ -186,7 +181,7 @@ class NetworkMethod(TendencyMethod):
     patience: Annotated[int, Ge(0)] = 8
     held_out: Probability = 0.1
 
-    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
+    def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:
         x = torch.from_numpy(features.vectors)
         sizes = Sizes(x.shape[1], annotations.n_annotators, annotations.n_classes)
 

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from ..annotations import Annotations
 from ..errors import MethodError
-from ..nn.batches import Batch
-from ..nn.tables import Table
+from ..nn import Batch, Table
 from ..params import Count
 from ._vector_net import NetworkMethod, Sizes, VectorNet
 from .own_majority import label_counts

@@ -23,14 +23,13 @@ import numpy as np
 from annotated_types import Ge
 
 from .._names import NUMBER
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from .._pooling import pool, pool_weights
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._components import KERNELS
 from ._cross_validation import Candidate, CrossValidation, random_folds
-from ._pool import pool, pool_weights
 from .linear import Linear
 
 _LEAST = 0.05  # weight below which a model is dropped
@@ -93,7 +92,7 @@ class Auto(TendencyMethod):
     folds: Annotated[int, Ge(2)] = 3
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> AutoTendency:
         vectors = Features(features.vectors)
         linear = self._linear(self.ordinal or False)
@@ -144,7 +143,7 @@ class Auto(TendencyMethod):
         return annotations.n_annotators <= _FEW and enough
 
     def _query_weight(
-        self, features: Features, annotations: Annotations, pooled: Floats, context: FitContext
+        self, features: Features, annotations: Annotations, pooled: Floats, context: FitOptions
     ) -> float:
         """Return the weight of a query model next to the others, from one fold."""
         held = (random_folds(annotations, self.folds, context.seed) == 0)[annotations.item]

@@ -21,10 +21,9 @@ from .._relation import Array, Floats, indices_of
 from .._serialization import State
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
-from ..nn.estimator import Estimator
-from ..nn.features import Features
+from ..nn import Estimator, Features
 from ..registry import tendencies
-from ._base import FitContext, Tendency, pieces, silent
+from ._base import FitOptions, Tendency, pieces, silent
 from .jury import Verdict, jury
 from .metadata import Metadata, Table
 from .own_majority import label_marginals
@@ -68,7 +67,7 @@ class TendencyClassifier(Estimator):
 
     def fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         annotations: Annotations | ArrayLike,
         *,
         metadata: Table | None = None,
@@ -101,7 +100,7 @@ class TendencyClassifier(Estimator):
         known = None
         if self.metadata_ is not None:
             known = self.metadata_.features(self.table_, self.annotators_.tolist())
-        context = FitContext(
+        context = FitOptions(
             metadata=known,
             seed=self.seed,
             folder=None if folder is None else Path(folder),
@@ -117,27 +116,23 @@ class TendencyClassifier(Estimator):
             return len(self.shape_) == 2 and shape[1] == self.shape_[1]
         return super()._fits(shape)
 
-    def _fitted_features(self, X: Any, progress: Progress | None = None) -> Features:  # noqa: N803
+    def _fitted_features(self, X: Any, progress: Progress | None = None) -> Features:
         check_is_fitted(self)
         return self._features(X, progress=progress, tokens=self.tokens_)
 
     def predict_annotator_proba(
-        self,
-        X: Any,  # noqa: N803
-        annotators: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
+        self, X: Any, annotators: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> Floats:
         """Return label probabilities of annotators, all by default: (item, annotator, class)."""
-        codes = self._annotator_codes(annotators)
+        codes = self.annotator_codes(annotators)
         return np.exp(self.model_.log_proba(self._fitted_features(X, progress), codes))
 
-    def predict_annotators(self, X: Any, annotators: ArrayLike | None = None) -> Array:  # noqa: N803
+    def predict_annotators(self, X: Any, annotators: ArrayLike | None = None) -> Array:
         """Return the most probable label of annotators, all by default: (item, annotator)."""
         label = self.predict_annotator_proba(X, annotators).argmax(axis=2)
         return self.classes_[label]
 
-    def predict_proba(self, X: Any, voting: Voting = "hard") -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any, voting: Voting = "hard") -> Floats:
         """Return the consensus of all annotators: (item, class).
 
         Parameters
@@ -155,19 +150,13 @@ class TendencyClassifier(Estimator):
             out[items] = _consensus(self.model_.log_proba(features.take(items)), voting)
         return out
 
-    def predict(self, X: Any, voting: Voting = "hard") -> Array:  # noqa: N803
+    def predict(self, X: Any, voting: Voting = "hard") -> Array:
         """Return the consensus label of all annotators; ties are broken by the random seed."""
         label = vote(self.predict_proba(X, voting), self.seed)
         return self.classes_[label]
 
     def predict_jury(
-        self,
-        X: Any,  # noqa: N803
-        column: str,
-        quota: Mapping[str, float],
-        *,
-        size: int = 12,
-        juries: int = 100,
+        self, X: Any, column: str, quota: Mapping[str, float], *, size: int = 12, juries: int = 100
     ) -> Verdict:
         """Return the verdict of juries, with members by quota of a metadata column."""
         check_is_fitted(self)
@@ -178,7 +167,7 @@ class TendencyClassifier(Estimator):
         features = self._fitted_features(X)
         return jury(self.model_, features, groups, quota, size=size, juries=juries, seed=self.seed)
 
-    def evaluate(self, X: Any, annotations: Annotations, **options: Any) -> TendencyScores:  # noqa: N803
+    def evaluate(self, X: Any, annotations: Annotations, **options: Any) -> TendencyScores:
         """Return scores of predictions on held-out items.
 
         Annotators that the model does not know are ignored; options are those of `score`.
@@ -186,15 +175,13 @@ class TendencyClassifier(Estimator):
         annotations, log_probability = self.predict_annotations(X, annotations)
         return score(annotations, log_probability, **{"seed": self.seed, **options})
 
-    def score(self, X: Any, annotations: Annotations | ArrayLike) -> float:  # noqa: N803
+    def score(self, X: Any, annotations: Annotations | ArrayLike) -> float:
         """Return the mean log-likelihood of annotations."""
         annotations, log_probability = self.predict_annotations(X, annotations)
         return float(log_probability[np.arange(len(annotations)), annotations.label].mean())
 
     def predict_annotations(
-        self,
-        X: Any,  # noqa: N803
-        annotations: Annotations | ArrayLike,
+        self, X: Any, annotations: Annotations | ArrayLike
     ) -> tuple[Annotations, Floats]:
         """Return annotations by known annotators, and log-probabilities of their labels.
 
@@ -216,11 +203,7 @@ class TendencyClassifier(Estimator):
         return annotations, self.model_.log_probability(features, item, annotator)
 
     def add_annotator(
-        self,
-        X: Any,  # noqa: N803
-        labels: ArrayLike,
-        name: str,
-        metadata: Mapping[str, Any] | None = None,
+        self, X: Any, labels: ArrayLike, name: str, metadata: Mapping[str, Any] | None = None
     ) -> Self:
         """Add an annotator from a few labels; predictions for the others do not change.
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import NonNegative
 from ..registry import aggregators
-from ._base import FitContext, State, Tendency
+from ._base import FitOptions, State, Tendency
 from .consensus import Consensus, PosteriorClassifier
 
 
@@ -62,7 +61,7 @@ class ConfusedConsensus(Consensus):
     labels: str = "dawid-skene"
     pooled: NonNegative = 5.0
 
-    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
+    def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:
         posterior = np.array(aggregators.create(self.labels).fit(annotations).posterior)
         posterior[annotations.labels_per_item == 0] = 0
         confusion = count_confusion(annotations, posterior, self.pooled)

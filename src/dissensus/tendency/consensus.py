@@ -15,11 +15,10 @@ import numpy as np
 from annotated_types import Ge
 from scipy.special import log_softmax
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, Kernel, fit_components
 from ._pairs import Pairs, class_basis
 from ._shrunk import Priors, ShrunkLinear, fit_shrunk
@@ -148,7 +147,7 @@ class Consensus(TendencyMethod):
     folds: Annotated[int, Ge(2)] = 3
 
     def classifier(
-        self, features: Features, posterior: Floats, context: FitContext
+        self, features: Features, posterior: Floats, context: FitOptions
     ) -> PosteriorClassifier:
         """Return a classifier of posteriors."""
         kernels = list(KERNELS.values()) if self.kernel == "auto" else [KERNELS[self.kernel]]
@@ -156,7 +155,7 @@ class Consensus(TendencyMethod):
             features, posterior, kernels, self.components, self.folds, context.seed
         )
 
-    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
+    def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:
         classifier = self.classifier(features, majority_posterior(annotations), context)
         return ConsensusTendency(classifier, annotations.n_annotators)
 

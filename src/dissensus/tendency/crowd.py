@@ -19,11 +19,10 @@ from torch import Tensor, nn
 from ..annotations import Annotations
 from ..learning import base as learning
 from ..learning.network import Classifier
-from ..nn.features import Features
-from ..nn.training import Training
+from ..nn import Features, Training
 from ..params import Count, Positive, Probability
 from ..registry import learners
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._vector_net import Sizes, VectorTendency, fit_network
 
 _DROPOUT = 0.5, 0.3  # of the hidden layer and of the vectors
@@ -41,7 +40,7 @@ class _CrowdTendency(VectorTendency):
     def log_pairs(self, x: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
         vector = self.net.classifier.encode(x)
         return self.net.log_given(
-            learning.Pairs(self.net.log_class(vector)[row], vector[row], annotator)
+            learning.PairBatch(self.net.log_class(vector)[row], vector[row], annotator)
         )
 
     def state(self) -> State:
@@ -80,7 +79,7 @@ class CrowdMethod(TendencyMethod):
     patience: Annotated[int, Ge(0)] = 10
     held_out: Probability = 0.1
 
-    def _fit(self, features: Features, annotations: Annotations, context: FitContext) -> Tendency:
+    def _fit(self, features: Features, annotations: Annotations, context: FitOptions) -> Tendency:
         x, metadata = torch.from_numpy(features.vectors), context.metadata
         known = None if metadata is None else torch.tensor(metadata, dtype=torch.float32)
         training = Training.of(self, seed=context.seed)
@@ -97,7 +96,7 @@ class CrowdMethod(TendencyMethod):
             return network
 
         return learners.create(self.learner).build(
-            learning.FitContext(annotations, classifier, known)
+            learning.BuildParts(annotations, classifier, known)
         )
 
     def restore(self, state: State) -> Tendency:

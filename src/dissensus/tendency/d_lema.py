@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 
-from .._relation import Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Integers
 from ..nn.tables import Table
 from ..params import Count
 from ._vector_net import NetworkMethod, Sizes, VectorNet

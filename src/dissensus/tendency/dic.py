@@ -12,7 +12,7 @@ uses all predicted items. Pairs with fewer than `min_overlap` common items are i
 Do not select models by DIC. Most probable labels agree with each other more than people do, so a
 model that errs at random, independently for each annotator, comes closer to M than a better one:
 an unregularized head per annotator often has the lowest DIC and the worst predictions. Nor can
-DIC fall below the noise of M itself, which `split_half` and `redrawn` measure.
+DIC fall below the noise of M itself, which `split_half` measures.
 
     L. Zhang, Z. Lian, H. Liu, T. Takebe, Y. Nakashima. QuMATL: query-based multi-annotator
     tendency learning. 2025. arXiv:2503.15237
@@ -26,11 +26,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._plain import as_plain
-from .._relation import Floats, Integers
 from ..agreement.co_annotation import CoAnnotations
 from ..agreement.differences import WeightsLike, weights_to_difference
 from ..agreement.intervals import draws
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, OptionError
 from ..metrics import Score
 
@@ -148,36 +147,6 @@ def split_half(
         order = np.random.default_rng([seed, repeat, 0x4A1F]).permutation(annotations.n_items)
         one, other = (annotations.take(np.sort(half)) for half in np.array_split(order, 2))
         squares.append(_squares(one, other, **options) / 2)
-    return _pooled(squares)
-
-
-def redrawn(
-    annotations: Annotations,
-    log_probability: Floats,
-    *,
-    repeats: int = 20,
-    seed: int = 0,
-    **options: Any,
-) -> tuple[float, float]:
-    """Return the DIC and its rms between two samples of all labels from the same distribution.
-
-    Parameters
-    ----------
-    annotations
-        Pairs of item and annotator; their labels are ignored.
-    log_probability
-        The distribution of every label: (annotation, class). If it is the true one, as in a
-        simulation, this is the DIC of a perfect model that samples labels.
-    """
-    squares = []
-    cumulated = np.exp(log_probability).cumsum(axis=1)
-    for repeat in range(repeats):
-        random = np.random.default_rng([seed, repeat, 0xD4A3])
-        labels = [
-            (random.random((len(annotations), 1)) > cumulated[:, :-1]).sum(axis=1) for _ in range(2)
-        ]
-        one, other = (annotations.with_codes(label=label) for label in labels)
-        squares.append(_squares(one, other, **options))
     return _pooled(squares)
 
 

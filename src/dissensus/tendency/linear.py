@@ -9,6 +9,11 @@ are those of an RBF kernel where that predicts better, which makes z a kernel re
 give annotators a bias and a head as well, so that annotators without labels are predicted by
 similar ones.
 
+With `rank`, annotators are also points e[k] in a space of preferences: Σ_r e[k, r] F[r] x is added
+to the logits. The factors F are learned from all annotators, so a few labels suffice to place an
+annotator. If annotators differ in one trait, such as how easily a certain topic offends them, one
+factor captures it. `low-rank` has three factors and no head U[k].
+
 Shared head and bias are HuBi's "simple" model; the shrinkage and the choice of priors are ours.
 """
 
@@ -23,12 +28,11 @@ from annotated_types import Ge
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError
 from ..nn.features import Features
 from ..params import Count, NonNegative, Positive
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._components import KERNELS, Components, fit_components
 from ._cross_validation import Candidate, CrossValidation, search
 from ._pairs import Pairs
@@ -136,6 +140,10 @@ class Linear(TendencyMethod):
         The same for an annotator's own head.
     metadata
         The same for effects of metadata, if there are any.
+    rank
+        Number of dimensions of a space in which annotators are points.
+    factor
+        Prior standard deviation of the factors of that space.
     ordinal
         Whether classes are ordered: logits of neighbours differ by one number.
     folds
@@ -149,17 +157,19 @@ class Linear(TendencyMethod):
     slope: NonNegative | None = None
     own: NonNegative | None = None
     metadata: NonNegative | None = None
+    rank: Annotated[int, Ge(0)] = 0
+    factor: NonNegative | None = None
     ordinal: bool = False
     folds: Annotated[int, Ge(2)] = 3
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> LinearTendency:
         validation = self.validation(features, annotations, context)
         return self.fit_candidate(features, annotations, self.choose(validation, context), context)
 
     def validation(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> CrossValidation:
         """Return the cross-validation by which candidates are scored."""
         return CrossValidation(
@@ -172,7 +182,7 @@ class Linear(TendencyMethod):
             context.seed,
         )
 
-    def choose(self, validation: CrossValidation, context: FitContext) -> Candidate:
+    def choose(self, validation: CrossValidation, context: FitOptions) -> Candidate:
         """Return the candidate that predicts best."""
         has_metadata = validation.metadata is not None
         kernels = [KERNELS[self.kernel]] if self.kernel != "auto" else list(KERNELS.values())
@@ -182,7 +192,7 @@ class Linear(TendencyMethod):
 
     def start(self, has_metadata: bool) -> Priors:
         """Return the given priors, and starting values of the others."""
-        names = ("shared", "bias", "slope", "own", "metadata")
+        names = ("shared", "bias", "slope", "own", "metadata", "rank", "factor")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return _START._replace(**given | ({} if has_metadata else {"metadata": 0.0}))
 
@@ -194,6 +204,7 @@ class Linear(TendencyMethod):
             "slope": (0.0, 0.15, 0.3, 0.6),
             "metadata": (0.0, 0.1, 0.3, 1.0) if has_metadata else (),
             "own": (0.0, 0.1, 0.2, 0.4, 0.8),
+            "factor": (0.0, 0.1, 0.2, 0.4) if self.rank else (),
         }
         return {name: each for name, each in grid.items() if each and getattr(self, name) is None}
 
@@ -202,7 +213,7 @@ class Linear(TendencyMethod):
         features: Features,
         annotations: Annotations,
         candidate: Candidate,
-        context: FitContext,
+        context: FitOptions,
     ) -> LinearTendency:
         """Return the model of a candidate, fitted to all annotations."""
         kernel, priors = candidate

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Positive
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 
 
 def label_counts(annotations: Annotations) -> Integers:
@@ -66,7 +65,7 @@ class OwnMajority(TendencyMethod):
     pooled: Positive = 2.0
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> OwnMajorityTendency:
         return OwnMajorityTendency(np.log(label_marginals(annotations, self.pooled)))
 

@@ -30,8 +30,7 @@ import numpy as np
 import torch
 from annotated_types import Ge
 
-from .._relation import Floats, Integers
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..errors import DataError, MethodError
 from ..nn.batches import Examples
 from ..nn.checkpoints import load_network, network_state
@@ -39,7 +38,7 @@ from ..nn.devices import mixed, torch_seed
 from ..nn.features import Features, Layout
 from ..nn.training import History, Training, train
 from ..params import Count, NonNegative, Positive, Probability
-from ._base import FitContext, State, Tendency, TendencyMethod
+from ._base import FitOptions, State, Tendency, TendencyMethod
 from ._net import QueryNet, Sizes
 from .pretrained import pretrained_shape
 from .qformer import Output, Shape
@@ -236,7 +235,7 @@ class Qumatl(TendencyMethod):
             self._shape(1)  # raises if sizes do not go together
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> QueryTendency:
         metadata, tokens = context.metadata, features.tokens
         same_tokens = tokens is not None and bool(np.asarray(tokens.mask).all())

@@ -20,10 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from .._names import Names
 from .._plain import as_plain
 from .._relation import Floats, Integers, frozen
-from ..annotations import Annotations
+from ..annotations import Annotations, Names
 from ..errors import DataError
 from .dic import Dic, dic, split_half
 

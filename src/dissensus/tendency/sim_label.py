@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._relation import Floats, Integers
 from ..agreement.pairs import pairwise
-from ..annotations import Annotations
+from ..annotations import Annotations, Floats, Integers
 from ..nn.features import Features
 from ..params import Count, Positive, Probability
-from ._base import FitContext
+from ._base import FitOptions
 from ._components import fit_components
 from ._pairs import Pairs
 from ._shrunk import fit_shrunk
@@ -61,7 +60,7 @@ class SimLabel(Linear):
     weight: Probability = 1.0
 
     def _fit(
-        self, features: Features, annotations: Annotations, context: FitContext
+        self, features: Features, annotations: Annotations, context: FitOptions
     ) -> LinearTendency:
         validation = self.validation(features, annotations, context)
         kernel, priors = self.choose(validation, context)

@@ -168,7 +168,7 @@ def table_of(what: Writable) -> pl.DataFrame:
             "confidence": what.confidence,
         }
         classes = what.annotations.classes
-        table |= {f"p:{name}": p for name, p in zip(classes, what.posterior.T, strict=True)}
+        table |= {f"p:{name}": p for name, p in zip(classes, what.probabilities.T, strict=True)}
         return pl.DataFrame(table)
     labels = (
         _gather(what.classes, what.label)

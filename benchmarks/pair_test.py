@@ -1,9 +1,4 @@
-"""Attention of networks compared with the words that annotators highlighted.
-
-A human map is the share of annotators who highlighted a word; a model's map is its attention to
-words, summing to one. `map_scores` compares both on one item. `pair_test` asks whether networks
-that vote differently also attend elsewhere.
-"""
+"""Whether networks that vote differently attend elsewhere: a permutation test."""
 
 from __future__ import annotations
 
@@ -11,50 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata, spearmanr
 
-from .._relation import Floats, Integers
-from ..errors import DataError
-from .measures import jensen_shannon
-
-
-class MapScores(NamedTuple):
-    """Agreement of a model's map with a human one; NaN if no word or every word is highlighted."""
-
-    auc: float  # how well attention ranks highlighted words first; uniform attention has .5
-    ap: float  # average precision of the same ranking
-    lift: float  # attention on highlighted words, less their share of all words
-    iou: float  # overlap of the m words of most attention with the m highlighted ones
-    spearman: float  # rank correlation with the shares
-
-
-def map_scores(attention: Floats, human: Floats) -> MapScores:
-    """Return the scores of one item.
-
-    Parameters
-    ----------
-    attention
-        Attention to every word: (word).
-    human
-        Share of annotators who highlighted it: (word).
-    """
-    marked = np.asarray(human) > 0
-    size, m = len(marked), int(marked.sum())
-    if m in (0, size):
-        return MapScores(*[np.nan] * 5)
-    total = attention.sum()
-    share = attention / total if total > 0 else np.full(size, 1 / size)
-    ranks = rankdata(share)
-    auc = (ranks[marked].sum() - m * (m + 1) / 2) / (m * (size - m))
-    order = np.argsort(-share, kind="stable")
-    hits = marked[order]
-    ap = float((np.cumsum(hits) / np.arange(1, size + 1))[hits].mean())
-    top = np.zeros(size, dtype=bool)
-    top[order[:m]] = True
-    iou = (top & marked).sum() / (top | marked).sum()
-    varied = np.ptp(share) > 0 and np.ptp(human) > 0
-    rank = float(spearmanr(share, human).statistic) if varied else np.nan
-    return MapScores(float(auc), ap, float(share[marked].sum() - m / size), float(iou), rank)
+from dissensus import DataError
+from dissensus._relation import Floats, Integers
+from dissensus.recovery.measures import jensen_shannon
 
 
 class PairTest(NamedTuple):

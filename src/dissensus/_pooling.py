@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from .._relation import Floats, Integers
+from ._relation import Floats, Integers
 
 _MAX_ITER = 500
 
@@ -34,14 +34,15 @@ def pool_weights(log_probability: Floats, label: Integers, least: float = 0.0) -
     members = np.ones(len(likelihood), dtype=bool)
     while True:
         weight = np.zeros(len(likelihood))
-        weight[members] = _em(likelihood[members])
+        weight[members] = mixture_weights(likelihood[members])
         low = members & (weight < least) & (weight < weight.max())
         if not low.any():
             return weight
         members[np.flatnonzero(low)[weight[low].argmin()]] = False
 
 
-def _em(likelihood: Floats) -> Floats:
+def mixture_weights(likelihood: Floats) -> Floats:
+    """Return weights of models from the likelihoods of held-out labels: (model, annotation)."""
     weight = np.full(len(likelihood), 1 / len(likelihood))
     for _ in range(_MAX_ITER):
         responsibility = weight[:, None] * likelihood
