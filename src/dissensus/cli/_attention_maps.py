@@ -8,7 +8,7 @@ import click
 
 from .._progress import progress_bar
 from ..errors import DataError
-from ._output import note, show_json
+from ._output import echo, note, show_json
 from ._reading import read_annotations, split_names
 from .options import READING, Computed, options
 
@@ -96,7 +96,7 @@ def map_(
         show_json(report.as_dict())
         return
     for sentence in report.sentences:
-        click.echo(sentence)
+        echo(sentence)
     note(f"The page is {output}/index.html, the sheet {output}/sheet.png")
 
 

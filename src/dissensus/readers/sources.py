@@ -13,7 +13,8 @@ from typing import IO
 
 import polars as pl
 
-from ..errors import DataError
+from .._files import is_stream
+from ..errors import DataError, OutputError
 from .packing import GZIP, ZSTD, unpacked
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
@@ -141,11 +142,15 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
     parts = Path(path).name.lower().split(".")
     compression = COMPRESSED.get(parts[-1], "uncompressed")
     ending = parts[-2 if compression != "uncompressed" and len(parts) > 1 else -1]
+    if Path(path).is_dir():
+        raise OutputError(f"{path}: is a folder; name a file")
+    if format is None and is_stream(path):
+        format = "csv"  # noqa: A001
     if format is None:
         format = next((kind for kind, endings in FORMATS.items() if ending in endings), None)  # noqa: A001
     if format is None:
         known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
-        raise DataError(f"{path}: no format ends in .{ending}; known are {known}, or say --format")
+        raise DataError(f"{path}: no format ends in .{ending}; known are {known}")
     return format, compression
 
 

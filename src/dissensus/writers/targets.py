@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._files import is_stream
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
@@ -167,8 +168,10 @@ def goes_to_folder(path: str | Path, format: str | None = None) -> bool:  # noqa
     """Return whether annotations written there make a folder."""
     if format is not None:
         return format == "peerannot"
-    return str(path) != "-" and (
-        str(path).endswith("/") or Path(path).is_dir() or not Path(path).suffix
+    return (
+        str(path) != "-"
+        and not is_stream(path)
+        and (str(path).endswith("/") or Path(path).is_dir() or not Path(path).suffix)
     )
 
 
