@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fnmatch
+import glob
 import os
 import re
 import secrets
@@ -98,6 +99,19 @@ def read_folder_whole(folder: Path, read: Callable[[], T]) -> T:
         if before == _identity(folder):
             return content
     raise OSError(f"{folder} is replaced again and again")
+
+
+def is_input(output: str, source: str) -> bool:
+    """Return whether writing a file would replace a source, or a part of it."""
+    if not Path(output).is_file():
+        return False
+    if not Path(source).exists():  # perhaps a pattern
+        return any(is_input(output, one) for one in glob.glob(source))  # noqa: PTH207
+    if Path(source).is_dir():
+        part = Path(output).suffix in (".parquet", ".pq", ".parq")
+        part |= Path(output).name in ("answers.json", "metadata.json")
+        return part and Path(source).resolve() in Path(output).resolve().parents
+    return Path(output).samefile(source)
 
 
 @contextmanager

@@ -132,6 +132,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         bool,
         {
             "--json as_json": "Print JSON.",
+            "--force": "Replace inputs, and files that this command did not write.",
             "--hard": "Write or learn from class labels instead of probabilities.",
             "--items": "Show the table of items instead of that of annotators.",
             "--latent/--no-latent": "Also fit GLAD and MACE.",

@@ -41,6 +41,8 @@ class Reading:
         A table of item and text, if the file has one.
     notes
         What was left out or assumed, a sentence each.
+    unread
+        Columns of a long table that have no role.
     """
 
     annotations: Annotations
@@ -51,6 +53,7 @@ class Reading:
     gold: Mapping[str, str] = field(default_factory=dict)
     texts: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def read(
@@ -179,11 +182,13 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
     columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
+    unread = tuple(name for name in present if name not in names)
     if questions is None:
-        return Export({"": Question(frame.select(columns_by_role))})
+        return Export({"": Question(frame.select(columns_by_role))}, unread=unread)
     key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
     parts = frame.select(key, *columns_by_role).group_by("question", maintain_order=True)
-    return Export({str(name): Question(part.drop("question")) for (name,), part in parts})
+    by_name = {str(name): Question(part.drop("question")) for (name,), part in parts}
+    return Export(by_name, unread=unread)
 
 
 def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
@@ -239,6 +244,5 @@ def _choose(
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("no labels in it, only a header")
     notes = (*opened.notes, *export.notes)
-    return Reading(
-        annotations, name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes
-    )
+    found = (name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes)
+    return Reading(annotations, *found, export.unread)

@@ -193,6 +193,10 @@ def losses(
         sentences.append(
             "only the probability of the label itself is written, not those of other classes"
         )
+    unread = what.unread if isinstance(what, Reading) else ()
+    if unread:
+        remedy = f"--columns {unread[0]}={unread[0]} carries one along"
+        sentences.append(f"columns not read: {', '.join(unread)}; {remedy}")
     if target.home and hasattr(target.module, "clashes"):
         sentences += target.module.clashes(content)
     return sentences
