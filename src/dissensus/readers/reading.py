@@ -11,10 +11,10 @@ import polars as pl
 
 from ..annotations import Annotations
 from ..errors import DataError
-from .columns import CARRIED, NEEDED, QUESTION, find_columns, plain_name
+from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
 from .frames import as_frame
-from .long_tables import annotations_from
+from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
 
@@ -244,5 +244,11 @@ def _choose(
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("no labels in it, only a header")
     notes = (*opened.notes, *export.notes)
+    if plain is not None and plain.answers.schema["label"] == pl.String:
+        given = plain.answers["label"]
+        unlike = missing != "drop" and NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
+        outcome = "left out" if missing == "drop" else "classes, unless --missing drop is given"
+        words = [] if unlike else given.filter(is_no_label(given)).to_list()
+        notes = (*notes, *no_label_note(words, outcome))
     found = (name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes)
     return Reading(annotations, *found, export.unread)

@@ -13,7 +13,7 @@ from typing import IO
 
 import polars as pl
 
-from .._files import is_stream
+from .._files import is_stream, reason
 from ..errors import DataError, OutputError
 from .packing import GZIP, ZSTD, unpacked
 
@@ -100,16 +100,20 @@ class Source:
 def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
     """Return a file, or standard input for `-`, with its format given or recognised."""
     content: Path | bytes
-    if str(given) == "-":
-        name, content = "standard input", sys.stdin.buffer.read()
-    else:
-        name, content = str(given), Path(given)
+    name, content = str(given), Path(given)
+    try:
+        if name == "-":
+            name, content = "standard input", sys.stdin.buffer.read()
+        elif is_stream(content):
+            content = content.read_bytes()
+    except OSError as problem:
+        raise DataError(f"{name}: {reason(problem)}") from None
     source = Source(name, content, format or "csv")
     try:
         with source.file() as file:
             head = file.read(2**12)
     except OSError as problem:
-        raise DataError(f"{name}: {(problem.strerror or str(problem)).lower()}") from None
+        raise DataError(f"{name}: {reason(problem)}") from None
     if not head:
         raise DataError(f"{name}: empty")
     if head.startswith((GZIP, ZSTD)):
@@ -178,8 +182,9 @@ def _recognise(source: Source, first: list[str]) -> str:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return "json"
-    flat = not any(isinstance(value, (dict, list)) for value in record.values())
-    return "jsonl" if len(first) > 1 or flat else "json"
+    kinds = {type(value) for value in record.values()}
+    one = dict not in kinds and kinds != {list}  # a record, not an object of columns
+    return "jsonl" if len(first) > 1 or one else "json"
 
 
 def _undecodable(source: Source) -> str:
