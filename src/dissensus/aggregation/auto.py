@@ -29,7 +29,7 @@ from .._serialization import with_prefix
 from ..annotations import Annotations
 from ..engine import Engine, Local
 from ..heldout import held_out, mixture_weights, stopped_early
-from ..params import Count
+from ..params import Folds
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
@@ -113,7 +113,7 @@ class Auto(Aggregator):
     params_type: ClassVar[type] = Stack
     random_folds: ClassVar[bool] = True
 
-    folds: Count = 5
+    folds: Folds = 5
 
     def infer(self, fit: FitContext) -> Aggregation:
         members = [stopped_early(aggregators.create(spec)) for spec in MEMBERS]

@@ -105,6 +105,8 @@ def main(arguments: list[str] | None = None) -> Any:
     except BrokenPipeError:  # the reader has closed the pipe
         _silence()
         sys.exit(0)
+    except MemoryError as problem:
+        _end(f"not enough memory ({problem}); choose smaller data or settings", 2)
     except OSError as problem:  # the system refused to read or write something
         _silence()
         _end(f"{problem.filename or 'standard output'}: {reason(problem)}", 2)

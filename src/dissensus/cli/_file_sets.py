@@ -41,7 +41,7 @@ class FileSet:
             return examine_annotations(self.paths[0], **self.reading)
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
-        return Reading(read_all(rows, classes), "parquet")
+        return Reading(read_all(rows, classes, self.reading["duplicates"]), "parquet")
 
     def aggregate(
         self,

@@ -20,6 +20,7 @@ def examine_annotations(
     columns: str | None = None,
     classes: str | None = None,
     missing: str = "error",
+    duplicates: str = "count",
 ) -> Reading:
     """Read annotations, and what else PATH holds, as the reading options say."""
     from ..readers.columns import parse_columns
@@ -32,6 +33,7 @@ def examine_annotations(
         columns=parse_columns(columns) if columns else None,
         classes=[name.strip() for name in classes.split(",")] if classes else None,
         missing=missing,
+        duplicates=duplicates,
     )
     for sentence in reading.notes:
         note(sentence)
@@ -68,7 +70,9 @@ def examine_folder(
     file = Path(answers or "answers.json")
     # As in peerannot, a path is relative to the working directory, a name to the folder.
     file = file.resolve() if answers and file.exists() else file
-    annotations = read_folder(path, answers=file, metadata=metadata, classes=classes)
+    annotations = read_folder(
+        path, answers=file, metadata=metadata, classes=classes, duplicates=reading["duplicates"]
+    )
     return Reading(annotations, "folder")
 
 

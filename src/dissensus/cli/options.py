@@ -22,10 +22,11 @@ from ._option_table import CHOICES, REPEATABLE, TABLE
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-_DEFAULTS: dict[str, Any] = {"missing": "error", "seed": 0, "scale": "auto", "encoder": "auto"}
+_DEFAULTS: dict[str, Any] = {"missing": "error", "duplicates": "count", "seed": 0}
+_DEFAULTS |= {"scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
-READING = ("format", "question", "columns", "classes", "missing")
+READING = ("format", "question", "columns", "classes", "missing", "duplicates")
 REQUIRED = object()
 
 

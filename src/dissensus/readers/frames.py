@@ -47,6 +47,24 @@ def frame_of(
     return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
 
 
+def one_answer_each(answers: Mapping[Any, Any], duplicates: str, name: str) -> Mapping[Any, Any]:
+    """Return `{item: {annotator: label}}` with one label where there is a list of them."""
+    if duplicates == "count":
+        return answers
+    one: dict[Any, dict[Any, Any]] = {}
+    for item, given in answers.items():
+        one[item] = dict(given)
+        for annotator, labels in given.items():
+            if isinstance(labels, (list, tuple)) and labels:
+                if len(labels) > 1 and duplicates == "error":
+                    raise DataError(
+                        f"{name}: annotator {text(annotator)!r} labelled item {text(item)!r} more "
+                        "than once; --duplicates first or last keeps one label"
+                    )
+                one[item][annotator] = labels[0 if duplicates == "first" else -1]
+    return one
+
+
 def series_of(name: str, values: list[Any]) -> pl.Series:
     """Return values of any kind as a column; mixed ones as texts."""
     values = [None if value is None or value != value else value for value in values]

@@ -34,6 +34,7 @@ def annotations_from(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    duplicates: str = "count",
     source: Source | None = None,
 ) -> Annotations:
     """Return the annotations of a long table: one row for each label."""
@@ -46,6 +47,9 @@ def annotations_from(
     codes = code_columns(frame.select(list(NEEDED)))
     if any(len(names) and names[0] == "" for _, names in codes.values()):  # it is always first
         frame = without_gaps(frame, missing, source)
+        codes = code_columns(frame.select(list(NEEDED)))
+    if duplicates != "count":
+        frame = one_label_each(frame, duplicates, name)
         codes = code_columns(frame.select(list(NEEDED)))
     label, known = codes["label"]
     if classes is not None:
@@ -84,6 +88,22 @@ def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None
         raise DataError(f"{name}: {ragged}{more}")
     where = line_of_row(source, row)
     raise DataError(f"{name}: {where}: no {role}{more}; --missing drop leaves such rows out")
+
+
+def one_label_each(frame: pl.DataFrame, duplicates: str, name: str) -> pl.DataFrame:
+    """Return one row for every item and annotator, the first or the last; or refuse several."""
+    pair = ["item", "annotator"]
+    if duplicates == "error":
+        again = frame.filter(frame.select(pair).is_duplicated())
+        if again.height:
+            item, annotator = (text(again[role][0]) for role in pair)
+            raise DataError(
+                f"{name}: annotator {annotator!r} labelled item {item!r} more than once; "
+                "--duplicates first or last keeps one label"
+            )
+        return frame
+    keep: Any = duplicates
+    return frame.unique(pair, keep=keep, maintain_order=True)
 
 
 def is_no_label(labels: pl.Series) -> pl.Series:

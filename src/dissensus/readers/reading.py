@@ -13,7 +13,7 @@ from ..annotations import Annotations
 from ..errors import DataError
 from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
-from .frames import as_frame
+from .frames import as_frame, one_answer_each
 from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
@@ -64,6 +64,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    duplicates: str = "count",
 ) -> Annotations:
     """Return the annotations in a file, folder or table.
 
@@ -86,6 +87,9 @@ def read(
         All classes, in order, where labels may not show them all.
     missing
         What to do with rows that lack an item, annotator or label: `error` or `drop`.
+    duplicates
+        What to do where an annotator labelled an item more than once: `count` all labels, keep the
+        `first` or `last`, or `error`.
 
     Examples
     --------
@@ -93,7 +97,13 @@ def read(
     <Annotations: 2 labels by 2 annotators on 1 items; classes cat, dog>
     """
     return examine(
-        source, format=format, question=question, columns=columns, classes=classes, missing=missing
+        source,
+        format=format,
+        question=question,
+        columns=columns,
+        classes=classes,
+        missing=missing,
+        duplicates=duplicates,
     ).annotations
 
 
@@ -105,19 +115,25 @@ def examine(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    duplicates: str = "count",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
     if isinstance(source, Annotations):
         return Reading(source, "annotations")
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
-        return Reading(Annotations.from_dict(source, classes=classes), "mapping")
+        answers = one_answer_each(source, duplicates, "mapping")
+        return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
     if not isinstance(source, (str, Path)):
         annotations = annotations_from(
-            as_frame(source), columns=columns, classes=classes, missing=missing
+            as_frame(source),
+            columns=columns,
+            classes=classes,
+            missing=missing,
+            duplicates=duplicates,
         )
         return Reading(annotations, "table")
     if str(source) != "-" and Path(source).is_dir():
-        return _folder(source, format, classes)
+        return _folder(source, format, classes, duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
@@ -135,16 +151,19 @@ def examine(
         if export is None and name is not None:
             export = tool(name).read(opened)
         if export is None and opened.format in ("npy", "json", "zip"):
-            whole = _whole(opened, question, classes)
+            whole = _whole(opened, question, classes, duplicates)
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
-        return _choose(opened, name or opened.format, export, question, classes, missing)
+        given = (question, classes, missing, duplicates)
+        return _choose(opened, name or opened.format, export, *given)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
 
 
-def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) -> Reading | None:
+def _whole(
+    opened: Source, question: str | None, classes: Sequence[Any] | None, duplicates: str
+) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
     from .folders import is_nested, load_array, orientation_note
     from .json_records import load
@@ -160,6 +179,7 @@ def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) 
             answers = load(opened)
             if not is_nested(answers):
                 return None
+            answers = one_answer_each(answers, duplicates, opened.name)
             annotations = Annotations.from_dict(answers, classes=classes)
             notes = orientation_note(annotations)
     except DataError as problem:
@@ -191,11 +211,16 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     return Export(by_name, unread=unread)
 
 
-def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
+def _folder(
+    source: str | Path,
+    format: str | None,  # noqa: A002
+    classes: Sequence[Any] | None,
+    duplicates: str,
+) -> Reading:
     from .folders import orientation_note, read_folder, read_metadata
 
     inverted = format == "peerannot-inverted"
-    annotations = read_folder(source, classes=classes, inverted=inverted)
+    annotations = read_folder(source, classes=classes, inverted=inverted, duplicates=duplicates)
     notes = () if inverted else orientation_note(annotations, read_metadata(source))
     return Reading(annotations, "folder", notes=notes)
 
@@ -211,6 +236,7 @@ def _choose(
     question: str | None,
     classes: Sequence[Any] | None,
     missing: str,
+    duplicates: str,
 ) -> Reading:
     """Return one question of an export as annotations."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
@@ -235,6 +261,7 @@ def _choose(
             columns={column: column for column in chosen.answers.columns},
             classes=classes or chosen.classes,
             missing=missing,
+            duplicates=duplicates,
             source=opened if plain else None,
         )
     except DataError as problem:

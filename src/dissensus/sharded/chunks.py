@@ -97,10 +97,12 @@ class Chunks:
     whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
 
 
-def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
+def read_all(
+    rows: Chunks, classes: Sequence[Any] | None = None, duplicates: str = "count"
+) -> Annotations:
     """Return all rows as annotations in memory."""
     frame = pl.concat([chunk.read() for chunk in rows.chunks])
-    return annotations_from(frame, classes=classes)
+    return annotations_from(frame, classes=classes, duplicates=duplicates)
 
 
 def chunks_of(

@@ -219,7 +219,7 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
         yield f"columns left out: {', '.join(lost)}"
-    if destination.kind == "folder" and content.repeats.any():
+    if destination.kind == "folder" and annotations.repeats.any():
         yield "repeated labels are written as lists, which peerannot itself does not read"
 
 

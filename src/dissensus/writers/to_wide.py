@@ -42,9 +42,10 @@ def answers(content: Content) -> pl.DataFrame:
 def clashes(content: Content) -> list[str]:
     """Return which labels have no cell of their own, and which look like an empty one."""
     annotations, sentences = content.annotations, []
-    if content.repeats.any():
+    repeats = int(annotations.repeats.sum())
+    if repeats:
         sentences.append(
-            f"{int(content.repeats.sum())} labels are left out: an annotator has one cell for an "
+            f"{repeats} labels are left out: an annotator has one cell for an "
             "item, and the label that sorts first is kept"
         )
     if isinstance(annotations, Annotations):
