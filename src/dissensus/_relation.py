@@ -168,7 +168,7 @@ def checked_codes(codes: Any, size: int, what: str) -> Codes:
     given = np.asarray(codes)
     if not given.size:
         return given.astype(smallest_dtype(size))
-    if given.dtype.kind not in "iu":
+    if given.dtype.kind not in "iub":
         raise DataError(f"{what} codes are whole numbers, but these are {given.dtype}")
     low, high = int(given.min()), int(given.max())
     if low < 0 or high >= size:

@@ -56,7 +56,7 @@ def one_vs_rest(annotations: Annotations) -> dict[str, Annotations]:
     used = np.flatnonzero(np.bincount(annotations.label, minlength=annotations.n_classes))
     names = annotations.classes[used].tolist()
     return {
-        name: annotations.with_codes(label=annotations.label == code, classes=["rest", name])
+        name: annotations.with_codes(label=annotations.label == code, classes=[f"not {name}", name])
         for code, name in zip(used.tolist(), names, strict=True)
     }
 
