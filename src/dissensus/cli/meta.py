@@ -9,6 +9,7 @@ import click
 from .._plain import as_rows
 from .._progress import progress_bar
 from ..errors import OptionError
+from ._group import Group
 from ._output import class_columns, note, print_table, print_text, show_json, write_table
 from ._reading import examine_annotations
 from .options import READING, REQUIRED, options
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 10  # annotators on the terminal
 
 
-@click.group()
+@click.group(cls=Group)
 def meta() -> None:
     """Learn small tasks from few labels (few-shot learning from noisy annotators).
 

@@ -9,6 +9,7 @@ import click
 
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
+from ._group import Group
 from ._output import class_columns, note, print_table, show_json, write_table
 from ._reading import read_annotations, read_known
 from .evaluate import show_soft
@@ -30,7 +31,7 @@ _SHOWN = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def recover() -> None:
     """Recover the distribution of labels from one label per item (label-distribution learning).
 

@@ -13,9 +13,9 @@ from .._names import Names
 from .._relation import Integers
 from ..annotations import Scale
 from ..engine import Engine
+from ..engine.local import Count, Join, Split
 from ..errors import DataError
 from ..readers.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
-from ..engine.local import Count, Join, Split
 from ..sharded.chunks import Chunks
 from ..sharded.sharding import Shard, dictionary_of, join, split, survey
 

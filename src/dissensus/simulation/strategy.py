@@ -17,18 +17,18 @@ from .._names import Codes
 from .._probability import pick
 from .._relation import Array, Floats, Integers
 from ..errors import MethodError, OptionError
-from ..params import Count, Settings
+from ..params import Count, Settings, Size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design(Settings):
     """The size of a simulation; parameters as in `simulate`."""
 
-    n_items: Count = 20
-    n_annotators: Count = 1
+    n_items: Size = 20
+    n_annotators: Size = 1
     n_classes: Count = 2
-    feedback: Count | None = None
-    workerload: Count | None = None
+    feedback: Size | None = None
+    workerload: Size | None = None
     imbalance: bool = False
     seed: Annotated[int, Ge(0)] = 0
     fast: bool = False
