@@ -213,7 +213,7 @@ def expected_and_actual(name: str, seed: int) -> list[float]:
     gold = {annotations.items[one]: annotations.classes[here.truth[one]] for one in some}
     common = {"budget": annotations.n_items, "available": here.available, "seed": seed}
     bold, sober = (
-        plan(annotations, fit(annotations), gold=given, **common) for given in (None, gold)
+        plan(annotations, fit(annotations), truth=given, **common) for given in (None, gold)
     )
     now = accuracy(fit(annotations).posterior, here.truth)
     for turn in range(4):
