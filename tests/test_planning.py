@@ -430,11 +430,7 @@ def test_it_stops_only_where_the_lower_end_of_the_accuracy_reaches_the_target():
     assert sure.stop
     assert sure.reason.startswith("Stop: about ")
     wrong = plan(
-        annotations,
-        budget=5,
-        target=0.9,
-        truth={**known, **dict.fromkeys(list(known)[:40], "1")},
-        draws=0,
+        annotations, budget=5, target=0.9, truth=known | {f"a{k}": "1" for k in range(40)}, draws=0
     )
     assert not wrong.stop
     little = plan(crowd().annotations, budget=5, min_gain=5.0, draws=0)
