@@ -1,31 +1,25 @@
 """How well scores separate annotators: `python benchmarks/identification.py`.
 
-Spammers among hammers, by several scores; the order of students and teachers; who copies, also
-where teachers are good and copies hard to see; verdicts on real data against the truth, where
-`../shared/data` is beside the repository; and how long it takes.
+Verdicts on simulated crowds and, where `../shared/data` is beside the repository, on real ones;
+spammers among hammers, by several scores; the order of students and teachers; who copies, also
+where teachers are good and copies hard to see; and how long it takes.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata, spearmanr
 
+import verdicts
 from crowds import SIZES, load, stored
-from dissensus import Annotations, DissensusError, aggregate, identify, read, read_truth, simulate
+from dissensus import Annotations, aggregate, identify, simulate
 from dissensus.identification import copies, spam_interval, spam_score
-from dissensus.result import gold_codes
 from measure import Found, fresh
 from pages import Section, Table
-
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
-SETS = ["bluebirds", "rte", "music", "dog", "weather_amt", "sentiment_polarity"]
-SETS += ["d_product", "s_rel", "trec2011"]
 
 
 def auc(value: Any, good: Any) -> float:
@@ -43,8 +37,11 @@ def spammers(seeds: int) -> Table:
             for load_ in (10, 20, 50):
                 rows.append([n_classes, ratio, load_, *_ranked(n_classes, ratio, load_, seeds)])
     columns = ["classes", "spammers", "labels each", "spam score", "accuracy", "agreement"]
-    columns += ["spam score of dawid-skene", "called spammer", "hammers called bad"]
-    note = "AUC of separating 100 hammers and spammers, five labels an item; then verdicts."
+    columns += ["spam score of dawid-skene", "spammers flagged", "hammers flagged"]
+    note = (
+        "AUC of separating 100 hammers and spammers, five labels an item; then verdicts: random, "
+        "likely random or constant."
+    )
     return Table(f"Spammers, {seeds} seeds", columns, rows, note)
 
 
@@ -62,11 +59,11 @@ def _ranked(n_classes: int, ratio: float, labels: int, seeds: int) -> list[float
             seed=seed,
             fast=True,
         ).annotations
-        scores = identify(annotations, models=False, copying=False)
+        scores = identify(annotations, copying=False)
         plain = spam_score(aggregate(annotations, "dawid-skene").params.confusion)
         values = (scores.spam_score, scores.accuracy.value, scores.behaviour.agreement, plain)
-        bad = scores.code < 3
-        summary = [np.mean(scores.verdict[~good] == "spammer"), np.mean(bad[good])]
+        bad = np.isin(scores.verdict, verdicts.FLAGS)
+        summary = [np.mean(bad[~good]), np.mean(bad[good])]
         found.append([*(auc(value, good) for value in values), *summary])
     return np.mean(found, axis=0).tolist()
 
@@ -87,7 +84,7 @@ def students(seeds: int) -> Table:
                     seed=seed,
                     fast=True,
                 )
-                scores = identify(made.annotations, models=False, copying=False)
+                scores = identify(made.annotations, copying=False)
                 true = spam_score(made.crowd.confusion)
                 values = (scores.spam_score, scores.accuracy.value, scores.behaviour.agreement)
                 found.append([spearmanr(value, true)[0] for value in values])
@@ -170,42 +167,11 @@ def alone(seeds: int) -> Table:
     return Table(f"Nobody copies, {seeds} seeds", ["crowd", "pairs", "flagged"], rows)
 
 
-def real() -> Iterator[list[Any]]:
-    """Yield how right annotators are, verdict by verdict, against the truth."""
-    for name in SETS:
-        try:
-            annotations = read(DATA / name / "answers.csv.gz")
-            known = gold_codes(annotations, read_truth(DATA / name / "truth.csv.gz"))
-        except (DissensusError, OSError):
-            continue
-        assert known is not None
-        found = identify(annotations, models=False)
-        true = known[annotations.item]
-        judged = true >= 0
-        word = found.verdict[annotations.annotator]
-        cells = []
-        for verdict in ("adversarial", "spammer", "careless", "too few labels to say"):
-            cells.append(_right(word == verdict, judged, true, annotations))
-        for verdict in ("fine", "expert"):
-            cells.append(_right(word == verdict, judged, true, annotations))
-        assert found.copies is not None
-        pairs = f"{int(found.copies.flagged.sum())} of {len(found.copies.one)}"
-        yield [name, annotations.n_annotators, *cells, pairs]
-
-
-def _right(chosen: Any, judged: Any, true: Any, annotations: Annotations) -> str | None:
-    here = chosen & judged
-    if not here.any():
-        return None
-    people = len(np.unique(annotations.annotator[chosen]))
-    return f"{np.mean(true[here] == annotations.label[here]):.0%} of {people}"
-
-
 def table_of(crowd: str) -> Found:
     """Score all annotators of a crowd."""
     annotations, _ = load(crowd)
     wall, cpu = perf_counter(), process_time()
-    found = identify(annotations, models=False)
+    found = identify(annotations)
     found.table()
     return {"wall": perf_counter() - wall, "cpu": process_time() - cpu, "n": len(annotations)}
 
@@ -241,16 +207,16 @@ def main() -> None:
     summary.add_argument("--sizes", default="SM,M")
     given = summary.parse_args()
     section = Section("identification", "IDENTIFICATION.md")
+    section.add(verdicts.ratings(4 * given.seeds))
+    section.add(verdicts.classes(4 * given.seeds))
+    section.add(verdicts.guessing(2 * given.seeds))
+    if verdicts.DATA.exists():
+        section.add(verdicts.gold_table())
+        section.add(verdicts.ordered_table())
     section.add(spammers(given.seeds))
     section.add(students(given.seeds))
     section.add(copying(given.seeds))
     section.add(alone(given.seeds))
-    rows = list(real())
-    if rows:
-        columns = ["set", "annotators", "adversarial", "spammer", "careless", "too few to say"]
-        columns += ["fine", "expert", "pairs flagged"]
-        note = "Share of labels that are the truth, and how many annotators have the verdict."
-        section.add(Table("Verdicts on real data", columns, rows, note))
     section.add(speed(given.sizes.split(",")))
     section.write()
 

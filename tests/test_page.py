@@ -133,6 +133,22 @@ def test_every_chart_is_drawn_and_nothing_goes_out(photos, opened):
     assert wide == 0
 
 
+def test_names_of_what_scripts_have_are_names_like_others(folder, opened):
+    names = ["__proto__", "constructor", "toString", "valueOf", "hasOwnProperty", "Ann"]
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"i{position}", name, names[(position + (rng.random() < 0.3)) % 3])
+        for position in range(40)
+        for name in names
+    ]
+    summary = report(Annotations.from_columns(*zip(*rows, strict=True)), "dawid-skene")
+    summary.save(folder / "names.html")
+    seen = opened(folder / "names.html")
+    assert seen.page.locator(".canvas.live").count() == len(summary.charts)
+    drawn = " ".join(one.text_content() for one in seen.page.locator(".canvas svg").all())
+    assert all(name in drawn for name in names[:3])
+
+
 def test_the_page_begins_with_the_sentences(photos, opened):
     summary, path = photos
     seen = opened(path)

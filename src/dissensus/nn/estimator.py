@@ -211,8 +211,6 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         if not isinstance(self.encoder, str):
             raise OptionError("a network given as encoder cannot be saved; name an encoder instead")
         folder = Path(folder).resolve()
-        if folder.exists() and any(folder.iterdir()) and not (folder / _MODEL).exists():
-            raise DataError(f"{folder}: holds something else; name a new folder")
         state = self._state()
         texts = self.classes_.dtype.kind in "TUO"
         model = {
@@ -226,7 +224,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
             "notes": state.notes,
         }
         arrays = {name: np.array(value, order="C") for name, value in state.arrays.items()}
-        with atomic_folder(folder) as draft:
+        with atomic_folder(folder, (_MODEL, _WEIGHTS)) as draft:
             save_file(arrays, draft / _WEIGHTS)
             (draft / _MODEL).write_text(json.dumps(model, indent=1), encoding="utf-8")
 

@@ -26,6 +26,9 @@ NEEDED = {
         *("judgement", "annotation", "choice", "given_label", "label_id", "answer_label", "vote"),
     ],
 }
+# Words for "no label": gaps of a wide table, and with `--missing drop` of a long one. "None" is a
+# label as any other.
+NO_LABEL = frozenset({"nan", "na", "n/a", "null", "<na>"})
 CARRIED = {
     "time": ["time", "timestamp", "created_at", "submitted_at", "submit_time", "date", "datetime"],
     "duration": ["duration", "lead_time", "seconds", "work_time", "worktimeinseconds"],
@@ -58,6 +61,16 @@ def parse_columns(text: str | None) -> dict[str, str]:
         if not (role.strip() and equals and name.strip()):
             raise DataError(f"cannot read columns {text!r}; write item=…,annotator=…,label=…")
     return {role.strip(): name.strip() for role, _, name in pairs}
+
+
+def no_label_note(labels: Sequence[str], outcome: str) -> tuple[str, ...]:
+    """Return a note about labels that are words for "no label", if there are any.
+
+    >>> no_label_note(["NA", "NA", "nan"], "left out")
+    ("3 labels are left out: 'NA' (2), 'nan' (1)",)
+    """
+    counts = ", ".join(f"{name!r} ({count})" for name, count in Counter(labels).items())
+    return (f"{len(labels)} labels are {outcome}: {counts}",) if counts else ()
 
 
 def is_known(name: str) -> bool:
