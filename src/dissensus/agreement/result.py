@@ -153,7 +153,8 @@ def notes_on(
     out = []
     value = {one.measure: one.value for one in estimates}
     beyond = [(n, v) for n, v in value.items() if n in ("alpha", "fleiss", "cohen", "conger")]
-    equal = weights is None and scale == "nominal"  # otherwise near labels agree in part
+    # With weights, near labels agree in part.
+    equal = weights is None and isinstance(scale, str) and scale == "nominal"
     if equal and beyond and value.get("percent", 0) >= _HIGH and beyond[0][1] < _LOW:
         most = np.bincount(annotations.label, minlength=annotations.n_classes)
         out.append(
