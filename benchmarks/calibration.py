@@ -19,7 +19,7 @@ from dissensus._content import content_sample
 from dissensus.aggregation import auto
 from dissensus.calibration import ENOUGH_GOLD, EXPONENT, SCALE, fit_temperature, temper
 from dissensus.heldout import held_out, mixture_weights, stopped_early
-from dissensus.label_errors import LOG_SD, label_errors
+from dissensus.label_errors import LEFT_SD, LOG_SD, doubts, label_errors
 from gold_sets import SETS, load
 from pages import Section, Table
 
@@ -209,6 +209,18 @@ def temper_members(one: Fits) -> Any:
     return np.array([temper(p, temperature) for p in one.members])
 
 
+def outside_list(confidence: Any, wrong: Any) -> list[tuple[float, float]]:
+    """Return log ratio and expected number of wrong labels outside the list to relabel, if any."""
+    stated = np.sort(1 - confidence)[::-1]
+    left = stated.sum() - np.cumsum(stated)
+    listed = int(np.argmax(left <= 0.05 * len(stated))) + 1
+    if stated.sum() <= 0.05 * len(stated):
+        return []
+    expected = float(doubts(confidence, float(wrong.sum()))[listed:].sum())
+    true = wrong[np.argsort(confidence, kind="stable")[listed:]].sum()
+    return [(float(np.log(max(true, 0.5) / expected)), expected)]
+
+
 def error_table(every: dict[str, Fits], inside: list[Scores]) -> Table:
     """Return stated and true errors, the list to relabel, and whether to stop, set by set."""
     stated, true, rows = [], [], []
@@ -217,7 +229,7 @@ def error_table(every: dict[str, Fits], inside: list[Scores]) -> Table:
         stated.append((1 - confidence).sum())
         true.append((1 - score.accuracy) * len(confidence))
     ratio = np.log(np.array(true) / np.array(stated))
-    inside_interval, lifts, stops = [], [], 0
+    inside_interval, lifts, stops, outside = [], [], 0, []
     for position, (name, one) in enumerate(every.items()):
         others = np.delete(ratio, position)
         spread = np.sqrt((others**2).mean() + 1 / stated[position])
@@ -230,6 +242,7 @@ def error_table(every: dict[str, Fits], inside: list[Scores]) -> Table:
         lift = wrong[first].mean() / wrong.mean()
         lifts.append((wrong.mean(), lift))
         stop = label_errors(confidence).reaches(0.95)
+        outside += outside_list(confidence, wrong)
         stops += stop and wrong.mean() > 0.05
         rows.append(
             [
@@ -240,13 +253,16 @@ def error_table(every: dict[str, Fits], inside: list[Scores]) -> Table:
         )
     easy = [lift for rate, lift in lifts if rate < 0.15]
     hard = [lift for rate, lift in lifts if rate >= 0.15]
+    spread = np.sqrt(np.mean([max(log**2 - 1 / count, 0.0) for log, count in outside]))
     columns = ["set", "error rate", "stated", "true", "90 % interval", "holds it", "lift", "advice"]
     note = (
         "The interval, with its spread from the other sets, holds the truth on "
         f"{sum(inside_interval)} of {len(rows)} sets; root mean square log ratio "
         f"{np.sqrt((ratio**2).mean()):.3f} (in use: {LOG_SD}). Lift: wrong labels in the least "
         f"certain tenth against a random tenth; at least {min(easy):.2f} where fewer than 15 % are "
-        f"wrong, {min(hard):.2f} elsewhere. Wrong advice to stop (target 95 %): {stops}."
+        f"wrong, {min(hard):.2f} elsewhere. Wrong advice to stop (target 95 %): {stops}. "
+        f"Outside the list to relabel, given the number of all wrong labels: root mean square log "
+        f"ratio {spread:.3f} beyond that of counts (in use: {LEFT_SD})."
     )
     return Table("Errors left, list to relabel, and stopping", columns, rows, note)
 

@@ -1,7 +1,7 @@
 """Whether what reports state is true: `benchmarks/claims.py`.
 
 Every sentence, action, note and caption of the reports on six shared sets has to match a pattern of
-`PATTERNS`, and the function of that name in `claim_checks.py` computes the claim again from the
+`PATTERNS`, and the function of that name in one of `CHECKS` computes the claim again from the
 rows of the table. Where the truth of a set is known, reports are made with and without it, and both
 are compared with it. Prints a table, and ends with 1 if a claim is false or a sentence unknown.
 """
@@ -19,8 +19,10 @@ from pathlib import Path
 import pandas as pd
 from scipy.stats import binomtest
 
-import claim_checks
-from claim_checks import MISSED, Case, Verdict
+import claim_data
+import claim_labels
+import claim_people
+from claim_case import MISSED, Case, Verdict
 from dissensus import report, report_numbers
 from pages import Table
 
@@ -31,7 +33,7 @@ NUMBERS = ["politeness_wikipedia"]
 _N, _X, _P = r"([\d\u202f]+)", r"(-?[\d.]+)", r"((?:above |below )?[\d.]+%)"
 _WHO, _GIVEN = r"(.+?)", r"(?:labels|answers)"
 _COUNT = r"(\w+) annotators?"
-# A name of a function in claim_checks.py, and what it checks.
+# Names of functions in claim_data.py, claim_labels.py and claim_people.py, and what they check.
 PATTERNS = {
     # Sentences
     "volume": rf"{_N} annotators? gave {_N} (?:labels?|numbers?) to {_N} items?, {_X} each on "
@@ -43,14 +45,14 @@ PATTERNS = {
     "odd_items": rf"Look at these yourself: (?:{_N} items? with a split vote)?(?: and )?"
     rf"(?:{_N} items? with a label that nobody gave)?\.",
     "agreement": rf"Agreement is ([a-z ]+) \(alpha {_X}, {_X} to {_X}\)\.",
-    "people": rf"{_COUNT} (answers? at random|always gives? the same (?:label|answer)|"
-    r"contradicts? the (?:others|known labels)|may answer at random|answers? (?:lower|higher) than "
-    rf"the others|scatters? widely): {_WHO}\.",
+    "people": rf"{_COUNT} (answers? at random|nearly always gives? one answer|"
+    r"contradicts? (?:the others|known labels(?: or the others)?)|may answer at random): "
+    rf"{_WHO}\.",
     "nobody_random": rf"No annotator seems to answer at random(?: \({_N} annotators? gave too few "
     r"labels to say\))?\.",
     "camps": rf"There are two camps: \(1\) {_WHO}; \(2\) {_WHO}\. They agree more with their own "
-    rf"camp \(correlation {_X}\) than with the other \({_X}\)\.(?: Camp 1 gives the label {_WHO} to "
-    rf"{_X} %, camp 2 to {_X} % of items\.)? They judge differently; neither camp is wrong for "
+    rf"camp \(correlation {_X}\) than with the other \({_X}\)\.(?: Camp 1 gives the label {_WHO} "
+    rf"to {_X} %, camp 2 to {_X} % of items\.)? They judge differently; neither camp is wrong for "
     r"it\.",
     "camps_differ": r"Where the camps differ there is no single right label\.",
     "no_camps": rf"No camps were found among {_N} annotators\. (?:Two equal camps that judge {_X} "
@@ -65,10 +67,12 @@ PATTERNS = {
     r"would remove labels of this group\.",
     "group_labels": rf"Annotators of {_WHO} = {_WHO} give the label {_WHO} {_X} points (more|less) "
     rf"often than others on the same items \(95 % interval {_X} to {_X}\)\.",
-    "group_agreement": rf"Annotators agree more with those of the same {_WHO} \(correlation {_X}\) than "
-    rf"with others \({_X}; t = {_X}, p (?:<|=) {_X}\)\.",
+    "group_agreement": rf"Annotators agree more with those of the same {_WHO} \(correlation {_X}\) "
+    rf"than with others \({_X}; t = {_X}, p (?:<|=) {_X}\)\.",
     "scatter": rf"Answers on an item usually scatter by {_X}; on {_N} items? by more than twice as "
     r"much\.",
+    "more_flags": r"The same holds for (\w+) more groups?; see Groups\.",
+    "standard_error": rf"The standard error of a value is {_X} \(median over items\)\.",
     # Actions
     "leave_out": rf"Leave out {_WHO}, whose {_GIVEN} do not follow the items: this changes {_N} "
     r"labels?\.",
@@ -83,6 +87,11 @@ PATTERNS = {
     "spot_check": rf"Check {_N} random items against known labels: (?:they show how many labels "
     rf"really are wrong|without an error among them, {_P} would be reached)\.",
     "stop": rf"Stop here: at least {_P} of the labels are right, the target is {_P}\.",
+    "probably_reached": rf"{_P} are probably reached, but this is not certain: check "
+    rf"(?:about {_N} )?more random items against known labels\.",
+    "answer_again": rf"Have {_N} items? answered again, on which answers scatter most: with twice "
+    rf"as many answers, the standard error of their values is expected to fall from {_X} to {_X} "
+    r"on average\.",
     "keep_camps": r"Keep the labels of both camps, and learn or report what each says: neither is "
     r"wrong, and further labels would not settle it\.",
     "question_first": rf"Look at the question and its instructions first: the {_GIVEN} of most "
@@ -101,24 +110,33 @@ PATTERNS = {
     r"agreement by chance is high; compare ac1",
     "alone": rf"{_N} of {_N} items have one label only and do not count",
     "one_label": rf"{_N} items \({_P}\) have one label: nothing can correct it\.",
+    "value_method": r"The value of an item is estimated by the method (\w+)\.",
     "weights": r"Together these predict held-out labels best: (.+)\. `dissensus compare` .*",
     "members": rf"The {_N} members differ from the pool on {_P} of the items on average\.",
-    "explained": r"(?:Annotators are compared with the others|Why annotators disagree|Everybody is "
-    r"compared with|Annotators of a camp agree with each other more|On the dashed line|To the "
-    r"right: answers too high).*",
+    "explained": r"(?:Annotators are compared with|Why annotators disagree|Everybody is "
+    r"compared with|Annotators of a camp agree with each other more|Click an item|On the dashed "
+    r"line|To the right: answers too high).*",
     "same_class": rf"{_N} annotators? always gives? one class where others do not \({_P} of the "
     r"labels\)\.",
+    "scale": rf"labels .+ to .+ are taken for an ordinal scale: disagreements are {_P} closer than "
+    r"by chance; .*",
     "sparse": rf"Confusion matrices have {_X} (?:free )?cells for every label: .*",
     "outliers": rf"{_N} answers \({_P}\) are more than {_X} usual distances \({_X}\) from the "
     r"median of their item\.",
     # Figures
     "commonest": rf"The most common class is {_WHO}: {_P} of the items\.",
     "below": rf"Confidence is below 80% for {_P} of the items\.",
-    "verdict_counts": r"Verdicts: (.+)\. Lines are 95% intervals\.",
+    "verdict_counts": r"Number of annotators by verdict: (.+?)\.(?: Lines are 95% intervals; .*)?",
     "confusion": rf"The most frequent difference: {_N} labels? {_WHO} on items labelled {_WHO} "
     rf"\({_P} of their labels\)\.",
-    "shown": r"(?:.*neither camp is wrong for it\. )?Shown: .*",
+    "shown": r"(?:.*neither camp is wrong for it\. )?(?:Shown: |Those who agree stand next to).*",
     "values": rf"From {_X} to {_X}, {_X} on average\.",
+}
+_MODULES = (claim_data, claim_labels, claim_people)
+WHOLE = [claim for module in _MODULES for claim in module.WHOLE]
+CHECKS = {
+    name: next(getattr(module, name) for module in _MODULES if hasattr(module, name))
+    for name in PATTERNS
 }
 _COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 
@@ -144,9 +162,9 @@ def check(case: Case) -> list[Verdict]:
         if not matched:
             verdicts.append(Verdict(case.name, "unknown", sentence, False, "matches no pattern"))
         for name, one in matched:
-            for ok, detail in getattr(claim_checks, name)(case, one.groups()):
+            for ok, detail in CHECKS[name](case, one.groups()):
                 verdicts.append(Verdict.of(case, name, sentence, ok, detail))
-    for claim in claim_checks.WHOLE:
+    for claim in WHOLE:
         for ok, detail in claim(case):
             what = (claim.__doc__ or "").splitlines()[0]
             verdicts.append(Verdict.of(case, claim.__name__, what, ok, detail))

@@ -68,6 +68,18 @@ def pairs_agree(rows: pd.DataFrame) -> float:
     return float(equal.mean())
 
 
+def closer(rows: pd.DataFrame) -> float:
+    """Return how much closer unequal labels of an item are than unequal labels of all items."""
+    votes = vote_table(rows).to_numpy().astype(float)
+    votes = votes[votes.sum(axis=1) > 1]
+    pairs = (votes / (votes.sum(axis=1, keepdims=True) - 1)).T @ votes
+    total = votes.sum(axis=0)
+    steps = np.abs(np.subtract.outer(np.arange(len(total)), np.arange(len(total))))
+    observed, expected = (np.where(steps > 0, one, 0.0) for one in (pairs, np.outer(total, total)))
+    within, chance = ((steps * one).sum() / one.sum() for one in (observed, expected))
+    return float(1 - within / chance)
+
+
 def split_votes(rows: pd.DataFrame) -> int:
     """Return on how many items two labels or more have the most votes."""
     votes = rows.groupby("item")["label"].agg(lambda labels: Counter(labels).most_common())
@@ -152,17 +164,21 @@ def differences(rows: pd.DataFrame, name: str) -> Array:
     return (own - reference)[:, 0]
 
 
-def scatter(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Return the standard deviation of everybody's differences, and its lower 95 % bound."""
-    found = {}
-    for name in rows["annotator"].unique():
-        difference = differences(rows, name)
-        n = len(difference)
-        if n > 2:
-            deviation = float(difference.std(ddof=1))
-            low = deviation * math.sqrt((n - 1) / stats.chi2.ppf(0.975, n - 1))
-            found[name] = deviation, low
-    return found
+def error_of_wide(rows: pd.DataFrame, draws: int = 20, seed: int = 0) -> float:
+    """Return the mean standard error of items that scatter more than twice as much as usual.
+
+    Wide items are wide in part by chance: how far variances of some answers predict those of
+    others, on items of five answers, shows how far they would be in further answers.
+    """
+    answers = [one.to_numpy()[:5] for _, one in rows.groupby("item")["value"] if len(one) >= 5]
+    values, rng = np.array(answers), np.random.default_rng(seed)
+    drawn = np.concatenate([rng.permuted(values, axis=1) for _ in range(draws)])
+    first, second = drawn[:, :3].var(axis=1, ddof=1), (drawn[:, 3] - drawn[:, 4]) ** 2 / 2
+    variance = values.var(axis=1, ddof=1)
+    slope = float(np.cov(first, second)[0, 1]) / float(variance.var())
+    wide = variance > 4 * np.median(variance) * (1 + 1e-9)
+    expected = variance.mean() + slope * (variance[wide] - variance.mean())
+    return float(np.sqrt(expected / 5).mean())
 
 
 def pair_agreement(rows: pd.DataFrame, group: dict[str, Any]) -> dict[str, tuple[float, float]]:

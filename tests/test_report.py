@@ -72,7 +72,7 @@ def test_those_who_do_not_look_are_named(photos):
     *_, summary = photos
     (random,) = [one for one in summary.sentences if "answer at random" in one]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", random)) == {"Zoe", "Dario"}
-    (constant,) = [one for one in summary.sentences if "always give the same answer" in one]
+    (constant,) = [one for one in summary.sentences if "always give one answer" in one]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", constant)) == {"Tilda", "Rufus"}
     (left_out,) = [one for one in plan_of(summary) if one.startswith("Leave out")]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", left_out)) == {"Zoe", "Dario", "Tilda", "Rufus"}

@@ -105,7 +105,8 @@ def label_errors(
     factor = np.exp(np.interp(quantiles, upto / density.sum(), _FACTORS))
     wrong = np.minimum(factor * stated, n_items)
     if not n_listed:
-        return LabelErrors(n_items, *wrong.tolist(), n_checked)
+        expected, low, high = wrong.tolist()
+        return LabelErrors(n_items, expected, low, high, n_checked)
     n_left = n_items - n_listed
     left = np.array([float(doubts(confidence, one)[n_listed:].sum()) for one in wrong])
     left = np.log(np.maximum(left, _LEAST))

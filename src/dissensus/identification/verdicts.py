@@ -97,13 +97,23 @@ def further_labels(evidence: Evidence, code: npt.NDArray[np.int64]) -> npt.NDArr
     return np.where(code == VERDICTS.index(UNKNOWN), more, 0).astype(np.int64)
 
 
+def reference(evidence: Evidence, chosen: npt.NDArray[np.int64] | int) -> str:
+    """Return what these annotators were compared with: known labels where there are any."""
+    chosen = np.atleast_1d(chosen)
+    known = evidence.gold_labels[chosen]
+    if not known.any():
+        return "the others"
+    all_known = (known >= evidence.following.n_labels[chosen]).all()
+    return "known labels" if all_known else "known labels or the others"
+
+
 def explain(scores: AnnotatorScores, annotator: int) -> str:
     """Return the reason for the verdict on an annotator, in a sentence."""
     basis, gold, behaviour = scores.basis, scores.gold, scores.behaviour
     follow = basis.following
     word, among = scores.verdict[annotator], int(follow.n_labels[annotator])
     reasons = []
-    known = int(basis.gold_labels[annotator])
+    known, compared = int(basis.gold_labels[annotator]), reference(basis, annotator)
     if known and gold is not None:
         reasons.append(
             f"right on {gold.value[annotator]:.0%} of {known} known labels "
@@ -113,10 +123,10 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
         labels = int(behaviour.labels[annotator])
         reasons.append(f"no other annotator labelled the same items (labels: {labels})")
     elif np.isnan(follow.correlation[annotator]):
-        reasons.append(f"no correlation with the others: {among} labels do not vary enough")
+        reasons.append(f"no correlation with {compared}: {among} labels do not vary enough")
     else:
         reasons.append(
-            f"correlation with the others {follow.correlation[annotator]:.2f} "
+            f"correlation with {compared} {follow.correlation[annotator]:.2f} "
             f"({follow.low[annotator]:.2f} to {follow.high[annotator]:.2f}) over {among} labels"
         )
     if word in FLAGGED and follow.p_random[annotator] >= LIKELY:
@@ -125,7 +135,9 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
         reasons.append(f"answers ignore the items with probability {above}{likely:.0%}")
     share = behaviour.top_share[annotator]
     if word == "constant" or (among and share == 1):
-        often = f"{share:.0%}" if share == 1 or share < 0.995 else f"{math.floor(1000 * share) / 10}%"
+        often = (
+            f"{share:.0%}" if share == 1 or share < 0.995 else f"{math.floor(1000 * share) / 10}%"
+        )
         reasons.append(f"says {str(behaviour.top_label[annotator])!r} {often} of the time")
     if word == UNKNOWN:
         more = scores.labels_needed[annotator]

@@ -85,19 +85,23 @@ def annotator_actions(report: Report | NumberReport) -> list[Action]:
                 "annotators",
             )
         ]
-    worst = scores.worst
+    worst, unsure = scores.worst, scores.judged("likely random")
+    checked = scores.basis.gold_labels >= ENOUGH
+    left_out = scores.judged(*LEFT_OUT) & bool(report.effect)
     templates = {
-        LEFT_OUT: f"Leave out {{}}, whose answers do not follow the items: {report.effect}.",
-        ("reversed",): "Ask {} whether the task was misunderstood.",
-        ("likely random",): (
-            "Give {} known items: their answers may ignore the items, but this is not certain."
+        f"Leave out {{}}, whose answers do not follow the items: {report.effect}.": left_out,
+        "Ask {} whether the task was misunderstood.": scores.judged("reversed"),
+        "Give {} known items: their answers may ignore the items, but this is not certain.": (
+            unsure & ~checked
         ),
+        "Give {} more items: their answers may ignore the items, and the known ones among them do "
+        "not settle it.": unsure & checked,
     }
     steps = []
-    for verdicts, sentence in templates.items():
-        names = scores.annotations.annotators[worst[scores.judged(*verdicts)[worst]]].tolist()
+    for sentence, chosen in templates.items():
+        names = scores.annotations.annotators[worst[chosen[worst]]].tolist()
         words = [f"annotator {name}" if name.isdecimal() else name for name in names]
-        if names and (verdicts != LEFT_OUT or report.effect):
+        if names:
             pairs = tuple(zip(words, names, strict=True))
             steps.append(Action(sentence.format(listed(words)), "annotators", pairs))
     return steps

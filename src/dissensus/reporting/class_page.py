@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..agreement import ClassAgreement
+from ..agreement import ClassAgreement, percent_agreement
 from .agreement_figures import pairs_table
 from .class_tables import class_items, downloads, lone_labels
 from .sections import Page, Section, SortableTable, Table, estimates_table
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _IN_MEMORY = ("annotations", "mapping", "table")  # formats without a file
 _MAX_COPIES = 20
 TERMS = ("follows", "verdicts", "alpha")
+_IN_PART = "agreement of pairs, near labels in part"
 _MEASURES = {
     "percent": "pairs that agree",
     "alpha": "Krippendorff's alpha",
@@ -104,10 +105,10 @@ def annotators_section(
 ) -> Section:
     """Return the section on annotators."""
     text = [
-        "Annotators are compared with the others, never with themselves. “Follows” is the "
-        "correlation of their answers with the others' (0: they ignore the items, 1: they follow "
-        "them exactly); verdicts rest on it, not on how often somebody agrees. Click a name for "
-        "the evidence.",
+        "Annotators are compared with known labels, or else with the others, never with "
+        "themselves. “Follows” is the correlation of their answers with these (0: they ignore the "
+        "items, 1: they follow them exactly); verdicts rest on it, not on how often somebody "
+        "agrees. Click a name for the evidence.",
         *more,
     ]
     return Section(
@@ -218,7 +219,8 @@ def _groups(report: Report) -> list[Section]:
 def _agreement_section(report: Report) -> Section:
     """Return coefficients, agreement by class, and figures of agreement."""
     agreement = report.agreement
-    estimates = {_MEASURES.get(one.measure, one.measure): one for one in agreement.estimates}
+    names = _MEASURES | {"percent": _IN_PART} if agreement.scale != "nominal" else _MEASURES
+    estimates = {names.get(one.measure, one.measure): one for one in agreement.estimates}
     tables: list[Table | str] = [estimates_table("Coefficients, intervals over items", estimates)]
     if agreement.by == "class" and report.annotations.n_classes > 2:
         heads = ["class", "labels", "alpha", "interval"]
@@ -230,8 +232,9 @@ def _agreement_section(report: Report) -> Section:
             if estimate.measure == "alpha"
         ]
         tables.append(Table("Every class against the rest", heads, by_class))
+    equal = percent(percent_agreement(report.annotations))
     text = (
-        f"{percent(agreement['percent'].value)} of the pairs of labels on one item agree. "
+        f"{equal} of the pairs of labels on one item agree. "
         f"Beyond chance, agreement is {agreement.word or 'undefined'}."
     )
     panels: list[list[Table | str]] = [tables, ["confusion"]]

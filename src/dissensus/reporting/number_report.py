@@ -115,7 +115,8 @@ class NumberReport(PageReport):
     def wide(self) -> Integers:
         """Items of three answers or more that scatter widely, by code, the widest first."""
         order = np.argsort(-np.nan_to_num(self.scatter), kind="stable")
-        wide = (self.scatter > _WIDE * self.usual) & (self.annotations.labels_per_item > 2)
+        limit = _WIDE * self.usual * (1 + 1e-9)  # exactly twice as much is not more
+        wide = (self.scatter > limit) & (self.annotations.labels_per_item > 2)
         return order[wide[order]]
 
     @cached_property

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..agreement import Agreement
+from ..identification.verdicts import reference
 
 if TYPE_CHECKING:
     from .number_report import NumberReport
@@ -25,8 +26,8 @@ _WARNED = 1  # groups on which verdicts fall
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
     "random": ("answers at random", "answer at random"),
-    "constant": ("always gives the same answer", "always give the same answer"),
-    "reversed": ("contradicts the others", "contradict the others"),
+    "constant": ("nearly always gives one answer", "nearly always give one answer"),
+    "reversed": ("contradicts {}", "contradict {}"),
     "likely random": ("may answer at random", "may answer at random"),
 }
 
@@ -83,6 +84,7 @@ def annotator_sentences(report: Report | NumberReport) -> list[str]:
         count = _NUMBERS[len(people)] if len(people) < len(_NUMBERS) else str(len(people))
         if people:
             does = f"annotator {one}" if len(people) == 1 else f"annotators {several}"
+            does = does.format(reference(scores.basis, chosen))
             verdicts.append(f"{count} {does}: {listed(people)}.")
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels", 0)
