@@ -76,8 +76,8 @@ def closer(rows: pd.DataFrame) -> float:
     total = votes.sum(axis=0)
     steps = np.abs(np.subtract.outer(np.arange(len(total)), np.arange(len(total))))
     observed, expected = (np.where(steps > 0, one, 0.0) for one in (pairs, np.outer(total, total)))
-    within, chance = ((steps * one).sum() / one.sum() for one in (observed, expected))
-    return float(1 - within / chance)
+    within, overall = ((steps * one).sum() / one.sum() for one in (observed, expected))
+    return float(1 - within / overall)
 
 
 def split_votes(rows: pd.DataFrame) -> int:
