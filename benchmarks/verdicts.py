@@ -127,6 +127,34 @@ def guessing(seeds: int) -> Table:
     return Table(f"Everybody guesses, {seeds} seeds", columns, rows, note)
 
 
+def changed(seeds: int) -> Table:
+    """Return how far correlations move if one rater's scores are shifted or doubled."""
+    changes = {
+        "shifted by a standard deviation": lambda value: value + value.std(),
+        "shifted by 5 of 7 points": lambda value: value + 5,
+        "doubled": lambda value: 2 * value,
+    }
+    rows = []
+    for name, change in changes.items():
+        moved = []
+        for seed in range(seeds):
+            given = rating_crowd(np.random.default_rng(seed), 7, 30, 5).annotations
+            value = given.label.astype(float)
+            before = _numbers(given, value)
+            for rater in (8, 20, 39):
+                own = given.annotator == rater
+                after = _numbers(given, np.where(own, change(value), value))
+                moved.append(np.nanmax(np.abs(after - before)))
+        rows.append([name, f"{np.median(moved):.3f}", f"{max(moved):.3f}"])
+    note = f"Largest change of anybody's correlation; 40 raters, 30 labels each, {seeds} crowds."
+    return Table("One rater's scores changed", ["change", "median", "largest"], rows, note)
+
+
+def _numbers(given: Annotations, value: Any) -> Any:
+    names = {"items": given.n_items, "annotators": given.n_annotators}
+    return identify(Numbers.from_codes(given.item, given.annotator, value, **names)).correlation
+
+
 def gold() -> Iterator[list[Any]]:
     """Yield verdicts on classes beside what known items show."""
     total: Counter[str] = Counter()
