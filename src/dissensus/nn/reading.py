@@ -20,6 +20,7 @@ import numpy as np
 
 from .._names import as_names
 from .._relation import Array
+from .._serialization import damage
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
@@ -206,11 +207,9 @@ _NAMINGS: tuple[Callable[[str], str], ...] = (
 
 def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     """Return rows of an array: by an array of names, by their numbers, or in order."""
-    try:
+    with damage(f"{path}: not an array of numbers"):
         stored = np.load(path, allow_pickle=False)
         arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
     names = arrays.pop("items", None) if column != "items" else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; name one of them as the column")
