@@ -7,7 +7,8 @@ findings make results wrong whatever the method; the rest is worth knowing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from .._plain import as_plain
 from .._relation import Integers
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
-from ..errors import OptionError
+from ..errors import DataError, OptionError
 from ._finding import CODES, SERIOUS, Finding, is_free_text
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
@@ -30,7 +31,7 @@ from .times import check_durations, check_times
 if TYPE_CHECKING:
     from ..readers import Reading
 
-__all__ = ["CODES", "Check", "Finding", "Spread", "check"]
+__all__ = ["CODES", "Check", "Finding", "Spread", "check", "read_incomplete"]
 
 SCALES = ("auto", "nominal", "ordinal", "interval", "ratio", "numeric")
 
@@ -115,7 +116,10 @@ def check(
     if isinstance(annotations, (Annotations, Numbers)):
         data = annotations
     else:
-        reading = annotations if isinstance(annotations, Reading) else examine(annotations)
+        reading = annotations if isinstance(annotations, Reading) else None
+        if reading is None:
+            reading, gaps = read_incomplete(lambda missing: examine(annotations, missing=missing))
+            findings += gaps
         data, notes = reading.annotations, reading.notes
         known = known or dict(reading.gold)
         if reading.kind == "numeric" and scale == "auto":
@@ -164,6 +168,21 @@ def check(
         tuple(findings),
         notes,
     )
+
+
+def read_incomplete(read: Callable[[str], Reading]) -> tuple[Reading, list[Finding]]:
+    """Return what `read` gives with `error`, or with `drop` and a finding about the gaps."""
+    try:
+        return read("error"), []
+    except DataError as problem:
+        sentence, found, _ = str(problem).partition("; --missing drop")
+        if not found:
+            raise
+    more = re.search(r"; (\d+) more ", sentence)
+    count = 1 + int(more[1] if more else 0)
+    remedy = "complete the rows, or leave them out with --missing drop"
+    finding = Finding("incomplete", f"{sentence}.", count, remedy=remedy, severity=SERIOUS)
+    return read("drop"), [finding]
 
 
 def _spread(values: Integers) -> Spread:

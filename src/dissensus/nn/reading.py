@@ -196,6 +196,7 @@ def _without_ending(path: str) -> str:
     return PurePosixPath(path).with_suffix("").as_posix()
 
 
+_ITEMS = ("items", "item", "task", "tasks")  # arrays of names
 _NAMINGS: tuple[Callable[[str], str], ...] = (
     lambda path: path,
     _without_ending,
@@ -210,7 +211,8 @@ def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     with damage(f"{path}: not an array of numbers"):
         stored = np.load(path, allow_pickle=False)
         arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
-    names = arrays.pop("items", None) if column != "items" else None
+    named = next((one for one in arrays if one in _ITEMS and one != column), "")
+    names = arrays.pop(named) if named else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; name one of them as the column")
     if column is not None and column not in arrays:
@@ -232,9 +234,10 @@ def _row_names(path: Path, n_rows: int, items: list[str]) -> list[str]:
         return [str(row) for row in range(n_rows)]
     if n_rows == len(items) and least < 0:
         return items
-    raise DataError(
-        f"{path}: {n_rows} rows, but {len(items)} items; name the rows in an array 'items'"
+    count = (
+        f", but {len(items)} items" if n_rows != len(items) else f" for items such as {items[0]}"
     )
+    raise DataError(f"{path}: {n_rows} rows{count}; name the rows in an array 'items'")
 
 
 def _table(path: Path, column: str | None, frames: int) -> InputIndex:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .report import Report
 
 _NAMED = 3  # names in one sentence
+_AGREE = 0.4  # alpha from which annotators are called agreeing
 _OVERCONFIDENT = 0.05  # by how much confidence may exceed accuracy
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
@@ -110,7 +111,9 @@ def advice(report: Report) -> list[str]:
     if len(report.doubtful):
         count = amount(len(report.doubtful), "item")
         steps.append(f"Have {count} labelled again; the list can be downloaded.")
-    return steps or ["Nothing urgent: annotators agree, and hardly any label is in doubt."]
+    alpha = report.agreement["alpha"].value
+    agree = "annotators agree, and " if alpha >= _AGREE else ""
+    return steps or [f"Nothing urgent: {agree}hardly any label is in doubt."]
 
 
 def volume(annotations: Any, what: str = "label") -> str:
