@@ -17,7 +17,6 @@ Both constants are measured on public sets with known truth (benchmarks/CALIBRAT
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ._probability import log_normalize, safe_log
 from ._relation import Array, Floats, Integers
@@ -53,6 +52,8 @@ def fit_temperature(probabilities: Floats, truth: Integers) -> float:
 
     Its logarithm has a normal prior with variance one half: few items move it little.
     """
+    from scipy.optimize import minimize_scalar
+
     rows = np.arange(len(truth))
 
     def loss(log_temperature: float) -> float:

@@ -24,7 +24,11 @@ class Group(click.Group):
             if verb is not None and not isinstance(verb, click.Group):
                 known = {flag for one in verb.params for flag in (*one.opts, *one.secondary_opts)}
                 first, *clauses = str(problem).split("; ")
-                kept = (one for one in clauses if known.issuperset(_OPTION.findall(one)))
+                kept = (
+                    one
+                    for one in clauses
+                    if known.issuperset(_OPTION.findall(one)) or "torchrun" in one
+                )
                 problem.args = ("; ".join([first, *kept]),)
             raise
 
