@@ -26,7 +26,7 @@ from dissensus import Annotations, read, read_truth, simulate
 from dissensus.planning import plan
 from dissensus.planning._posterior_state import METHOD, fit
 from dissensus.registry import simulators
-from dissensus.simulation.strategy import Design
+from dissensus.simulation.strategy import Asked, Design
 from pages import Section, Table
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -77,7 +77,7 @@ def simulated(name: str, seed: int) -> World:
         nothing,
         None,
         truth,
-        lambda item, annotator: strategy.answers(crowd, truth, item, annotator, rng),
+        lambda item, annotator: strategy.answers(crowd, Asked(item, annotator, truth[item]), rng),
         PER_ITEM * N_ITEMS,
         sure,
     )
@@ -213,7 +213,7 @@ def expected_and_actual(name: str, seed: int) -> list[float]:
     gold = {annotations.items[one]: annotations.classes[here.truth[one]] for one in some}
     common = {"budget": annotations.n_items, "available": here.available, "seed": seed}
     bold, sober = (
-        plan(annotations, fit(annotations), gold=given, **common) for given in (None, gold)
+        plan(annotations, fit(annotations), truth=given, **common) for given in (None, gold)
     )
     now = accuracy(fit(annotations).posterior, here.truth)
     for turn in range(4):

@@ -1,14 +1,16 @@
-"""Whether networks that vote differently attend elsewhere: a permutation test."""
+"""What heads attend to, and whether those that vote differently attend elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from dissensus import DataError
 from dissensus._relation import Floats, Integers
+from dissensus.nn import Features
 from dissensus.recovery.measures import jensen_shannon
 
 
@@ -61,3 +63,14 @@ def pair_test(
         permuted = split(random.permuted(votes, axis=1))
         as_large += permuted[0] - permuted[1] >= different - equal - 1e-12
     return PairTest(different, equal, (as_large + 1) / (draws + 1), pairs)
+
+
+@torch.no_grad()
+def attention_of(model: Any, features: Features) -> Floats:
+    """Return the attention of fitted `attention-heads` to tokens: (member, item, token)."""
+    source = model.network.inputs_from(features)
+    n_tokens, parts = np.shape(source.tokens.mask)[1], []
+    for start in range(0, len(source), 256):
+        part = model.network.attend(source[np.arange(start, min(start + 256, len(source)))])
+        parts.append(torch.nn.functional.pad(part, (0, n_tokens - part.shape[2])))
+    return torch.cat(parts, dim=1).double().numpy()

@@ -13,7 +13,7 @@ from dissensus.nn.features import Features, features_of
 from dissensus.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 from pages import Section, Table
-from pair_test import pair_test
+from pair_test import attention_of, pair_test
 from recovering_ground import (
     FLOOR,
     ORACLE,
@@ -135,7 +135,7 @@ def attention_test(name: str, spec: str) -> dict[str, Any]:
         features.take(train), data.label[train], n_classes=data.annotations.n_classes, seed=0
     )
     there = features.take(parts.test)
-    attention = result.attention(there)  # (member, item, token)
+    attention = attention_of(result, there)  # (member, item, token)
     votes = result.members(there).argmax(axis=2).T
     test = pair_test(list(attention.transpose(1, 0, 2)), votes)
     return {"values": [test.different, test.equal, test.p_value, *test.pairs]}

@@ -382,7 +382,7 @@ def newcomers(runs: Runs) -> Table:
         for count in counts:
             few = np.sort(order[:count])
             label = drawn.whole.labels[few, 5]
-            grown = model.with_annotator(drawn.features.take(few), label, seed=seed)
+            grown = model.with_annotator(drawn.features.take(few), label, FitOptions(seed=seed))
             best = grown.log_proba(test, np.array([5]))[:, 0].argmax(axis=1)
             out[str(count)] = float((best == drawn.labels[:, 5]).mean())
         whole = tendencies.create(ONE).fit(

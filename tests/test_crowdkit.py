@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dissensus import DataError, aggregate, crowdkit, simulate
-from dissensus.crowdkit import DawidSkene, GoldMajorityVote, MajorityVote
+from dissensus import DataError, OptionError, aggregate, crowdkit, simulate
+from dissensus.crowdkit import GLAD, MACE, DawidSkene, GoldMajorityVote, MajorityVote
 from tests.support import rows_of, shared
 
 
@@ -110,3 +110,44 @@ def test_cells_that_were_once_zero_may_rise_again():
     floored = DawidSkene(n_iter=400, tol=0.0).fit(data).loss_history_[-1]
     bare = aggregate(annotations, "dawid-skene[smoothing=0,max_iter=400,tol=0]").trace[-1]
     assert floored > bare + 2
+
+
+@pytest.mark.parametrize("column", ["task", "worker", "label"])
+def test_rows_without_a_value_are_left_out_and_counted(column):
+    data = pd.DataFrame({"task": list("aabb"), "worker": list("xyxy"), "label": list("pppq")})
+    plain = MajorityVote().fit(data.iloc[:3])
+    data.loc[3, column] = None
+    with pytest.warns(UserWarning, match="1 rows without task, worker or label are left out"):
+        found = MajorityVote().fit(data)
+    pd.testing.assert_series_equal(found.labels_, plain.labels_)
+    assert found.probas_.columns.tolist() == ["p"]
+    numbers = data.assign(label=[1.0, 1.0, 0.0, float("nan")], task=list("aabb"), worker=list("xyxy"))  # noqa: E501  # fmt: skip
+    with pytest.warns(UserWarning, match="left out"):
+        assert MajorityVote().fit(numbers).probas_.columns.tolist() == [0.0, 1.0]
+
+
+def test_settings_are_used_or_refused():
+    data = pd.DataFrame(
+        [(t, w, ("no", "yes")[(t + w * w) % 2]) for t in range(8) for w in range(4)],
+        columns=["task", "worker", "label"],
+    )
+    one, other = (MACE(alpha=value, beta=value).fit(data).spamming_ for value in (0.5, 50.0))
+    assert not np.allclose(one, other)
+    with pytest.raises(OptionError, match="must be the same"):
+        MACE(alpha=1.0, beta=2.0).fit(data)
+    errors = DawidSkene().fit(data).errors_
+    with pytest.raises(OptionError, match="'addition' is not supported"):
+        DawidSkene(initial_error_strategy="addition").fit(data, initial_error=errors)
+    with pytest.raises(OptionError, match="needs the initial_error"):
+        DawidSkene(initial_error_strategy="assign").fit(data)
+    with pytest.raises(OptionError, match="alphas_priors_mean must be one number"):
+        GLAD(alphas_priors_mean=pd.Series([1.0])).fit(data)
+
+
+def test_incomplete_initial_errors_favour_no_label():
+    rows = [(t, w, "yes" if t < 6 else "no") for t in range(10) for w in "xyz"]
+    data = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    index = pd.MultiIndex.from_tuples([("x", "yes"), ("x", "no")], names=["worker", "label"])
+    errors = pd.DataFrame([[9.0, 2.0], [1.0, 8.0]], index=index, columns=["yes", "no"])
+    found = DawidSkene(initial_error_strategy="assign").fit(data, initial_error=errors)
+    assert found.labels_.tolist() == ["yes"] * 6 + ["no"] * 4

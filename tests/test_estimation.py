@@ -14,6 +14,7 @@ from dissensus import (
     DataError,
     Estimation,
     Numbers,
+    OutputError,
     aggregate,
     estimate,
     estimators,
@@ -162,7 +163,7 @@ def test_other_folders_are_distinguished_from_a_result(tmp_path):
     with pytest.raises(DataError, match="not a saved result"):
         Estimation.load(tmp_path)
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(DataError, match="holds something else"):
+    with pytest.raises(OutputError, match="holds something else"):
         estimate(crowd().annotations, "mean").save(tmp_path)
 
 

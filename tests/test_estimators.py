@@ -14,7 +14,7 @@ pytest.importorskip("sklearn", reason="estimators need scikit-learn")
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from dissensus import Annotations, DataError, OptionError
+from dissensus import Annotations, DataError, OptionError, OutputError
 from dissensus.learning.classifier import CrowdClassifier
 from dissensus.meta.episodes import Sizes
 from dissensus.meta.few_shot import FewShotCrowd
@@ -267,7 +267,7 @@ def test_folders_that_hold_something_else_are_refused(case, tmp_path):
     estimator, _ = fit_of(case)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("…")
-    with pytest.raises(DataError, match="holds something else"):
+    with pytest.raises(OutputError, match="holds something else"):
         estimator.save(tmp_path / "other")
     for nothing in ("other", "nowhere"):
         with pytest.raises(DataError, match=f"not a saved {case.estimator.__name__}"):
@@ -288,5 +288,5 @@ def test_folders_that_hold_something_else_are_refused(case, tmp_path):
     notes.write_text(whole)
     weights = tmp_path / "model" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-5])
-    with pytest.raises(DataError, match=f"not a saved {case.estimator.__name__}"):
+    with pytest.raises(DataError, match=f"a damaged {case.estimator.__name__}"):
         case.estimator.load(tmp_path / "model")

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dissensus import Annotations, DataError, aggregate, read, read_truth, simulate, write
+from dissensus import (
+    Annotations,
+    DataError,
+    OutputError,
+    aggregate,
+    read,
+    read_truth,
+    simulate,
+    write,
+)
 from dissensus.readers import as_annotations, as_truth, read_predictions
 from dissensus.readers.exports import head_of, tool_of
 from dissensus.readers.sources import open_source
@@ -360,7 +369,7 @@ def test_saving_a_result_never_replaces_another_folder(tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("words")
     result = aggregate(relation(AWKWARD), "majority")
-    with pytest.raises(DataError, match="holds something else"):
+    with pytest.raises(OutputError, match="holds something else"):
         result.save(tmp_path / "precious")
     result.save(tmp_path / "kept")
     result.save(tmp_path / "kept")

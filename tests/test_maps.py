@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 from dissensus import Annotations
 from dissensus._names import as_names
-from dissensus.errors import MethodError, OptionError
+from dissensus.errors import MethodError, OptionError, OutputError
 from dissensus.nn import Texts, as_inputs, encoder_for
 from dissensus.nn.features import Features, features_of
 from dissensus.reporting.attention_images import heat
@@ -214,7 +214,7 @@ def test_a_report_is_a_folder_of_pictures_a_sheet_a_table_and_a_page(report, tmp
     report.save(tmp_path / "maps")  # maps may take the place of maps
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("years of work")
-    with pytest.raises(OptionError, match="holds no maps"):
+    with pytest.raises(OutputError, match="holds something else"):
         report.save(tmp_path / "other")
     assert (tmp_path / "other" / "thesis.txt").exists()
 

@@ -19,7 +19,8 @@ from dissensus import (
     policies,
     simulate,
 )
-from dissensus.planning import Curve, Gap, Point
+from dissensus.label_errors import label_errors
+from dissensus.planning import Curve, Point
 from dissensus.planning._choose import choose
 from dissensus.planning._constraints import Constraints
 from dissensus.planning._information import (
@@ -30,8 +31,7 @@ from dissensus.planning._information import (
     information,
     information_table,
 )
-from dissensus.planning._posterior_state import PosteriorState, fit, posterior_state
-from dissensus.planning.curve import gap_on
+from dissensus.planning._posterior_state import fit, posterior_state
 from dissensus.planning.policy import NoiseModel, noise_model_of
 from dissensus.reporting.method_figures import curve_chart
 from tests.support import annotation_rows, relation, run, shared, shared_truth
@@ -188,7 +188,7 @@ def test_plans_keep_their_terms(policy, rows, budget, limit, per_item, batch):
         assert len(known_pairs) == min(budget, sum(min(one, 3) for one in free))
     assert (found.gain >= 0).all()
     assert (found.after >= found.before - 1e-9).all()
-    assert found.stop or len(found)
+    assert len(found) or "can be requested" in found.reason
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -251,7 +251,8 @@ def test_only_pairs_that_are_available_are_planned():
     there = {(0, 4), (1, 5), (1, 6), (2, 7)} - known
     assert set(zip(found.item.tolist(), found.annotator.tolist(), strict=True)) == there
     assert (
-        "no annotator is left" in plan(annotations, budget=5, available=annotations, draws=0).reason
+        "No label can be requested"
+        in plan(annotations, budget=5, available=annotations, draws=0).reason
     )
 
 
@@ -390,7 +391,8 @@ def test_the_curve_is_right_where_the_model_holds():
         return Annotations.from_codes(item, annotator, label, items=400, annotators=15, classes=2)
 
     annotations = with_answers(item, annotator, np.empty(0, int))
-    found = plan(annotations, budget=400, policy="random", draws=10)
+    known = dict(zip(annotations.items.tolist(), truth.astype(str).tolist(), strict=True))
+    found = plan(annotations, budget=400, policy="random", draws=10, truth=known)
     later = with_answers(
         np.concatenate([annotations.item.astype(int), found.item]),
         np.concatenate([annotations.annotator, found.annotator]),
@@ -400,45 +402,41 @@ def test_the_curve_is_right_where_the_model_holds():
     assert point.accuracy == pytest.approx((fit(later).label == truth).mean(), abs=0.04)
 
 
-def test_gold_corrects_what_the_model_expects():
+def test_known_labels_correct_what_is_expected():
     annotations, truth = crowd(n_items=200).annotations, crowd(n_items=200).truths
-    bold = plan(annotations, budget=50, draws=4)
-    sober = plan(annotations, budget=50, draws=4, gold=truth)
-    right = (fit(annotations).label == crowd(n_items=200).truth).mean()
-    assert sober.gap.n_items == 200
-    assert sober.accuracy[0] == pytest.approx(right, abs=1e-9)
-    for before, after in zip(bold.curve, sober.curve, strict=True):
-        assert after.accuracy == pytest.approx(before.accuracy - sober.gap.mean)
-        assert after.high - after.low > before.high - before.low
-    np.testing.assert_array_equal(bold.item, sober.item)  # the plan itself does not look at gold
+    wide = plan(annotations, budget=50, draws=4)
+    narrow = plan(annotations, budget=50, draws=4, truth=truth)
+    result = fit(annotations)
+    wrong = int((result.label != crowd(n_items=200).truth).sum())
+    best = result.probabilities.max(axis=1)
+    assert narrow.errors == label_errors(best, n_checked=200, n_wrong=wrong)
+    assert wide.errors == label_errors(best)
+    assert narrow.errors.high - narrow.errors.low < wide.errors.high - wide.errors.low
+    for found in (wide, narrow):
+        assert found.curve.points[0].accuracy == pytest.approx(found.errors.accuracy[0])
+    np.testing.assert_array_equal(wide.item, narrow.item)  # the plan itself does not look at it
 
 
-def test_a_gap_is_the_excess_of_confidence_over_hits():
-    annotations = relation([("a", "x", "0"), ("b", "x", "1"), ("c", "x", "0")])
-    view = PosteriorState(
-        annotations, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.ones((1, 2, 2))
+def test_it_stops_only_where_the_lower_end_of_the_accuracy_reaches_the_target():
+    rows = [(f"{item}{k}", name, "0") for k in range(40) for item in "abc" for name in "uvwxyz"]
+    rows += [(f"{item}{k}", name, "1") for k in range(40) for item in "ghi" for name in "uvwxyz"]
+    annotations = relation(rows, annotators="uvwxyzn")
+    unsure = plan(crowd().annotations, budget=5, target=0.8, draws=0)
+    assert unsure.errors.accuracy[1] < 0.8
+    assert not unsure.stop
+    known = {f"{item}{k}": "01"[item > "c"] for k in range(40) for item in "abcghi"}
+    sure = plan(annotations, budget=5, target=0.95, truth=known, draws=0)
+    assert sure.errors.accuracy[1] >= 0.95
+    assert sure.stop
+    assert sure.reason.startswith("Stop: about ")
+    wrong = plan(
+        annotations, budget=5, target=0.9, truth=known | {f"a{k}": "1" for k in range(40)}, draws=0
     )
-    gap = gap_on(view, np.array([0, 0, 1]))
-    assert gap.right == pytest.approx(0.5)  # right, wrong, and a tie
-    assert gap.mean == pytest.approx((0.9 - 1 + 0.8 + 0.5 - 0.5) / 3)
-    assert gap_on(view, np.array([0, -1, -1])) == Gap(
-        1, 1.0, pytest.approx(-0.1), pytest.approx(0.55)
-    )
-
-
-def test_it_says_when_to_stop():
-    rows = [(item, name, "0") for item in "abcdef" for name in "uvwxyz"]
-    rows += [(item, name, "1") for item in "ghijkl" for name in "uvwxyz"]
-    done = plan(relation(rows, annotators="uvwxyzn"), budget=5, target=0.9, draws=0)
-    assert done.stop
-    assert done.reason.startswith("Stop, if the model is right: ")
-    known = dict.fromkeys("abcdef", "0") | dict.fromkeys("ghijkl", "1")
-    sure = plan(relation(rows, annotators="uvwxyzn"), budget=5, target=0.9, gold=known, draws=0)
-    assert sure.reason.startswith("Stop: 100.0% of the labels are right by 12 known items")
-    little = plan(relation(rows, annotators="uvwxyzn"), budget=5, least=0.5, draws=0)
-    assert little.stop
-    assert "nats per cost, less than 0.5" in little.reason
-    assert not plan(crowd().annotations, budget=5, target=0.999, draws=0).stop
+    assert not wrong.stop
+    little = plan(crowd().annotations, budget=5, min_gain=5.0, draws=0)
+    assert not little.stop
+    assert "hardly help" in little.reason
+    assert "check 59 random items" in little.reason
 
 
 @pytest.mark.parametrize(
@@ -448,7 +446,7 @@ def test_it_says_when_to_stop():
         ({"budget": math.nan}, "budget = nan"),
         ({"per_item": 0}, "per_item = 0, but it must be at least 1"),
         ({"batch": 0}, "batch = 0"),
-        ({"target": 1.5}, "target = 1.5, but it must be above 0 and at most 1"),
+        ({"target": 1.5}, "target = 1.5, but it must be above 0 and below 1"),
         ({"draws": -1}, "draws = -1"),
         ({"cost": 0}, "cost = 0, but it must be above 0"),
         ({"limit": -2}, "limit = -2, but it must be at least 0"),
@@ -515,7 +513,7 @@ def test_the_command_writes_a_plan_that_can_be_uploaded(tmp_path):
     options = ["--budget", 20, "--cost", "cost.csv", "--limit", 4, "--draws", 2]
     done = run("next", path, *options, "-o", "plan.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert b"14 points too high" in b" ".join(done.stdout.split())
+    assert b"off by a factor of two" in b" ".join(done.stdout.split())
     with (tmp_path / "plan.csv").open() as file:
         table = list(csv.DictReader(file))
     assert 18 < sum(float(row["cost"]) for row in table) <= 20
@@ -533,7 +531,7 @@ def test_the_command_writes_the_whole_plan_as_json(tmp_path):
     summary = json.loads(done.stdout)
     assert summary["labels"] == len(summary["plan"]) == 12
     assert {row["annotator"] for row in summary["plan"]} <= {"0", "1", "new"}
-    assert summary["gap"]["n_items"] == 60
+    assert summary["errors"]["n_checked"] == 60
     assert summary["stop"] is False
     assert summary["curve"][0]["labels"] == 0
 
@@ -544,7 +542,7 @@ def test_the_command_draws_the_curve(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Expected accuracy" in (tmp_path / "c.svg").read_text()
     spec = curve_chart(plan(crowd().annotations, budget=5, draws=2))
-    assert len(spec["layer"]) == 2
+    assert len(spec["layer"]) == 3  # band, line and target
     wrong = run("next", path, "--chart", "c.pdf", cwd=tmp_path)
     assert wrong.returncode == 2
     assert b"a chart ends in .svg, .png, .html" in wrong.stderr

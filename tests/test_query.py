@@ -322,7 +322,7 @@ class TestNewcomers:
         got, features, annotations = fitted(method)
         before = got.log_proba(features)
         label = annotations.label[annotations.annotator == 1].astype(int)
-        grown = got.with_annotator(features, label)
+        grown = got.with_annotator(features, label, FitOptions())
         assert grown.n_annotators == 5
         assert_allclose(grown.log_proba(features)[:, :4], before, atol=1e-6)
         old, new = got.nets[0].state_dict(), grown.nets[0].state_dict()
@@ -331,7 +331,7 @@ class TestNewcomers:
         assert not torch.equal(new["queries.own.weight"][4], new["queries.own.weight"][1])
         again = method.restore(grown.state())
         assert_allclose(again.log_proba(features), grown.log_proba(features), atol=1e-6)
-        twice = grown.with_annotator(features, label)
+        twice = grown.with_annotator(features, label, FitOptions())
         assert_allclose(twice.log_proba(features)[:, :5], grown.log_proba(features), atol=1e-6)
 
     def test_a_new_annotator_starts_from_the_most_similar_one(self):
@@ -344,7 +344,7 @@ class TestNewcomers:
         method = Query(width=32, layers=1, heads=2, hidden=32, fc=32, fits=1, epochs=25, lr=5e-3)
         got = method.fit(features, known)
         few = np.arange(20)
-        grown = got.with_annotator(features.take(few), simulated.labels[few, 3])
+        grown = got.with_annotator(features.take(few), simulated.labels[few, 3], FitOptions())
         rest = features.take(np.arange(20, 300))
         right = grown.log_proba(rest, [3])[:, 0].argmax(axis=1) == simulated.labels[20:, 3]
         assert right.mean() > 0.7  # of group 1; the others are at .33
@@ -362,7 +362,7 @@ class TestNewcomers:
         right = {}
         for position in range(2):
             grown = got.with_annotator(
-                features.take([]), np.array([], int), metadata=np.eye(2)[position]
+                features.take([]), np.array([], int), FitOptions(metadata=np.eye(2)[position])
             )
             found = grown.log_proba(features, [8])[:, 0].argmax(axis=1)
             right[position] = (found == simulated.labels[:, 8]).mean()
@@ -371,9 +371,11 @@ class TestNewcomers:
     def test_new_annotators_without_labels_and_metadata_are_refused_in_one_line(self):
         got, features, _ = fitted(Query(**TINY, epochs=1))
         with pytest.raises(MethodError, match="no metadata; give some labels"):
-            got.with_annotator(features.take([]), np.array([], int))
+            got.with_annotator(features.take([]), np.array([], int), FitOptions())
         with pytest.raises(DataError, match="0 metadata features of an annotator, but 2 are given"):
-            got.with_annotator(features.take([]), np.array([], int), metadata=np.zeros(2))
+            got.with_annotator(
+                features.take([]), np.array([], int), FitOptions(metadata=np.zeros(2))
+            )
 
 
 class TestItemsOfOtherLengths:

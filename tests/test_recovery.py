@@ -20,6 +20,8 @@ from dissensus.recovery.crossval import cross_validate, folds_of, majority
 from dissensus.recovery.evaluation import soft_scores
 from dissensus.registry import recoverers
 
+from .support import benchmark
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(1)
 
@@ -310,9 +312,24 @@ def test_attention_is_on_present_words():
     mask = np.arange(6) < random.integers(2, 7, size=(80, 1))
     label = (values[:, 0, 0] > 0).astype(int)
     features = Features(np.zeros((80, 0)), TokenFeatures(values, mask))
-    attention = recoverers.create("attention-heads[n=3]").fit(features, label).attention(features)
+    model = recoverers.create("attention-heads[n=3]").fit(features, label)
+    attention = benchmark("pair_test").attention_of(model, features)
     assert (attention[:, ~mask] < 1e-6).all()
     np.testing.assert_allclose(attention.sum(axis=2), 1, atol=1e-5)
+
+
+def test_the_pair_test_detects_attention_that_depends_on_the_vote():
+    pair_test = benchmark("pair_test").pair_test
+    random = np.random.default_rng(8)
+    votes = random.integers(2, size=(25, 6))
+    laws = np.array([[5, 5, 1, 1], [1, 1, 5, 5]])
+    looking = [np.stack([random.dirichlet(laws[vote]) for vote in row]) for row in votes]
+    found = pair_test(looking, votes, draws=200)
+    assert found.different > found.equal
+    assert found.p_value < 0.02
+    blind = [random.dirichlet([1, 1, 1, 1], 6) for _ in votes]
+    assert pair_test(blind, votes, draws=200).p_value > 0.05
+    assert np.isnan(pair_test(blind, np.zeros((25, 6)), draws=10).p_value)
 
 
 def test_oracles_need_annotations_and_learn_shares(data):

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="recovery needs torch: pip install 'dissensus[deep]'")
 pytest.importorskip("sklearn", reason="DistributionRecovery needs scikit-learn")
 
-from dissensus import Annotations, DataError, MethodError, OptionError
+from dissensus import Annotations, DataError, MethodError, OptionError, OutputError
 from dissensus.nn.features import features_of
 from dissensus.recovery._top_layers import split_encoder
 from dissensus.recovery.crossval import majority
@@ -70,7 +70,7 @@ def test_a_saved_estimator_predicts_the_same(tmp_path, data):
         DistributionRecovery.load(tmp_path / "model")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").touch()
-    with pytest.raises(DataError, match="holds something else"):
+    with pytest.raises(OutputError, match="holds something else"):
         model.save(tmp_path / "other")
 
 

@@ -21,8 +21,6 @@ from dissensus.recovery.evaluation import (
 )
 from dissensus.result import Predictions
 
-from .support import benchmark
-
 DISTANCES = [
     measures.manhattan,
     measures.jensen_shannon,
@@ -214,17 +212,3 @@ def test_the_temperature_is_recovered():
     p = random.dirichlet([1, 1, 1], 20000)
     label = (p.cumsum(axis=1) > random.random((len(p), 1))).argmax(axis=1)
     assert fit_temperature(temper(p, 0.5), label) == pytest.approx(2, rel=0.05)
-
-
-def test_the_pair_test_detects_attention_that_depends_on_the_vote():
-    pair_test = benchmark("pair_test").pair_test
-    random = np.random.default_rng(8)
-    votes = random.integers(2, size=(25, 6))
-    laws = np.array([[5, 5, 1, 1], [1, 1, 5, 5]])
-    looking = [np.stack([random.dirichlet(laws[vote]) for vote in row]) for row in votes]
-    found = pair_test(looking, votes, draws=200)
-    assert found.different > found.equal
-    assert found.p_value < 0.02
-    blind = [random.dirichlet([1, 1, 1, 1], 6) for _ in votes]
-    assert pair_test(blind, votes, draws=200).p_value > 0.05
-    assert np.isnan(pair_test(blind, np.zeros((25, 6)), draws=10).p_value)

@@ -13,7 +13,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dissensus import DataError, MethodError, OptionError, aggregate, aggregators, agree, simulate
+from dissensus import (
+    DataError,
+    MethodError,
+    OptionError,
+    OutputError,
+    aggregate,
+    aggregators,
+    agree,
+    simulate,
+)
 from dissensus._names import numbered
 from dissensus.scale import aggregate_files, agree_shards, fit_shards, quality_intervals, shard_rows
 from dissensus.scale.disk import Disk
@@ -298,7 +307,7 @@ def test_a_full_disk_is_reported_in_one_line(files, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dissensus.scale.disk.append", full)
-    with pytest.raises(DataError, match="no space left on this disk; --work"):
+    with pytest.raises(OutputError, match="no space left on device; --work"):
         aggregate_files([str(files)], output=str(tmp_path / "l.parquet"), memory=200_000)
     assert not list(tmp_path.iterdir())
 

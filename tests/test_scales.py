@@ -350,6 +350,26 @@ def test_watch_refuses_numbers_unless_they_are_declared(tmp_path):
     assert "watch needs classes" in done.stderr.decode()
 
 
+def test_training_refuses_a_slider_before_anything_is_learned(tmp_path):
+    columns = ratings(n_classes=25, n_items=30)
+    write_table(tmp_path, columns)
+    lines = "".join(f"{item},a text about {item}\n" for item in range(30))
+    (tmp_path / "texts.csv").write_text("item,text\n" + lines)
+    labels = "".join(f"{item},{item}\n" for item in range(30))
+    (tmp_path / "labels.csv").write_text("item,label\n" + labels)
+    inputs = ("--inputs", "texts.csv")
+    for command in (
+        ("train", "answers.csv", "-s", "majority", *inputs),
+        ("aggregate-deep", "answers.csv", "-s", "crowd-layer", *inputs),
+        ("tendency", "fit", "answers.csv", "-o", "model", *inputs),
+        ("recover", "evaluate", "answers.csv", *inputs),
+        ("recover", "fit", "labels.csv", "-o", "model", *inputs),
+    ):
+        done = run(*command, cwd=tmp_path)
+        assert done.returncode == 2, command
+        assert "needs classes, but" in done.stderr.decode(), command
+
+
 def test_a_repr_names_the_scale():
     assert "ordinal classes 1, 2" in repr(
         relation([("a", "x", "1"), ("a", "y", "2")], scale="ordinal")

@@ -202,7 +202,7 @@ def test_a_new_annotator_ends_where_a_fit_with_them_would():
     mine = annotations.annotator == 4
     rest = fixed.fit(features, annotations.keep(~mine))
     items, label = annotations.item[mine], annotations.label[mine]
-    joined = rest.with_annotator(features.take(items), label)
+    joined = rest.with_annotator(features.take(items), label, FitOptions())
     there = np.exp(joined.log_proba(features, np.array([6])))
     here = np.exp(whole.log_proba(features, np.array([4])))
     assert np.abs(here - there).mean() < 0.06

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .errors import DissensusError as DissensusError
     from .errors import MethodError as MethodError
     from .errors import OptionError as OptionError
+    from .errors import OutputError as OutputError
     from .identification import identify as identify
     from .identification.activelab import activelab as activelab
     from .identification.crowdlab import crowdlab as crowdlab
@@ -71,7 +72,7 @@ _EXPORTS = {
     "checking": "check",
     "comparison": "compare",
     "datasets.install": "install",
-    "errors": "DataError DissensusError MethodError OptionError",
+    "errors": "DataError DissensusError MethodError OptionError OutputError",
     "identification": "identify",
     "identification.activelab": "activelab",
     "identification.crowdlab": "crowdlab",

@@ -1,12 +1,31 @@
-"""Atomic files: written under a temporary name, then renamed."""
+"""Output files and folders: complete or not there, whoever else writes or reads them.
+
+A file is written under a name of its own beside its target and renamed. A link is followed, a
+device or pipe is written through and never replaced. Errors of the system are `OutputError`s.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import fnmatch
+import glob
 import os
+import re
+import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+
+from ._printable import printable
+from .errors import OutputError
+
+T = TypeVar("T")
+_ATTEMPTS = 50  # for a folder that others replace all the time
 
 
 def cache_folder() -> Path:
@@ -30,29 +49,185 @@ def try_lock(handle: int) -> bool:
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path; it is renamed to `path` only without errors."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield draft
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Yield a temporary path; it becomes `path` only without errors."""
+    with output_errors(path):
+        target = _target(path)
+        if target.is_dir():
+            raise OutputError(f"{path}: is a folder; name a file")
+        if is_stream(target):
+            with tempfile.TemporaryDirectory(prefix="dissensus-") as folder:
+                draft = Path(folder) / "draft"
+                yield draft
+                with draft.open("rb") as source, target.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+            return
+        with _parents(target):
+            draft = _draft_name(target)
+            try:
+                yield draft
+                if target.exists():
+                    shutil.copymode(target, draft)
+                draft.replace(target)
+            finally:
+                draft.unlink(missing_ok=True)
 
 
 @contextmanager
-def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder; it replaces `path` only without errors."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+def atomic_folder(path: str | Path, replaces: Sequence[str] = ()) -> Iterator[Path]:
+    """Yield a new folder; it becomes `path` only without errors.
+
+    An earlier folder is replaced only if all names in it match the patterns of `replaces`.
+    """
+    with output_errors(path):
+        target = _target(path)
+        check_folder(target, replaces)
+        with _parents(target):
+            draft = _draft_name(target)
+            try:
+                draft.mkdir()
+                yield draft
+                check_folder(target, replaces)
+                _exchange(draft, target)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_folder(path: str | Path, replaces: Sequence[str]) -> None:
+    """Refuse to replace a file, or a folder with other names than these patterns."""
+    with output_errors(path):
+        if not os.path.lexists(path):
+            return
+        if not Path(path).is_dir():
+            raise OutputError(f"{path}: is a file; name a folder")
+        names = sorted(name for name in os.listdir(path) if not name.endswith(".part"))  # noqa: PTH208
+        foreign = [name for name in names if not any(fnmatch.fnmatch(name, p) for p in replaces)]
+        if foreign:
+            raise OutputError(f"{path}: holds something else, {foreign[0]!r}; name a new folder")
+
+
+def read_folder_whole(folder: Path, read: Callable[[], T]) -> T:
+    """Return what is read from a folder that may be replaced meanwhile: all of it from one."""
+    for _ in range(_ATTEMPTS):
+        before = _identity(folder)
+        try:
+            content = read()
+        except Exception:
+            if before == _identity(folder):
+                raise
+            continue
+        if before == _identity(folder):
+            return content
+    raise OSError(f"{folder} is replaced again and again")
+
+
+def is_input(output: str, source: str) -> bool:
+    """Return whether writing a file would replace a source, or a part of it."""
+    if not Path(output).is_file():
+        return False
+    if not Path(source).exists():  # perhaps a pattern
+        return any(is_input(output, one) for one in glob.glob(source))  # noqa: PTH207
+    if Path(source).is_dir():
+        part = Path(output).suffix in (".parquet", ".pq", ".parq")
+        part |= Path(output).name in ("answers.json", "metadata.json")
+        return part and Path(source).resolve() in Path(output).resolve().parents
+    return Path(output).samefile(source)
+
+
+@contextmanager
+def output_errors(path: str | Path) -> Iterator[None]:
+    """Turn errors of the system while a file or folder is written into one line."""
     try:
-        draft.mkdir(parents=True)
-        yield draft
-        if target.exists():
-            target.rename(old)
-        draft.rename(target)
-    finally:
-        for leftover in (draft, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+        yield
+    except OutputError:
+        raise
+    except Exception as problem:
+        if not _of_system(problem):
+            raise
+        raise OutputError(f"{path}: {reason(problem)}") from None
+
+
+def write_stdout(body: bytes) -> None:
+    """Write to standard output; on a terminal with control characters made visible."""
+    if sys.stdout.isatty():
+        body = printable(body.decode("utf-8", errors="replace")).encode()
+    sys.stdout.buffer.write(body)
+    sys.stdout.buffer.flush()
+
+
+def is_stream(path: str | Path) -> bool:
+    """Return whether a path is a device or a pipe, also that of standard input or output."""
+    return Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())
+
+
+def reason(problem: Exception) -> str:
+    """Return why the system refused, in its own words."""
+    words = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    if " requested and " in words:  # NumPy's words for it
+        words = os.strerror(errno.ENOSPC)
+    found = re.search(r"([^:]+) \(os error \d+\)", words)
+    return " ".join((found[1] if found else words).split()).lower()
+
+
+def _of_system(problem: Exception) -> bool:
+    """Return whether the system refused: libraries also report it as errors of their own."""
+    library = type(problem).__module__.partition(".")[0] in ("polars", "safetensors")
+    return isinstance(problem, OSError) or (library and "(os error" in str(problem))
+
+
+def _target(path: str | Path) -> Path:
+    """Return the place to write to: where a link points, if it is one."""
+    link = Path(path).is_symlink() and not is_stream(path)  # links to pipes lead nowhere
+    return Path(os.path.realpath(path)) if link else Path(path)
+
+
+def _draft_name(target: Path) -> Path:
+    """Return a hidden name that no other process or thread has."""
+    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.part")
+
+
+@contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """Create the folders above; without success, remove those that are new."""
+    new = [folder for folder in target.parents if not folder.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for folder in new:
+                folder.rmdir()
+        raise
+
+
+def _exchange(draft: Path, target: Path) -> None:
+    """Give a folder the name of another; the draft then is the old one, if there was any."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            if not target.exists():
+                draft.rename(target)
+            elif not _swap(draft, target):
+                old = _draft_name(target)  # no exchange in one step on this system
+                target.rename(old)
+                draft.rename(target)
+                old.rename(draft)
+            return
+        except OSError:  # another process came first
+            if attempt + 1 == _ATTEMPTS:
+                raise
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one step, where the system can (Linux)."""
+    if sys.platform != "linux":
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    rename = getattr(ctypes.CDLL(None), "renameat2", lambda *_: -1)
+    return rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def _identity(folder: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = folder.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns

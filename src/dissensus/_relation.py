@@ -6,6 +6,7 @@ is as large as items × annotators.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._names import Codes, Names, as_names, code, smallest_dtype, text
+from ._names import Codes, Names, as_names, code, numbered, smallest_dtype, text
 from .errors import DataError
 
 Array = npt.NDArray[Any]
@@ -78,6 +79,12 @@ class Relation(FrozenArrays):
     def labels_per_annotator(self) -> Integers:
         """Number of answers of every annotator."""
         return tally(self.annotator, self.n_annotators)
+
+    @property
+    def repeats(self) -> npt.NDArray[np.bool_]:
+        """Whether an answer has the item and annotator of the one before: (answer - 1)."""
+        item = self.item
+        return (item[1:] == item[:-1]) & (self.annotator[1:] == self.annotator[:-1])
 
     def _keep(self, items: Selection, annotators: Selection) -> tuple[npt.NDArray[np.bool_], ...]:
         """Return which items, annotators and answers remain when only these are kept."""
@@ -145,6 +152,31 @@ def check_lengths(columns: Mapping[str, Sequence[Any] | Array]) -> None:
     if len({len(values) for values in columns.values()}) > 1:
         sizes = ", ".join(f"{name} {len(values)}" for name, values in columns.items())
         raise DataError(f"columns of different length: {sizes}")
+
+
+def declared(names: Iterable[Any] | int, what: str) -> Names:
+    """Return names, or the numbers up to a count; refuse a name that appears twice."""
+    if isinstance(names, int):
+        return numbered(names)
+    given = as_names(names)
+    if given is not names and len(set(given.tolist())) < len(given):  # our own arrays are checked
+        twice = Counter(given.tolist()).most_common(1)[0][0]
+        raise DataError(f"the {what} {twice!r} appears twice among the names")
+    return given
+
+
+def checked_codes(codes: Any, size: int, what: str) -> Codes:
+    """Return codes in the smallest type; refuse those that are no whole numbers below `size`."""
+    given = np.asarray(codes)
+    if not given.size:
+        return given.astype(smallest_dtype(size))
+    if given.dtype.kind not in "iub":
+        raise DataError(f"{what} codes are whole numbers, but these are {given.dtype}")
+    low, high = int(given.min()), int(given.max())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        raise DataError(f"the {what} code {wrong} is out of range: there are {size} names")
+    return given.astype(smallest_dtype(size), copy=False)
 
 
 def as_array(values: Any) -> Array:

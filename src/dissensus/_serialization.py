@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._files import atomic_folder
+from ._files import atomic_folder, read_folder_whole
 from ._names import as_names
 from ._relation import Relation
-from .errors import DataError
+from .errors import DataError, DissensusError
 
 _FORMAT = 2
+FILES = ("result.json", "arrays.npz")
 
 
 class State(NamedTuple):
@@ -52,9 +54,6 @@ def save_state(
     arrays: dict[str, Any],
 ) -> None:
     """Write a result of some kind with its annotations."""
-    folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()) and not (folder / "result.json").exists():
-        raise DataError(f"{folder}: holds something else; name a new folder")
     fields = vars(annotations)
     columns: dict[str, Any] = {
         name: value for name, value in fields.items() if isinstance(value, np.ndarray)
@@ -62,9 +61,10 @@ def save_state(
     names = {name: value.tolist() for name, value in columns.items() if value.dtype.kind == "T"}
     scale = {"scale": fields["scale"]} if "scale" in fields else {}
     codes = {f"annotations.{name}": value for name, value in columns.items() if name not in names}
-    with atomic_folder(folder) as target:
+    with atomic_folder(folder, FILES) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
         content = {"format": _FORMAT, "kind": kind, **notes, "names": names, **scale}
+        content["digest"] = digest_of(target / "arrays.npz", content)
         (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -72,19 +72,47 @@ def save_state(
 def loading_state(folder: str | Path, kind: str) -> Iterator[State]:
     """Yield the content of a folder; errors while it is used are reported as a damaged folder."""
     folder = Path(folder)
+    with damage(f"{folder}: not a saved result"):
+        yield read_folder_whole(folder, lambda: _load(folder, kind))
+
+
+def _load(folder: Path, kind: str) -> State:
+    notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    if notes["format"] != _FORMAT:
+        raise DataError(f"{folder}: written by another version; update dissensus to read it")
+    if notes["kind"] != kind:
+        other = str(notes["kind"])
+        raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
+    digest = notes.pop("digest", None)  # folders of earlier versions have none
+    if digest not in (None, digest_of(folder / "arrays.npz", notes)):
+        raise DataError(f"{folder}: damaged after it was saved; save it again")
+    return State(notes, load_arrays(folder / "arrays.npz"))
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of an .npz file; nothing is unpickled."""
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+@contextmanager
+def damage(summary: str, remedy: str = "") -> Iterator[None]:
+    """Turn any error while stored state is read into one line; none of it can be trusted."""
     try:
-        notes = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        if notes["format"] != _FORMAT:
-            raise DataError(f"{folder}: written by another version; update dissensus to read it")
-        if notes["kind"] != kind:
-            other = str(notes["kind"])
-            raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
-        with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
-            yield State(notes, dict(stored))
-    except DataError:
+        yield
+    except DissensusError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise DataError(f"{folder}: not a saved result ({problem})") from None
+    except Exception as problem:
+        first = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise DataError(f"{summary} ({first}){remedy}") from None
+
+
+def digest_of(arrays: Path, notes: dict[str, Any]) -> str:
+    """Return what shows whether a saved result is as it was written."""
+    with arrays.open("rb") as file:
+        digest = hashlib.file_digest(file, "blake2b")
+    digest.update(json.dumps(notes).encode())
+    return digest.hexdigest()[:32]
 
 
 def relation_of(state: State) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ._names import Codes, Names, as_names, as_values, code, numbered, smallest_dtype
+from ._names import Codes, Names, as_names, as_values, code, numbered
 from ._relation import (
     Array,
     Floats,
@@ -25,8 +25,10 @@ from ._relation import (
     abbreviate,
     absent,
     check_lengths,
+    checked_codes,
     chosen,
     coded,
+    declared,
     indices_of,
     is_sorted,
     renumber,
@@ -107,14 +109,13 @@ class Annotations(Relation):
         **columns: Array,
     ) -> Self:
         """Return annotations from integer codes and their names, or the number of names."""
-        names = [
-            numbered(given) if isinstance(given, int) else as_names(given)
-            for given in (items, annotators, classes)
-        ]
+        check_lengths({"item": item, "annotator": annotator, "label": label, **columns})
+        roles = {"item": items, "annotator": annotators, "class": classes}
+        names = [declared(given, role) for role, given in roles.items()]
         sizes = [len(given) for given in names]
         codes = [
-            np.asarray(given).astype(smallest_dtype(size), copy=False)
-            for given, size in zip((item, annotator, label), sizes, strict=True)
+            checked_codes(given, size, role)
+            for given, size, role in zip((item, annotator, label), sizes, roles, strict=True)
         ]
         order = None
         if not is_sorted(*codes):

@@ -38,12 +38,14 @@ def label_temperature(n_labels: Array, scale: float = SCALE) -> Floats:
 
 
 def temper(posterior: Floats, temperature: Floats) -> Floats:
-    """Return a posterior, (item, class), with its log divided by temperatures, (item).
+    """Return a posterior, (item, class), with its log divided by temperatures, (item); 0 stays 0.
 
     >>> temper(np.array([[0.9, 0.1], [1.0, 0.0]]), np.array([2.0, 2.0])).round(2).tolist()
     [[0.75, 0.25], [1.0, 0.0]]
     """
-    return log_normalize(safe_log(posterior) / temperature[:, None])[1]
+    log = safe_log(posterior) / temperature[:, None]
+    log[posterior == 0] = -np.inf
+    return log_normalize(log)[1]
 
 
 def fit_temperature(probabilities: Floats, truth: Integers) -> float:

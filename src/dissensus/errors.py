@@ -3,7 +3,8 @@
     DissensusError
     ├── DataError       a file or table cannot be read as what it should be
     ├── MethodError     no method of that name, or invalid settings
-    └── OptionError     invalid options, or options that exclude each other
+    ├── OptionError     invalid options, or options that exclude each other
+    └── OutputError     a file or folder cannot be written
 
 A message says what was found, where, and what would do, in one line. The command line shows it
 as it is and exits with 2. Every other exception is a bug of ours and keeps its traceback.
@@ -26,3 +27,7 @@ class MethodError(DissensusError, ValueError):
 
 class OptionError(DissensusError, ValueError):
     """Invalid options, or options that exclude each other."""
+
+
+class OutputError(DissensusError, OSError):
+    """A file or folder cannot be written."""

@@ -20,7 +20,7 @@ from ._relation import Floats
 
 LOG_SD = 0.47
 COVERAGE = 0.9  # of intervals
-_FACTORS = np.linspace(-5, 5, 2001)  # logarithms
+_FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
 
 

@@ -41,7 +41,10 @@ from .errors import MethodError
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Probability = Annotated[float, Interval(ge=0, le=1)]
-Count = Annotated[int, Ge(1)]
+Count = Annotated[int, Interval(ge=1, le=10**6)]
+Folds = Annotated[int, Interval(ge=1, le=100)]
+Size = Annotated[int, Interval(ge=1, le=10**12)]  # of data
+_SMALLEST, _LARGEST = 1e-30, 1e30  # of a float that is not zero: others over- or underflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,10 @@ class Settings:
     def __post_init__(self) -> None:
         for field in describe_fields(type(self)):
             value = getattr(self, field.name)
+            nonzero = isinstance(value, float) and value and math.isfinite(value)
+            if nonzero and not _SMALLEST <= abs(value) <= _LARGEST:
+                limits = f"its size must be between {_SMALLEST:g} and {_LARGEST:g}"
+                raise MethodError(f"{field.name} = {value!r}, but {limits}")
             if not any(option.allows(value) for option in field.options):
                 raise MethodError(f"{field.name} = {value!r}, but it must be {field.limits}")
             bases = [option.base for option in field.options]

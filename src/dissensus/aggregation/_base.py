@@ -21,6 +21,7 @@ from ..params import Settings
 from ..registry import aggregators
 from ..result import Aggregation, gold_codes
 
+_ROUNDING = 1e-6  # tolerance of a sum of probabilities
 Progress = Callable[[int, float], None]  # called with the iteration and the objective
 
 try:
@@ -241,7 +242,21 @@ class Aggregator(Settings, ABC):
             known = fit.gold >= 0
             label[known] = fit.gold[known]
             posterior[known] = np.eye(fit.annotations.n_classes)[fit.gold[known]]
+        self._check(posterior)
         return posterior, label
+
+    def _check(self, posterior: Floats) -> None:
+        """Refuse a posterior whose rows are not probabilities."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = posterior.sum(axis=1)
+            wrong = ~((np.abs(sums - 1) < _ROUNDING) & (posterior >= 0).all(axis=1))
+        if wrong.any():
+            name, given = aggregators.describe(self), type(self)()
+            odd = [n for n, value in self.get_params().items() if getattr(given, n) != value]
+            remedy = f"choose another {' or '.join(odd)}" if odd else "report this, please"
+            raise MethodError(
+                f"{name} gave no probabilities for {int(wrong.sum())} items; {remedy}"
+            )
 
     def result(self, fit: FitContext, posterior: Floats, fitted: Fitted) -> Aggregation:
         """Return the result of a fit."""

@@ -35,7 +35,7 @@ from ..annotations import Annotations
 from ..calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
 from ..engine import Engine, Local
 from ..heldout import confusion_from_posterior, held_out, mixture_weights, stopped_early
-from ..params import Count
+from ..params import Folds
 from ..registry import aggregators
 from ..result import Aggregation, pack_params, unpack_params
 from ._base import Aggregator, FitContext, Fitted
@@ -124,7 +124,7 @@ class Auto(Aggregator):
 
     params_type: ClassVar[type] = Pool
 
-    folds: Count = 5
+    folds: Folds = 5
 
     def infer(self, fit: FitContext) -> Aggregation:
         annotations, ordered = fit.annotations, fit.annotations.scale == "ordinal"

@@ -15,9 +15,10 @@ grid; the objective never falls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Interval
 from scipy.special import log_softmax
 
 from .._probability import normalize, safe_log
@@ -75,7 +76,7 @@ class OrdinalDistance(OrdinalAggregator, ConfusionModel[Sharpness]):
     matrix_copies: ClassVar[int] = 6
 
     distance: Literal["absolute", "squared"] = "absolute"
-    most_shift: NonNegative = 1.0
+    most_shift: Annotated[float, Interval(ge=0, le=100)] = 1.0
     smoothing: NonNegative = 0.01
 
     def log_joint(self, part: Part, params: Sharpness) -> Floats:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 from scipy.special import ndtri
 
 from .._probability import log_normalize, normalize, safe_log
@@ -89,7 +89,7 @@ class OrdinalLatent(OrdinalAggregator, EMAggregator[LatentParams, NodeCounts]):
 
     params_type: ClassVar[type] = LatentParams
 
-    nodes: Annotated[int, Ge(5)] = 21
+    nodes: Annotated[int, Interval(ge=5, le=1000)] = 21
 
     def infer(self, fit: FitContext) -> Aggregation:
         result = super().infer(fit)

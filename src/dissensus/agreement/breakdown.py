@@ -57,7 +57,7 @@ def one_vs_rest(annotations: Annotations) -> dict[str, Annotations]:
     names = annotations.classes[used].tolist()
     return {
         name: annotations.with_codes(
-            label=annotations.label == code, classes=["rest", name], scale="nominal"
+            label=annotations.label == code, classes=[f"not {name}", name], scale="nominal"
         )
         for code, name in zip(used.tolist(), names, strict=True)
     }

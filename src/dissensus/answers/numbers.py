@@ -8,8 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._names import as_names, numbered, smallest_dtype
-from .._relation import Array, Floats, Relation, check_lengths, coded, tally
+from .._relation import (
+    Array,
+    Floats,
+    Relation,
+    check_lengths,
+    checked_codes,
+    coded,
+    declared,
+    tally,
+)
 from ..errors import DataError
 
 
@@ -58,18 +66,17 @@ class Numbers(Relation):
     ) -> Self:
         """Make numbers from integer codes and the names behind them, or their number."""
         check_lengths({"item": item, "annotator": annotator, "value": value, **columns})
-        items, annotators = (
-            numbered(given) if isinstance(given, int) else as_names(given)
-            for given in (items, annotators)
-        )
+        names, people = declared(items, "item"), declared(annotators, "annotator")
+        item = checked_codes(item, len(names), "item")
+        annotator = checked_codes(annotator, len(people), "annotator")
         value = _as_numbers(value)
         order = np.lexsort((value, annotator, item))
         return cls(
-            index=np.concatenate([[0], np.cumsum(tally(item, len(items)))]),
-            annotator=annotator[order].astype(smallest_dtype(len(annotators)), copy=False),
+            index=np.concatenate([[0], np.cumsum(tally(item, len(names)))]),
+            annotator=annotator[order],
             value=value[order],
-            items=items,
-            annotators=annotators,
+            items=names,
+            annotators=people,
             columns={name: np.asarray(values)[order] for name, values in columns.items()},
         )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
 from .._version import __version__
+from ._group import Group
 
 __all__ = ["cli", "main"]
 
@@ -40,7 +43,13 @@ VERBS = {
 OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot; not listed
 
 
-class Verbs(click.Group):
+# Modules of optional parts, which an error names.
+_EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"} | dict.fromkeys(
+    ("torch", "safetensors", "sklearn", "lightning_fabric", "PIL", "transformers"), "deep"
+)
+
+
+class Verbs(Group):
     """A group that imports a verb when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -78,15 +87,21 @@ def cli(ctx: click.Context) -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command; errors of input end in one line and exit code 2."""
+    from .._files import reason
     from ..errors import DissensusError
 
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # what an encoding cannot write is escaped
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli.main(arguments, prog_name="dissensus", standalone_mode=False)
+        sys.stdout.flush()
     except DissensusError as problem:
         _end(str(problem), 2)
     except click.UsageError as problem:
         path = problem.ctx.command_path if problem.ctx else "dissensus"
-        _end(f"{problem.format_message().rstrip('.')}; see `{path} --help`", 2)
+        message = problem.format_message().rstrip(".")
+        _end(f"{message}{'' if message.endswith('?') else ';'} see `{path} --help`", 2)
     except click.ClickException as problem:
         _end(problem.format_message(), 2)
     except click.exceptions.Exit as ending:
@@ -94,10 +109,28 @@ def main(arguments: list[str] | None = None) -> Any:
     except (click.Abort, KeyboardInterrupt):
         _end("interrupted; nothing was written", 130)
     except BrokenPipeError:  # the reader has closed the pipe
-        sys.stderr.close()
+        _silence()
         sys.exit(0)
+    except ModuleNotFoundError as problem:
+        extra = _EXTRAS.get((problem.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _end(f"this needs {problem.name}: pip install 'dissensus[{extra}]'", 2)
+    except MemoryError as problem:
+        _end(f"not enough memory ({problem}); choose smaller data or settings", 2)
+    except OSError as problem:  # the system refused to read or write something
+        _silence()
+        _end(f"{problem.filename or 'standard output'}: {reason(problem)}", 2)
+
+
+def _silence() -> None:
+    """Discard what is left in standard output, which cannot be written."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(message: str, code: int) -> None:
-    click.echo(f"dissensus: {' '.join(message.split())}", err=True)
+    from ._output import echo
+
+    echo(f"dissensus: {' '.join(message.split())}", err=True)
     sys.exit(code)

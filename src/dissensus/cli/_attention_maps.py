@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .._progress import progress_bar
-from ._output import note, show_json
+from ._output import echo, note, show_json
 from ._reading import read_annotations, split_names
 from .options import READING, Computed, options
 
@@ -91,5 +91,5 @@ def map_(
         show_json(report.as_dict())
         return
     for sentence in report.sentences:
-        click.echo(sentence)
+        echo(sentence)
     note(f"The page is {output}/index.html, the sheet {output}/sheet.png")

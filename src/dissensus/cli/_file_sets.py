@@ -43,7 +43,7 @@ class FileSet:
         columns, classes = self._columns_and_classes()
         rows = chunks_of(find_files(self.paths), columns, missing=self.reading["missing"])
         found = with_scale(
-            Reading(read_all(rows, classes), "parquet"),
+            Reading(read_all(rows, classes, self.reading["duplicates"]), "parquet"),
             self.reading["scale"],
             reorder=classes is None,
         )

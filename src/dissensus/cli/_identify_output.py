@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from .._plain import as_plain
-from ._output import print_table, print_text
+from ._output import echo, print_table, print_text
 
 if TYPE_CHECKING:
     from ..identification.annotator_scores import AnnotatorScores
@@ -29,9 +27,9 @@ def score_json(scored: Scored) -> dict[str, Any]:
 def print_score(scored: Scored, top: int) -> None:
     """Print one score, the worst first."""
     if scored.score.of == "crowd":
-        click.echo(f"{scored.score.name} {scored.values[0]:.4f}")
+        echo(f"{scored.score.name} {scored.values[0]:.4f}")
         return
-    click.echo(f"{scored.score.name}, the worst first")
+    echo(f"{scored.score.name}, the worst first")
     rows = [(scored.names[code], _cell(scored.values[code])) for code in scored.order[:top]]
     print_table((scored.score.of, f">{scored.score.name}"), rows)
     print_text(scored.score.text)
@@ -85,9 +83,9 @@ def print_annotators(found: AnnotatorScores, top: int) -> None:
     print_text(f"Verdicts: {', '.join(counts)}.")
     suspect = [code for code in order if found.verdict[code] in FAULTS]
     for code in suspect[:_SENTENCES]:
-        click.echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
+        echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
     if "likely random" in found.verdict_counts:
-        click.echo("Known items (--gold) would settle who is only likely random.")
+        echo("Known items (--gold) would settle who is only likely random.")
     if found.copies is not None:
         _print_copies(found.copies)
 
@@ -104,36 +102,36 @@ def _percent(share: Any, code: int) -> str:
 
 def _print_copies(copies: Any) -> None:
     for pair in copies.pairs[:_SENTENCES]:
-        click.echo(
+        echo(
             f"{pair.one} and {pair.other} agree too much: {pair.equal} of {pair.common} labels are "
             f"equal, {pair.expected:.0f} are expected; {pair.share:.0%} look copied."
         )
     if len(copies.pairs) > _SENTENCES:
         more = len(copies.pairs) - _SENTENCES
-        click.echo(f"{more} more pairs agree too much; all are in --json.")
+        echo(f"{more} more pairs agree too much; all are in --json.")
     if copies.sampled < 1:
-        click.echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
+        echo(f"Pairs were compared on {copies.sampled:.0%} of the items.")
 
 
 def print_cleaned(cleaned: Cleaned, output: str | None) -> None:
     """Print what was dropped and what that changed."""
     from .._relation import abbreviate
 
-    click.echo(f"{cleaned.sentence}.")
+    echo(f"{cleaned.sentence}.")
     for kind, names in (("annotators", cleaned.annotators), ("items", cleaned.items)):
         if len(names):
-            click.echo(f"No label is left of {kind} {abbreviate(names)}.")
+            echo(f"No label is left of {kind} {abbreviate(names)}.")
     for change in cleaned.changes[:_SENTENCES]:
         before, after = change.before or "undecided", change.after or "undecided"
-        click.echo(f"  {change.item}: {before} → {after}")
+        echo(f"  {change.item}: {before} → {after}")
     if len(cleaned.changes) > _SENTENCES:
-        click.echo(f"  … {len(cleaned.changes) - _SENTENCES} more; all are in --json.")
-    click.echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
+        echo(f"  … {len(cleaned.changes) - _SENTENCES} more; all are in --json.")
+    echo(f"Kept labels written to {output}." if output else "Nothing is written without -o.")
 
 
 def _print_more(rows: int, top: int) -> None:
     if rows > top:
-        click.echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
+        echo(f"{rows - top} more; --top {rows} shows all, -o FILE writes them.")
 
 
 def _cell(value: Any) -> str:

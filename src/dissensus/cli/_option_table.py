@@ -52,7 +52,7 @@ class _Size(click.ParamType[int]):
         return int(float(number) * base ** (" KMGT".index(unit.upper() or " ")))
 
 
-_COUNT, _WHOLE = click.IntRange(min=1), click.IntRange(min=0)
+_COUNT, _WHOLE = click.IntRange(1, 10**12), click.IntRange(min=0)
 _POSITIVE, _NOT_NEGATIVE = click.FloatRange(min=0, min_open=True), click.FloatRange(min=0)
 _SHARE, _BELOW_ONE = click.FloatRange(0, 1), click.FloatRange(0, 1, max_open=True)
 _METHOD = "Method, as name[setting=value,…]; see `dissensus methods`."
@@ -133,6 +133,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
         bool,
         {
             "--json as_json": "Print JSON.",
+            "--force": "Replace inputs, and files that this command did not write.",
             "--hard": "Write or learn from class labels instead of probabilities.",
             "--items": "Show the table of items instead of that of annotators.",
             "--latent/--no-latent": "Also fit GLAD and MACE.",
@@ -263,6 +264,10 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
 )
 CHOICES = {
     "--missing": ("error drop", "Rows without item, annotator or label."),
+    "--duplicates": (
+        "count first last error",
+        "Repeated labels of an annotator on an item: all count, or one does.",
+    ),
     "--per": ("item annotator class", "Also break it down."),
     "--weights": ("identity linear quadratic ordinal ratio", "Weights of disagreements."),
     "--interval": ("percentile bca", "Kind of bootstrap interval."),

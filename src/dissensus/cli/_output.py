@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
+
+from .._printable import printable
 
 
 def is_first() -> bool:
@@ -19,29 +22,50 @@ def is_first() -> bool:
 def note(message: str) -> None:
     """Write a message to standard error; of several processes only the first does."""
     if is_first():
-        click.echo(message, err=True)
+        echo(message, err=True)
+
+
+def echo(message: str, *, err: bool = False, end: str = "\n") -> None:
+    """Print a line, with the control characters in it made visible."""
+    click.echo(printable(message) + end, err=err, nl=False)
 
 
 def show_json(content: Any) -> None:
     """Print a result as JSON."""
-    click.echo(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))
+    body = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
+        body = json.dumps(content, indent=2, allow_nan=False)
+    echo(body)  # a visible control character is JSON's own escape of it
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number as a cell of a table; a dash if it is unknown."""
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def interval(low: float, high: float, digits: int = 4) -> str:
     """Return an interval as a cell of a table; nothing if it is unknown."""
-    return "" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
+    known = math.isfinite(low) and math.isfinite(high)
+    return f"{low:.{digits}f} to {high:.{digits}f}" if known else ""
 
 
 def print_text(text: str) -> None:
     """Print sentences, wrapped to the width of the terminal."""
+    show(printable(text), markup=False)
+
+
+def show(what: Any, **settings: Any) -> None:
+    """Print a text or table of rich, whose texts are `cell`s."""
     from rich.console import Console
 
-    Console(highlight=False).print(text, markup=False)
+    Console(highlight=False).print(what, **settings)
+
+
+def cell(text: Any) -> Any:
+    """Return a text as rich prints it: without markup and control characters."""
+    from rich.markup import escape
+
+    return escape(printable(text)) if isinstance(text, str) else text
 
 
 def print_table(
@@ -49,20 +73,18 @@ def print_table(
 ) -> None:
     """Print a table; columns whose name begins with `>` are aligned to the right."""
     from rich.box import HEAVY_HEAD
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     frame: dict[str, Any] = {"box": HEAVY_HEAD}
     if box is not ...:
         frame = {"box": box, "padding": (0, 1, 0, 0)}
-    table = Table(title=None if title is None else escape(title), **frame)
+    table = Table(title=cell(title), **frame)
     for name in columns:
         justify: Any = "right" if name.startswith(">") else "left"
-        table.add_column(name.lstrip(">"), justify=justify, overflow="fold")
+        table.add_column(cell(name.lstrip(">")), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) if isinstance(cell, str) else cell for cell in row))
-    Console(highlight=False).print(table)
+        table.add_row(*map(cell, row))
+    show(table)
 
 
 def print_scores(scores: Mapping[str, Any], names: Mapping[str, str], title: str) -> None:

@@ -20,6 +20,7 @@ def examine_annotations(
     classes: str | None = None,
     missing: str = "error",
     scale: str = "auto",
+    duplicates: str = "count",
 ) -> Reading:
     """Read annotations, and what else PATH holds, as the reading options say."""
     from ..readers.columns import parse_columns
@@ -33,6 +34,7 @@ def examine_annotations(
         classes=[name.strip() for name in classes.split(",")] if classes else None,
         missing=missing,
         scale=scale,
+        duplicates=duplicates,
     )
     for sentence in reading.notes:
         note(sentence)
@@ -70,7 +72,9 @@ def examine_folder(
     file = Path(answers or "answers.json")
     # As in peerannot, a path is relative to the working directory, a name to the folder.
     file = file.resolve() if answers and file.exists() else file
-    annotations = read_folder(path, answers=file, metadata=metadata, classes=classes)
+    annotations = read_folder(
+        path, answers=file, metadata=metadata, classes=classes, duplicates=reading["duplicates"]
+    )
     return with_scale(Reading(annotations, "folder"), reading["scale"])
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
-from ._output import is_first, note, print_scores, show_json
+from ._output import echo, is_first, note, print_scores, show_json
 from ._reading import read_known
 from .options import Computed, options
 
@@ -141,20 +139,18 @@ def show_outcome(outcome: Outcome, files: OutputPaths, *, crowd: bool, as_json: 
     if crowd:
         labels += f" by {annotations.n_annotators} annotators"
     method = f"by {outcome.model.method} " if crowd else ""
-    click.echo(
+    echo(
         f"Learned from {labels} on {annotations.n_items} items, {method}with the encoder "
         f"{outcome.model.encoding_.name}."
     )
-    click.echo(
-        f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}."
-    )
+    echo(f"Epoch {history.best} of {len(history.rows)} is kept, chosen by {history.chosen_by}.")
     worst = _worst_annotators(outcome) if crowd and annotations.n_annotators > 1 else []
     if worst:
-        click.echo(f"Least accurate annotators, by the network: {', '.join(worst)}.")
+        echo(f"Least accurate annotators, by the network: {', '.join(worst)}.")
     predictions = outcome.predictions.items()
     counts = ", ".join(f"{len(found.items)} {name}" for name, found in predictions)
-    click.echo(f"Predictions ({counts}), log and curve are in {files.run}.")
-    click.echo(f"The classifier is in {files.model}, the results in {files.results}.")
+    echo(f"Predictions ({counts}), log and curve are in {files.run}.")
+    echo(f"The classifier is in {files.model}, the results in {files.results}.")
 
 
 def _worst_annotators(outcome: Outcome) -> list[str]:

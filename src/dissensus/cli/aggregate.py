@@ -74,7 +74,7 @@ def aggregate(
     paths, known = paths or (".",), read_known(gold) if gold else None
     files = _file_set(paths, answers, memory, reading)
     if files is not None and files.exceeds_memory(in_parts=resume or engine == "dask"):
-        _check_in_parts(to, hard, path_remove, reading["scale"])
+        _check_in_parts(to, hard, path_remove, reading["scale"], reading["duplicates"])
         settings = {"gold": known, "threads": threads, "work": work, "resume": resume, "seed": seed}
         with _cluster(engine, address, threads) as cluster:
             files.aggregate(strategy, output, cluster, save=save, as_json=as_json, **settings)
@@ -87,10 +87,16 @@ def aggregate(
         format_for(output)  # before anything is computed
     folder = files is None and Path(paths[0]).is_dir()
     if folder:
-        found = _read_folder(paths[0], answers, metadata, reading["scale"])
+        found = _read_folder(paths[0], answers, metadata, reading)
     else:
         found = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = found.annotations
+    repeats = int(annotations.repeats.sum())
+    if repeats:
+        note(
+            f"{repeats} labels repeat those of the same annotator on the same item, and all count; "
+            "--duplicates first or last keeps one"
+        )
     if path_remove:
         annotations = without_removed(annotations, path_remove)
     if folder:
@@ -131,9 +137,12 @@ def _file_set(
     return FileSet(paths, memory, reading)
 
 
-def _check_in_parts(to: str | None, hard: bool, path_remove: str | None, scale: str) -> None:
+def _check_in_parts(
+    to: str | None, hard: bool, path_remove: str | None, scale: str, duplicates: str
+) -> None:
     """Refuse options that need all annotations in memory."""
     given = {"--to": to, "--hard": hard, "--path-remove": path_remove}
+    given[f"--duplicates {duplicates}"] = duplicates != "count"
     given[f"--scale {scale}"] = scale in ("interval", "ratio")
     for name, value in given.items():
         if value:
@@ -153,14 +162,15 @@ def _cluster(
     return nullcontext()
 
 
-def _read_folder(path: str, answers: str, metadata: str | None, scale: str) -> Reading:
+def _read_folder(path: str, answers: str, metadata: str | None, reading: Any) -> Reading:
     from ..readers import Reading
     from ..readers.folders import read_folder
     from ..readers.reading import with_scale
 
-    return with_scale(
-        Reading(read_folder(path, answers=answers, metadata=metadata), "folder"), scale
+    annotations = read_folder(
+        path, answers=answers, metadata=metadata, duplicates=reading["duplicates"]
     )
+    return with_scale(Reading(annotations, "folder"), reading["scale"])
 
 
 def _aggregate_classes(

@@ -8,7 +8,7 @@ import click
 
 from .._progress import progress_bar
 from ..errors import OptionError
-from ._output import interval, note, number, print_table, print_text, show_json
+from ._output import echo, interval, note, number, print_table, print_text, show_json
 from ._reading import read_annotations
 from .options import READING, Computed, options
 
@@ -134,7 +134,7 @@ def _write(rows: list[dict[str, Any]], output: str) -> None:
         table.writerows(rows)
         body = text.getvalue()
     if output == "-":
-        click.echo(body, nl=False)
+        echo(body, end="")
         return
     with atomic_file(output) as draft:
         draft.write_text(body, encoding="utf-8")

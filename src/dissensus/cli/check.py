@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._output import print_table, print_text, show_json
+from ._output import cell, print_table, print_text, show, show_json
 from ._reading import examine_annotations, read_known
 from .options import READING, options
 
@@ -34,8 +35,13 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     """
     from .. import checking
 
-    found = examine_annotations(path, **reading)
+    found, gaps = checking.read_incomplete(
+        lambda missing: examine_annotations(
+            path, **reading | ({"missing": missing} if reading["missing"] == "error" else {})
+        )
+    )
     report = checking.check(found, gold=read_known(gold))
+    report = replace(report, findings=(*gaps, *report.findings))
     if as_json:
         show_json({"path": path, "format": found.format, **report.as_dict()})
     else:
@@ -70,8 +76,6 @@ def _print(path: str, format_: str, report: Check) -> None:
 
 
 def _print_findings(report: Check) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 1, 0))
@@ -80,14 +84,14 @@ def _print_findings(report: Check) -> None:
     for one in report.findings:
         together = "; ".join(one.examples)
         examples = [together] if together and len(together) <= _LINE else one.examples
-        lines = [escape(one.sentence), *(f"[dim]{escape(example)}[/dim]" for example in examples)]
+        lines = [cell(one.sentence), *(f"[dim]{cell(example)}[/dim]" for example in examples)]
         if one.remedy:
-            lines.append(f"→ {escape(one.remedy)}")
-        name = escape(one.code)
+            lines.append(f"→ {cell(one.remedy)}")
+        name = cell(one.code)
         if one.severity == "serious":
             name = f"[bold red]{name}\nserious[/bold red]"
         table.add_row(name, "\n".join(lines))
-    Console(highlight=False).print(table)
+    show(table)
     serious = len(report.serious)
     print_text(f"{serious} serious, {len(report.findings) - serious} worth knowing.")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .._progress import progress_bar
-from ._output import note, print_table, print_text, show_json
+from ._output import note, number, print_table, print_text, show_json
 from ._reading import read_annotations, read_known
 from .options import READING, Computed, options
 
@@ -74,26 +75,27 @@ def compare(
 
 
 def _print(found: Comparison, *, with_truth: bool) -> None:
-    from rich.console import Console
+    from shutil import get_terminal_size
+
     from rich.text import Text
 
-    with_memory = not with_truth or Console().width >= _WIDE
+    with_memory = not with_truth or get_terminal_size().columns >= _WIDE
     columns = ["method", ">log\nlik.", ">behind\nbest", ">with\nmost %", ">ms"]
     ordered = any("distance" in one.evaluation.scores for one in found.methods if one.evaluation)
     rows = []
     for one in found.methods:
         row: list[Any] = [
             Text(one.method, "bold" if one.tied else ""),
-            f"{one.held_out:.4f}",
-            f"{one.gap:.4f}±{one.error:.4f}",
-            f"{100 * one.agreement:.1f}",
-            f"{1000 * one.seconds:.0f}",
+            number(one.held_out, 4),
+            f"{number(one.gap, 4)}±{number(one.error, 4)}" if isfinite(one.error) else "–",
+            number(100 * one.agreement, 1),
+            number(1000 * one.seconds, 0),
         ]
         if with_memory:
             row.append(f"{one.megabytes:.1f}")
         if with_truth and one.evaluation is not None:
             value, low, high = (100 * number for number in one.evaluation.scores["accuracy"] or ())
-            row.append(f"{value:.1f} ({low:.1f}–{high:.1f})")
+            row.append(f"{number(value, 1)} ({number(low, 1)}–{number(high, 1)})")
             if distance := one.evaluation.scores.get("distance"):
                 row.append(f"{distance.value:.2f}")
         rows.append(row)

@@ -8,21 +8,29 @@ import click
 
 from ._output import note, show_json
 from ._reading import examine_annotations, read_known
+from ._replacing import replace_converted
 from .options import READING, options
 
 
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@options("to", "gold", *READING, "json")
+@options("to", "gold", *READING, "json", "force")
 def convert(
-    source: str, target: str, to: str | None, gold: str | None, as_json: bool, **reading: Any
+    source: str,
+    target: str,
+    to: str | None,
+    gold: str | None,
+    as_json: bool,
+    force: bool,
+    **reading: Any,
 ) -> None:
     """Write annotations in another format.
 
     OUT ends in .csv, .tsv, .parquet, .arrow, .jsonl or .json (text also .gz, tables also .zst), or
     is a folder, which gets the layout of peerannot. --to is one of long, nested, wide, crowd-kit,
-    label-studio, argilla, huggingface and peerannot. What OUT cannot hold is reported.
+    label-studio, argilla, huggingface and peerannot. What OUT cannot hold is reported. An OUT that
+    is there is replaced if a conversion has written it, otherwise with --force.
 
     \b
     Example:
@@ -37,6 +45,7 @@ def convert(
     if gold:
         found = replace(found, gold=read_known(gold) or {})
     lost = losses(found, target, to)
+    replace_converted(found, target, to, force=force)
     write(found, target, format=to)
     for sentence in lost:
         note(sentence)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ._output import note, print_table, print_text, show_json
+from ._replacing import replacing
 from .options import options
 
 if TYPE_CHECKING:
+    from ..annotations import Annotations
     from ..reporting.summary import RankedAnnotator, Summary
+
+
+_FILES = ("answers.csv", "truth.csv", "labels.csv", "report.html")
 
 
 @click.command()
 @options("json", strategy="auto", folder="./demo")
-def demo(strategy: str, folder: str, as_json: bool) -> None:
+def demo(strategy: str, folder: str, as_json: bool, force: bool) -> None:
     """Try dissensus on a data set that comes with it.
 
     Camera trap photos, labelled by forty people of very different accuracy. Writes answers.csv,
@@ -26,8 +32,6 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     Example:
       dissensus demo
     """
-    from pathlib import Path
-
     from .. import _demo
     from ..reporting.report import report
     from ..reporting.summary import summarise
@@ -35,8 +39,10 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     from ..writers.writing import write_truth
 
     annotations, truth = _demo.demo()
-    page = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
     target = Path(folder)
+    own = (target / "answers.csv").is_file() and _is_demo(target / "answers.csv", annotations)
+    replacing([target / name for name in _FILES], own=own, force=force)
+    page = report(annotations, strategy, name="Camera traps (demo)", truth=truth)
     write(annotations, target / "answers.csv")
     write_truth(truth, target / "truth.csv")
     write(page.result, target / "labels.csv")
@@ -50,6 +56,17 @@ def demo(strategy: str, folder: str, as_json: bool) -> None:
     note(f"  dissensus aggregate {target}/answers.csv -s majority -o majority.csv")
     note(f"  dissensus evaluate majority.csv --truth {target}/truth.csv")
     note(f"The report is in {target}/report.html: open it in a browser.")
+
+
+def _is_demo(path: Path, annotations: Annotations) -> bool:
+    """Return whether a file holds the annotations of the demo."""
+    from ..errors import DataError
+    from ..readers import read
+
+    try:
+        return read(path) == annotations
+    except DataError:
+        return False
 
 
 def _print(summary: Summary) -> None:

@@ -9,6 +9,7 @@ import click
 from .._plain import as_rows
 from .._progress import progress_bar
 from ..errors import OptionError
+from ._group import Group
 from ._output import class_columns, note, print_table, print_text, show_json, write_table
 from ._reading import examine_annotations
 from .options import READING, REQUIRED, options
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 10  # annotators on the terminal
 
 
-@click.group()
+@click.group(cls=Group)
 def meta() -> None:
     """Learn small tasks from few labels (few-shot learning from noisy annotators).
 
@@ -161,6 +162,7 @@ def adapt(
     """
     import numpy as np
 
+    from ..learning.outcome import confusion_columns
     from ..meta.few_shot import FewShotCrowd
 
     if plan and not budget:
@@ -172,7 +174,8 @@ def adapt(
     new = task.predict_proba(others) if names else np.zeros((0, found.annotations.n_classes))
     requests = task.next(int(budget), seed=seed) if budget else None
     write_table(_labels(task, names, new), output)
-    write_table(_matrices(task), confusion)
+    matrices = confusion_columns(task.confusion, task.annotators_, task.classes_)
+    write_table(matrices, confusion)
     if requests is not None:
         write_table(requests, plan)
     if as_json:
@@ -212,20 +215,6 @@ def _labels(task: FewShotTask, names: list[str], new: Any) -> dict[str, Any]:
         "n_labels": np.pad(task.annotations.labels_per_item, (0, len(names))),
     }
     return columns | class_columns(task.classes_, posterior)
-
-
-def _matrices(task: FewShotTask) -> dict[str, Any]:
-    """Return confusion matrices as columns: annotator, true, given, probability."""
-    import numpy as np
-
-    matrix = task.confusion
-    annotator, true, given = (axis.ravel() for axis in np.indices(matrix.shape))
-    return {
-        "annotator": task.annotators_[annotator],
-        "true": task.classes_[true],
-        "given": task.classes_[given],
-        "probability": matrix.ravel(),
-    }
 
 
 def _summary(task: FewShotTask, names: list[str], requests: Any) -> dict[str, Any]:

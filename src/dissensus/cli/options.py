@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 import click
@@ -20,10 +22,11 @@ from ._option_table import CHOICES, REPEATABLE, TABLE
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-_DEFAULTS: dict[str, Any] = {"missing": "error", "seed": 0, "scale": "auto", "encoder": "auto"}
+_DEFAULTS: dict[str, Any] = {"missing": "error", "duplicates": "count", "seed": 0}
+_DEFAULTS |= {"scale": "auto", "encoder": "auto"}
 _DEFAULTS |= {"frames": 16, "freeze": None, "latent": None, "copying": True}
 
-READING = ("format", "question", "columns", "classes", "missing", "scale")
+READING = ("format", "question", "columns", "classes", "missing", "duplicates", "scale")
 REQUIRED = object()
 
 
@@ -75,6 +78,42 @@ DECLARED |= {
 DECLARED["scheduler"][1].update(is_flag=False, flag_value="multistep")
 
 
+WRITTEN = {name for name, (flags, _) in DECLARED.items() if flags[0] in TABLE[1][1]} | {"output"}
+WRITTEN -= {"to", "title", "output_name", "checkpoints", "state", "work"}  # not a file of its own
+
+
+def _keeping_inputs(command: Command) -> Command:
+    """Return a command that refuses to write over one of its inputs, unless it is forced to."""
+
+    @wraps(command)
+    def keeping(*arguments: Any, force: bool, **given: Any) -> Any:
+        if not force:
+            _keep_inputs(click.get_current_context())
+        if "force" in signature(command).parameters:
+            given["force"] = force
+        return command(*arguments, **given)
+
+    return keeping  # type: ignore[return-value]
+
+
+def _keep_inputs(ctx: click.Context) -> None:
+    from .._files import is_input
+    from ..errors import OutputError
+
+    inputs: list[str] = []
+    outputs: list[str] = []
+    for parameter in ctx.command.params:
+        written = parameter.name == "target" or parameter.name in WRITTEN
+        values = ctx.params.get(parameter.name or "")
+        for value in values if isinstance(values, tuple) else (values,):
+            if isinstance(value, str) and parameter.type is click.STRING:
+                (outputs if written else inputs).append(value)
+    for output in outputs:
+        for source in inputs:
+            if is_input(output, source):
+                raise OutputError(f"{output}: is read by this command, too; --force replaces it")
+
+
 def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
     """Return a decorator that gives a command some options of the table.
 
@@ -88,6 +127,9 @@ def options(*names: str, **defaults: Any) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         wanted = {name.split()[0]: name.split()[1:] for name in (*defaults, *names)}
+        known = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        if (WRITTEN & wanted.keys() or "force" in wanted) and "force" not in known:
+            wanted, command = wanted | {"force": []}, _keeping_inputs(command)
         for name, aliases in reversed(wanted.items()):
             flags, settings = DECLARED[name]
             default = defaults.get(name, _DEFAULTS.get(name))

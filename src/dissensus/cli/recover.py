@@ -9,6 +9,7 @@ import click
 
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
+from ._group import Group
 from ._output import class_columns, note, print_table, show_json, write_table
 from ._reading import read_annotations, read_known
 from .evaluate import show_soft
@@ -30,7 +31,7 @@ _SHOWN = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def recover() -> None:
     """Recover the distribution of labels from one label per item (label-distribution learning).
 
@@ -74,10 +75,14 @@ def fit(
     """
     from .._names import as_names, code
     from ..nn.reading import read_inputs
+    from ..readers import kind_of_labels
     from ..recovery.estimator import DistributionRecovery
 
     known = read_known(labels) or {}
     items, given = as_names(list(known)), list(known.values())
+    kind, reason = kind_of_labels(given)
+    if classes is None and kind == "numeric":
+        raise DataError(f"recover needs classes, but {reason}; --classes declares them as classes")
     names = [name.strip() for name in classes.split(",")] if classes else code(given)[1].tolist()
     model = DistributionRecovery(
         strategy, encoder=encoder, n_members=members, classes=names, seed=seed
@@ -202,6 +207,7 @@ def _in_order(path: str, items: Names) -> Annotations:
     from .._relation import indices_of
 
     annotations = read_annotations(path)
+    annotations.check_classes("recover")
     codes = indices_of(items, annotations.items)
     if (codes < 0).any():
         raise DataError(

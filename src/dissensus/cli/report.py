@@ -11,7 +11,7 @@ import click
 
 from .._progress import progress_bar
 from ..errors import OptionError
-from ._output import note, show_json
+from ._output import echo, note, show_json
 from ._reading import examine_annotations, read_known, split_names
 from .options import READING, Computed, options
 
@@ -101,7 +101,7 @@ def report(
     if as_json:
         show_json(page.as_dict())
     elif output == "-":
-        click.echo(page.page())
+        echo(page.page())
     else:
         _print(page)
         note(f"\nThe report is in {output}")
@@ -135,8 +135,8 @@ def _read_groups(
 
 def _print(page: Report | NumberReport | GroupComparison) -> None:
     for sentence in page.sentences:
-        click.echo(sentence)
+        echo(sentence)
     if page.actions:
-        click.echo("\nWhat to do:")
+        echo("\nWhat to do:")
         for position, one in enumerate(page.actions, 1):
-            click.echo(f"  {position}. {one.sentence}")
+            echo(f"  {position}. {one.sentence}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
 
 from .._progress import progress_bar
-from ..errors import OptionError
+from ..errors import DataError, OptionError
 from ._output import note, show_json
+from ._replacing import replacing
 from .options import options
 
+_FILES = ("metadata.json", "ground_truth.npy", "matrices.npy")
 _FORMATS = ("peerannot", "csv", "tsv", "parquet", "arrow", "jsonl")
 _OF_STRATEGY = ("ratio", "ratio_diff", "random", "copy_prob")  # options that some strategies use
 
@@ -35,6 +39,7 @@ def simulate(
     matrix_file: str | None,
     verbose: bool,
     as_json: bool,
+    force: bool,
     **settings: Any,
 ) -> None:
     """Simulate annotations with known truth.
@@ -42,6 +47,7 @@ def simulate(
     The folder gets the annotations, the truth, the confusion matrices of the annotators and every
     option. The same options and seed give the same annotations, draw by draw those of peerannot.
     --to peerannot writes answers.json and arrays; csv, tsv, parquet, arrow and jsonl are tables.
+    An earlier simulation is replaced, another data set only with --force.
 
     \b
     Example:
@@ -56,6 +62,10 @@ def simulate(
     file_format = "csv" if to == "table" else to
     if file_format not in _FORMATS:
         raise OptionError(f"--to {to}: a simulation is written as {', '.join(_FORMATS)}")
+    own = "strategy" in _metadata(folder)
+    ending = "json" if file_format == "peerannot" else file_format
+    names = (f"answers.{ending}", f"truth.{ending}", *_FILES)
+    replacing([Path(folder) / name for name in names], own=own, force=force)
     of_strategy = {name: settings.pop(name) for name in _OF_STRATEGY}
     spec = _with_settings(strategy, of_strategy, matrix_file)
     with progress_bar("simulating") as progress:
@@ -72,6 +82,15 @@ def simulate(
             note(f"{name}: {value}")
     crowd = f"{n_annotators[0]} annotators on {settings['n_items']} items"
     note(f"{n_labels} labels by {crowd} written to {folder}")
+
+
+def _metadata(folder: str) -> dict[str, Any]:
+    """Return the metadata of a folder; nothing if they cannot be read."""
+    from ..readers.folders import read_metadata
+
+    with suppress(DataError):
+        return read_metadata(folder)
+    return {}
 
 
 def _with_settings(strategy: str, settings: dict[str, Any], matrix_file: str | None) -> str:

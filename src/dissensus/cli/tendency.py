@@ -9,6 +9,7 @@ import click
 from .._progress import progress_bar
 from ..errors import DataError, OptionError
 from ._attention_maps import map_
+from ._group import Group
 from ._output import class_columns, note, number, print_table, print_text, show_json, write_table
 from ._reading import read_annotations, split_names
 from .options import READING, REQUIRED, Computed, options
@@ -29,7 +30,7 @@ _SHOWN = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def tendency() -> None:
     """Predict the label of each annotator (modelling individual annotators).
 

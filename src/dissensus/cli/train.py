@@ -56,6 +56,7 @@ def train(
     found = None
     if strategy is not None and labels is None:
         found = examine_folder(path, reading, metadata=metadata, n_classes=n_classes)
+        found.annotations.check_classes("a classifier")
         given = _aggregate(found.annotations, strategy, seed)
         default_name = strategy.lower()
     elif labels is not None and strategy is None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._files import reason
+from ..errors import DataError, DissensusError, OutputError
 from ._output import note, show_json
 from .options import REQUIRED, Computed, options
 
@@ -46,7 +48,7 @@ def watch(
     PATH is a file that grows, or a folder that files are added to. New rows update the labels and
     the annotator parameters without a full fit; now and then there is one. Restarted, it resumes
     where it was: no row is lost or counted twice. A column of ids (id, annotation_id …) ensures
-    that even where rows are sent twice.
+    that even where rows are sent twice. A file that cannot be read is reported and stops no other.
 
     \b
     Example:
@@ -62,66 +64,102 @@ def watch(
     declared = [name.strip() for name in classes.split(",")] if classes else None
     opened = Stream.opened(folder, strategy, classes=declared, refit=refit, seed=seed)
     with opened as stream:
-        first = True
+        look = Look(stream, Path(path), target, parse_columns(columns), missing)
         while True:
-            taken = _take(stream, Path(path), parse_columns(columns), missing)
+            taken, problems = look.take(), look.problems
             if declared is None:
                 _check_classes(stream)
-            if (taken or first) and len(stream.online):
-                _write(stream, target, taken, as_json)
+            try:
+                if (taken or look.first) and len(stream.online):
+                    _write(stream, target, taken, as_json)
+                look.first = False
+            except OutputError as problem:
+                problems = [*problems, problem]
+            if once and problems:
+                raise problems[-1]
+            for one in problems:
+                note(f"{one}; looking again in {every:g} s")
             if once:
                 return
-            first = False
             try:
                 time.sleep(every)
             except KeyboardInterrupt:
                 return
 
 
-def _take(stream: Stream, path: Path, columns: dict[str, str], missing: str) -> int:
-    """Add what is new in a file or folder; return the number of new annotations."""
-    from ..sharded.batches import new_rows
+class Look:
+    """A file or folder that is looked at again and again."""
 
-    taken = 0
-    for file in _files(path):
-        name = file.name if path.is_dir() else "."
-        seen = stream.seen.get(name, 0)
-        batch = new_rows(file, seen, columns, missing)
-        if batch.notes["rows"] > seen:
-            taken += stream.add(
-                batch.item,
-                batch.annotator,
-                batch.label,
-                ids=batch.ids,
-                seen={name: batch.notes["rows"]},
-            )
-    return taken
+    def __init__(
+        self, stream: Stream, path: Path, output: Path, columns: dict[str, str], missing: str
+    ) -> None:
+        self.stream, self.path, self.output = stream, path, output
+        self.columns, self.missing = columns, missing
+        self.first = True
+        self.problems: list[DissensusError] = []  # of the last look
+        self._looked: dict[str, tuple[int, int, int]] = {}  # files at the last look
+
+    def take(self) -> int:
+        """Add what is new; return the number of new annotations. A bad file stops no other."""
+        self.problems, taken = [], 0
+        try:
+            files = self._files()
+        except (OSError, DataError) as problem:
+            if self.first:
+                raise
+            self.problems.append(DataError(f"{self.path}: {reason(problem)}"))
+            return 0
+        for file in files:
+            try:
+                stat = file.stat()
+                mark = stat.st_ino, stat.st_size, stat.st_ctime_ns
+                if stat.st_size and self._looked.get(file.name) != mark:
+                    self._looked[file.name] = mark
+                    taken += self._take(file)
+            except FileNotFoundError:
+                continue  # it is gone
+            except DissensusError as problem:
+                self.problems.append(problem)
+            except OSError as problem:
+                self.problems.append(DataError(f"{file}: {reason(problem)}"))
+        return taken
+
+    def _take(self, file: Path) -> int:
+        from ..sharded.batches import Mark, new_rows
+
+        seen = self.stream.seen.get(file.name)
+        batch = new_rows(file, Mark(*seen) if seen else None, self.columns, self.missing)
+        if not batch.notes:
+            return 0
+        if batch.notes["other"]:
+            note(f"{file}: another file than the one of this name before; all of it is read")
+        mark = {file.name: batch.notes["mark"]}
+        return self.stream.add(batch.item, batch.annotator, batch.label, ids=batch.ids, seen=mark)
+
+    def _files(self) -> list[Path]:
+        if not self.path.exists():
+            raise DataError(f"{self.path}: no such file or folder")
+        if not self.path.is_dir():
+            return [self.path]
+        own = self.output.resolve()
+        if self.first and own.parent == self.path.resolve():
+            note(f"{self.output} is in the folder that is watched, and left out")
+        return [
+            file
+            for file in sorted(self.path.iterdir())
+            if file.is_file()
+            and file.resolve() != own
+            and not file.name.startswith(".")
+            and not file.name.endswith(_UNFINISHED)
+        ]
 
 
 def _check_classes(stream: Stream) -> None:
-    from ..errors import DataError
     from ..readers import kind_of_labels
 
     kind, reason = kind_of_labels(stream.online.log.classes.tolist())
     if kind == "numeric":
         raise DataError(f"watch needs classes, but {reason}; --classes declares them as classes")
-
-
-def _files(path: Path) -> list[Path]:
-    from ..errors import DataError
-
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
-    if not path.is_dir():
-        return [path] if path.stat().st_size else []
-    return [
-        file
-        for file in sorted(path.iterdir())
-        if file.is_file()
-        and file.stat().st_size
-        and not file.name.startswith(".")
-        and not file.name.endswith(_UNFINISHED)
-    ]
 
 
 def _write(stream: Stream, target: Path, taken: int, as_json: bool) -> None:

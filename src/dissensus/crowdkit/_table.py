@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ class Names:
         return {
             tasks[task]: labels[label]
             for task, label in true_labels.items()
-            if task in tasks and label in labels
+            if task in tasks and label in labels  # NaN is neither
         }
 
 
@@ -56,6 +57,11 @@ def coded(
     missing = [name for name in ("task", "worker", "label") if name not in data.columns]
     if missing:
         raise DataError(f"no column {missing[0]!r}; crowd-kit's tables have task, worker and label")
+    whole = data[["task", "worker", "label"]].dropna()
+    if len(whole) < len(data):
+        lost = f"{len(data) - len(whole)} rows without task, worker or label are left out"
+        warnings.warn(lost, stacklevel=4)
+        data = whole
     tasks = _sorted(data["task"].unique().tolist())
     labels = labels or _sorted(data["label"].unique().tolist())
     known = workers or []

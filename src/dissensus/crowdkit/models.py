@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from .._probability import log_normalize, safe_log
 from ..aggregation import Aggregator, Glad, Kos, Mace, MMsr, OneCoin
 from ..aggregation import DawidSkene as OurDawidSkene
+from ..errors import OptionError
 from ..result import Aggregation
 from ._classifier import Classifier
 from ._table import Names, coded
@@ -42,6 +44,13 @@ class DawidSkene(Classifier):
 
         Error rates by worker and label that are known from before decide where the fit starts.
         """
+        if self.initial_error_strategy not in (None, "assign"):
+            raise OptionError(
+                f"initial_error_strategy = {self.initial_error_strategy!r} is not supported; "
+                "'assign' starts from initial_error"
+            )
+        if self.initial_error_strategy and initial_error is None:
+            raise OptionError("initial_error_strategy needs the initial_error of fit")
         start = None if initial_error is None else _start_posterior(data, initial_error)
         return self._fit(data, true_labels=true_labels, start=start)
 
@@ -85,12 +94,13 @@ class GLAD(Classifier):
     betas_priors_mean: float | None = None
 
     def _method(self) -> Aggregator:
-        return Glad(
-            max_iter=self.n_iter,
-            tol=self.tol,
-            mean_ability=1.0 if self.alphas_priors_mean is None else self.alphas_priors_mean,
-            mean_log_easiness=1.0 if self.betas_priors_mean is None else self.betas_priors_mean,
-        )
+        means = {"mean_ability": "alphas_priors_mean", "mean_log_easiness": "betas_priors_mean"}
+        given = {ours: getattr(self, theirs) for ours, theirs in means.items()}
+        for name, value in given.items():
+            if not isinstance(value, (int, float, NoneType)):
+                raise OptionError(f"{means[name]} must be one number here, the same for all")
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return Glad(max_iter=self.n_iter, tol=self.tol, **chosen)
 
     def _keep(self, result: Aggregation, names: Names) -> None:
         import pandas as pd
@@ -115,7 +125,12 @@ class MACE(Classifier):
     verbose: int = 0
 
     def _method(self) -> Aggregator:
+        if self.alpha != self.beta:
+            raise OptionError(
+                f"alpha = {self.alpha} and beta = {self.beta}, but here they must be the same"
+            )
         return Mace(
+            known_prior=self.alpha,
             method=self.method,
             restarts=self.n_restarts,
             max_iter=self.n_iter,
@@ -157,12 +172,14 @@ def _start_posterior(data: pd.DataFrame, errors: pd.DataFrame) -> Any:
     """Return the posterior of tasks under error rates of workers: (task, label)."""
     annotations, names = coded(data)
     n_classes = annotations.n_classes
-    given = np.full((annotations.n_annotators, n_classes, n_classes), 1 / n_classes)  # given, true
+    given = np.zeros((annotations.n_annotators, n_classes, n_classes))  # (worker, given, true)
     label = {value: code for code, value in enumerate(names.labels)}
     worker = {value: code for code, value in enumerate(names.workers)}
-    columns = [label[value] for value in errors.columns]
-    for (who, what), row in zip(errors.index, errors.to_numpy(), strict=True):
+    known = [value for value in errors.columns if value in label]
+    columns = [label[value] for value in known]
+    for (who, what), row in zip(errors.index, errors[known].to_numpy(), strict=True):
         if who in worker and what in label:
             given[worker[who], label[what], columns] = row
+    given = (given + _FLOOR) / (given + _FLOOR).sum(axis=1, keepdims=True)  # unknown: uniform
     part = annotations.part(0, annotations.n_items)
     return log_normalize(part.labels @ safe_log(given).reshape(-1, n_classes))[1]

@@ -65,7 +65,7 @@ def _checked(path: Path, members: list[_Member]) -> list[_Member]:
             f"{path}: {len(members)} files of {size:.3g} bytes, more than {most:.3g} bytes or "
             f"{MOST_FILES} files; unpack it yourself if you trust it"
         )
-    names = [member.name for member in members]
+    names = [_inside(path, member.name) for member in members]
     if len(set(names)) < len(names):
         raise DataError(f"{path}: a name appears twice in it")
     return members

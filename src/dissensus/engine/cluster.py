@@ -45,7 +45,9 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[D
                 yield Dask(client)
             return
         count = workers or len(os.sched_getaffinity(0))
-        local = LocalCluster(count, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+        local = LocalCluster(
+            count, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+        )
         with local as cluster, Client(cluster) as client:
             yield Dask(client, direct=True)
 

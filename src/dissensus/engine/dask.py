@@ -16,7 +16,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from .local import Local, add
+from .local import Count, Join, Local, Split, add
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -86,12 +86,7 @@ class Dask:
         return futures
 
     def exchange(
-        self,
-        split: Callable[[Any], Sequence[Any]],
-        chunks: Sequence[Any],
-        n_shards: int,
-        join: Callable[[Sequence[Any]], Any],
-        progress: Callable[[int], None],
+        self, split: Split, chunks: Sequence[Any], n_shards: int, join: Join, progress: Count
     ) -> list[Future]:
         """Return futures of the shards joined from pieces of all chunks."""
         from distributed import wait

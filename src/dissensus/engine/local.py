@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ..annotations import Annotations
 
 Result = TypeVar("Result")
+Split = Callable[[Any], Sequence[Any]]  # a chunk of rows → its piece for every shard
+Join = Callable[[Sequence[Any]], Any]  # the pieces of a shard → the shard
+Count = Callable[[int], None]  # called with the number of chunks that are done
 
 # With fewer annotations a second thread costs as much as it saves.
 _SMALL = 150_000

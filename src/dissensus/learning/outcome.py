@@ -106,14 +106,8 @@ class Outcome:
 
     def confusion(self) -> dict[str, Array]:
         """Return confusion matrices, a row for each cell, as columns."""
-        confusion, classes = self.model.confusion_, self.model.classes_
-        annotator, true, given = np.indices(confusion.shape).reshape(3, -1)
-        return {
-            "annotator": self.model.annotators_[annotator],
-            "true": classes[true],
-            "given": classes[given],
-            "probability": confusion.reshape(-1),
-        }
+        model = self.model
+        return confusion_columns(model.confusion_, model.annotators_, model.classes_)
 
     def write(self, paths: OutputPaths, *, crowd: bool = True) -> None:
         """Write all files atomically, results last; without `crowd`, none of annotators."""
@@ -128,6 +122,13 @@ class Outcome:
         self.model.save(paths.model)
         with atomic_file(paths.results) as draft:
             draft.write_text(json.dumps(self.results(), indent=1), encoding="utf-8")
+
+
+def confusion_columns(confusion: Floats, annotators: Array, classes: Array) -> dict[str, Array]:
+    """Return confusion matrices (annotator, true, given), a row for each cell, as columns."""
+    annotator, true, given = np.indices(confusion.shape).reshape(3, -1)
+    names = {"annotator": annotators[annotator], "true": classes[true], "given": classes[given]}
+    return names | {"probability": confusion.reshape(-1)}
 
 
 def top(posterior: Floats, truth: Integers, k: int) -> tuple[float, float]:

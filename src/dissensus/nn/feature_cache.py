@@ -8,6 +8,7 @@ written batch by batch and memory-mapped.
 from __future__ import annotations
 
 import json
+import os
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,9 +64,8 @@ def cached_features(
         key.encode(), digest_size=12
     ).hexdigest()
     if not (entry / "notes.json").exists():
-        entry.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with atomic_folder(entry) as draft:
+            with atomic_folder(entry, ("notes.json", "values.npy", "mask.npy")) as draft:
                 _compute(encoder, inputs, tokens, batch, draft, progress)
                 notes = {"encoder": encoder.name, "inputs": inputs.kind, "items": len(inputs)}
                 (draft / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
@@ -126,4 +126,8 @@ def _vectors(encoder: Encoder, x: Tensor) -> Tensor:
 
 
 def _open(path: Path, shape: tuple[int, ...], kind: Any) -> Any:
-    return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
+    if hasattr(os, "posix_fallocate") and array.nbytes:  # on a full disk, fail here, not later
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array

@@ -39,10 +39,6 @@ class Table(nn.Embedding):
         """Every row: (annotator, …). A loss over all of them has a dense gradient."""
         return self.weight.reshape(-1, *self.shape)
 
-    def extra_repr(self) -> str:
-        """Return the sizes."""
-        return f"{self.num_embeddings}, {tuple(self.shape)}"
-
 
 class _RowOptimizer(torch.optim.Optimizer):
     """Updates only the rows with a gradient; a dense gradient has all rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .curve import Curve, Gap, Point
+from .curve import Curve, Point
 from .planner import Plan, plan
 
-__all__ = ["Curve", "Gap", "Plan", "Point", "plan"]
+__all__ = ["Curve", "Plan", "Point", "plan"]

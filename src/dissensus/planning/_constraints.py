@@ -35,7 +35,7 @@ def check_options(
     budget: float,
     per_item: int | None,
     batch: int | None,
-    target: float | None,
+    target: float,
     draws: int,
 ) -> None:
     """Refuse impossible numbers."""
@@ -48,8 +48,8 @@ def check_options(
     for name, value in (("per_item", per_item), ("batch", batch)):
         if value is not None and value < 1:
             raise OptionError(f"{name} = {value}, but it must be at least 1")
-    if target is not None and not 0 < target <= 1:
-        raise OptionError(f"target = {target}, but it must be above 0 and at most 1")
+    if not 0 < target < 1:
+        raise OptionError(f"target = {target}, but it must be above 0 and below 1")
     if draws < 0:
         raise OptionError(f"draws = {draws}, but it must be at least 0")
 

@@ -45,6 +45,7 @@ class PosteriorState:
     annotations: Annotations
     posterior: Floats  # (item, class)
     counts: Floats  # (annotator, true class, given class): of Dirichlets
+    result: Aggregation
     probabilities: Floats | None = None  # (model, item, class): of classifiers
 
     @cached_property
@@ -88,7 +89,8 @@ def posterior_state(
 ) -> PosteriorState:
     """Return the posterior state of a result."""
     result = result or fit(annotations, seed)
-    return PosteriorState(annotations, np.asarray(result.posterior), _counts(result), probabilities)
+    posterior = np.asarray(result.posterior)
+    return PosteriorState(annotations, posterior, _counts(result), result, probabilities)
 
 
 def pair_keys(item: Array, annotator: Array, n_annotators: int) -> Integers:

@@ -6,9 +6,9 @@ and the share of items whose best class is the drawn truth is recorded. Several 
 mean and a 90 % prediction interval. Nothing is refitted on the way, so learning about annotators is
 left out. Above a thousand items, a sample is simulated, and the interval is too wide.
 
-The fitted model is overconfident where annotators share errors: on 23 public sets it expected 96 %
-of the labels to be right on average, and 82 % were. Gold items measure the gap, which is subtracted
-from the whole curve, as more labels of the same annotators hardly correct errors that they share.
+The fitted model is overconfident where annotators share errors, so the curve starts at the accuracy
+that `label_errors` expects now, and its band includes that uncertainty: more labels of the same
+annotators hardly correct errors that they share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from .._probability import normalize, pick
 from .._relation import Floats, Integers
-from ..errors import DataError
+from ..label_errors import LabelErrors
 from ._choose import choose
 from ._constraints import Constraints
 from ._posterior_state import PosteriorState, pair_keys
@@ -30,7 +30,6 @@ from .policy import Policy
 _SAMPLE = 1000  # items in a run
 _STAGES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the budget
 _COVERAGE = 0.9  # of prediction intervals
-_STANDARD_ERRORS = 1.645  # of a 90 % interval
 _TINY = 1e-300
 
 
@@ -43,34 +42,6 @@ class Point:
     accuracy: float
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Overconfidence: expected less actual accuracy on gold items."""
-
-    n_items: int
-    right: float  # actual accuracy
-    mean: float
-    error: float  # standard error of the mean
-
-    @property
-    def reach(self) -> float:
-        """Half the width of a 90 % interval."""
-        return _STANDARD_ERRORS * self.error
-
-
-def gap_on(state: PosteriorState, gold: Integers) -> Gap:
-    """Return the gap on gold items, given by their class or -1; nothing is learned from them."""
-    known = np.flatnonzero((gold >= 0) & (state.annotations.labels_per_item > 0))
-    if len(known) == 0:
-        raise DataError("gold is given, but for no item that has labels")
-    posterior = state.posterior[known]
-    hit = _hits(posterior, gold[known])
-    excess = posterior.max(axis=1) - hit
-    # One more miss, for very few items or items that are all right.
-    spread = np.append(excess, 1.0).std()
-    return Gap(len(known), float(hit.mean()), float(excess.mean()), spread / np.sqrt(len(known)))
 
 
 @dataclass(frozen=True)
@@ -100,17 +71,18 @@ class Curve:
         rest = [float(np.interp(n_labels, labels[ends], column[ends])) for column in columns[1:]]
         return Point(n_labels, *rest)
 
-    def lowered(self, gap: Gap) -> Curve:
-        """Return the curve without the overconfidence that gold shows."""
-
-        def clipped(value: float) -> float:
-            return float(np.clip(value - gap.mean, 0, 1))
-
+    def anchored(self, errors: LabelErrors) -> Curve:
+        """Return the curve from the accuracy that is expected now, with its uncertainty."""
+        now, least, most = errors.accuracy
+        shift = now - self.points[0].accuracy
         points = []
         for one in self.points:
-            below, above = np.hypot([one.accuracy - one.low, one.high - one.accuracy], gap.reach)
-            low, high = clipped(one.accuracy - below), clipped(one.accuracy + above)
-            points.append(replace(one, accuracy=clipped(one.accuracy), low=low, high=high))
+            below, above = np.hypot(
+                [one.accuracy - one.low, one.high - one.accuracy], [now - least, most - now]
+            )
+            value = min(one.accuracy + shift, 1.0)
+            low, high = max(value - float(below), 0.0), min(value + float(above), 1.0)
+            points.append(replace(one, accuracy=value, low=low, high=high))
         return Curve(tuple(points))
 
     def as_dict(self) -> list[dict[str, Any]]:

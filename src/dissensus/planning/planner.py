@@ -14,13 +14,14 @@ from .._probabilities import as_models
 from .._relation import Floats, Integers, Relation
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
+from ..label_errors import LabelErrors, checks_needed, label_errors
 from ..readers import as_annotations
 from ..registry import policies
 from ..result import Aggregation, Table, gold_codes
 from ._choose import choose
 from ._constraints import Constraints, amounts_of, check_options, keys_of, with_new
 from ._posterior_state import posterior_state
-from .curve import Curve, Gap, Point, expected_curve, gap_on
+from .curve import Curve, Point, expected_curve
 from .policy import Policy
 
 _MIN_GAIN = 0.01  # information of a label of mean cost, in nats
@@ -46,17 +47,15 @@ class Plan:
         Probability that the item's label is right, before this answer and with it, given the
         labels above it in the plan.
     accuracy
-        Expected share of right labels, now and with the whole plan. Without gold it is the model's
-        own estimate, which is mostly too high.
-    gap
-        The overconfidence on gold items; `None` without gold. It is subtracted from accuracy and
-        curve.
+        Expected share of right labels, now and with the whole plan.
+    errors
+        How many labels are wrong now, with an interval.
     curve
         Expected accuracy for other budgets; `None` if not requested.
     target
-        The requested accuracy, if any.
+        The accuracy to reach.
     reached
-        Where the curve reaches the target; `None` without target, or beyond the curve.
+        Where the curve reaches the target; `None` beyond the curve.
     stop
         Whether to stop.
     reason
@@ -73,8 +72,8 @@ class Plan:
     after: Floats
     accuracy: tuple[float, float]
     curve: Curve | None
-    gap: Gap | None
-    target: float | None
+    errors: LabelErrors
+    target: float
     reached: Point | None
     stop: bool
     reason: str
@@ -106,7 +105,7 @@ class Plan:
             "labels": len(self),
             "cost": float(self.cost.sum()),
             "accuracy": {"now": self.accuracy[0], "with_plan": self.accuracy[1]},
-            "gap": as_plain(self.gap),
+            "errors": as_plain(self.errors),
             "stop": self.stop,
             "reason": self.reason,
             "target": self.target,
@@ -127,11 +126,11 @@ def plan(
     per_item: int | None = None,
     batch: int | None = None,
     annotators: Iterable[Any] | None = None,
-    gold: Mapping[Any, Any] | None = None,
+    truth: Mapping[Any, Any] | None = None,
     available: Relation | None = None,
     probabilities: npt.ArrayLike | None = None,
-    target: float | None = None,
-    least: float | None = None,
+    target: float = 0.95,
+    min_gain: float | None = None,
     draws: int = 10,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -161,9 +160,9 @@ def plan(
     annotators
         Annotators who may be asked; new names get the prior of all annotators. By default all who
         gave a label or are declared.
-    gold
-        Known labels, `{item: label}`. Nothing is learned from them; they calibrate the expected
-        accuracy. Items should be chosen at random.
+    truth
+        Known labels of items drawn at random, `{item: label}`. Nothing is learned from them; they
+        show how many labels are wrong.
     available
         Annotations or numbers whose pairs of item and annotator are the only ones that can be
         requested.
@@ -171,10 +170,10 @@ def plan(
         Probabilities of a classifier, (item, class), for `active-lab`; of several, (model, item,
         class).
     target
-        The accuracy to reach.
-    least
-        Stop when no label has this information in nats per cost; by default 0.01 for a label of
-        mean cost.
+        The accuracy to reach. The advice is to stop where the lower end of its interval is reached.
+    min_gain
+        Information in nats per cost below which a label is not worth its cost; by default 0.01 for
+        a label of mean cost.
     draws
         Simulated runs for the curve; 0 for no curve.
     seed
@@ -216,16 +215,13 @@ def plan(
         curve = expected_curve(
             state, method, constraints, draws=draws, seed=seed, progress=progress
         )
-    codes = gold_codes(annotations, gold)
-    gap = None if codes is None else gap_on(state, codes)
-    now = state.accuracy()
-    if gap is not None:
-        now = float(np.clip(now - gap.mean, 0, 1))
-        curve = None if curve is None else curve.lowered(gap)
-    if least is None:
-        least = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
+    errors = _errors(state.result, gold_codes(annotations, truth))
+    now = errors.accuracy[0]
+    curve = None if curve is None else curve.anchored(errors)
+    if min_gain is None:
+        min_gain = _MIN_GAIN / float(price[room > 0].mean()) if (room > 0).any() else _MIN_GAIN
     best = float((chosen.gain / price[chosen.annotator]).max(initial=0.0))
-    stop, reason = _verdict(now, gap, target, best, least, len(chosen.item))
+    stop, reason = _verdict(errors, target, best >= min_gain, len(chosen.item))
     lift = float((chosen.after - chosen.before).sum() / max(annotations.n_items, 1))
     return Plan(
         policies.describe(method),
@@ -238,26 +234,37 @@ def plan(
         chosen.after,
         (now, min(now + lift, 1.0)),
         curve,
-        gap,
+        errors,
         target,
-        curve.reaching(target) if curve is not None and target is not None else None,
+        None if curve is None else curve.reaching(target),
         stop,
         reason,
     )
 
 
-def _verdict(
-    now: float, gap: Gap | None, target: float | None, best: float, enough: float, n_labels: int
-) -> tuple[bool, str]:
+def _errors(result: Aggregation, known: Integers | None) -> LabelErrors:
+    """Return how many labels are wrong; items without labels count with their prior."""
+    labelled = result.annotations.labels_per_item > 0
+    n_checked = n_wrong = 0
+    if known is not None:
+        checked = np.flatnonzero((known >= 0) & labelled)
+        n_checked = len(checked)
+        if n_checked == 0:
+            raise DataError("known labels are given, but for no item that has labels")
+        n_wrong = int((result.label[checked] != known[checked]).sum())
+    confidence = result.probabilities.max(axis=1)
+    return label_errors(confidence, n_checked=n_checked, n_wrong=n_wrong)
+
+
+def _verdict(errors: LabelErrors, target: float, worthwhile: bool, n: int) -> tuple[bool, str]:
     """Return whether to stop, and why."""
-    source = "by the model" if gap is None else f"by {gap.n_items} known items"
-    if target is not None and now >= target:
-        reason = f"{now:.1%} of the labels are right {source}, the target is {target:.1%}."
-        return True, f"Stop{', if the model is right' if gap is None else ''}: {reason}"
-    if n_labels == 0:
-        return True, "Stop: no annotator is left within the budget and the limits."
-    if best < enough:
-        return True, f"Stop: the best label gains {best:.2g} nats per cost, less than {enough:.2g}."
-    if target is None:
-        return False, f"Go on: the best label gains {best:.2g} nats per cost."
-    return False, f"Go on: {now:.1%} of the labels are right {source}, not yet {target:.1%}."
+    right, low, high = errors.accuracy
+    share = f"about {right:.1%} of the labels are right ({low:.1%} to {high:.1%})"
+    if errors.reaches(target):
+        return True, f"Stop: {share}, the target is {target:.1%}."
+    if n == 0:
+        return False, f"No label can be requested within the budget and the limits; {share}."
+    if worthwhile:
+        return False, f"Go on: {share}, the target is {target:.1%}."
+    remedy = f"check {checks_needed(target)} random items, or ask other annotators"
+    return False, f"Further labels of these annotators hardly help; {share}: {remedy}."

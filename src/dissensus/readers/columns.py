@@ -26,6 +26,9 @@ NEEDED = {
         *("judgement", "annotation", "choice", "given_label", "label_id", "answer_label", "vote"),
     ],
 }
+# Words for "no label": gaps of a wide table, and with `--missing drop` of a long one. "None" is a
+# label as any other.
+NO_LABEL = frozenset({"nan", "na", "n/a", "null", "<na>"})
 CARRIED = {
     "time": ["time", "timestamp", "created_at", "submitted_at", "submit_time", "date", "datetime"],
     "duration": ["duration", "lead_time", "seconds", "work_time", "worktimeinseconds"],
@@ -60,6 +63,16 @@ def parse_columns(text: str | None) -> dict[str, str]:
     return {role.strip(): name.strip() for role, _, name in pairs}
 
 
+def no_label_note(labels: Sequence[str], outcome: str) -> tuple[str, ...]:
+    """Return a note about labels that are words for "no label", if there are any.
+
+    >>> no_label_note(["NA", "NA", "nan"], "left out")
+    ("3 labels are left out: 'NA' (2), 'nan' (1)",)
+    """
+    counts = ", ".join(f"{name!r} ({count})" for name, count in Counter(labels).items())
+    return (f"{len(labels)} labels are {outcome}: {counts}",) if counts else ()
+
+
 def is_known(name: str) -> bool:
     """Return whether a column's name shows what it holds."""
     return plain_name(name) in _KNOWN
@@ -77,7 +90,7 @@ def find_columns(
     >>> find_columns(["Task ID", "worker", "label", "x"], NEEDED, None, "a.csv")
     {'item': 'Task ID', 'annotator': 'worker', 'label': 'label'}
     """
-    columns = dict(given or {})
+    columns, long = dict(given or {}), roles is NEEDED  # a long table, which --columns is for
     for role, name in columns.items():
         if name not in present:
             raise DataError(f"{source}: no column {name!r} for {role}; there are {_list(present)}")
@@ -86,15 +99,11 @@ def find_columns(
     for role in [role for role in roles if role not in columns]:
         named = [name for name in present if free.get(name) in roles[role]]
         if not named:
-            raise DataError(
-                f"{source}: no column for the {role} among {_list(present)}; "
-                f"say which: --columns {role}=…"
-            )
+            remedy = f"say which: --columns {role}=…" if long else f"call one of them {role}"
+            raise DataError(f"{source}: no column for the {role} among {_list(present)}; {remedy}")
         if len(named) > 1 or times[named[0]] > 1:
-            raise DataError(
-                f"{source}: {_list(named)} could each be the {role}; "
-                f"say which: --columns {role}={named[0]}"
-            )
+            remedy = f"say which: --columns {role}={named[0]}" if long else "keep one of them"
+            raise DataError(f"{source}: {_list(named)} could each be the {role}; {remedy}")
         columns[role] = named[0]
     for role, names in (optional or {}).items():
         named = [name for name in present if free.get(name) in names]

@@ -12,6 +12,7 @@ import csv
 import io
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -144,6 +145,9 @@ def _unpacked(source: Source) -> Iterator[tuple[str, int, Record]]:
             packed = file.seek(0, io.SEEK_END)
             members = [one for one in archive.infolist() if _counts(one.filename)]
             check_growth(source.name, packed, sum(one.file_size for one in members))
+            names = Counter(PurePosixPath(one.filename).stem for one in members)
+            for name in (name for name, count in names.items() if count > 1):
+                raise source.fail(f"two files in it are called {name!r}, as one annotator")
             for member in members:
                 path = PurePosixPath(member.filename)
                 for number, record in _parsed(source, archive.read(member), path.suffix.lower()):

@@ -88,11 +88,14 @@ class Export:
         A table of item and text (or a link to an image), if the export has them.
     notes
         A sentence each: what was left out, and how many.
+    unread
+        Columns of a long table that have no role.
     """
 
     questions: Mapping[str, Question]
     texts: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

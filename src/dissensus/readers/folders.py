@@ -16,10 +16,12 @@ import polars as pl
 
 from .._names import as_names, numbered
 from .._relation import Integers
+from .._serialization import damage
 from ..annotations import Annotations
 from ..errors import DataError
 from ._platforms import as_label
 from .exports import Export, Head, Question
+from .frames import one_answer_each
 from .json_records import load
 from .sources import Source, open_source
 
@@ -55,6 +57,7 @@ def read_folder(
     metadata: str | Path | None = None,
     classes: Any = None,
     inverted: bool = False,
+    duplicates: str = "count",
 ) -> Annotations:
     """Return the annotations of a data set folder; inverted, of `{annotator: {item: label}}`."""
     path = Path(folder) / answers
@@ -66,21 +69,25 @@ def read_folder(
         raise source.fail("answers should be {item: {annotator: label}}")
     if inverted:
         given = _turned(given)
+    given = one_answer_each(given, duplicates, str(path))
     notes = read_metadata(folder, metadata)
     if classes is None and isinstance(notes.get("n_classes"), int):
         classes = numbered(notes["n_classes"])
     n_items = notes.get("n_task", notes.get("n_tasks"))
     if isinstance(n_items, int) and set(given) <= set(numbered(n_items).tolist()):
         given = {name: given.get(name, {}) for name in numbered(n_items).tolist()}
-    return _named(Annotations.from_dict(given, classes=classes), notes.get("names"))
+    annotations = Annotations.from_dict(given, classes=classes)
+    with damage(f"{folder}: the names in the metadata do not fit the answers"):
+        return _named(annotations, notes.get("names"))
 
 
 def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndarray[Any, Any]:
     """Read an array; pickled objects are refused."""
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{name or path}: not an array of numbers ({problem})") from None
+    with damage(f"{name or path}: not an array of numbers"):
+        array = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{name or path}: an archive of arrays; name one array, as .npy")
+        return array
 
 
 def recognises(head: Head) -> bool:  # noqa: ARG001

@@ -47,11 +47,59 @@ def frame_of(
     return pl.DataFrame({name: series_of(name, values) for name, values in columns.items()})
 
 
+def one_answer_each(answers: Mapping[Any, Any], duplicates: str, name: str) -> Mapping[Any, Any]:
+    """Return `{item: {annotator: label}}` with one label where there is a list of them."""
+    if duplicates == "count":
+        return answers
+    one: dict[Any, dict[Any, Any]] = {}
+    for item, given in answers.items():
+        one[item] = dict(given)
+        for annotator, labels in given.items():
+            if isinstance(labels, (list, tuple)) and labels:
+                if len(labels) > 1 and duplicates == "error":
+                    raise DataError(
+                        f"{name}: annotator {text(annotator)!r} labelled item {text(item)!r} more "
+                        "than once; --duplicates first or last keeps one label"
+                    )
+                one[item][annotator] = labels[0 if duplicates == "first" else -1]
+    return one
+
+
 def series_of(name: str, values: list[Any]) -> pl.Series:
     """Return values of any kind as a column; mixed ones as texts."""
-    kinds = {type(value) for value in values if value is not None and value == value}
-    if kinds <= {str}:
-        values = [value if isinstance(value, str) else None for value in values]
-    elif len(kinds) > 1 and not kinds <= {int, float}:
-        values = [None if value is None or value != value else text(value) for value in values]
-    return pl.Series(name, values, strict=False, nan_to_null=True)
+    values = [None if value is None or value != value else value for value in values]
+    kinds = {type(value) for value in values if value is not None}
+    mixed = len(kinds) > 1 and not kinds <= {int, float}
+    largest = max((abs(value) for value in values if type(value) is int), default=0)
+    rounded = largest > (2**53 if float in kinds else 2**63 - 1)  # two numbers would become one
+    if mixed or rounded or any(getattr(value, "nanosecond", 0) for value in values):
+        values = [value if value is None else text(value) for value in values]
+    return pl.Series(name, values, strict=False)
+
+
+def names_of(column: pl.Series) -> pl.Series:
+    """Return a column of any type as the names that its values give, null where it is empty.
+
+    >>> names_of(pl.Series([1.0, 2.5, None])).to_list()
+    ['1', '2.5', None]
+    """
+    kind = column.dtype
+    if kind == pl.Time:  # Python's times are less exact than nanoseconds
+        return column.dt.to_string("%H:%M:%S%.9f")
+    if isinstance(kind, pl.Duration):
+        return column.dt.to_string()
+    if isinstance(kind, pl.Datetime) and kind.time_unit == "ns":
+        return column.cast(pl.String)
+    if kind.is_float():
+        column = column.fill_nan(None)
+    if kind.is_float() or kind.is_temporal() or kind.is_decimal() or kind.is_nested():
+        distinct = column.unique().drop_nulls()
+        names = pl.Series([text(value) for value in distinct.to_list()], dtype=pl.String)
+        keys = pl.DataFrame({"value": distinct, "name": names})
+        values = column.alias("value").to_frame()
+        return values.join(keys, on="value", how="left", maintain_order="left")["name"]
+    try:
+        texts = column.cast(pl.String)
+    except pl.exceptions.PolarsError:  # bytes that are not UTF-8
+        texts = pl.Series([value if value is None else str(value) for value in column])
+    return texts if (texts != "").all() else texts.set(texts == "", None)

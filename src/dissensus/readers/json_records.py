@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from .sources import Source
 T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"
+_BY_HAND = 2**23  # bytes: what is larger no person has edited
 
 
 def load(source: Source) -> Any:
@@ -53,7 +55,9 @@ def records(source: Source, kind: type[T]) -> Iterator[tuple[int, T]]:
 
 def entries(source: Source, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield every entry of one JSON object with its name."""
-    whole = _decoded(source, _read_bytes(source), msgspec.json.Decoder(dict[str, Raw]).decode)
+    body = _read_bytes(source)
+    whole = _decoded(source, body, msgspec.json.Decoder(dict[str, Raw]).decode)
+    _check_keys(source, body)
     decoder = msgspec.json.Decoder(kind)
     for name, raw in whole.items():
         short = name if len(name) <= 40 else f"{name[:39]}…"
@@ -70,7 +74,10 @@ def decode(source: Source, body: bytes, kind: type[T]) -> Iterator[tuple[int, T]
     else:
         split = msgspec.json.Decoder(Raw).decode_lines  # a single object, however it is laid out
     decoder = msgspec.json.Decoder(kind)
-    for number, raw in enumerate(_decoded(source, body, split), 1):
+    raws = _decoded(source, body, split)
+    if len(body) < _BY_HAND:
+        _check_keys(source, body)
+    for number, raw in enumerate(raws, 1):
         yield number, _decode_one(source, decoder, raw, f"record {number}")
 
 
@@ -88,7 +95,10 @@ def _load_rows(source: Source) -> Any:
 
 def _parse(source: Source, body: str, line: int | None = None) -> Any:
     try:
-        return json.loads(body)
+        return json.loads(body, object_pairs_hook=_unique)
+    except _RepeatedKeyError as problem:
+        where = f"line {line}: " if line else ""
+        raise source.fail(f"{where}{problem}") from None
     except json.JSONDecodeError as problem:
         raise source.fail(f"line {line or problem.lineno}: not JSON ({problem.msg})") from None
     except RecursionError:
@@ -96,6 +106,34 @@ def _parse(source: Source, body: str, line: int | None = None) -> Any:
     except ValueError:  # Python reads no numbers of more than 4300 digits
         where = f"line {line}: " if line else ""
         raise source.fail(f"{where}a number with thousands of digits") from None
+
+
+class _RepeatedKeyError(Exception):
+    """A key that appears twice in one object, so that one of its values would be lost."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        name = next(name for name, count in times.items() if count > 1)
+        short = name if len(name) <= 40 else f"{name[:39]}…"
+        raise _RepeatedKeyError(f"{short!r} appears twice in one object, and one would be lost")
+    return found
+
+
+def _check_keys(source: Source, body: bytes) -> None:
+    """Refuse an object with a key twice; other faults are found elsewhere."""
+    text = body.decode("utf-8", errors="replace")
+    for part in (text, *text.splitlines()):  # one document, or one a line
+        try:
+            json.loads(part, object_pairs_hook=_unique)
+        except _RepeatedKeyError as problem:
+            raise source.fail(str(problem)) from None
+        except (ValueError, RecursionError):
+            continue
+        if part is text:
+            return
 
 
 def _plain(value: Any) -> Any:

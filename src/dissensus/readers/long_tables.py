@@ -16,11 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.dtypes import StringDType
 
-from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype
+from .._names import NUMBER, Codes, Names, as_names, code, smallest_dtype, text
 from ..annotations import Annotations
 from ..answers.numbers import Numbers
 from ..errors import DataError
-from .columns import CARRIED, NEEDED, find_columns
+from .columns import CARRIED, NEEDED, NO_LABEL, find_columns
+from .frames import names_of
 from .sources import Source, open_source, ragged_line
 from .tables import line_of_row, read_roles
 
@@ -31,17 +32,22 @@ def annotations_from(
     columns: Mapping[str, str] | None = None,
     classes: Sequence[Any] | None = None,
     missing: str = "error",
+    duplicates: str = "count",
     source: Source | None = None,
 ) -> Annotations:
     """Return the annotations of a long table: one row for each label."""
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
     frame = frame.select(pl.col(column).alias(role) for role, column in roles.items())
-    if any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED):
+    gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
+    if missing == "drop" or gaps:
         frame = without_gaps(frame, missing, source)
     codes = code_columns(frame.select(list(NEEDED)))
     if any(len(names) and names[0] == "" for _, names in codes.values()):  # it is always first
         frame = without_gaps(frame, missing, source)
+        codes = code_columns(frame.select(list(NEEDED)))
+    if duplicates != "count":
+        frame = one_label_each(frame, duplicates, name)
         codes = code_columns(frame.select(list(NEEDED)))
     label, known = codes["label"]
     if classes is not None:
@@ -65,6 +71,8 @@ def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None
     """
     frame = frame.filter(~pl.all_horizontal(pl.col(role).is_null() for role in NEEDED))
     lacks = frame.select(_is_missing(role, frame.schema[role]) for role in NEEDED)
+    if missing == "drop" and frame.schema["label"] == pl.String:
+        lacks = lacks.with_columns(lacks["label"] | is_no_label(frame["label"]))
     gaps = lacks.select(pl.any_horizontal(pl.all()).alias("gap"))["gap"]
     if not gaps.any():
         return frame
@@ -79,6 +87,27 @@ def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None
         raise DataError(f"{name}: {ragged}{more}")
     where = line_of_row(source, row)
     raise DataError(f"{name}: {where}: no {role}{more}; --missing drop leaves such rows out")
+
+
+def one_label_each(frame: pl.DataFrame, duplicates: str, name: str) -> pl.DataFrame:
+    """Return one row for every item and annotator, the first or the last; or refuse several."""
+    pair = ["item", "annotator"]
+    if duplicates == "error":
+        again = frame.filter(frame.select(pair).is_duplicated())
+        if again.height:
+            item, annotator = (text(again[role][0]) for role in pair)
+            raise DataError(
+                f"{name}: annotator {annotator!r} labelled item {item!r} more than once; "
+                "--duplicates first or last keeps one label"
+            )
+        return frame
+    keep: Any = duplicates
+    return frame.unique(pair, keep=keep, maintain_order=True)
+
+
+def is_no_label(labels: pl.Series) -> pl.Series:
+    """Return where a label is a word for "no label"."""
+    return labels.str.to_lowercase().is_in(NO_LABEL).fill_null(False)
 
 
 def _is_missing(role: str, kind: pl.DataType) -> pl.Expr:
@@ -139,8 +168,8 @@ def _code_values(column: pl.Series) -> tuple[Codes, Names]:
     if isinstance(column.dtype, pl.Enum):
         names = as_names(column.dtype.categories.to_list())
         return column.to_physical().to_numpy().astype(smallest_dtype(len(names))), names
-    if column.dtype == pl.Categorical:
-        return code_columns(column.cast(pl.String).to_frame())[column.name]
+    if column.dtype in (pl.Categorical, pl.Binary) or column.dtype.is_temporal():
+        return code_columns(names_of(column).alias(column.name).to_frame())[column.name]
     distinct = column.unique()
     codes, names = code(distinct.to_list())
     keys = pl.DataFrame({column.name: distinct, "code": codes.astype(np.uint32)})

@@ -11,10 +11,10 @@ import polars as pl
 
 from ..annotations import Annotations, Scale
 from ..errors import DataError
-from .columns import CARRIED, NEEDED, QUESTION, find_columns, plain_name
+from .columns import CARRIED, NEEDED, NO_LABEL, QUESTION, find_columns, no_label_note, plain_name
 from .exports import TOOLS, Export, Kind, Question, head_of, tool, tool_of
-from .frames import as_frame
-from .long_tables import annotations_from
+from .frames import as_frame, one_answer_each
+from .long_tables import annotations_from, is_no_label
 from .sources import FORMATS, Source, open_source
 from .tables import column_names, read_columns
 
@@ -50,6 +50,8 @@ class Reading:
         What was left out or assumed, a sentence each.
     reason
         Why the annotations have their scale.
+    unread
+        Columns of a long table that have no role.
     """
 
     annotations: Annotations
@@ -61,6 +63,7 @@ class Reading:
     texts: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
     reason: str = ""
+    unread: tuple[str, ...] = ()
 
 
 def read(
@@ -72,6 +75,7 @@ def read(
     classes: Sequence[Any] | None = None,
     missing: str = "error",
     scale: str = "auto",
+    duplicates: str = "count",
 ) -> Annotations:
     """Return the annotations in a file, folder or table.
 
@@ -97,6 +101,9 @@ def read(
     scale
         The scale of the labels: nominal, ordinal, interval (or numeric) or ratio; `auto` detects
         it, see `readers.scales`.
+    duplicates
+        What to do where an annotator labelled an item more than once: `count` all labels, keep the
+        `first` or `last`, or `error`.
 
     Examples
     --------
@@ -111,6 +118,7 @@ def read(
         classes=classes,
         missing=missing,
         scale=scale,
+        duplicates=duplicates,
     ).annotations
 
 
@@ -123,12 +131,13 @@ def examine(
     classes: Sequence[Any] | None = None,
     missing: str = "error",
     scale: str = "auto",
+    duplicates: str = "count",
 ) -> Reading:
     """Return the annotations with the gold, texts and notes of their file; parameters as `read`."""
     if isinstance(source, Annotations):
         reading = Reading(source, "annotations", reason="they were given with this scale")
         return reading if scale == "auto" else with_scale(reading, scale)
-    reading = _examine(source, format, question, columns, classes, missing)
+    reading = _examine(source, format, question, columns, classes, missing, duplicates)
     return with_scale(reading, scale, reorder=classes is None)
 
 
@@ -169,16 +178,22 @@ def _examine(
     columns: Mapping[str, str] | None,
     classes: Sequence[Any] | None,
     missing: str,
+    duplicates: str,
 ) -> Reading:
     if isinstance(source, Mapping) and all(isinstance(one, Mapping) for one in source.values()):
-        return Reading(Annotations.from_dict(source, classes=classes), "mapping")
+        answers = one_answer_each(source, duplicates, "mapping")
+        return Reading(Annotations.from_dict(answers, classes=classes), "mapping")
     if not isinstance(source, (str, Path)):
         annotations = annotations_from(
-            as_frame(source), columns=columns, classes=classes, missing=missing
+            as_frame(source),
+            columns=columns,
+            classes=classes,
+            missing=missing,
+            duplicates=duplicates,
         )
         return Reading(annotations, "table")
     if str(source) != "-" and Path(source).is_dir():
-        return _folder(source, format, classes)
+        return _folder(source, format, classes, duplicates)
     if format is not None and format not in (*TOOLS, *FORMATS):
         known = ", ".join((*FORMATS, *TOOLS))
         raise DataError(f"{source}: no format {format!r}; known are {known}")
@@ -196,16 +211,19 @@ def _examine(
         if export is None and name is not None:
             export = tool(name).read(opened)
         if export is None and opened.format in ("npy", "json", "zip"):
-            whole = _whole(opened, question, classes)
+            whole = _whole(opened, question, classes, duplicates)
             if whole is not None:
                 return whole
         export = export or _long_table(opened, columns)
-        return _choose(opened, name or opened.format, export, question, classes, missing)
+        given = (question, classes, missing, duplicates)
+        return _choose(opened, name or opened.format, export, *given)
     except UnicodeEncodeError:  # JSON can name half a character
         raise opened.fail("a text in it is not valid Unicode") from None
 
 
-def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) -> Reading | None:
+def _whole(
+    opened: Source, question: str | None, classes: Sequence[Any] | None, duplicates: str
+) -> Reading | None:
     """Return the annotations of an array or of an object of objects."""
     from .folders import is_nested, load_array, orientation_note
     from .json_records import load
@@ -221,6 +239,7 @@ def _whole(opened: Source, question: str | None, classes: Sequence[Any] | None) 
             answers = load(opened)
             if not is_nested(answers):
                 return None
+            answers = one_answer_each(answers, duplicates, opened.name)
             annotations = Annotations.from_dict(answers, classes=classes)
             notes = orientation_note(annotations)
     except DataError as problem:
@@ -243,18 +262,25 @@ def _long_table(opened: Source, columns: Mapping[str, str] | None) -> Export:
     names = [*roles.values(), *([questions] if questions else [])]
     frame = read_columns(opened, list(dict.fromkeys(names)))
     columns_by_role = [pl.col(name).alias(role) for role, name in roles.items()]
+    unread = tuple(name for name in present if name not in names)
     if questions is None:
-        return Export({"": Question(frame.select(columns_by_role))})
+        return Export({"": Question(frame.select(columns_by_role))}, unread=unread)
     key = pl.col(questions).cast(pl.String).fill_null("(no question)").alias("question")
     parts = frame.select(key, *columns_by_role).group_by("question", maintain_order=True)
-    return Export({str(name): Question(part.drop("question")) for (name,), part in parts})
+    by_name = {str(name): Question(part.drop("question")) for (name,), part in parts}
+    return Export(by_name, unread=unread)
 
 
-def _folder(source: str | Path, format: str | None, classes: Sequence[Any] | None) -> Reading:  # noqa: A002
+def _folder(
+    source: str | Path,
+    format: str | None,  # noqa: A002
+    classes: Sequence[Any] | None,
+    duplicates: str,
+) -> Reading:
     from .folders import orientation_note, read_folder, read_metadata
 
     inverted = format == "peerannot-inverted"
-    annotations = read_folder(source, classes=classes, inverted=inverted)
+    annotations = read_folder(source, classes=classes, inverted=inverted, duplicates=duplicates)
     notes = () if inverted else orientation_note(annotations, read_metadata(source))
     return Reading(annotations, "folder", notes=notes)
 
@@ -270,6 +296,7 @@ def _choose(
     question: str | None,
     classes: Sequence[Any] | None,
     missing: str,
+    duplicates: str,
 ) -> Reading:
     """Return one question of an export as annotations."""
     plain = export.questions.get("")  # of a long table, whose rows are lines of the file
@@ -294,6 +321,7 @@ def _choose(
             columns={column: column for column in chosen.answers.columns},
             classes=classes or chosen.classes,
             missing=missing,
+            duplicates=duplicates,
             source=opened if plain else None,
         )
     except DataError as problem:
@@ -303,6 +331,11 @@ def _choose(
     if len(annotations) == 0 and plain is not None:
         raise opened.fail("no labels in it, only a header")
     notes = (*opened.notes, *export.notes)
-    return Reading(
-        annotations, name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes
-    )
+    if plain is not None and plain.answers.schema["label"] == pl.String:
+        given = plain.answers["label"]
+        unlike = missing != "drop" and NO_LABEL.isdisjoint(map(str.lower, annotations.classes))
+        outcome = "left out" if missing == "drop" else "classes, unless --missing drop is given"
+        words = [] if unlike else given.filter(is_no_label(given)).to_list()
+        notes = (*notes, *no_label_note(words, outcome))
+    found = (name, question, sizes, chosen.kind, dict(chosen.gold), export.texts, notes)
+    return Reading(annotations, *found, unread=export.unread)

@@ -14,6 +14,7 @@ import polars as pl
 from .._names import as_names, text
 from ..errors import DataError
 from .columns import NEEDED, find_columns
+from .frames import names_of
 from .json_records import load
 from .sources import Source, open_source
 from .tables import column_names, read_columns, read_roles
@@ -83,7 +84,7 @@ def read_texts(path: str | Path, show: Sequence[str] | None = None) -> pl.DataFr
     else:
         frame = read_roles(source, roles)
     frame = frame.drop_nulls()
-    items = as_names(frame["item"].to_list()).tolist()
+    items = names_of(frame["item"])
     texts = frame["text"].cast(pl.String)
     return pl.DataFrame({"item": items, "text": texts}).unique("item", maintain_order=True)
 
@@ -154,11 +155,10 @@ def _pairs(source: Source, roles: Mapping[str, Sequence[str]]) -> dict[str, Any]
         if isinstance(pairs, dict) and value not in pairs:
             return dict(zip(as_names(pairs), pairs.values(), strict=True))
     frame = read_roles(source, roles).drop_nulls()
-    keys = as_names(frame[key].to_list()).tolist()
-    if len(set(keys)) < len(keys):
-        names = frame[key].cast(pl.String)
+    names = names_of(frame[key])
+    if names.is_duplicated().any():
         raise source.fail(f"{key} {names.filter(names.is_duplicated())[0]!r} appears twice")
-    return dict(zip(keys, frame[value].to_list(), strict=True))
+    return dict(zip(names.to_list(), frame[value].to_list(), strict=True))
 
 
 def _numbers(path: str | Path, roles: Mapping[str, Sequence[str]]) -> dict[str, float]:

@@ -13,7 +13,8 @@ from typing import IO
 
 import polars as pl
 
-from ..errors import DataError
+from .._files import is_stream, reason
+from ..errors import DataError, OutputError
 from .packing import GZIP, ZSTD, unpacked
 
 # Formats by the ending of a file that is to be written; reading looks at the content.
@@ -99,16 +100,20 @@ class Source:
 def open_source(given: str | Path, format: str | None = None) -> Source:  # noqa: A002
     """Return a file, or standard input for `-`, with its format given or recognised."""
     content: Path | bytes
-    if str(given) == "-":
-        name, content = "standard input", sys.stdin.buffer.read()
-    else:
-        name, content = str(given), Path(given)
+    name, content = str(given), Path(given)
+    try:
+        if name == "-":
+            name, content = "standard input", sys.stdin.buffer.read()
+        elif is_stream(content):
+            content = content.read_bytes()
+    except OSError as problem:
+        raise DataError(f"{name}: {reason(problem)}") from None
     source = Source(name, content, format or "csv")
     try:
         with source.file() as file:
             head = file.read(2**12)
     except OSError as problem:
-        raise DataError(f"{name}: {(problem.strerror or str(problem)).lower()}") from None
+        raise DataError(f"{name}: {reason(problem)}") from None
     if not head:
         raise DataError(f"{name}: empty")
     if head.startswith((GZIP, ZSTD)):
@@ -141,11 +146,15 @@ def format_for(path: str | Path, format: str | None = None) -> tuple[str, str]: 
     parts = Path(path).name.lower().split(".")
     compression = COMPRESSED.get(parts[-1], "uncompressed")
     ending = parts[-2 if compression != "uncompressed" and len(parts) > 1 else -1]
+    if Path(path).is_dir():
+        raise OutputError(f"{path}: is a folder; name a file")
+    if format is None and is_stream(path):
+        format = "csv"  # noqa: A001
     if format is None:
         format = next((kind for kind, endings in FORMATS.items() if ending in endings), None)  # noqa: A001
     if format is None:
         known = ", ".join(f".{endings[0]}" for endings in FORMATS.values())
-        raise DataError(f"{path}: no format ends in .{ending}; known are {known}, or say --format")
+        raise DataError(f"{path}: no format ends in .{ending}; known are {known}")
     return format, compression
 
 
@@ -173,8 +182,9 @@ def _recognise(source: Source, first: list[str]) -> str:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return "json"
-    flat = not any(isinstance(value, (dict, list)) for value in record.values())
-    return "jsonl" if len(first) > 1 or flat else "json"
+    kinds = {type(value) for value in record.values()}
+    one = dict not in kinds and kinds != {list}  # a record, not an object of columns
+    return "jsonl" if len(first) > 1 or one else "json"
 
 
 def _undecodable(source: Source) -> str:

@@ -12,7 +12,7 @@ from .._names import as_names
 from ..errors import DataError
 from .columns import TRUTH, find_columns
 from .folders import is_folder, load_array
-from .frames import as_frame
+from .frames import as_frame, names_of
 from .sources import open_source
 from .tables import read_roles
 
@@ -29,7 +29,9 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
         Which column is which, `{"item": …, "label": …}`, where their names are not known ones.
     """
     if isinstance(source, Mapping):
-        known = {item: label for item, label in source.items() if label is not None}
+        known = {
+            item: label for item, label in source.items() if label is not None and label == label
+        }
         return dict(zip(as_names(known), as_names(known.values()), strict=True))
     if type(source).__module__.startswith("pandas") and source.ndim == 1:
         source = {"item": source.index, "label": source}
@@ -41,7 +43,8 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
     path = Path(source) / "ground_truth.npy" if is_folder(source) else source
     opened = open_source(path)
     if opened.format == "npy":
-        truth = load_array(path)
+        with opened.file() as file:
+            truth = load_array(file, opened.name)
         if truth.ndim != 1 or truth.dtype.kind not in "iu":
             raise opened.fail("truth should be one class number for every item")
         return {str(item): str(label) for item, label in enumerate(truth.tolist()) if label >= 0}
@@ -51,8 +54,8 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
 
 def _unique_labels(frame: pl.DataFrame, name: str) -> dict[str, str]:
     """Return the label of every item in a table of two columns, item and label."""
-    known = frame.drop_nulls().unique(maintain_order=True)
-    items, labels = (as_names(column.to_list()).tolist() for column in known)
+    known = frame.select(names_of(column).alias(column.name) for column in frame.iter_columns())
+    items, labels = (column.to_list() for column in known.drop_nulls().unique(maintain_order=True))
     truth: dict[str, str] = {}
     for item, label in zip(items, labels, strict=True):
         if truth.setdefault(item, label) != label:

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from .._names import text
-from .columns import NEEDED, is_known, plain_name
+from .columns import NEEDED, NO_LABEL, is_known, no_label_note, plain_name
 from .exports import Export, Head, Question
 from .sources import Source
 from .tables import read_columns, read_unnamed
 
-_GAPS = ("", "nan", "na", "n/a", "null", "none")
+_GAPS = ("", *NO_LABEL)
 _WHOLE = re.compile(r"^[+-]?\d{1,4}(\.0)?$")
 _MOST_CLASSES = 30
 _IDS = {*NEEDED["item"], "id", "index", "unnamed:_0", ""}
@@ -50,8 +50,11 @@ def read(source: Source) -> Export:
     answers = (
         frame.select(item.alias("item"), *(pl.col(one).str.strip_chars() for one in people))
         .unpivot(index="item", variable_name="annotator", value_name="label")
-        .filter(~pl.col("label").fill_null("").str.to_lowercase().is_in(_GAPS))
+        .filter(pl.col("label").fill_null("") != "")
     )
+    words = answers["label"].str.to_lowercase().is_in(NO_LABEL)
+    notes = no_label_note(answers["label"].filter(words).to_list(), "taken for no label")
+    answers = answers.filter(~words)
     whole = answers["label"].str.contains(_WHOLE.pattern).all()
     if whole:
         answers = answers.with_columns(pl.col("label").str.replace(r"\.0$", ""))
@@ -61,7 +64,7 @@ def read(source: Source) -> Export:
         f"read as a wide table: {len(people)} annotators in columns, "
         f"{frame.height} items in rows{', -1 for no label' if whole else ''}"
     )
-    return Export({"label": Question(answers)}, notes=(note,))
+    return Export({"label": Question(answers)}, notes=(note, *notes))
 
 
 def _annotators(names: Sequence[str]) -> list[str]:

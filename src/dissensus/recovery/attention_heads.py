@@ -4,7 +4,7 @@
     vector_m     = Σ_t attention_mt token_t,   then a hidden layer and a linear head
 
 SeedBERT expects that other initializations lead to attention on other parts of the input. Here
-every head has its own query. `AttentionModel.attention` shows what it attends to.
+every head has its own query.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .._relation import Floats
 from ..nn.batches import Source
 from ..nn.features import Features, TokenFeatures
 from ..nn.standardize import standardization
@@ -27,7 +26,6 @@ from .method import FitInputs
 
 _MASKED = -1e9
 _STANDARDIZED = 2048  # items by which token features are standardized
-_BATCH = 256
 
 
 class TokenSource:
@@ -73,22 +71,6 @@ class AttentionPooling(Heads):
         return super().log_proba(pooled)
 
 
-class AttentionModel(Networks):
-    """Heads with attention over tokens."""
-
-    network: AttentionPooling
-
-    @torch.no_grad()
-    def attention(self, features: Features) -> Floats:
-        """Return the attention of every member: (member, item, token)."""
-        source = self.network.inputs_from(features)
-        n_tokens, parts = np.shape(source.tokens.mask)[1], []
-        for start in range(0, len(source), _BATCH):
-            part = self.network.attend(source[np.arange(start, min(start + _BATCH, len(source)))])
-            parts.append(nn.functional.pad(part, (0, n_tokens - part.shape[2])))
-        return torch.cat(parts, dim=1).double().numpy()
-
-
 @dataclass(frozen=True, kw_only=True)
 class AttentionHeads(NetworkMethod):
     """Heads on one encoder, each with its own attention.
@@ -119,6 +101,3 @@ class AttentionHeads(NetworkMethod):
         )  # fmt: skip
         weight = fold_weights(self.n, len(features), context.seed)
         return self._train(network, features, context, weight)
-
-    def _fitted(self, network: Members, held_out_proba: Floats | None = None) -> AttentionModel:
-        return AttentionModel(network, held_out_proba)

@@ -34,6 +34,7 @@ from .pictures import as_image
 _LONG = 320  # pixels of the longer side of an image on the page
 _SMALL = 96  # pixels of a frame
 _SHEET = 30  # items on the sheet
+_FILES = ("pictures", "*.png", "maps.csv", "faithfulness.json", "index.html", "raw.safetensors")
 _SINGULAR = {"patches": "patch", "frames": "frame", "words": "word", "tokens": "token"}
 _MEANINGS = {
     "deletion": "probability of the predicted label while the highest positions are masked, "
@@ -58,11 +59,7 @@ class AttentionReport:
 
     def save(self, folder: str | Path) -> None:
         """Write everything to a folder, completely or not at all."""
-        folder = Path(folder)
-        empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-        if not empty and not (folder / "maps.csv").is_file():
-            raise OptionError(f"{folder}: exists and holds no maps; name a new folder")
-        with atomic_folder(folder) as draft:
+        with atomic_folder(folder, _FILES) as draft:
             (draft / "pictures").mkdir()
             for number, item in enumerate(self.items, 1):
                 for annotator in range(len(self.annotators)):

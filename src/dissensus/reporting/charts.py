@@ -56,12 +56,33 @@ class Figure:
     spec: dict[str, Any]
     numbers: tuple[tuple[str, ...], ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", as_own_names(self.spec))
+
     def save(self, path: str | Path) -> None:
         """Write it as .svg, .png or .html."""
         save_chart(self.spec, path)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"application/vnd.vegalite.v6+json": self.spec, "text/plain": self.words}
+
+
+# What every object of a script has: as a name in data they are taken for it.
+_RESERVED = {
+    *("__proto__", "constructor", "toString", "valueOf", "hasOwnProperty", "toLocaleString"),
+    *("isPrototypeOf", "propertyIsEnumerable", "__defineGetter__", "__defineSetter__"),
+    *("__lookupGetter__", "__lookupSetter__"),
+}
+_UNSEEN = "\u200b"  # a space without width; report.js takes it off again
+
+
+def as_own_names(spec: Any) -> Any:
+    """Return a chart in which no text is the name of what objects of a script have."""
+    if isinstance(spec, Mapping):
+        return {name: as_own_names(value) for name, value in spec.items()}
+    if isinstance(spec, (list, tuple)):
+        return [as_own_names(value) for value in spec]
+    return spec + _UNSEEN if isinstance(spec, str) and spec in _RESERVED else spec
 
 
 def chart(rows: Sequence[Mapping[str, Any]], **options: Any) -> dict[str, Any]:
@@ -151,6 +172,7 @@ def save_chart(spec: dict[str, Any], path: str | Path) -> None:
     import vl_convert
 
     ending = check_chart(path)
+    spec = as_own_names(spec)
     fixed = {**spec, "width": _WIDTH} if spec.get("width") == "container" else spec
     with atomic_file(path) as draft:
         if ending == ".png":

@@ -64,14 +64,13 @@ def curve_chart(plan: Plan, spent: str = "cost") -> dict[str, Any]:
             "encoding": {"x": x, "y": y, "tooltip": shown},
         },
     ]
-    if plan.target is not None:
-        layers.append(
-            {
-                "data": {"values": [{"target": plan.target}]},
-                "mark": {"type": "rule", "strokeDash": [6, 4]},
-                "encoding": {"y": {**y, "field": "target"}},
-            }
-        )
+    layers.append(
+        {
+            "data": {"values": [{"target": plan.target}]},
+            "mark": {"type": "rule", "strokeDash": [6, 4]},
+            "encoding": {"y": {**y, "field": "target"}},
+        }
+    )
     subtitle = [f"policy {plan.policy}; band: 90% prediction interval", plan.reason]
     return chart(
         [] if plan.curve is None else plan.curve.as_dict(),

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._names import Names, as_names, code, numbered, smallest_dtype, text
+from .._relation import abbreviate
 from ..annotations import Annotations, Integers, Part
+from ..errors import DataError
 
 _ROOM = 16  # initial capacity for annotators
 
@@ -24,6 +26,7 @@ class AnnotationLog:
         self.items: dict[str, int] = {}
         self.annotators: dict[str, int] = {}
         self.classes: Names = as_names(classes or [])
+        self.closed = bool(classes)  # whether there are no others
         self.room = _ROOM  # capacity for annotators
         self._columns = {name: np.zeros(0, dtype=np.int64) for name in _COLUMNS}
         self._last = np.zeros(0, dtype=np.int64)  # (item): its latest annotation, or -1
@@ -54,6 +57,13 @@ class AnnotationLog:
             wider, self.room = True, 2 * len(self.annotators)
         self._append(items, annotators, given)
         return wider
+
+    def check(self, label: Sequence[Any]) -> None:
+        """Refuse a label that is not among the declared classes."""
+        other = {text(name) for name in label} - set(self.classes.tolist()) if self.closed else ()
+        if other:
+            known = abbreviate(self.classes)
+            raise DataError(f"label {min(other)!r} is not among the classes {known}")
 
     def part(self, items: Integers) -> Part:
         """Return some items, by code, as the methods see them."""
@@ -98,12 +108,14 @@ class AnnotationLog:
         """Return the log as arrays and lists, for `from_state`."""
         columns = {name: self.column(name) for name in _COLUMNS[:3]}
         names = {"items": list(self.items), "annotators": list(self.annotators)}
-        return {**columns, **names, "classes": self.classes.tolist(), "room": self.room}
+        classes = {"classes": self.classes.tolist(), "closed": self.closed}
+        return {**columns, **names, **classes, "room": self.room}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> AnnotationLog:
         """Return the log with this state."""
         log = cls(state["classes"])
+        log.closed = bool(state["closed"])
         log.room = int(state["room"])
         log.items = {name: position for position, name in enumerate(state["items"])}
         log.annotators = {name: position for position, name in enumerate(state["annotators"])}

@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeVar
 
-from ..engine import Local
+from ..engine.local import Count, Join, Local, Split
 from ..sharded.shard_files import ShardFiles, append, disk_space, write_shard
 
 Result = TypeVar("Result")
@@ -38,12 +38,7 @@ class Disk(Local):
             yield from super().each(partial(_loaded, work), parts)
 
     def exchange(
-        self,
-        split: Callable[[Any], Sequence[Any]],
-        chunks: Sequence[Any],
-        n_shards: int,
-        join: Callable[[Sequence[Any]], Any],
-        progress: Callable[[int], None],
+        self, split: Split, chunks: Sequence[Any], n_shards: int, join: Join, progress: Count
     ) -> list[ShardFiles]:
         """Return the files of the shards joined from pieces of all chunks."""
         folder = Path(self.folder)

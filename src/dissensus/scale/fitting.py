@@ -29,6 +29,8 @@ from ..sharded.sharding import Shard
 from ..writers.writing import write_columns
 from .shards import ShardedAnnotations
 
+_FILES = ("annotators.parquet", "params.npz", "result.json")
+
 
 @dataclass(frozen=True, eq=False)
 class ShardedFit:
@@ -88,7 +90,7 @@ class ShardedFit:
         summary = {"method": self.method, "trace": self.trace, "converged": self.converged}
         summary |= {"n_items": self.annotations.n_items, "n_labels": len(self.annotations)}
         summary |= {"classes": self.annotations.classes.tolist()}
-        with atomic_folder(folder) as target:
+        with atomic_folder(folder, _FILES) as target:
             write_columns(self.annotators, target / "annotators.parquet")
             np.savez(target / "params.npz", **pack_params(self.params))
             (target / "result.json").write_text(json.dumps(summary), encoding="utf-8")

@@ -17,6 +17,7 @@ all full fits together cost a constant per annotation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,8 @@ class OnlineAggregation:
     method
         A method fitted with EM whose counts follow from the posterior of items.
     classes
-        All classes in order, where they are known; a class that appears later costs a fit.
+        All classes in order, where they are known: other labels are refused. Otherwise a class
+        that appears later costs a fit.
     refit
         The factor, less one, by which annotations grow until the next full fit; up to ten thousand
         annotations every fit is full.
@@ -101,16 +103,22 @@ class OnlineAggregation:
     ) -> int:
         """Add annotations; return how many were new, which is all of them without ids.
 
-        Known ids are skipped, so a batch may be repeated when in doubt.
+        Known annotations are skipped, so a batch may be repeated when in doubt: those with the id,
+        item, annotator and label of an earlier one. An empty id is none.
         """
-        if not len(item) == len(annotator) == len(label):
-            raise DataError("columns of different length")
+        self.check(item, annotator, label, ids)
         if ids is not None:
             item, annotator, label = self._new(item, annotator, label, ids)
         if not len(item):
             return 0
         self._update(item, annotator, label)
         return len(item)
+
+    def check(self, *columns: Sequence[Any] | None) -> None:
+        """Refuse columns of different length, and labels that are not among declared classes."""
+        if len({len(column) for column in columns if column is not None}) > 1:
+            raise DataError("columns of different length")
+        self.log.check(columns[2] or ())
 
     def result(self) -> Aggregation:
         """Return labels, posteriors and qualities under the current parameters."""
@@ -149,11 +157,12 @@ class OnlineAggregation:
         return self._posterior[: self.log.n_items]
 
     def _new(self, *columns: Sequence[Any]) -> list[list[Any]]:
-        """Return the annotations with new ids."""
+        """Return the annotations that are not known by their ids."""
         new: list[list[Any]] = [[], [], []]
         for *row, name in zip(*columns, strict=True):
-            if text(name) not in self.ids:
-                self.ids.add(text(name))
+            key = "" if name is None or name == "" else json.dumps([*map(text, (name, *row))])
+            if key not in self.ids:
+                self.ids |= {key} - {""}
                 for column, value in zip(new, row, strict=True):
                     column.append(value)
         return new

@@ -10,7 +10,7 @@ from ..aggregation import MACHINE_MEMORY
 from ..engine import Local
 from ..sharded.chunks import chunks_of
 from ..sharded.parquet_files import find_files, rows_in
-from ..sharded.pieces import combining, is_address, one_file
+from ..sharded.pieces import check_pieces, combining, is_address
 from ..sharded.shard_files import disk_space
 from .checkpoints import FolderCheckpoints, fingerprint, working
 from .disk import Disk
@@ -79,7 +79,7 @@ def aggregate_files(
         Called with the number and the objective of every round.
     """
     additive(method)  # before anything is computed
-    one_file(output)
+    check_pieces(output)
     memory = memory or MACHINE_MEMORY // 2 or 2**32
     files = find_files(paths)
     cores = Local(threads).cores if engine is None else engine.cores

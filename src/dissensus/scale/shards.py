@@ -13,6 +13,7 @@ from .._names import Names
 from .._relation import Integers
 from ..annotations import Scale
 from ..engine import Engine
+from ..engine.local import Count, Join, Split
 from ..errors import DataError
 from ..readers.scales import in_a_row, kind_of_labels, ordered_by, pair_counts
 from ..sharded.chunks import Chunks
@@ -28,12 +29,7 @@ class ShardEngine(Engine, Protocol):
         ...
 
     def exchange(
-        self,
-        split: Callable[[Any], Sequence[Any]],
-        chunks: Sequence[Any],
-        n_shards: int,
-        join: Callable[[Sequence[Any]], Any],
-        progress: Callable[[int], None],
+        self, split: Split, chunks: Sequence[Any], n_shards: int, join: Join, progress: Count
     ) -> Sequence[Any]:
         """Return shards, each joined by `join` from the pieces that `split` gives to it."""
         ...

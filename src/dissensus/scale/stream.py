@@ -21,6 +21,7 @@ import numpy as np
 
 from .._files import atomic_file
 from .._names import text
+from .._serialization import damage, load_arrays
 from ..errors import DataError, OptionError
 from ..registry import aggregators
 from ..result import pack_params, unpack_params
@@ -29,6 +30,8 @@ from .annotation_log import AnnotationLog
 from .checkpoints import locked
 from .online import OnlineAggregation
 
+_TEXTS = ("items", "annotators", "classes", "closed")
+
 
 class Stream:
     """An `OnlineAggregation` whose batches and state are stored in a folder."""
@@ -36,7 +39,7 @@ class Stream:
     def __init__(self, folder: Path, online: OnlineAggregation) -> None:
         self.folder, self.online = folder, online
         self.batch = 0  # number of the last batch
-        self.seen: dict[str, int] = {}  # rows that were read, by file
+        self.seen: dict[str, Any] = {}  # how far files were read, by name
         self._saved = 0  # annotations in the stored state
 
     @classmethod
@@ -58,6 +61,8 @@ class Stream:
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         with locked(path):
+            for leftover in path.glob(".*.part"):  # of a run that was killed
+                leftover.unlink()
             online = OnlineAggregation(
                 method, classes=classes, refit=refit, refresh=refresh, seed=seed
             )
@@ -76,19 +81,18 @@ class Stream:
         label: Sequence[Any],
         *,
         ids: Sequence[Any] | None = None,
-        seen: dict[str, int] | None = None,
+        seen: dict[str, Any] | None = None,
     ) -> int:
         """Store and add annotations; return how many were new.
 
-        `seen` is the number of rows that have been read of every file.
+        `seen` marks how far files have been read.
         """
-        if not len(item) == len(annotator) == len(label):
-            raise DataError("columns of different length")  # before it is stored
+        self.online.check(item, annotator, label, ids)  # before it is stored
         batch = AnnotationBatch(
             [text(name) for name in item],
             [text(name) for name in annotator],
             [text(name) for name in label],
-            None if ids is None else [text(one) for one in ids],
+            None if ids is None else [None if one is None else text(one) for one in ids],
             {"seen": seen or {}},
         )
         write_batch(self._path(self.batch + 1), batch)
@@ -109,7 +113,7 @@ class Stream:
         """Write the state, then remove the batches that it includes."""
         online = self.online
         state = online.log.state()
-        texts = {name: state.pop(name) for name in ("items", "annotators", "classes")}
+        texts = {name: state.pop(name) for name in _TEXTS}
         texts |= {"ids": sorted(online.ids), "seen": self.seen}
         numbers: dict[str, Any] = {
             "batch": self.batch,
@@ -134,11 +138,13 @@ class Stream:
     def _load(self) -> None:
         online, path = self.online, self.folder / "state.npz"
         if path.exists():
-            try:
-                with np.load(path, allow_pickle=False) as stored:
-                    arrays = dict(stored)
+            with damage(
+                f"{path}: not the state of a stream of this version",
+                "; name another folder with --state",
+            ):
+                arrays = load_arrays(path)
                 texts = json.loads(arrays["texts"].tobytes())
-                names = {name: texts[name] for name in ("items", "annotators", "classes")}
+                names = {name: texts[name] for name in _TEXTS}
                 columns = {name: arrays[name] for name in ("item", "annotator", "label")}
                 online.log = AnnotationLog.from_state({**names, **columns, "room": arrays["room"]})
                 online.ids, self.seen = set(texts["ids"]), texts["seen"]
@@ -151,11 +157,6 @@ class Stream:
                 online.turn, online.fitted = int(arrays["turn"]), int(arrays["fitted"])
                 online.recount(arrays["posterior"])
                 self.batch, self._saved = int(arrays["batch"]), online.fitted
-            except (OSError, ValueError, KeyError, TypeError) as problem:
-                raise DataError(
-                    f"{path}: not the state of a stream of this version ({problem!r}); "
-                    "name another folder with --state"
-                ) from None
         while self._path(self.batch + 1).exists():
             self._add(read_batch(self._path(self.batch + 1)))
 
@@ -169,8 +170,10 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
         with atomic_file(note) as draft:
             draft.write_text(json.dumps(settings), encoding="utf-8")
         return
-    except ValueError:
-        raise DataError(f"{note}: not readable; is this the folder of a stream?") from None
+    except (OSError, ValueError):
+        before = None
+    if not isinstance(before, dict):
+        raise DataError(f"{note}: not readable; is this the folder of a stream?")
     for name, value in settings.items():
         if before.get(name) != value:
             raise OptionError(

@@ -15,8 +15,8 @@ import polars as pl
 from ..annotations import Annotations
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
-from ..readers.frames import as_frame
-from ..readers.long_tables import annotations_from
+from ..readers.frames import as_frame, names_of
+from ..readers.long_tables import annotations_from, is_no_label
 from .parquet_files import naming, rows_in, scan
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
@@ -67,8 +67,15 @@ def _named(
     """Return rows as whole numbers or texts, without incomplete ones."""
     columns = [one for one in columns if one[0] in roles or missing == "drop"]
     raw = table.select(pl.col(column).alias(role) for role, column, _ in columns).collect()
-    rows = raw.select(_as_name(raw[role], whole) for role, _, whole in columns)
+    rows = pl.DataFrame(
+        {
+            role: raw[role].cast(pl.Int64) if whole else names_of(raw[role])
+            for role, _, whole in columns
+        }
+    )
     gaps = rows.select(pl.any_horizontal(pl.all().is_null()).alias("gap"))["gap"]
+    if missing == "drop" and rows.schema["label"] == pl.String:
+        gaps |= is_no_label(rows["label"])
     if gaps.any() and missing != "drop":
         position = int(gaps.arg_true()[0])
         role = next(name for name in rows.columns if rows[name][position] is None)
@@ -90,10 +97,12 @@ class Chunks:
     whole: Mapping[str, bool]  # whether the names in a column are whole numbers, by role
 
 
-def read_all(rows: Chunks, classes: Sequence[Any] | None = None) -> Annotations:
+def read_all(
+    rows: Chunks, classes: Sequence[Any] | None = None, duplicates: str = "count"
+) -> Annotations:
     """Return all rows as annotations in memory."""
     frame = pl.concat([chunk.read() for chunk in rows.chunks])
-    return annotations_from(frame, classes=classes)
+    return annotations_from(frame, classes=classes, duplicates=duplicates)
 
 
 def chunks_of(
@@ -136,18 +145,3 @@ def columns_of(kinds: Mapping[str, str], given: Mapping[str, str] | None) -> tup
         (role, roles[role], kinds[roles[role]].lower().startswith(("int", "uint")))
         for role in NEEDED
     )
-
-
-def _as_name(column: pl.Series, whole: bool) -> pl.Series:
-    """Return a column as whole numbers or as texts, null where it is empty."""
-    if whole:
-        return column.cast(pl.Int64)
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-        number = column.cast(pl.Int64, strict=False)
-        written = number.cast(pl.String)
-        if (number != column).any():  # 3.0 is 3, and 3.5 is 3.5
-            written = written.zip_with((number == column).fill_null(True), column.cast(pl.String))
-        return written
-    texts = column.cast(pl.String)
-    return texts if (texts != "").all() else texts.set(texts == "", None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from .._files import is_stream
 from ..errors import DataError
 
 _CLOUD = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "azure", "hf", "http", "https")
@@ -29,6 +30,8 @@ def is_many(paths: Sequence[str]) -> bool:
 
 def holds_parquet(path: str) -> bool:
     """Return whether a path is a Parquet file, by its first bytes."""
+    if is_stream(path):  # it can be read only once
+        return False
     try:
         with Path(path).open("rb") as file:
             return file.read(4) == b"PAR1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from shutil import move, rmtree
 import numpy as np
 import polars as pl
 
-from .._files import atomic_file, atomic_folder
+from .._files import atomic_file, atomic_folder, check_folder, is_stream, write_stdout
 from .._names import Names
 from .._relation import Floats, Integers
 from ..errors import OptionError
@@ -25,6 +24,8 @@ _SINKS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "jsonl": lambda rows, path: rows.sink_ndjson(path),
 }
 
+PIECES = ("part-*.parquet",)  # in a folder of labels
+
 
 def is_address(path: str) -> bool:
     """Return whether a path is an address of an object store."""
@@ -35,7 +36,8 @@ def one_file(output: str | None) -> str | None:
     """Return the format of an output that is one file; `None` for a folder or a stream."""
     if output is None or output == "-" or is_address(output):
         return None
-    if output.endswith("/") or "." not in Path(output).name or Path(output).is_dir():
+    name = Path(output).name
+    if output.endswith("/") or Path(output).is_dir() or not ("." in name or is_stream(output)):
         return None
     kind, compression = format_for(output)
     if kind not in _SINKS or compression != "uncompressed":
@@ -44,6 +46,12 @@ def one_file(output: str | None) -> str | None:
             ".parquet, .csv, .tsv, .arrow or .jsonl"
         )
     return kind
+
+
+def check_pieces(output: str | None) -> None:
+    """Refuse an output that cannot be written, before anything is computed."""
+    if one_file(output) is None and output not in (None, "-") and not is_address(str(output)):
+        check_folder(str(output), PIECES)
 
 
 @contextmanager
@@ -69,13 +77,12 @@ def combining(output: str | None, work: Path) -> Iterator[str]:
             _SINKS[kind](pl.scan_parquet(files), draft)
         return
     if output is not None and output != "-":
-        with atomic_folder(output) as draft:
+        with atomic_folder(output, PIECES) as draft:
             for file in files:
                 move(file, draft / file.name)
         return
     for position, file in enumerate(files):
-        pl.read_parquet(file).write_csv(sys.stdout.buffer, include_header=not position)
-    sys.stdout.buffer.flush()
+        write_stdout(pl.read_parquet(file).write_csv(include_header=not position).encode())
 
 
 def write_piece(

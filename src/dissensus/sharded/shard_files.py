@@ -7,7 +7,6 @@ spill/00012       rows of shard 12 from all chunks, in blocks, until the shard i
 
 from __future__ import annotations
 
-import errno
 import io
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from .._files import atomic_file
-from ..errors import DataError
+from .._files import atomic_file, output_errors
+from .._serialization import damage
+from ..errors import OutputError
 from .sharding import Shard, ones
 
 _LENGTH = struct.Struct("<Q")
@@ -37,9 +37,10 @@ class ShardFiles:
 
     def load(self) -> Shard:
         """Return the shard, without the names of its items."""
-        index, annotator, label = (
-            np.load(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
-        )
+        with damage(f"{self.stem}: a damaged shard", "; leave out --resume to start again"):
+            index, annotator, label = (
+                np.load(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
+            )
         gold = Path(f"{self.stem}.gold.npy")
         return Shard(
             self.start,
@@ -59,14 +60,12 @@ class ShardFiles:
 def disk_space(folder: str | Path) -> Iterator[None]:
     """Turn the error of a full disk into one line."""
     try:
-        yield
-    except (OSError, pl.exceptions.ComputeError) as problem:
-        full = getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-        if full or "No space left" in str(problem):
-            raise DataError(
-                f"{folder}: no space left on this disk; --work names a folder on another"
-            ) from None
-        raise
+        with output_errors(folder):
+            yield
+    except OutputError as problem:
+        if not str(problem).endswith(("no space left on device", "quota exceeded")):
+            raise
+        raise OutputError(f"{problem}; --work names a folder on another disk") from None
 
 
 def append(path: Path, piece: pl.DataFrame) -> None:

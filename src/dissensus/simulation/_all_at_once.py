@@ -16,7 +16,7 @@ from .._names import smallest_dtype
 from .._relation import Array
 from ..errors import OptionError
 from ._assign import assign_loads, drawn, loads
-from .strategy import Answers, CrowdParameters, Design, Strategy
+from .strategy import Answers, Asked, CrowdParameters, Design, Strategy
 
 _CELLS = 2**21  # numbers in the largest array of a chunk: small enough for the caches
 _THREADS = os.cpu_count() or 1
@@ -73,7 +73,7 @@ def all_at_once(
         item = np.repeat(np.arange(first, stop), size[first:stop])
         here = slice(starts[first], starts[stop])
         annotators[here] = annotator
-        answers[here] = strategy.answers(crowd, truth, item, annotator, rng)
+        answers[here] = strategy.answers(crowd, Asked(item, annotator, truth[item]), rng)
         return stop
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -16,7 +16,7 @@ import numpy as np
 from .._names import smallest_dtype
 from .._relation import Array
 from ..errors import OptionError
-from .strategy import Answers, CrowdParameters, Design, Strategy
+from .strategy import Answers, Asked, CrowdParameters, Design, Strategy
 
 
 def one_by_one(
@@ -42,7 +42,8 @@ def one_by_one(
         if design.imbalance:
             size = int(rng.choice(size)) + 1
         annotator = rng.choice(free, replace=False, size=size)
-        answer = strategy.answers(crowd, truth, np.full(size, item), annotator, rng)
+        asked = Asked(np.full(size, item), annotator, np.full(size, truth[item]))
+        answer = strategy.answers(crowd, asked, rng)
         load[annotator] += 1
         starts[item + 1] = starts[item] + size
         order = annotator.argsort()

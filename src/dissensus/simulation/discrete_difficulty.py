@@ -21,7 +21,7 @@ import numpy as np
 
 from .._relation import Array
 from ..params import NonNegative, Probability
-from .strategy import CrowdParameters, Design, Strategy, dominant
+from .strategy import Asked, CrowdParameters, Design, Strategy, dominant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +60,12 @@ class DiscreteDifficulty(Strategy):
         confusion = np.concatenate([dominant(good), bad])
         return CrowdParameters(n_classes, confusion, {"difficulties": difficulty})
 
-    def answers(
-        self,
-        crowd: CrowdParameters,
-        truth: Array,
-        item: Array,
-        annotator: Array,
-        rng: np.random.Generator,
-    ) -> Array:
-        difficulty = crowd.extras["difficulties"][item]
-        label = truth[item]
+    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+        difficulty = crowd.extras["difficulties"][asked.item]
+        label = asked.truth.copy()
         hard = np.flatnonzero(difficulty == "hard")
         if len(hard):
-            label[hard] = super().answers(crowd, truth, item[hard], annotator[hard], rng)
+            label[hard] = super().answers(crowd, Asked(*(part[hard] for part in asked)), rng)
         guessed = np.flatnonzero(difficulty == "random")
         if len(guessed):
             label[guessed] = rng.choice(crowd.n_classes, size=len(guessed))

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from .._relation import Array, Floats
-from .strategy import CrowdParameters, Design, Strategy, one_coin
+from .._relation import Floats
+from .strategy import Asked, CrowdParameters, Design, Strategy, one_coin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,7 @@ class Glad(Strategy):
         extras = {"ability": ability, "log_easiness": log_easiness}
         return CrowdParameters(design.n_classes, None, extras)
 
-    def probabilities(
-        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
-    ) -> Floats:
-        easiness = np.exp(crowd.extras["log_easiness"][item])
-        correct = expit(crowd.extras["ability"][annotator] * easiness)  # (answer)
-        return one_coin(correct[:, None], truth[item, None] == np.arange(crowd.n_classes))
+    def probabilities(self, crowd: CrowdParameters, asked: Asked) -> Floats:
+        easiness = np.exp(crowd.extras["log_easiness"][asked.item])
+        correct = expit(crowd.extras["ability"][asked.annotator] * easiness)  # (answer)
+        return one_coin(correct[:, None], asked.truth[:, None] == np.arange(crowd.n_classes))

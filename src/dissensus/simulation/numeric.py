@@ -17,7 +17,7 @@ import numpy as np
 
 from .._relation import Array
 from ..params import NonNegative, Positive
-from .strategy import CrowdParameters, Design, Strategy
+from .strategy import Asked, CrowdParameters, Design, Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,14 +58,7 @@ class Numeric(Strategy):
         precision = rng.gamma(self.evenness, scale, size=design.n_annotators)
         return CrowdParameters(0, None, {"bias": bias, "precision": precision})
 
-    def answers(
-        self,
-        crowd: CrowdParameters,
-        truth: Array,
-        item: Array,
-        annotator: Array,
-        rng: np.random.Generator,
-    ) -> Array:
+    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
         bias, precision = crowd.extras["bias"], crowd.extras["precision"]
-        error = rng.standard_normal(len(item)) / np.sqrt(precision[annotator])
-        return truth[item] + bias[annotator] + error
+        error = rng.standard_normal(len(asked.item)) / np.sqrt(precision[asked.annotator])
+        return asked.truth + bias[asked.annotator] + error

@@ -17,18 +17,18 @@ from .._names import Codes
 from .._probability import pick
 from .._relation import Array, Floats, Integers
 from ..errors import MethodError, OptionError
-from ..params import Count, Settings
+from ..params import Count, Settings, Size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design(Settings):
     """The size of a simulation; parameters as in `simulate`."""
 
-    n_items: Count = 20
-    n_annotators: Count = 1
+    n_items: Size = 20
+    n_annotators: Size = 1
     n_classes: Count = 2
-    feedback: Count | None = None
-    workerload: Count | None = None
+    feedback: Size | None = None
+    workerload: Size | None = None
     imbalance: bool = False
     seed: Annotated[int, Ge(0)] = 0
     fast: bool = False
@@ -64,6 +64,14 @@ class CrowdParameters(NamedTuple):
     extras: dict[str, Array]  # other parameters
 
 
+class Asked(NamedTuple):
+    """Who is asked about which items."""
+
+    item: Array  # (answer)
+    annotator: Array  # (answer)
+    truth: Array  # (answer): of its item
+
+
 class Answers(NamedTuple):
     """Answers, sorted by item, then annotator."""
 
@@ -86,23 +94,14 @@ class Strategy(Settings, ABC):
     def crowd(self, design: Design, rng: np.random.Generator) -> CrowdParameters:
         """Return the parameters of the annotators."""
 
-    def probabilities(
-        self, crowd: CrowdParameters, truth: Array, item: Array, annotator: Array
-    ) -> Floats:
-        """Return the probability of every label: (answer, given class)."""
+    def probabilities(self, crowd: CrowdParameters, asked: Asked) -> Floats:
+        """Return the probability of every class for every answer: (answer, class)."""
         assert crowd.confusion is not None  # or the strategy overrides this
-        return crowd.confusion[annotator, truth[item]]
+        return crowd.confusion[asked.annotator, asked.truth]
 
-    def answers(
-        self,
-        crowd: CrowdParameters,
-        truth: Array,
-        item: Array,  # (answer)
-        annotator: Array,  # (answer)
-        rng: np.random.Generator,
-    ) -> Array:
-        """Return the answers of annotators on items."""
-        return pick(self.probabilities(crowd, truth, item, annotator), rng)
+    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+        """Return what annotators answer about items."""
+        return pick(self.probabilities(crowd, asked), rng)
 
 
 def dominant(matrices: Floats) -> Floats:

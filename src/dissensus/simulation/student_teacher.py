@@ -20,7 +20,7 @@ from .._relation import Array
 from ..errors import OptionError
 from ..params import Probability
 from .independent_confusion import uniform_matrices
-from .strategy import CrowdParameters, Design, Strategy
+from .strategy import Asked, CrowdParameters, Design, Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +60,8 @@ class StudentTeacher(Strategy):
         confusion = np.concatenate([matrices, matrices[teacher]])
         return CrowdParameters(design.n_classes, confusion, {"student_teacher_association": pairs})
 
-    def answers(
-        self,
-        crowd: CrowdParameters,
-        truth: Array,
-        item: Array,
-        annotator: Array,
-        rng: np.random.Generator,
-    ) -> Array:
-        label = super().answers(crowd, truth, item, annotator, rng)
+    def answers(self, crowd: CrowdParameters, asked: Asked, rng: np.random.Generator) -> Array:
+        label, item, annotator = super().answers(crowd, asked, rng), asked.item, asked.annotator
         student, teacher = crowd.extras["student_teacher_association"].T
         if self.copy_prob == 0 or len(student) == 0:
             return label

@@ -27,7 +27,7 @@ from scipy.special import softmax
 
 from ..annotations import Annotations, Floats, Integers
 from ..errors import OptionError
-from ..params import Count, NonNegative, Positive, Probability, Settings
+from ..params import Count, NonNegative, Positive, Probability, Settings, Size
 from ._synthetic_inputs import composed, rendered
 
 
@@ -73,7 +73,7 @@ class Tendencies(Settings):
 
     kind: Literal["patches", "images", "video", "text"] = "patches"
     profile: Literal["groups", "soft", "content", "mix", "same"] = "groups"
-    n_items: Count = 1500
+    n_items: Size = 1500
     n_annotators: Count = 6
     n_classes: Annotated[int, Ge(2)] = 3
     groups: Count = 3

@@ -70,9 +70,7 @@ class Tendency(ABC):
     def state(self) -> State:
         """Return what was learned."""
 
-    def with_annotator(
-        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
-    ) -> Tendency:
+    def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
         """Return a model with one more annotator, whose code is `n_annotators`.
 
         Only parameters of the new annotator are learned; all others stay as they are.
@@ -83,10 +81,9 @@ class Tendency(ABC):
             The items that they labelled.
         label
             Their label of each, as codes of classes; may be empty if metadata are given.
-        metadata
-            Encoded metadata of the annotator, if the model was fitted with metadata: (feature).
-        seed
-            Random seed.
+        options
+            The seed, and the annotator's encoded metadata, if the model was fitted with metadata:
+            (feature).
         """
         raise MethodError(f"{type(self).__name__} cannot add an annotator; fit it again")
 

@@ -51,11 +51,9 @@ class AutoTendency(Tendency):
         logs = [model.log_probability(features, item, annotator) for model in self.members.values()]
         return pool(np.stack(logs), self.weight)
 
-    def with_annotator(
-        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
-    ) -> AutoTendency:
+    def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
         members = {
-            name: model.with_annotator(features, label, metadata=metadata, seed=seed)
+            name: model.with_annotator(features, label, options)
             for name, model in self.members.items()
         }
         return AutoTendency(members, self.weight)

@@ -237,7 +237,8 @@ class TendencyClassifier(Estimator):
                 raise DataError("metadata of the new annotator, but none were given to fit")
             known = self.metadata_.features({"": metadata}, [""])[0]
             self.table_ = {**self.table_, name: metadata}
-        self.model_ = self.model_.with_annotator(features, codes, metadata=known, seed=self.seed)
+        options = FitOptions(metadata=known, seed=self.seed)
+        self.model_ = self.model_.with_annotator(features, codes, options)
         self.annotators_ = as_names([*self.annotators_.tolist(), name])
         overall = 2 * self.label_marginals_.mean(axis=0)
         counts = np.bincount(codes, minlength=len(self.classes_)) + overall

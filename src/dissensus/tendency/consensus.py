@@ -122,9 +122,7 @@ class ConsensusTendency(Tendency):
         notes = {"n_annotators": self.n_annotators}
         return State.join(notes, classifier=self.classifier.state())
 
-    def with_annotator(
-        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
-    ) -> ConsensusTendency:
+    def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
         return ConsensusTendency(self.classifier, self.n_annotators + 1)
 
 

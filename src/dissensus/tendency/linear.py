@@ -59,10 +59,8 @@ class LinearTendency(Tendency):
         notes = {"priors": list(self.priors)}
         return State.join(notes, components=State({}, components), heads=State({}, heads))
 
-    def with_annotator(
-        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
-    ) -> LinearTendency:
-        n_metadata = len(self.heads.metadata_bias)
+    def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
+        n_metadata, metadata = len(self.heads.metadata_bias), options.metadata
         if metadata is not None and len(metadata) != n_metadata:
             raise DataError(
                 f"{len(metadata)} metadata features of an annotator, but the model has {n_metadata}"

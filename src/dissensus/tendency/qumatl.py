@@ -99,13 +99,11 @@ class QueryTendency(Tendency):
         nets = {str(index): network_state(net) for index, net in enumerate(self.nets)}
         return State.join({"sizes": self.nets[0].sizes.as_dict(), "nets": len(nets)}, **nets)
 
-    def with_annotator(
-        self, features: Features, label: Integers, *, metadata: Floats | None = None, seed: int = 0
-    ) -> QueryTendency:
+    def with_annotator(self, features: Features, label: Integers, options: FitOptions) -> Tendency:
         from ._newcomer import add_annotator
 
         nets = [
-            add_annotator(net, features, label, metadata, mixed(seed, index))
+            add_annotator(net, features, label, options.metadata, mixed(options.seed, index))
             for index, net in enumerate(self.nets)
         ]
         return QueryTendency(nets, self.method)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from .._names import Names
@@ -74,12 +72,6 @@ class Content:
     def annotators(self) -> list[str]:
         """The annotator of every answer: (annotation)."""
         return _gather(self.annotations.annotators, self.annotations.annotator).to_list()
-
-    @property
-    def repeats(self) -> npt.NDArray[np.bool_]:
-        """Whether an answer has the item and annotator of the one before: (annotation - 1)."""
-        item, annotator = self.annotations.item, self.annotations.annotator
-        return (item[1:] == item[:-1]) & (annotator[1:] == annotator[:-1])
 
     def items(self) -> Iterator[tuple[str, range]]:
         """Yield every item with the positions of its answers."""

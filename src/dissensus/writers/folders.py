@@ -33,7 +33,6 @@ def write_folder(
 ) -> None:
     """Write annotations, metadata and any arrays as a data set folder."""
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     sizes = {
         "name": target.resolve().name,
         "n_classes": annotations.n_classes,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._files import is_stream
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..readers.reading import Reading
@@ -167,8 +168,10 @@ def goes_to_folder(path: str | Path, format: str | None = None) -> bool:  # noqa
     """Return whether annotations written there make a folder."""
     if format is not None:
         return format == "peerannot"
-    return str(path) != "-" and (
-        str(path).endswith("/") or Path(path).is_dir() or not Path(path).suffix
+    return (
+        str(path) != "-"
+        and not is_stream(path)
+        and (str(path).endswith("/") or Path(path).is_dir() or not Path(path).suffix)
     )
 
 
@@ -190,6 +193,10 @@ def losses(
         sentences.append(
             "only the probability of the label itself is written, not those of other classes"
         )
+    unread = what.unread if isinstance(what, Reading) else ()
+    if unread:
+        remedy = f"--columns {unread[0]}={unread[0]} carries one along"
+        sentences.append(f"columns not read: {', '.join(unread)}; {remedy}")
     if target.home and hasattr(target.module, "clashes"):
         sentences += target.module.clashes(content)
     return sentences
@@ -212,7 +219,7 @@ def _lost_answers(content: Content, target: Target, destination: Destination) ->
     lost = [name for name in annotations.columns if not _has_room(content, target, name)]
     if lost:
         yield f"columns left out: {', '.join(lost)}"
-    if destination.kind == "folder" and content.repeats.any():
+    if destination.kind == "folder" and annotations.repeats.any():
         yield "repeated labels are written as lists, which peerannot itself does not read"
 
 

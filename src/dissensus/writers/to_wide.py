@@ -8,11 +8,10 @@ import polars as pl
 
 from ..annotations import Annotations
 from ..errors import OptionError
-from ..readers.columns import is_known
+from ..readers.columns import NO_LABEL, is_known
 from .content import Content, table_of
 
 _MOST_CELLS = 10**8
-_LIKE_MISSING = {"-1", "na", "n/a", "nan", "none", "null"}
 
 
 def answers(content: Content) -> pl.DataFrame:
@@ -43,13 +42,14 @@ def answers(content: Content) -> pl.DataFrame:
 def clashes(content: Content) -> list[str]:
     """Return which labels have no cell of their own, and which look like an empty one."""
     annotations, sentences = content.annotations, []
-    if content.repeats.any():
+    repeats = int(annotations.repeats.sum())
+    if repeats:
         sentences.append(
-            f"{int(content.repeats.sum())} labels are left out: an annotator has one cell for an "
+            f"{repeats} labels are left out: an annotator has one cell for an "
             "item, and the label that sorts first is kept"
         )
     if isinstance(annotations, Annotations):
-        odd = [name for name in annotations.classes.tolist() if name.lower() in _LIKE_MISSING]
+        odd = [name for name in annotations.classes.tolist() if name.lower() in ("-1", *NO_LABEL)]
         sentences += [f"the label {name!r} may be read as an empty cell" for name in odd]
     known = [name for name in annotations.annotators.tolist() if is_known(name)]
     sentences += [

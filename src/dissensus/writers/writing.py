@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from .._files import atomic_file
+from .._files import atomic_file, write_stdout
 from .._relation import Array
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
@@ -135,8 +134,7 @@ def _save(body: Any, path: str | Path, kind: str, compression: Any) -> None:
                 separator = "\t" if kind == "tsv" else ","
                 frame.write_csv(file, separator=separator, compression=compression)
             if draft is None:
-                sys.stdout.buffer.write(file.getvalue())
-                sys.stdout.buffer.flush()
+                write_stdout(file.getvalue())
 
 
 def _save_json(body: Any, file: Any, kind: str, compression: str) -> None:

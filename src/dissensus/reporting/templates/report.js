@@ -34,7 +34,7 @@
         const drawn = await vegaEmbed(canvas, spec, { actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } });
         canvas.classList.add("live");
         drawn.view.addEventListener("click", (_event, mark) => {
-          const index = mark && mark.datum && indices.annotator.get(mark.datum.annotator);
+          const index = mark && mark.datum && indices.annotator.get(String(mark.datum.annotator).replace(/\u200b$/, ""));
           if (index !== undefined && index !== null) annotator(index);
         });
       } catch (problem) {

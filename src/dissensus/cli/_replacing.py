@@ -1,0 +1,64 @@
+"""Files that a command replaces: it says so, and refuses those that it did not write."""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from ..errors import DissensusError, OutputError
+from ._output import note
+
+if TYPE_CHECKING:
+    from ..readers import Reading
+
+
+def replacing(paths: Sequence[Path], *, own: bool, force: bool) -> None:
+    """Report which of these files are replaced; refuse to, unless they are the command's own."""
+    there = [str(path) for path in paths if path.exists()]
+    if not there:
+        return
+    if not own and not force:
+        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        raise OutputError(
+            f"{there[0]}{more}: there already, and not written by this command; --force replaces it"
+        )
+    note(f"replaced: {', '.join(there)}")
+
+
+def replace_converted(found: Reading, target: str, to: str | None, *, force: bool) -> None:
+    """Check the target of a conversion.
+
+    It is our own if reading it and writing that gives the same file. Where nothing would change,
+    there is nothing to report.
+    """
+    from ..readers import examine
+    from ..writers import write
+
+    path = Path(target)
+    if target == "-" or not (path.is_file() or path.is_dir()):
+        return
+    layout = to or ("peerannot" if path.is_dir() else None)
+    with TemporaryDirectory(prefix="dissensus-") as folder:
+        copy, own = Path(folder) / path.resolve().name, False
+        write(found, copy, format=layout)
+        if _same(copy, path):
+            return
+        names = [path / one.name for one in copy.iterdir()] if copy.is_dir() else [path]
+        with suppress(DissensusError):
+            there = examine(path)
+            for reading in (there, replace(there, texts=None)):  # texts may be the items' names
+                write(reading, copy, format=layout)
+                own = own or _same(copy, path)
+    replacing(names, own=own, force=force)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Return whether a file, or every file of a folder, has the same content elsewhere."""
+    if one.is_dir():
+        return all(_same(each, other / each.name) for each in one.iterdir())
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
