@@ -69,8 +69,8 @@ def ratings(seeds: int) -> Table:
     note = (
         f"Percent of 40 raters in {seeds} crowds a row, noise 0.5, a fifth of them spammers: "
         "uniform, by the crowd's marginals, or one class with 2 % slips. Flagged: random, likely "
-        "random or constant; surely: random, constant or reversed. Noise on the report does not shrink with "
-        "the range that central raters use, so that they follow the items less."
+        "random or constant; surely: random, constant or reversed. Noise on the report does not "
+        "shrink with the range that central raters use, so that they follow the items less."
     )
     return Table("Verdicts on ordered labels", columns, rows, note)
 
