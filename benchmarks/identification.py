@@ -208,6 +208,7 @@ def main() -> None:
     given = summary.parse_args()
     section = Section("identification", "IDENTIFICATION.md")
     section.add(verdicts.ratings(4 * given.seeds))
+    section.add(verdicts.noisier(4 * given.seeds))
     section.add(verdicts.classes(4 * given.seeds))
     section.add(verdicts.guessing(2 * given.seeds))
     section.add(verdicts.changed(2 * given.seeds))
