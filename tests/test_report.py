@@ -19,6 +19,7 @@ from dissensus import (
     agree,
     demo,
     evaluate,
+    identify,
     report,
     report_groups,
     report_numbers,
@@ -71,7 +72,7 @@ def test_those_who_do_not_look_are_named(photos):
     *_, summary = photos
     (random,) = [one for one in summary.sentences if "answer at random" in one]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", random)) == {"Zoe", "Dario"}
-    (constant,) = [one for one in summary.sentences if "always give the same label" in one]
+    (constant,) = [one for one in summary.sentences if "always give the same answer" in one]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", constant)) == {"Tilda", "Rufus"}
     (left_out,) = [one for one in plan_of(summary) if one.startswith("Leave out")]
     assert set(re.findall(r"Zoe|Dario|Tilda|Rufus", left_out)) == {"Zoe", "Dario", "Tilda", "Rufus"}
@@ -259,7 +260,7 @@ def test_annotators_are_judged_by_known_items_first():
 
 
 def test_all_wrong_known_items_are_on_the_page_however_many_items_there_are(monkeypatch):
-    monkeypatch.setattr("dissensus.reporting.class_tables._MAX_ITEMS", 20)
+    monkeypatch.setattr("dissensus.reporting.class_tables.MAX_ITEMS", 20)
     annotations, truth = crowd_of([0.8] * 5)
     summary = report(annotations, "majority", truth=truth)
     shown = data_of(summary.page())["items"]
@@ -581,20 +582,61 @@ def test_groups_are_split_by_a_column_of_two_values():
 
 def test_numbers_are_reported_with_those_who_answer_too_high():
     rng = np.random.default_rng(0)
-    true = rng.normal(0, 10, 100)
-    value = true[:, None] + rng.normal(0, 1, (100, 5)) + np.array([0, 0, 0, 6, 0])
-    value[:, 4] = rng.normal(0, 10, 100)
-    item, annotator = np.divmod(np.arange(500), 5)
-    annotations = Numbers.from_codes(item, annotator, value.ravel(), items=100, annotators=5)
-    summary = report_numbers(annotations, truth={str(k): str(v) for k, v in enumerate(true)})
-    assert summary.bias.verdict[3] == "lenient"
-    assert summary.bias.verdict[4] == "likely random"
-    others = (value.sum(axis=1) - value[:, 3]) / 4
-    assert summary.bias.bias[3] == pytest.approx(float((value[:, 3] - others).mean()))
-    assert summary.bias.correlation[3] == pytest.approx(np.corrcoef(value[:, 3], others)[0, 1])
+    true = rng.normal(0, 10, 200)
+    value = true[:, None] + rng.normal(0, 1, (200, 8)) + np.array([0, 0, 0, 6, 0, 0, 0, 0])
+    value[:, 4] = rng.normal(0, 10, 200)
+    item, annotator = np.divmod(np.arange(1600), 8)
+    annotations = Numbers.from_codes(item, annotator, value.ravel(), items=200, annotators=8)
+    known = {str(k): str(v) for k, v in enumerate(true)}
+    summary = report_numbers(annotations, truth=known)
+    assert (
+        summary.annotator_scores.verdict.tolist()
+        == identify(annotations, gold=known).verdict.tolist()
+    )
+    assert summary.annotator_scores.verdict[3:5].tolist() == ["lenient", "random"]
     np.testing.assert_allclose(summary.scatter, value.std(axis=1, ddof=1))
     json.dumps(summary.as_dict(), allow_nan=False)
-    assert data_of(summary.page())["downloads"]["values"][0][:2] == ["item", "value"]
+    data = data_of(summary.page())
+    assert data["downloads"]["values"][0][:2] == ["item", "value"]
+    (harsh,) = [one for one in data["annotators"] if one["name"] == "3"]
+    name, level, _ = harsh["styles"][0]
+    assert name == "answers higher by"
+    assert float(level) == pytest.approx(6, abs=0.5)
+    without = np.delete(value, 4, axis=1).mean(axis=1) - value.mean(axis=1)
+    np.testing.assert_allclose(summary.changes, without)
+    mean = f"{np.abs(without).mean():.{summary._decimals}f}"
+    assert plan_of(summary)[0] == (
+        "Leave out annotator 4, whose answers do not follow the items: this changes 200 values by "
+        f"{mean} on average."
+    )
+
+
+def test_numbers_that_scatter_are_answered_again_with_the_expected_standard_error(tmp_path):
+    rng = np.random.default_rng(0)
+    spread = 5 * np.sqrt(rng.gamma(2, 0.5, 400))
+    value = rng.normal(0, 10, 400)[:, None] + spread[:, None] * rng.normal(size=(400, 6))
+    item, annotator = np.divmod(np.arange(2400), 6)
+    annotations = Numbers.from_codes(item, annotator, value.ravel(), items=400, annotators=6)
+    (tmp_path / "t.csv").write_text("item,text\n" + "".join(f"{k},text {k}\n" for k in range(400)))
+    summary = report_numbers(annotations, texts=tmp_path / "t.csv")
+    wide = summary.wide
+    scatter = value.std(axis=1, ddof=1)
+    expected = np.flatnonzero(scatter > 2 * np.median(scatter))
+    assert wide.tolist() == expected[np.argsort(-scatter[expected])].tolist()
+    assert len(wide) > 10
+    (words,) = [one for one in plan_of(summary) if "answered again" in one]
+    assert words.startswith(f"Have {len(wide)} items answered again")
+    now, after = map(float, re.findall(r"from ([0-9.]+) to ([0-9.]+)", words)[0])
+    assert after == pytest.approx(now / 2**0.5, rel=0.05)
+    assert now == pytest.approx((spread[wide] / 6**0.5).mean(), rel=0.15)
+    assert now < 0.9 * (scatter[wide] / 6**0.5).mean()
+    head, rows = data_of(summary.page())["downloads"]["relabel"]
+    assert head == ["item", "text", "answers", "value", "standard_error", "scatter"]
+    assert [row[1] for row in rows] == [f"text {k}" for k in wide.tolist()]
+    details = data_of(summary.page())["items"][0]
+    assert details["text"] == f"text {wide[0]}"
+    given = [answer for _, answer in details["annotations"]]
+    np.testing.assert_allclose(given, annotations.value[6 * wide[0] : 6 * wide[0] + 6])
 
 
 def test_few_numbers_make_a_page():

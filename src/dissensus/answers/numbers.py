@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from .._relation import (
     Array,
@@ -78,6 +79,16 @@ class Numbers(Relation):
             items=names,
             annotators=people,
             columns={name: np.asarray(values)[order] for name, values in columns.items()},
+        )
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> Self:
+        """Return only these answers; items and annotators stay declared."""
+        return replace(
+            self,
+            index=np.concatenate([[0], np.cumsum(kept)])[self.index],
+            annotator=self.annotator[kept],
+            value=self.value[kept],
+            columns={name: values[kept] for name, values in self.columns.items()},
         )
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,22 +79,23 @@ def report(
         run = partial(report_groups, before, after, strategy, names=(one, two))
     else:
         found = examine_annotations(path, **reading)
+        folder = Path(path).parent if Path(path).is_file() else None
+        shown: Any = {"texts": inputs, "show": split_names(show), "folder": folder}
         settings["gold"] = read_known(gold)
         settings["name"] = title or ("standard input" if path == "-" else Path(path).name)
         if found.annotations.numeric:
             from ..readers import as_numbers
             from ..reporting.number_report import report_numbers
 
-            _refuse(given, "needs classes, not numbers")
+            _refuse({"--annotators": annotators, "--tendency": tendency}, "needs classes")
             method = "mean" if strategy == "auto" else strategy
-            run = partial(report_numbers, as_numbers(found.annotations, path), method)
+            numbers: Any = as_numbers(found.annotations, path)
+            run = partial(report_numbers, replace(found, annotations=numbers), method, **shown)
         else:
             from ..reporting.report import report as report_classes
 
-            folder = Path(path).parent if Path(path).is_file() else None
-            more: Any = {"texts": inputs, "show": split_names(show), "annotators": annotators}
-            more |= {"target": target, "tendency": tendency, "folder": folder}
-            run = partial(report_classes, found, strategy, **more)
+            more: Any = {"annotators": annotators, "target": target, "tendency": tendency}
+            run = partial(report_classes, found, strategy, **more, **shown)
     with progress_bar("reporting") as progress:
         page = run(progress=progress, **settings)
     if output != "-":
@@ -121,9 +123,7 @@ def _read_groups(
 
     if by is None:
         paths = (path, str(second))
-        names = [Path(one).name for one in paths]
-        if names[0] == names[1]:
-            names = list(paths) if path != second else ["first", "second"]
+        names = _distinct_names(*paths)
         both = (examine_annotations(one, **reading).annotations for one in paths)
         return dict(zip(names, both, strict=True))
     if second is not None:
@@ -131,6 +131,18 @@ def _read_groups(
     if f"{by}=" not in (reading["columns"] or ""):
         reading["columns"] = ",".join(filter(None, [reading["columns"], f"{by}={by}"]))
     return split_by(examine_annotations(path, **reading).annotations, by)
+
+
+def _distinct_names(first: str, second: str) -> tuple[str, str]:
+    """Return the shortest names that distinguish two files."""
+    one, two = Path(first), Path(second)
+    parts = zip(reversed(one.parts), reversed(two.parts), strict=False)
+    pairs = [
+        (one.name.partition(".")[0], two.name.partition(".")[0]),
+        *((here, there) for here, there in parts if here != there),
+        (first, second),
+    ]
+    return next((pair for pair in pairs if pair[0] != pair[1] and all(pair)), ("first", "second"))
 
 
 def _print(page: Report | NumberReport | GroupComparison) -> None:

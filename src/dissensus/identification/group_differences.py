@@ -104,15 +104,15 @@ class GroupDifferences:
 
     @property
     def warnings(self) -> list[str]:
-        """A sentence for every group on which verdicts fall more than on others."""
+        """A sentence for every group on which verdicts fall more than on others, surest first."""
         tests = sum(max(len(column.flags) - 1, 1) for column in self.columns)
+        flags = [(column, one) for column in self.columns for one in column.flags]
         return [
             f"Verdicts fall on {_named(column, one.group)} more than on others: {one.flagged} of "
             f"{one.among} annotators are flagged, {one.others_flagged} of {one.others} elsewhere "
             "(Fisher's exact test, "
             f"{_p(one.p_value)}); leaving them out would remove labels of this group."
-            for column in self.columns
-            for one in column.flags
+            for column, one in sorted(flags, key=lambda flag: flag[1].p_value)
             if one.p_value * tests < _LEVEL
             and one.flagged * one.others > one.others_flagged * one.among
         ]

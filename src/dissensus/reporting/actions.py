@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ..identification.annotator_evidence import ENOUGH
 from ..identification.verdicts import LEFT_OUT, RELATED
-from ..label_errors import checks_needed
+from ..label_errors import checks_needed, label_errors
 from .sentences import amount, listed, percent
 
 if TYPE_CHECKING:
+    from .number_report import NumberReport
     from .report import Report
 
 _NAMED = 3  # groups in one sentence
@@ -23,57 +26,80 @@ _MOST = 0.5  # of the items, above which a list to relabel is no plan
 
 
 class Action(NamedTuple):
-    """Something to do, and the section of the page that shows why."""
+    """Something to do, and the section of the page that shows why.
+
+    `names` are names of annotators, each with its words in the sentence.
+    """
 
     sentence: str
     section: str = ""
+    names: tuple[tuple[str, str], ...] = ()
 
 
 def actions(report: Report) -> list[Action]:
     """Return what to do next, the most urgent first."""
-    steps = [Action(f"{one.sentence} {one.remedy}".strip(), "data") for one in report.check.serious]
-    steps += [*_people(report), *_copies(report)]
+    steps = [*data_actions(report), *annotator_actions(report), *_copies(report)]
     if not report.has_camps:
         return [*steps, *_labels(report)]
     keep = "Keep the labels of both camps, and learn or report what each says: neither is wrong"
     return [Action(f"{keep}, and further labels would not settle it.", "annotators"), *steps]
 
 
-def _people(report: Report) -> list[Action]:
+def number_actions(report: NumberReport) -> list[Action]:
+    """Return what to do next about numbers, the most urgent first."""
+    steps = [*data_actions(report), *annotator_actions(report)]
+    wide = report.wide
+    if len(wide):
+        size = report.annotations.labels_per_item[wide]
+        now, after = (
+            float(np.sqrt(report.variance[wide] / (factor * size)).mean()) for factor in (1, 2)
+        )
+        words = (
+            f"Have {amount(len(wide), 'item')} answered again, on which answers scatter most: with "
+            "twice as many answers, the standard error of their values is expected to fall from "
+            f"{report.form(now)} to {report.form(after)} on average."
+        )
+        steps.append(Action(words, "items"))
+    return steps
+
+
+def data_actions(report: Report | NumberReport) -> list[Action]:
+    """Return the remedies of serious problems in the data."""
+    return [
+        Action(f"{one.sentence} {one.remedy[:1].upper()}{one.remedy[1:]}".strip(" .") + ".", "data")
+        for one in report.check.serious
+    ]
+
+
+def annotator_actions(report: Report | NumberReport) -> list[Action]:
     """Return whom to leave out, to check, or to ask."""
-    scores, steps = report.annotator_scores, []
+    scores = report.annotator_scores
     following = scores.basis.following
     enough = following.n_labels >= ENOUGH
     unrelated = enough & ~(following.z >= RELATED)
     if 2 * int(unrelated.sum()) > int(enough.sum()):
         return [
             Action(
-                "Look at the question and its instructions first: the labels of most annotators "
+                "Look at the question and its instructions first: the answers of most annotators "
                 "do not follow the items, so they carry hardly any information.",
                 "annotators",
             )
         ]
-    people = {
-        verdict: [
-            f"annotator {name}" if name.isdecimal() else name
-            for name in scores.annotations.annotators[
-                scores.worst[scores.verdict[scores.worst] == verdict]
-            ].tolist()
-        ]
-        for verdict in ("random", "constant", "reversed", "likely random")
+    worst = scores.worst
+    templates = {
+        LEFT_OUT: f"Leave out {{}}, whose answers do not follow the items: {report.effect}.",
+        ("reversed",): "Ask {} whether the task was misunderstood.",
+        ("likely random",): (
+            "Give {} known items: their answers may ignore the items, but this is not certain."
+        ),
     }
-    left_out = [name for verdict in LEFT_OUT for name in people[verdict]]
-    if left_out and report.n_changed is not None:
-        words = "whose labels do not follow the items"
-        effect = f"this changes {amount(report.n_changed, 'label')}"
-        steps.append(Action(f"Leave out {listed(left_out)}, {words}: {effect}.", "annotators"))
-    if people["reversed"]:
-        names = listed(people["reversed"])
-        steps.append(Action(f"Ask {names} whether the task was misunderstood.", "annotators"))
-    if people["likely random"]:
-        names = listed(people["likely random"])
-        words = "labels may ignore the items, but this is not certain"
-        steps.append(Action(f"Give {names} known items: their {words}.", "annotators"))
+    steps = []
+    for verdicts, sentence in templates.items():
+        names = scores.annotations.annotators[worst[scores.judged(*verdicts)[worst]]].tolist()
+        words = [f"annotator {name}" if name.isdecimal() else name for name in names]
+        if names and (verdicts != LEFT_OUT or report.effect):
+            pairs = tuple(zip(words, names, strict=True))
+            steps.append(Action(sentence.format(listed(words)), "annotators", pairs))
     return steps
 
 
@@ -114,4 +140,19 @@ def _labels(report: Report) -> list[Action]:
         effect = f"without an error among them, {target:.0%} would be reached"
         found = "they show how many labels really are wrong" if len(again) else effect
         steps.append(Action(f"{words}: {found}.", "labels"))
+    elif not len(again):
+        words = f"{target:.0%} are probably reached, but this is not certain: check"
+        more = _further_checks(report)
+        how_many = "more random items" if more is None else f"about {more} more random items"
+        steps.append(Action(f"{words} {how_many} against known labels.", "labels"))
     return steps
+
+
+def _further_checks(report: Report) -> int | None:
+    """Return how many further checks with as few errors would show that the target is reached."""
+    confidence, checks = report.certainty[report.unchecked], report.checks
+    while checks["n_checked"] < len(confidence):
+        checks = {name: 2 * count for name, count in checks.items()}
+        if label_errors(confidence, **checks).reaches(report.target):
+            return checks["n_checked"] - report.checks["n_checked"]
+    return None

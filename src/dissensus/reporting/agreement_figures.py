@@ -8,11 +8,11 @@ import numpy as np
 
 from .._probability import normalize
 from .charts import Figure, chart, number, tooltip
+from .sections import Table
 from .sentences import amount, percent
 
 if TYPE_CHECKING:
     from ..agreement import Pairs
-    from ..identification import Camps
     from .report import Report
 
 _MAX_CLASSES = 40
@@ -20,6 +20,7 @@ _WRITTEN = 12  # classes up to which shares stand in the cells
 _UPRIGHT = 60  # characters of all classes up to which their names stand upright
 _MAX_PAIRS = 10  # in the table
 _MAX_ANNOTATORS = 60  # in a heat map
+_KNOWN = 0.5  # share of its cells, below which there is no heat map
 _SIZE = 560  # pixels of a heat map
 _MEASURES = {"cohen": "Cohen's kappa", "scott": "Scott's pi", "percent": "Agreement"}
 
@@ -72,27 +73,34 @@ def confusion_figure(report: Report) -> Figure | None:
     return Figure("Confusion matrix of all annotators", words, spec, table)
 
 
-def pairs_figure(pairs: Pairs | None, camps: Camps | None) -> Figure | None:
-    """Return the agreement of pairs of annotators, those who agree next to each other."""
+def pairs_figure(pairs: Pairs | None) -> Figure | None:
+    """Return the agreement of pairs of annotators; `None` where most cells would be empty."""
     if pairs is None:
         return None
     spec = pairs_chart(pairs)
+    n_shown = len(spec["encoding"]["x"]["sort"])
+    if len(spec["data"]["values"]) < _KNOWN * n_shown * (n_shown - 1):
+        return None
     shown = spec.pop("title")["subtitle"]
-    found = camps is not None and camps.verdict in ("camps", "some agree more")
-    words = f"{camps.sentence} " if found and camps is not None else ""
+    words = f"Those who agree stand next to each other; {shown}."
+    return Figure("Agreement between pairs", words, spec)
+
+
+def pairs_table(pairs: Pairs) -> Table:
+    """Return the pairs that agree least, those with many common items first."""
     known = np.flatnonzero(pairs.known)
-    lowest = known[np.argsort(pairs.value[known], kind="stable")][:_MAX_PAIRS]
-    numbers = [
+    upper = pairs.value[known] + 2 / np.sqrt(pairs.overlap[known])
+    rows = [
         (
             pairs.annotators[pairs.one[k]],
             pairs.annotators[pairs.other[k]],
             f"{pairs.value[k]:.2f}",
             f"{pairs.overlap[k]:.0f}",
         )
-        for k in lowest.tolist()
+        for k in known[np.argsort(upper, kind="stable")][:_MAX_PAIRS].tolist()
     ]
-    head = ("least agreement", "with", "kappa", "common items")
-    return Figure("Pairwise agreement", f"{words}Shown: {shown}.", spec, (head, *numbers))
+    heads = ["annotator", "with", "Cohen's kappa", "common items"]
+    return Table("Pairs that surely agree least", heads, rows, 2, "annotator", 2)
 
 
 def pairs_chart(pairs: Pairs) -> dict[str, Any]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..agreement import ClassAgreement
-from .class_tables import annotator_table, downloads, item_table
-from .sections import Page, Section, Table, estimates_table
+from .agreement_figures import pairs_table
+from .class_tables import class_items, downloads, lone_labels
+from .sections import Page, Section, SortableTable, Table, estimates_table
 from .sentences import amount, formatted, percent, with_interval
+from .tables import annotator_table
 
 if TYPE_CHECKING:
+    from .number_report import NumberReport
     from .report import Report
 
 _IN_MEMORY = ("annotations", "mapping", "table")  # formats without a file
 _MAX_COPIES = 20
+TERMS = ("follows", "verdicts", "alpha")
 _MEASURES = {
     "percent": "pairs that agree",
     "alpha": "Krippendorff's alpha",
@@ -32,28 +37,20 @@ _SCORES = {
 def class_page(report: Report) -> Page:
     """Return what the page shows."""
     annotations = report.annotations
-    annotators, annotator_details = annotator_table(report)
-    items, item_details, names = item_table(report)
+    labels, given = report.result.labels, annotations.classes[annotations.label]
+    annotators, annotator_details = annotator_table(report, lone_labels(report), labels, given)
+    items, item_details, names = class_items(report)
     files = downloads(report)
     samples = list(report.samples)
     if not files["labels"].columns:
         samples.append("There are too many labels to download here; use `dissensus aggregate`.")
     sections = [
-        Section("data", "Data", [_data_text(report)], report.reading.notes, report.check.findings),
+        data_section(report),
         _labels_section(report),
-        Section(
-            "annotators",
-            "Annotators",
-            [
-                "Annotators are compared with the others, never with themselves. “Follows” is the "
-                "correlation of their labels with the others' (0: answers ignore the items, 1: "
-                "they follow them exactly), with a 95% interval; verdicts rest on it, not on how "
-                "often somebody agrees. Click a name for the evidence.",
-                *([] if report.camps is None else [report.camps.sentence]),
-            ],
-            panels=[["annotators"], ["agreement"]],
-            table=annotators,
-            subsections=[*_camps(report), *_groups(report), *_copies(report)],
+        annotators_section(
+            annotators,
+            [] if report.camps is None else [report.camps.sentence],
+            [*_camps(report), *_groups(report), *_copies(report)],
         ),
         Section(
             "items",
@@ -76,27 +73,50 @@ def class_page(report: Report) -> Page:
         sections.insert(-1, report.predictions.section())
     return Page(
         {
-            "annotators": amount(annotations.n_annotators),
-            "items": amount(annotations.n_items),
-            "labels": amount(len(annotations)),
-            "classes": str(annotations.n_classes),
-            "alpha": formatted(report.agreement["alpha"].value, ".2f"),
-            "to label again": amount(len(report.to_relabel)),
+            "annotators": (amount(annotations.n_annotators), "annotators"),
+            "items": (amount(annotations.n_items), "items"),
+            "labels": (amount(len(annotations)), "labels"),
+            "classes": (str(annotations.n_classes), "labels"),
+            "alpha": (formatted(report.agreement["alpha"].value, ".2f"), "agreement"),
+            "to label again": (amount(len(report.to_relabel)), "items"),
         },
         sections,
         report.charts,
         files,
-        ("confidence", "alpha", "verdicts"),
+        ("confidence", *["within"] * (annotations.scale == "ordinal"), *TERMS),
         report.result.method,
         report.actions,
         samples,
         "classes",
         {
+            "noun": "label",
+            "alone": "Labels that nobody else gave",
             "classes": annotations.classes.tolist(),
             "annotators": annotator_details,
             "items": item_details,
             "names": names,
         },
+    )
+
+
+def annotators_section(
+    table: SortableTable, more: Sequence[str] = (), subsections: Sequence[Section] = ()
+) -> Section:
+    """Return the section on annotators."""
+    text = [
+        "Annotators are compared with the others, never with themselves. “Follows” is the "
+        "correlation of their answers with the others' (0: they ignore the items, 1: they follow "
+        "them exactly); verdicts rest on it, not on how often somebody agrees. Click a name for "
+        "the evidence.",
+        *more,
+    ]
+    return Section(
+        "annotators",
+        "Annotators",
+        text,
+        panels=[["annotators"]],
+        table=table,
+        subsections=subsections,
     )
 
 
@@ -112,11 +132,12 @@ def _copies(report: Report) -> list[Section]:
         "work independently would. Labels do not show who copied from whom."
     )
     heads = ["one", "other", "items in common", "equal", "expected"]
-    table = Table("Pairs with suspiciously high agreement", heads, rows, 2)
-    return [Section("copies", "Suspiciously high agreement", [text], panels=[[table]])] * bool(rows)
+    table = Table("Equal labels of suspiciously similar pairs", heads, rows, 2, "annotator", 2)
+    return [Section("copies", "Suspiciously similar pairs", [text], panels=[[table]])] * bool(rows)
 
 
-def _data_text(report: Report) -> str:
+def data_section(report: Report | NumberReport) -> Section:
+    """Return what was read, and the findings of the check."""
     reading, size = report.reading, report.check.labels_per_item
     others = [name for name in reading.questions if name != reading.question]
     each = f"{size.least} to {size.most} labels, {size.mean:.1f} on average"
@@ -126,7 +147,8 @@ def _data_text(report: Report) -> str:
         f"There are also: {', '.join(others)}." if others else "",
         f"An item has {amount(size.least, 'label') if size.least == size.most else each}.",
     )
-    return " ".join(filter(None, parts))
+    text = [" ".join(filter(None, parts))]
+    return Section("data", "Data", text, reading.notes, report.check.findings)
 
 
 def _labels_section(report: Report) -> Section:
@@ -170,7 +192,7 @@ def _camps(report: Report) -> list[Section]:
         for one in camps.dividing[:_MAX_COPIES]
     ]
     heads = ["item", *(f"camp of {names[0]} and {len(names) - 1} more" for names in camps.members)]
-    table = Table("Items that divide the camps most", heads, rows, 3)
+    table = Table("Items that divide the camps most", heads, rows, 3, "item", 1)
     text = "Annotators of a camp agree with each other more than with the other camp."
     return [Section("camps", "Camps", [text], panels=[[table]])]
 
@@ -213,4 +235,6 @@ def _agreement_section(report: Report) -> Section:
         f"Beyond chance, agreement is {agreement.word or 'undefined'}."
     )
     panels: list[list[Table | str]] = [tables, ["confusion"]]
+    if report.pairs is not None:
+        panels += [[pairs_table(report.pairs)], ["agreement"]]
     return Section("agreement", "Agreement", [text], agreement.notes, panels=panels)

@@ -1,7 +1,8 @@
-"""Figures of labels and annotators: class shares, confidence, calibration, accuracy."""
+"""Figures of labels and annotators: class shares, confidence, calibration, correlation."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from .report import Report
 
 _MAX_CLASSES = 40
-_MAX_POINTS = 2000
+_MAX_NAMED = 60  # annotators, above which they are counted
 _BINS = 20
-_LOG_RATIO = 20  # of the largest to the smallest count, above which the axis is logarithmic
+_TITLE = "How far answers follow the items"
+_FOLLOWS = "follows (correlation with the others)"
 _REVIEW, _CONFIDENT = "less certain", "certain"
 
 
@@ -53,7 +55,7 @@ def figures(report: Report) -> dict[str, Figure]:
         "calibration": calibration_figure(report.result, report.truth) if report.truth else None,
         "annotators": annotators_figure(report.annotator_scores),
         "confusion": confusion_figure(report),
-        "agreement": pairs_figure(report.pairs, report.camps),
+        "agreement": pairs_figure(report.pairs),
         "predictions": None if predictions is None else predictions_figure(predictions),
     }
     return {name: one for name, one in drawn.items() if one is not None}
@@ -177,42 +179,50 @@ def calibration_figure(result: Aggregation, truth: Mapping[str, str]) -> Figure 
 
 
 def annotators_figure(scores: AnnotatorScores) -> Figure | None:
-    """Return the number of labels against the share that is right; the worst two thousand."""
-    worst = scores.worst
-    known = worst[~np.isnan(scores.accuracy.value[worst])]
+    """Return how far answers follow the items: intervals, or a histogram of many annotators."""
+    follow = scores.basis.following
+    known = np.flatnonzero(~np.isnan(follow.correlation))
     if not len(known):
         return None
-    shown = known[:_MAX_POINTS]
-    verdict, labels = scores.verdict, scores.annotations.labels_per_annotator
+    verdicts = scores.verdict_counts
+    palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in verdicts}
+    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=4)
+    words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
+    words = f"Number of annotators by verdict: {words}."
+    if len(known) > _MAX_NAMED:
+        bins = np.clip(np.floor(follow.correlation[known] * 10 + 1e-9), -10, 9)
+        counts = Counter(
+            zip(bins.astype(int).tolist(), scores.verdict[known].tolist(), strict=True)
+        )
+        rows = [
+            {"from": k / 10, "to": (k + 1) / 10, "verdict": word, "annotators": count}
+            for (k, word), count in sorted(counts.items())
+        ]
+        x = charts.number("from", _FOLLOWS, bin={"binned": True}, axis={"tickCount": 10})
+        y = charts.number("annotators", "annotators", stack="zero")
+        encoding = {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}
+        mark = {"type": "bar", "tooltip": {"content": "data"}}
+        spec = charts.chart(rows, height=220, mark=mark, encoding=encoding)
+        return Figure(_TITLE, words, spec)
+    order = known[np.argsort(-follow.correlation[known], kind="stable")]
     columns = {
-        "annotator": scores.annotations.annotators[shown],
-        "labels": labels[shown].astype(int),
-        "right": scores.accuracy.value[shown].round(4),
-        "low": scores.accuracy.low[shown].round(4),
-        "high": scores.accuracy.high[shown].round(4),
-        "verdict": verdict[shown],
+        "annotator": scores.annotations.annotators[order],
+        "labels": scores.behaviour.labels[order].astype(int),
+        "follows": follow.correlation[order].round(3),
+        "low": follow.low[order].round(3),
+        "high": follow.high[order].round(3),
+        "verdict": scores.verdict[order],
     }
-    rows = as_rows(columns)
-    least, most = int(labels[shown].min()), int(labels[shown].max())
-    scale = {"domain": [0, most * 1.05], "nice": False}
-    if most > _LOG_RATIO * least:
-        scale = {"type": "log", "domain": [least / 1.1, most * 1.1], "nice": False}
-    axis = {"tickCount": 6, "format": "~s" if most >= 10_000 else ",.0f"}
-    x = charts.number("labels", "labels given", scale=scale, axis=axis)
-    share = dict.fromkeys(("right", "low", "high"), ".1%")
-    tooltip = charts.tooltip(annotator="", verdict="", labels="", **share)
-    palette = {
-        word: tone for word, tone in VERDICT_COLOURS.items() if word in scores.verdict_counts
-    }
-    y = charts.share("right", "agrees with the consensus of the others")
-    layers = charts.dots(x, y, tooltip, cursor="pointer")
-    spec = charts.chart(
-        rows,
-        height=280,
-        encoding={"color": charts.colour("verdict", palette, symbolOpacity=1)},
-        layer=layers,
+    names = columns["annotator"].tolist()
+    at_zero = {"condition": {"test": "datum.value === 0", "value": 3}, "value": 1}
+    ticks = {"tickCount": 10, "gridWidth": at_zero}
+    x = charts.number("follows", _FOLLOWS, axis=ticks, scale={"nice": False})
+    axis = {"labelLimit": 140, "ticks": False, "labelOverlap": False}
+    y = {"field": "annotator", "type": "nominal", "sort": names, "title": "annotator", "axis": axis}
+    tooltip = charts.tooltip(
+        annotator="", verdict="", labels="", follows=".2f", low=".2f", high=".2f"
     )
-    counts = ", ".join(f"{count} {word}" for word, count in scores.verdict_counts.items())
-    some = "" if len(shown) == len(known) else f" The {len(shown)} worst are shown."
-    words = f"Verdicts: {counts}. Lines are 95% intervals.{some}"
-    return Figure("Labels and accuracy of annotators", words, spec)
+    layers = charts.dots(x, y, tooltip, along="x", cursor="pointer")
+    height = len(order) * max(12, min(20, 400 // len(order)))
+    spec = charts.chart(as_rows(columns), height=height, encoding={"color": colour}, layer=layers)
+    return Figure(_TITLE, f"{words} Lines are 95% intervals; click a dot for the evidence.", spec)

@@ -13,7 +13,7 @@ from . import charts
 from .charts import BLUE, GREY, ORANGE, RED, Figure
 from .figures import class_order, class_shares, classes_figure
 from .sections import Column, Download, Page, Section, SortableTable, Table
-from .sentences import amount, percent, with_interval
+from .sentences import amount, formatted, percent, with_interval
 
 if TYPE_CHECKING:
     from .group_comparison import Group, GroupComparison
@@ -44,10 +44,10 @@ def group_page(groups: GroupComparison) -> Page:
         )
     return Page(
         {
-            "items in both": amount(groups.n_common),
-            "with the same label": percent(groups.same.value),
-            "change of alpha": f"{groups.alpha.value:+.2f}",
-            "annotators in both": amount(n_annotators),
+            "items in both": (amount(groups.n_common), "items"),
+            "of these with the same label": (percent(groups.same.value), "items"),
+            "change of alpha": (formatted(groups.alpha.value, "+.2f"), "numbers"),
+            "annotators in both": (amount(n_annotators), "annotators"),
         },
         [
             Section("numbers", "Comparison", panels=[[_numbers_table(groups), "classes"]]),

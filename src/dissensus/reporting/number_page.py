@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._plain import as_rows
-from .charts import VERDICT_COLOURS, Figure, chart, colour, histogram, number, tooltip
+from .._relation import Integers
+from .charts import Figure, histogram
+from .class_page import TERMS, annotators_section, data_section
+from .figures import annotators_figure
 from .sections import Column, Download, Page, Section, SortableTable, Table, estimates_table
 from .sentences import amount, formatted
+from .tables import MAX_ITEMS, annotator_columns, annotator_table, item_table
 
 if TYPE_CHECKING:
     from .number_report import NumberReport
 
-_MAX_ROWS = 1000
-_MAX_POINTS = 2000
 _BINS = 20
+_WIDE, _ORDINARY = "answers scatter widely", "answers scatter as usual"
 _SCORES = {
     "mae": "mean absolute error",
     "rmse": "root mean squared error",
@@ -28,35 +30,55 @@ _SCORES = {
 
 def number_page(report: NumberReport) -> Page:
     """Return what the page shows."""
-    charts = {"values": _values_figure(report), "bias": _bias_figure(report)}
-    agreement = {"Krippendorff's alpha for numbers": report.alpha}
-    panel: list[Table | str] = [estimates_table("Agreement", agreement)]
+    annotations = report.annotations
+    charts = {
+        "values": _values_figure(report),
+        "annotators": annotators_figure(report.annotator_scores),
+    }
+    estimates = estimates_table("Agreement", {"Krippendorff's alpha for numbers": report.alpha})
+    panels: list[list[Table | str]] = [[estimates]]
     if report.evaluation is not None:
         scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
-        panel.append(estimates_table("Against known values", scores))
-    text = ["Everybody is compared with the mean of the others on the same items."]
-    annotators = _annotator_table(report)
+        panels[0].append(estimates_table("Against known values", scores))
+    values = [formatted(value, report.form) for value in report.result.value]
+    given = [f"{value:g}" for value in annotations.value.tolist()]
+    error = np.abs(annotations.value - report.result.value[annotations.item])
+    farthest = np.argsort(-error, kind="stable")
+    annotators, annotator_details = annotator_table(report, farthest, values, given)
+    items, item_details, names = _item_table(report)
+    method = f"The value of an item is estimated by the method {report.result.method}."
     return Page(
         {
-            "annotators": amount(report.annotations.n_annotators),
-            "items": amount(report.annotations.n_items),
-            "numbers": amount(len(report.annotations)),
-            "alpha": formatted(report.alpha.value, ".2f"),
-            "items scatter widely": amount(len(report.wide)),
+            "annotators": (amount(annotations.n_annotators), "annotators"),
+            "items": (amount(annotations.n_items), "items"),
+            "answers": (amount(len(annotations)), "values"),
+            "alpha": (formatted(report.alpha.value, ".2f"), "values"),
+            "items to answer again": (amount(len(report.wide)), "items"),
         },
         [
-            Section("data", "Data", findings=report.check.findings),
-            Section("values", "Values", panels=[[*panel, "values"]]),
-            Section("annotators", "Annotators", text, panels=[["bias"]], table=annotators),
-            Section("items", "Items", table=_item_table(report)),
+            data_section(report),
+            Section("values", "Values", [method], panels=panels),
+            annotators_section(annotators),
+            Section("items", "Items", ["Click an item for all its answers."], table=items),
         ],
         {name: one for name, one in charts.items() if one is not None},
         {
             "values": Download("values", report.items),
-            "annotators": Download("annotators", report.annotators),
+            "relabel": Download("items to answer again", _listing(report, report.wide)),
+            "annotators": Download("annotators", annotator_columns(report)),
         },
-        ("bias", "scatter", "correlation", "alpha"),
+        ("error", "scatter", "level", *TERMS),
         report.result.method,
+        report.actions,
+        None,
+        "values",
+        {
+            "noun": report.noun,
+            "alone": "Answers that are farthest from the values",
+            "annotators": annotator_details,
+            "items": item_details,
+            "names": names,
+        },
     )
 
 
@@ -67,73 +89,58 @@ def _values_figure(report: NumberReport) -> Figure | None:
         return None
     counts, edges = np.histogram(value, bins=_BINS)
     spec = histogram(edges, counts, "value of an item", axis={"tickCount": 8})
-    words = f"From {value.min():.3g} to {value.max():.3g}, {value.mean():.3g} on average."
+    form = report.form
+    words = f"From {form(value.min())} to {form(value.max())}, {form(value.mean())} on average."
     rows = spec["data"]["values"]
-    numbers = [(f"{row['from']:.3g} to {row['to']:.3g}", str(row["items"])) for row in rows]
+    numbers = [(f"{form(row['from'])} to {form(row['to'])}", str(row["items"])) for row in rows]
     return Figure("Values of the items", words, spec, (("value", "items"), *numbers))
 
 
-def _bias_figure(report: NumberReport) -> Figure | None:
-    """Return bias and scatter of every annotator."""
-    bias = report.bias
-    known = np.flatnonzero(np.isfinite(bias.scatter))[:_MAX_POINTS]
-    if not len(known):
-        return None
-    columns = {
-        "annotator": report.annotations.annotators[known],
-        "verdict": [bias.verdict[a] for a in known.tolist()],
-        "answers": bias.n_answers[known],
-        "bias": bias.bias[known],
-        "scatter": bias.scatter[known],
+def _item_table(report: NumberReport) -> tuple[SortableTable, list[dict[str, Any]], list[str]]:
+    """Return the items, the widest scatter first."""
+    annotations, form = report.annotations, report.form
+    shown = np.argsort(-np.nan_to_num(report.scatter, nan=-1.0), kind="stable")
+    shown = shown[annotations.labels_per_item[shown] > 0][:MAX_ITEMS]
+    ends = [_answers(report, item)[[0, -1]].tolist() for item in shown.tolist()]
+    lowest, highest = zip(*ends, strict=True)
+    error = report.result.deviation[shown]
+    details = {
+        "words": [
+            f" (standard error {formatted(one, form)}). Answers are from {low:g} to {high:g}."
+            for one, low, high in zip(error.tolist(), lowest, highest, strict=True)
+        ]
     }
-    points = as_rows(columns)
-    palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in bias.verdict}
-    spec = chart(
-        points,
-        height=300,
-        mark={"type": "circle", "size": 60, "opacity": 0.95},
-        encoding={
-            "x": number("bias", "answers higher than the others by"),
-            "y": number("scatter", "scatter around the others"),
-            "color": colour("verdict", palette, columns=3, labelLimit=240),
-            "tooltip": tooltip(annotator="", verdict="", answers="", bias=".3~g", scatter=".3~g"),
-        },
-    )
-    words = "To the right: answers too high; far up: differs from the others in both directions."
-    return Figure("Annotators compared with the others", words, spec)
-
-
-def _annotator_table(report: NumberReport) -> SortableTable:
-    bias, names = report.bias, report.annotations.annotators
-    rank = [*VERDICT_COLOURS].index
-    order = sorted(range(len(names)), key=lambda a: (rank(bias.verdict[a]), -bias.n_answers[a]))
-    shown = order[:_MAX_ROWS]
     columns = {
-        "annotator": Column(names[shown]),
-        "answers": Column(bias.n_answers[shown], "d"),
-        "bias": Column(bias.bias[shown], "+.3g"),
-        "scatter": Column(bias.scatter[shown], ".4g"),
-        "correlation": Column(bias.correlation[shown], ".2f"),
-        "verdict": Column([bias.verdict[a] for a in shown]),
-    }
-    caption = f"{len(shown)} of {amount(len(names), 'annotator')}, the worst first"
-    return SortableTable("annotator-table", caption, columns)
-
-
-def _item_table(report: NumberReport) -> SortableTable:
-    annotations = report.annotations
-    shown = np.argsort(-np.nan_to_num(report.scatter), kind="stable")[:_MAX_ROWS]
-    given = [
-        annotations.value[annotations.index[item] : annotations.index[item + 1]]
-        for item in shown.tolist()
-    ]
-    columns = {
-        "item": Column(annotations.items[shown]),
-        "value": Column(report.result.value[shown], ".4g"),
+        "standard error": Column(error, form),
         "answers": Column(annotations.labels_per_item[shown], "d"),
-        "scatter": Column(report.scatter[shown], ".4g"),
-        "lowest": Column([one.min() if len(one) else math.nan for one in given], ".4g"),
-        "highest": Column([one.max() if len(one) else math.nan for one in given], ".4g"),
+        "scatter": Column(report.scatter[shown], form),
+        "lowest": Column(lowest, "g"),
+        "highest": Column(highest, "g"),
     }
-    caption = f"{len(shown)} of {amount(annotations.n_items, 'item')}, the widest scatter first"
-    return SortableTable("item-table", caption, columns)
+    kinds = [[_WIDE if wide else _ORDINARY] for wide in np.isin(shown, report.wide).tolist()]
+    value = Column(report.result.value[shown], form)
+    make = partial(item_table, report, shown, annotations.value, value, columns, details, kinds)
+    return make("the widest scatter first")
+
+
+def _answers(report: NumberReport, item: int) -> Any:
+    annotations = report.annotations
+    return np.sort(annotations.value[annotations.index[item] : annotations.index[item + 1]])
+
+
+def _listing(report: NumberReport, items: Integers) -> dict[str, Any]:
+    """Return items with text, answers, value, standard error and scatter."""
+    names = report.annotations.items[items]
+    columns = {
+        "item": names,
+        "text": [report.texts.get(name, "") for name in names.tolist()],
+        "answers": [
+            ", ".join(f"{value:g}" for value in _answers(report, item)) for item in items.tolist()
+        ],
+        "value": report.result.value[items],
+        "standard_error": report.result.deviation[items],
+        "scatter": report.scatter[items],
+    }
+    if not report.texts:
+        del columns["text"]
+    return columns

@@ -1,4 +1,4 @@
-"""A report on numbers: estimated values, biased annotators, and items on which answers scatter.
+"""A report on numbers: estimated values, annotators, and items on which answers scatter.
 
 An item is wide if it has three answers or more and these scatter more than twice as much as usual.
 """
@@ -6,9 +6,10 @@ An item is wide if it has three answers or more and these scatter more than twic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,24 +21,20 @@ from ..agreement import Agreement, Estimate, agree
 from ..answers.numbers import Numbers
 from ..checking import Check, check
 from ..errors import DataError
+from ..identification import AnnotatorScores, identify
+from ..identification.verdicts import LEFT_OUT
 from ..metrics import Evaluation, evaluate
-from ..readers import as_annotations, as_numbers, as_truth
+from ..readers import Reading, as_numbers, as_truth, examine
+from ..readers.side_tables import read_texts
 from ..result import Estimation, Table
-from .annotator_bias import WIDE, AnnotatorBias, annotator_bias, scatter_of_items
+from .actions import number_actions
 from .number_page import number_page
+from .report import texts_of
 from .sections import PageReport
-from .sentences import agreement_sentence, amount, verdict_sentences, volume
+from .sentences import agreement_sentence, amount, annotator_sentences, volume
 
-_STEPS = 4
-_VERDICTS = {  # what one such annotator does, and several
-    "random": ("answers at random", "answer at random"),
-    "constant": ("always gives the same answer", "always give the same answer"),
-    "reversed": ("contradicts the others", "contradict the others"),
-    "likely random": ("may answer at random", "may answer at random"),
-    "harsh": ("answers lower than the others", "answer lower than the others"),
-    "lenient": ("answers higher than the others", "answer higher than the others"),
-    "noisy": ("scatters widely", "scatter widely"),
-}
+_STEPS = 5
+_WIDE = 2.0  # times the usual scatter
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,42 +43,68 @@ class NumberReport(PageReport):
 
     Attributes
     ----------
-    name, annotations, result
-        The data set, its numbers, and the estimated values.
-    check, agreement, evaluation
-        Results of `check`, `agree` and `evaluate`.
-    bias
-        Every annotator compared with the others.
-    scatter
-        Standard deviation of the answers on every item; NaN below two.
+    name, reading, result
+        The data set, its numbers with texts and notes, and the estimated values.
+    check, agreement, evaluation, annotator_scores
+        Results of `check`, `agree`, `evaluate` and `identify`.
+    changes
+        By how much every value changes without random and constant annotators; `None` without any.
+    truth
+        Known values that were only used to score.
+    folder
+        Where images that texts name are looked for.
     """
 
     name: str
-    annotations: Numbers
+    reading: Reading
     result: Estimation
     check: Check
     agreement: Agreement
     evaluation: Evaluation | None
-    bias: AnnotatorBias
-    scatter: Floats  # (item)
+    annotator_scores: AnnotatorScores
+    changes: Floats | None = None  # (item)
+    truth: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
+    folder: Path | None = None
+
+    noun = "value"
+    groups = None
+
+    @property
+    def annotations(self) -> Numbers:
+        """The numbers."""
+        return self.result.annotations
 
     @property
     def annotators(self) -> Table:
-        """Every annotator, as columns."""
-        return {
-            "annotator": self.annotations.annotators,
-            "n_answers": self.annotations.labels_per_annotator,
-            "bias": self.bias.bias,
-            "scatter": self.bias.scatter,
-            "correlation": self.bias.correlation,
-            "verdict": np.array(self.bias.verdict),
-        }
+        """Every score of every annotator, as columns."""
+        return self.annotator_scores.table()
 
     @property
     def items(self) -> Table:
         """Every item, as columns."""
         return {**self.result.items, "scatter": self.scatter}
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The texts of items, by name."""
+        return texts_of(self.reading)
+
+    @property
+    def known(self) -> dict[str, str]:
+        """Known values of items, by name: gold and truth."""
+        return {**self.reading.gold, **self.truth}
+
+    @cached_property
+    def scatter(self) -> Floats:
+        """Standard deviation of the answers on every item; NaN below two."""
+        annotations, size = self.annotations, self.annotations.labels_per_item
+        value = annotations.value - float(annotations.value.mean())
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(annotations.item, value, annotations.n_items) / size
+            error = value - mean[annotations.item]
+            squares = np.bincount(annotations.item, error**2, annotations.n_items)
+            return np.where(size > 1, np.sqrt(squares / (size - 1)), np.nan)
 
     @cached_property
     def usual(self) -> float:
@@ -92,13 +115,46 @@ class NumberReport(PageReport):
     def wide(self) -> Integers:
         """Items of three answers or more that scatter widely, by code, the widest first."""
         order = np.argsort(-np.nan_to_num(self.scatter), kind="stable")
-        wide = (self.scatter > WIDE * self.usual) & (self.annotations.labels_per_item > 2)
+        wide = (self.scatter > _WIDE * self.usual) & (self.annotations.labels_per_item > 2)
         return order[wide[order]]
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Variance of answers on every item, shrunk to the mean as far as it varies by chance.
+
+        The variance of n normal answers has a sampling variance of 2 σ⁴ / (n - 1).
+        """
+        size, square = self.annotations.labels_per_item, self.scatter**2
+        several = size > 1
+        observed, n = square[several], size[several]
+        mean = float(np.average(observed, weights=n - 1)) if several.any() else math.nan
+        spread = float(observed.var()) if several.any() else 0.0
+        by_chance = float((2 * observed**2 / (n + 1)).mean()) if several.any() else 0.0
+        kept = max(1 - by_chance / spread, 0.0) if spread > 0 else 0.0
+        return np.where(several, mean + kept * (square - mean), mean)
 
     @property
     def alpha(self) -> Estimate:
         """Krippendorff's alpha for numbers."""
         return self.agreement["alpha"]
+
+    @property
+    def effect(self) -> str:
+        """What leaving out random and constant annotators changes; empty without any."""
+        if self.changes is None:
+            return ""
+        changed = np.abs(self.changes[self.changes != 0])
+        by = f" by {self.form(float(changed.mean()))} on average" if len(changed) else ""
+        return f"this changes {amount(len(changed), 'value')}{by}"
+
+    def form(self, value: float) -> str:
+        """Return a value as text, with as many decimals for all."""
+        return f"{value:.{self._decimals}f}"
+
+    @cached_property
+    def _decimals(self) -> int:
+        spread = float(self.annotations.value.std())
+        return 2 if spread == 0 else max(2 - math.floor(math.log10(spread)), 0)
 
     @cached_property
     def sentences(self) -> list[str]:
@@ -107,25 +163,31 @@ class NumberReport(PageReport):
         each = len(annotations) / max(annotations.n_items, 1)
         sentences = [
             f"{volume(annotations, 'number')}, {each:.1f} each on average, from {value.min():g} to "
-            f"{value.max():g}.",
-            agreement_sentence(self.agreement, "no two numbers on an item, or all the same"),
-            *verdict_sentences(annotations.annotators, self.bias.verdict, _VERDICTS),
+            f"{value.max():g}."
         ]
-        if not math.isnan(self.usual):
-            sentences.append(
-                f"Answers on an item usually scatter by {self.usual:.3g}; on "
-                f"{amount(len(self.wide), 'item')} by more than twice as much."
-            )
         if self.evaluation is not None:
             error, fit = (self.evaluation.scores[name] for name in ("mae", "pearson"))
             if error is not None and fit is not None:
                 sentences.append(
                     f"Of {amount(self.evaluation.n_scored, 'item')} whose value is known, the "
-                    f"estimates are off by {error.value:.3g} on average (correlation "
+                    f"estimates are off by {self.form(error.value)} on average (correlation "
                     f"{fit.value:.2f})."
                 )
-        return sentences
+        deviation = self.result.deviation[np.isfinite(self.result.deviation)]
+        if len(deviation):
+            sentences.append(
+                f"The standard error of a value is {self.form(float(np.median(deviation)))} "
+                "(median over items)."
+            )
+        if not math.isnan(self.usual):
+            sentences.append(
+                f"Answers on an item usually scatter by {self.form(self.usual)}; on "
+                f"{amount(len(self.wide), 'item')} by more than twice as much."
+            )
+        agreement = agreement_sentence(self.agreement, "no two numbers on an item, or all the same")
+        return [*sentences, agreement, *annotator_sentences(self)]
 
+    actions = cached_property(number_actions)
     layout = number_page
 
     def as_dict(self) -> dict[str, Any]:
@@ -133,11 +195,12 @@ class NumberReport(PageReport):
         return {
             "name": self.name,
             "sentences": self.sentences,
+            "actions": [one.sentence for one in self.actions],
             "method": self.result.method,
             "check": self.check.as_dict(),
             "agreement": self.agreement.as_dict(),
-            "annotators": as_plain(self.annotators),
-            "wide": self.annotations.items[self.wide].tolist(),
+            "annotators": self.annotator_scores.as_dict(),
+            "relabel": self.annotations.items[self.wide].tolist(),
             "evaluation": as_plain(self.evaluation),
         }
 
@@ -149,6 +212,9 @@ def report_numbers(
     name: str = "numbers",
     gold: Any = None,
     truth: Any = None,
+    texts: str | Path | None = None,
+    show: Sequence[str] | None = None,
+    folder: Path | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> NumberReport:
@@ -157,7 +223,8 @@ def report_numbers(
     Parameters
     ----------
     source
-        `Numbers`, or what `read` takes, with labels that are numbers.
+        `Numbers`, what `readers.examine` returned, or what `read` takes, with labels that are
+        numbers.
     method
         How to estimate the value of an item.
     name
@@ -166,6 +233,12 @@ def report_numbers(
         Known values that methods may use, `{item: value}` or a table.
     truth
         Known values to score with.
+    texts
+        A file with the text of every item, or with the name of an image next to it.
+    show
+        Columns of this file to show, by default the one that is known to hold texts.
+    folder
+        Where images that texts name are looked for; by default the folder of the texts.
     seed
         Random seed.
     progress
@@ -177,30 +250,48 @@ def report_numbers(
     >>> report_numbers(annotations).sentences[0]
     '3 annotators gave 6 numbers to 2 items, 3.0 each on average, from 1 to 9.'
     """
-    annotations = source
-    if not isinstance(source, Numbers):
-        annotations = as_numbers(as_annotations(source), source)
+    annotations: Any = source
+    if isinstance(source, Numbers):
+        reading = Reading(annotations, "annotations")
+    else:
+        reading = source if isinstance(source, Reading) else examine(source, scale="numeric")
+        annotations = reading.annotations
+        if not isinstance(annotations, Numbers):
+            annotations = as_numbers(annotations, source)
     if len(annotations) == 0:
         raise DataError("there are no numbers to report on")
+    if texts is not None:
+        reading = replace(reading, texts=read_texts(str(texts), show))
+        folder = Path(texts).parent
     progress = progress or (lambda _done, _total: None)
     checked = check(annotations)
     progress(1, _STEPS)
     known = None if gold is None else as_truth(gold)
+    reading = replace(reading, gold=known or {})
     result = estimate(annotations, method, gold=known, seed=seed)
     progress(2, _STEPS)
     agreement = agree(annotations, seed=seed)
     progress(3, _STEPS)
-    known_truth = None if truth is None else as_truth(truth)
-    evaluation = None if known_truth is None else evaluate(result, known_truth, seed=seed)
+    scored = None if truth is None else as_truth(truth)
+    evaluation = None if scored is None else evaluate(result, scored, seed=seed)
     progress(4, _STEPS)
+    scores = identify(annotations, gold={**(scored or {}), **(known or {})}, seed=seed)
+    left_out = scores.judged(*LEFT_OUT)
+    changes = None
+    if left_out.any() and not left_out.all():
+        kept = annotations.keep(~left_out[annotations.annotator])
+        changes = np.nan_to_num(estimate(kept, method, gold=known, seed=seed).value - result.value)
+    progress(5, _STEPS)
     return NumberReport(
         name,
-        annotations,
+        reading,
         result,
         checked,
         agreement,
         evaluation,
-        annotator_bias(annotations, {**(known_truth or {}), **(known or {})}),
-        scatter_of_items(annotations),
+        scores,
+        changes,
+        scored or {},
         seed,
+        folder,
     )

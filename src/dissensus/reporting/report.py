@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._plain import as_plain
 from .._relation import Floats, Integers
@@ -43,7 +44,7 @@ from .actions import actions
 from .class_page import class_page
 from .figures import figures
 from .sections import PageReport
-from .sentences import opening
+from .sentences import amount, opening
 from .summary import summarise
 from .tendency_section import Predictions, read_predictions
 
@@ -125,8 +126,28 @@ class Report(PageReport):
     @cached_property
     def texts(self) -> dict[str, str]:
         """The texts of items, by name."""
-        table = self.reading.texts
-        return {} if table is None else dict(table.select("item", "text").iter_rows())
+        return texts_of(self.reading)
+
+    @cached_property
+    def known(self) -> dict[str, str]:
+        """Known labels of items, by name: gold and truth."""
+        return {**self.reading.gold, **self.truth}
+
+    @cached_property
+    def is_wrong(self) -> npt.NDArray[np.bool_]:
+        """Which items have a label that differs from the known one."""
+        known = self.known
+        if not known:
+            return np.zeros(self.annotations.n_items, dtype=bool)
+        pairs = zip(self.annotations.items.tolist(), self.result.labels.tolist(), strict=True)
+        return np.array([known.get(item, label) != label for item, label in pairs], dtype=bool)
+
+    @property
+    def effect(self) -> str:
+        """What leaving out random and constant annotators changes; empty without any."""
+        if self.n_changed is None:
+            return ""
+        return f"this changes {amount(self.n_changed, 'label')}"
 
     @property
     def has_camps(self) -> bool:
@@ -153,7 +174,7 @@ class Report(PageReport):
     @cached_property
     def errors(self) -> LabelErrors:
         """How many labels are wrong."""
-        return label_errors(self.certainty[self.unchecked], **self._checks)
+        return label_errors(self.certainty[self.unchecked], **self.checks)
 
     @property
     def should_stop(self) -> bool:
@@ -177,10 +198,10 @@ class Report(PageReport):
     def errors_after(self) -> LabelErrors:
         """How many labels are wrong outside the list to label again."""
         listed = self.certainty[self.to_relabel]
-        return label_errors(self.certainty[self.unchecked], listed, **self._checks)
+        return label_errors(self.certainty[self.unchecked], listed, **self.checks)
 
     @property
-    def _checks(self) -> dict[str, Any]:
+    def checks(self) -> dict[str, Any]:
         """How many labels were checked against known ones, and how many were wrong."""
         if self.evaluation is None or self.annotations.scale == "ordinal":
             return {"n_checked": self.result.n_gold, "n_wrong": self.result.gold_errors}
@@ -208,6 +229,7 @@ class Report(PageReport):
         chosen = np.eye(self.annotations.n_classes)[label] * (label >= 0)[:, None]
         return chosen.T @ self.annotations.votes()
 
+    noun = "label"
     sentences = cached_property(opening)
     actions = cached_property(actions)
     charts = cached_property(figures)
@@ -365,6 +387,12 @@ def report(
         place.parent if place is not None and place.is_file() else folder,
         predictions,
     )
+
+
+def texts_of(reading: Reading) -> dict[str, str]:
+    """Return the texts of items by name."""
+    table = reading.texts
+    return {} if table is None else dict(table.select("item", "text").iter_rows())
 
 
 def _pairs(annotations: Annotations) -> Pairs | None:

@@ -19,12 +19,17 @@ from .summary import CONFIDENT
 
 
 class Table(NamedTuple):
-    """A small table; all columns after the first `n_texts` are numbers."""
+    """A small table; all columns after the first `n_texts` are numbers.
+
+    The first `n_links` are names of annotators or items whose `details` open.
+    """
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_texts: int = 1
+    details: str = ""
+    n_links: int = 0
 
 
 def estimates_table(caption: str, estimates: Mapping[str, Any]) -> Table:
@@ -96,7 +101,7 @@ class Download(NamedTuple):
 class Page:
     """What a page shows after the sentences; `data` is for its script."""
 
-    facts: Mapping[str, str]
+    facts: Mapping[str, tuple[str, str]]  # key figures, and the sections that they open
     sections: Sequence[Section]
     charts: Mapping[str, Figure]
     downloads: Mapping[str, Download]
@@ -128,7 +133,10 @@ class PageReport:
             for name, one in page.downloads.items()
         }
         tables = {name: table for name, table in tables.items() if table[1]}
-        specs = {name: one.spec for name, one in page.charts.items()}
+        specs = {
+            name: {**one.spec, "description": f"{one.title}. {one.words}"}
+            for name, one in page.charts.items()
+        }
         return fill(
             "report.html",
             {**page.data, "charts": specs, "downloads": tables},

@@ -11,19 +11,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..agreement import Agreement
 
 if TYPE_CHECKING:
+    from .number_report import NumberReport
     from .report import Report
 
 _NAMED = 3  # names in one sentence
+_WARNED = 1  # groups on which verdicts fall
 _NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
 _VERDICTS = {  # what one such annotator does, and several
     "random": ("answers at random", "answer at random"),
-    "constant": ("always gives the same label", "always give the same label"),
+    "constant": ("always gives the same answer", "always give the same answer"),
     "reversed": ("contradicts the others", "contradict the others"),
     "likely random": ("may answer at random", "may answer at random"),
 }
@@ -39,7 +41,7 @@ def opening(report: Report) -> list[str]:
         *([camps.sentence] if agreeing and camps is not None else []),
         *_quality(report),
         agreement_sentence(report.agreement, "no two labels of an item, or only one class"),
-        *_annotators(report),
+        *annotator_sentences(report),
     ]
 
 
@@ -70,17 +72,27 @@ def _quality(report: Report) -> list[str]:
     return sentences
 
 
-def _annotators(report: Report) -> list[str]:
+def annotator_sentences(report: Report | NumberReport) -> list[str]:
     """Return whose labels do not follow the items, and whether that falls on one group."""
     scores = report.annotator_scores
     worst = scores.worst
-    names = scores.annotations.annotators[worst]
-    verdicts = verdict_sentences(names, scores.verdict[worst], _VERDICTS)
+    verdicts = []
+    for verdict, (one, several) in _VERDICTS.items():
+        chosen = worst[scores.judged(verdict)[worst]]
+        people = scores.annotations.annotators[chosen].tolist()
+        count = _NUMBERS[len(people)] if len(people) < len(_NUMBERS) else str(len(people))
+        if people:
+            does = f"annotator {one}" if len(people) == 1 else f"annotators {several}"
+            verdicts.append(f"{count} {does}: {listed(people)}.")
     if not verdicts:
         unsure = scores.verdict_counts.get("too few labels", 0)
         some = f" ({amount(unsure, 'annotator')} gave too few labels to say)" if unsure else ""
         verdicts = [f"No annotator seems to answer at random{some}."]
     warnings = [] if report.groups is None else report.groups.warnings
+    more = len(warnings) - _WARNED
+    if more > 0:
+        others = "one more group" if more == 1 else f"{more} more groups"
+        warnings = [*warnings[:_WARNED], f"The same holds for {others}; see Groups."]
     return [*verdicts, *warnings]
 
 
@@ -99,21 +111,6 @@ def agreement_sentence(agreement: Agreement, undefined: str) -> str:
         return f"Agreement cannot be measured: {undefined}."
     interval = f"{alpha.low:.2f} to {alpha.high:.2f}"
     return f"Agreement is {agreement.word} (alpha {alpha.value:.2f}, {interval})."
-
-
-def verdict_sentences(
-    names: Iterable[Any], verdicts: Iterable[str], phrases: Mapping[str, tuple[str, str]]
-) -> list[str]:
-    """Return a sentence for every verdict, with its annotators."""
-    judged = list(zip(names, verdicts, strict=True))
-    sentences = []
-    for verdict, (one, several) in phrases.items():
-        people = [str(name) for name, each in judged if each == verdict]
-        count = _NUMBERS[len(people)] if len(people) < len(_NUMBERS) else str(len(people))
-        if people:
-            does = f"annotator {one}" if len(people) == 1 else f"annotators {several}"
-            sentences.append(f"{count} {does}: {listed(people)}.")
-    return sentences
 
 
 def amount(count: int, what: str = "", total: int | None = None) -> str:
@@ -168,6 +165,11 @@ def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
     if math.isnan(value):
         return "–"
     return form(value) if callable(form) else f"{value:{form}}"
+
+
+def interval(low: float, high: float, form: str = ".2f") -> str:
+    """Return the ends of an interval as a text, empty where they are undefined."""
+    return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
 
 
 def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:

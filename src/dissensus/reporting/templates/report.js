@@ -33,6 +33,9 @@
       try {
         const drawn = await vegaEmbed(canvas, spec, { actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } });
         canvas.classList.add("live");
+        const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+        title.textContent = canvas.getAttribute("aria-label");
+        canvas.querySelector("svg").prepend(title);
         drawn.view.addEventListener("click", (_event, mark) => {
           const index = mark && mark.datum && indices.annotator.get(String(mark.datum.annotator).replace(/\u200b$/, ""));
           if (index !== undefined && index !== null) annotator(index);
@@ -75,6 +78,9 @@
   }
   for (const table of all("table.rich")) {
     show(table);
+    const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+    for (const row of table.tBodies[0].rows) heads.forEach((head, k) => (row.cells[k].dataset.label = head));
+    table.classList.add("cards");
     for (const head of all("th[data-sort]", table)) {
       const button = make("button", { type: "button" }, head.textContent);
       head.replaceChildren(button);
@@ -145,13 +151,17 @@
   const annotator = (index) => {
     const one = data.annotators[index];
     const parts = [make("p", {}, make("strong", {}, one.verdict), ". ", one.evidence)];
+    if (one.styles) {
+      const rows = one.styles.map(([name, ...cells]) => make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((cell) => make("td", { class: "num" }, cell))));
+      parts.push(make("table", { class: "plain" }, make("caption", {}, "Use of the scale, compared with the median annotator, with 99% intervals"), make("tbody", {}, ...rows)));
+    }
     if (one.confusion) parts.push(matrix(one.confusion));
     if (one.alone.length) {
       const list = make("ul");
       for (const [name, given, label] of one.alone) {
-        list.append(make("li", {}, link("item", name), `: gave ${given}, where the label is ${label}`));
+        list.append(make("li", {}, link("item", name), `: gave ${given}, where the ${data.noun} is ${label}`));
       }
-      parts.push(make("h3", {}, "Labels that nobody else gave"), list);
+      parts.push(make("h3", {}, data.alone), list);
     }
     open(one.name, ...parts);
   };
@@ -160,21 +170,23 @@
     const parts = [];
     if (one.image) parts.push(make("img", { class: "item-image", src: one.image, alt: "the item" }));
     else if (one.text) parts.push(make("p", { class: "item-text", dir: "auto" }, one.text));
-    parts.push(make("p", {}, "The label is ", make("strong", { dir: "auto" }, one.label), `, with a confidence of ${percent(one.confidence)}. Why annotators disagree: ${one.cause}.`));
-    if (one.gold) parts.push(make("p", {}, "The known label is ", make("strong", { dir: "auto" }, one.gold), "."));
-    const classes = make("tbody");
-    for (const [name, share] of one.posterior) {
-      const bar = make("span", { class: "bar" });
-      bar.style.width = `${Math.round(140 * share)}px`;
-      classes.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), make("td", {}, bar, percent(share))));
+    parts.push(make("p", {}, `The ${data.noun} is `, make("strong", { dir: "auto" }, one.label), one.words));
+    if (one.gold) parts.push(make("p", {}, `The known ${data.noun} is `, make("strong", { dir: "auto" }, one.gold), "."));
+    if (one.posterior) {
+      const classes = make("tbody");
+      for (const [name, share] of one.posterior) {
+        const bar = make("span", { class: "bar" });
+        bar.style.width = `${Math.round(140 * share)}px`;
+        classes.append(make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), make("td", {}, bar, percent(share))));
+      }
+      parts.push(make("table", { class: "plain" }, make("caption", {}, "Probability of every class"), classes));
     }
-    parts.push(make("table", { class: "plain" }, make("caption", {}, "Probability of every class"), classes));
     const labels = make("tbody");
     for (const [annotator, label] of one.annotations) {
-      labels.append(make("tr", {}, make("th", { scope: "row" }, link("annotator", data.names[annotator])), make("td", { dir: "auto" }, data.classes[label])));
+      labels.append(make("tr", {}, make("th", { scope: "row" }, link("annotator", data.names[annotator])), make("td", { dir: "auto" }, data.classes ? data.classes[label] : label)));
     }
     const more = one.n > one.annotations.length ? ` (${one.annotations.length} of ${one.n} shown)` : "";
-    parts.push(make("table", { class: "plain" }, make("caption", {}, `Labels${more}`), labels));
+    parts.push(make("table", { class: "plain" }, make("caption", {}, `All ${data.classes ? "labels" : "answers"}${more}`), labels));
     open(one.name, ...parts);
   };
   for (const label of all("[data-open]")) {
@@ -183,6 +195,18 @@
     const button = make("button", { type: "button", class: "open-button" }, label.textContent);
     button.addEventListener("click", () => act(index));
     label.replaceChildren(button);
+  }
+  for (const cell of all("[data-link]")) cell.replaceChildren(link(cell.dataset.link, cell.textContent));
+  for (const sentence of all("[data-names]")) {
+    let text = sentence.textContent;
+    const parts = [];
+    for (const [words, name] of JSON.parse(sentence.dataset.names)) {
+      const start = text.indexOf(words);
+      if (start < 0) continue;
+      parts.push(text.slice(0, start + words.length - name.length), link("annotator", name));
+      text = text.slice(start + words.length);
+    }
+    sentence.replaceChildren(...parts, text);
   }
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
