@@ -128,7 +128,7 @@ class GroupDifferences:
                     more = "more" if one.difference > 0 else "less"
                     low, high = sorted(100 * abs(end) for end in (one.low, one.high))
                     out.append(
-                        f"Annotators of {_named(column, one.group)} give the label {one.label} "
+                        f"Annotators of {_named(column, one.group)} give the label “{one.label}” "
                         f"{100 * abs(one.difference):.1f} points {more} often than others on the "
                         f"same items (95 % interval {low:.1f} to {high:.1f})."
                     )
