@@ -145,11 +145,12 @@ def real() -> Table | None:
         start = perf_counter()
         found = camps(annotations)
         seconds = perf_counter() - start
-        numbers = (found.t, found.z, found.kappa_within, found.kappa_between, found.same_group)
+        pairs = found.correlation_within, found.correlation_between
+        numbers = (found.t, found.z, *pairs, found.same_group)
         shown = [None if np.isnan(value) else value for value in (*numbers, found.detectable)]
         sizes = " and ".join(str(len(names)) for names in found.members if names)
         rows.append([name, sizes, *shown, found.verdict, seconds])
-    columns = ["set", "annotators", "t", "z", "kappa within", "between", "same group"]
+    columns = ["set", "annotators", "t", "z", "correlation within", "between", "same group"]
     columns += ["detectable", "verdict", "seconds"]
     note = (
         "z only where t > 1.645. Detectable: the smallest share of items, of 50, 30, 20 and 10 %, "

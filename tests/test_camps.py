@@ -49,17 +49,17 @@ def test_camps_are_found_with_their_members(n_classes):
     assert found.t > 1.645
     assert found.z > 2.33
     assert found.same_group >= 0.85
-    assert found.kappa_within - found.kappa_between >= 0.05
+    assert found.correlation_within - found.correlation_between >= 0.05
 
 
-def test_kappas_are_those_of_pairs_on_complete_data():
+def test_correlations_are_kappas_of_pairs_who_give_labels_equally_often():
     from dissensus.agreement import pairwise
 
     annotations = crowd(1, own=0.5, n_items=1000)
     found, pairs = camps(annotations), pairwise(annotations)
     same = found.group[pairs.one] == found.group[pairs.other]
-    assert found.kappa_within == pytest.approx(pairs.value[same].mean(), abs=0.01)
-    assert found.kappa_between == pytest.approx(pairs.value[~same].mean(), abs=0.01)
+    assert found.correlation_within == pytest.approx(pairs.value[same].mean(), abs=0.01)
+    assert found.correlation_between == pytest.approx(pairs.value[~same].mean(), abs=0.01)
 
 
 def test_one_camp_is_not_divided_and_the_sentence_states_what_could_be_found():
@@ -197,8 +197,8 @@ def test_the_annotators_of_hs_brexit_form_two_camps():
         frozenset({"Ann1", "Ann2", "Ann3"}),
         frozenset({"Ann4", "Ann5", "Ann6"}),
     }
-    assert found.kappa_within == pytest.approx(0.51, abs=0.02)
-    assert found.kappa_between == pytest.approx(0.31, abs=0.02)
+    assert found.correlation_within == pytest.approx(0.51, abs=0.02)
+    assert found.correlation_between == pytest.approx(0.31, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["labelme", "rte", "bluebirds", "gwsd"])
@@ -247,7 +247,7 @@ def test_agreement_within_given_groups_exceeds_that_between():
     (column,) = found.columns
     assert column.groups == {"control group": 3, "target group": 3}
     assert column.t == pytest.approx(7.5, abs=0.4)
-    assert column.kappa_within > column.kappa_between + 0.1
+    assert column.correlation_within > column.correlation_between + 0.1
     assert any("Annotators agree more with those of the same group" in s for s in found.sentences)
 
 

@@ -7,6 +7,11 @@ the stated one by a factor whose logarithm has the standard deviation `LOG_SD`
 likelihood of the errors among them is added:
 
     log factor ~ N(0, LOG_SD² + 1 / stated),   wrong ~ Binomial(checked, factor * stated / items)
+
+Where there are more or fewer errors than stated, low doubts change more than high ones, as if the
+labels had another temperature: so are the errors outside a list of the least certain labels
+computed. On the same sets, the true number differed from that by a factor whose logarithm has the
+standard deviation `LEFT_SD`, besides the spread of counts.
 """
 
 from __future__ import annotations
@@ -15,13 +20,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 from ._relation import Floats
 
 LOG_SD = 0.47
+LEFT_SD = 0.3
 COVERAGE = 0.9  # of intervals
+_REACH = 1.645  # standard deviations of such an interval
 _FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
+_LOG_POWERS = (-6.0, 4.0)  # of odds, searched
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,7 @@ class LabelErrors:
 
 
 def label_errors(
-    confidence: Floats, listed: Floats | None = None, *, n_checked: int = 0, n_wrong: int = 0
+    confidence: Floats, n_listed: int = 0, *, n_checked: int = 0, n_wrong: int = 0
 ) -> LabelErrors:
     """Return how many labels are wrong.
 
@@ -67,8 +77,8 @@ def label_errors(
     ----------
     confidence
         Calibrated confidence in labels that nobody checked: (item).
-    listed
-        Confidence in those among them that will be labelled again, and so do not count.
+    n_listed
+        How many of them, the least certain, will be labelled again and so do not count.
     n_checked, n_wrong
         Number of labels that were checked, of items drawn at random, and of errors among them.
 
@@ -85,17 +95,49 @@ def label_errors(
     stated = float((1 - confidence).sum())
     n_items = len(confidence)
     if stated <= _LEAST:
-        return LabelErrors(n_items, 0.0, 0.0, 0.0, n_checked)
+        return LabelErrors(n_items - n_listed, 0.0, 0.0, 0.0, n_checked)
     rate = np.clip(np.exp(_FACTORS) * stated / n_items, _LEAST, 1 - _LEAST)
     log_density = -(_FACTORS**2) / (2 * (LOG_SD**2 + 1 / stated))
     log_density += n_wrong * np.log(rate) + (n_checked - n_wrong) * np.log1p(-rate)
-    upto = np.exp(log_density - log_density.max()).cumsum()
+    density = np.exp(log_density - log_density.max())
+    upto = density.cumsum() - density / 2
     quantiles = np.array([0.5, (1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    factor = np.exp(np.interp(quantiles, upto / upto[-1], _FACTORS))
-    left = stated if listed is None else stated - float((1 - listed).sum())
-    n_left = n_items - (0 if listed is None else len(listed))
-    expected, low, high = np.minimum(factor * left, n_left).tolist()
+    factor = np.exp(np.interp(quantiles, upto / density.sum(), _FACTORS))
+    wrong = np.minimum(factor * stated, n_items)
+    if not n_listed:
+        return LabelErrors(n_items, *wrong.tolist(), n_checked)
+    n_left = n_items - n_listed
+    left = np.array([float(doubts(confidence, one)[n_listed:].sum()) for one in wrong])
+    left = np.log(np.maximum(left, _LEAST))
+    spread = _REACH * math.sqrt(LEFT_SD**2 + 1 / max(math.exp(left[0]), 1.0))
+    low, high = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
+    expected, low, high = np.minimum(np.exp([left[0], low, high]), n_left).tolist()
     return LabelErrors(n_left, expected, low, high, n_checked)
+
+
+def doubts(confidence: Floats, wrong: float) -> Floats:
+    """Return the probability that each label is wrong, the least certain first.
+
+    They add up to a number of wrong labels, and the odds of each, relative to the least certain,
+    are a power of the stated ones.
+
+    >>> doubts(np.array([0.99, 0.9, 0.5]), 0.8).round(2).tolist()
+    [0.5, 0.23, 0.07]
+    """
+    doubt = np.clip(1 - np.sort(confidence), _LEAST, 1 - _LEAST)
+    most = logit(max(float(doubt.max(initial=0.0)), 0.5))
+    odds = logit(doubt) - most
+
+    def tempered(log_power: float) -> Floats:
+        return expit(most + math.exp(log_power) * odds)
+
+    def excess(log_power: float) -> float:
+        return float(tempered(log_power).sum()) - wrong
+
+    ends = [excess(end) for end in _LOG_POWERS]
+    if ends[0] > 0 > ends[1]:
+        return tempered(brentq(excess, *_LOG_POWERS, xtol=1e-4))
+    return np.minimum(doubt * wrong / doubt.sum(), 1.0)
 
 
 def checks_needed(target: float) -> int:

@@ -153,7 +153,9 @@ def notes_on(
     out = []
     value = {one.measure: one.value for one in estimates}
     beyond = [(n, v) for n, v in value.items() if n in ("alpha", "fleiss", "cohen", "conger")]
-    if beyond and value.get("percent", 0) >= _HIGH and beyond[0][1] < _LOW:
+    # With weights, near labels agree in part.
+    equal = weights is None and isinstance(scale, str) and scale == "nominal"
+    if equal and beyond and value.get("percent", 0) >= _HIGH and beyond[0][1] < _LOW:
         most = np.bincount(annotations.label, minlength=annotations.n_classes)
         out.append(
             f"{value['percent']:.0%} of pairs agree, but {beyond[0][0]} is {beyond[0][1]:.2f}: "

@@ -103,7 +103,7 @@ def check_crowd(annotations: Relation) -> Iterator[Finding]:
         if cells > _SPARSE:
             yield Finding(
                 "sparse-confusion",
-                f"Confusion matrices have {cells:.2g} cells for every label: "
+                f"Confusion matrices have {cells:.2g} free cells for every label: "
                 "plain Dawid-Skene is unreliable.",
                 round(cells * len(annotations)),
                 remedy="methods with a prior or fewer parameters: dawid-skene-map, one-coin",

@@ -84,7 +84,7 @@ def print_annotators(found: AnnotatorScores, top: int) -> None:
     suspect = [code for code in order if found.verdict[code] in FAULTS]
     for code in suspect[:_SENTENCES]:
         echo(f"{names[code]} ({found.verdict[code]}): {found.evidence[code]}")
-    if "likely random" in found.verdict_counts:
+    if "likely random" in found.verdict_counts and not found.basis.gold_labels.any():
         echo("Known items (--gold) would settle who is only likely random.")
     if found.copies is not None:
         _print_copies(found.copies)

@@ -38,8 +38,8 @@ class SplitHalf(NamedTuple):
     """Groups of one half of the items on the other half, means over splits."""
 
     t: float
-    kappa_within: float
-    kappa_between: float
+    correlation_within: float
+    correlation_between: float
     same_group: float  # share of annotators with one group in both halves
 
 
@@ -162,8 +162,8 @@ def t_statistic(items: ItemSet, fitted: Fitted, member: Floats) -> float:
     return float(value.mean()) / error if error > 0 else 0.0
 
 
-def kappas(items: ItemSet, fitted: Fitted, member: Floats) -> tuple[float, float]:
-    """Return the agreement beyond chance of annotators of one group, and of two."""
+def pair_correlations(items: ItemSet, fitted: Fitted, member: Floats) -> tuple[float, float]:
+    """Return the mean correlation of the labels of two annotators of one group, and of two."""
     found, among = (member.T @ (matrix @ member) for matrix in (fitted.agreement, items.common))
     same = np.trace(found), np.trace(among)
     other = found.sum() - same[0], among.sum() - same[1]
@@ -239,7 +239,7 @@ class Splits:
             for here, fitted, group in zip(sets, fits, groups[::-1], strict=True):
                 member = members(group)
                 t = t_statistic(here, fitted, member)
-                found.append((t, *kappas(here, fitted, member)))
+                found.append((t, *pair_correlations(here, fitted, member)))
             equal = float((groups[0] == groups[1]).mean())
             same.append(max(equal, 1 - equal))
         t, within, between = np.mean(found, axis=0).tolist()

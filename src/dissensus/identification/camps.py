@@ -7,7 +7,7 @@ look different on the items they were found with:
    the mean t of twelve splits, both ways, is above 1.645.
 2. Severity does not explain it: t lies 2.33 standard deviations above that of crowds drawn from a
    model in which annotators only differ in severity and in how far they follow the items.
-3. On held-out items kappa within groups exceeds kappa between them by .05.
+3. On held-out items the correlation within groups exceeds that between them by .05.
 4. Two halves of the items give 85 % of the annotators the same group.
 
 All four: "camps". The first three: "some agree more". The first without the second: "severity".
@@ -70,8 +70,9 @@ class Camps(FrozenArrays):
         camps, -1 for those left out: (annotator).
     t, z
         Statistics of rules 1 and 2; NaN where not computed.
-    kappa_within, kappa_between
-        Agreement beyond chance on held-out items, within and between groups.
+    correlation_within, correlation_between
+        Mean correlation of the labels of two annotators on held-out items, within and between
+        groups. It is Cohen's kappa where both give every label equally often.
     same_group
         Share of annotators with the same group from two halves of the items.
     detectable
@@ -97,8 +98,8 @@ class Camps(FrozenArrays):
     group: Integers
     t: float = math.nan
     z: float = math.nan
-    kappa_within: float = math.nan
-    kappa_between: float = math.nan
+    correlation_within: float = math.nan
+    correlation_between: float = math.nan
     same_group: float = math.nan
     detectable: float = math.nan
     dividing: tuple[Division, ...] = ()
@@ -126,19 +127,19 @@ class Camps(FrozenArrays):
         n = int((self.group >= 0).sum())
         if self.reason:
             return f"Camps were not looked for: {self.reason}."
-        within, between = f"{self.kappa_within:.2f}", f"{self.kappa_between:.2f}"
+        within, between = f"{self.correlation_within:.2f}", f"{self.correlation_between:.2f}"
         if self.verdict == "camps":
             first, second = map(_listed, self.members)
             return (
                 f"There are two camps: (1) {first}; (2) {second}. They agree more with their own "
-                f"camp (kappa {within}) than with the other ({between}).{self._readiness()} "
+                f"camp (correlation {within}) than with the other ({between}).{self._readiness()} "
                 "They judge differently; neither camp is wrong for it."
             )
         if self.verdict == "some agree more":
             return (
-                f"Some of {n} annotators agree more with each other (kappa {within}) than with the "
-                f"others ({between}), but who belongs where is not clear: two halves of the items "
-                f"give {100 * self.same_group:.0f} % of them the same group."
+                f"Some of {n} annotators agree more with each other (correlation {within}) than "
+                f"with the others ({between}), but who belongs where is not clear: two halves of "
+                f"the items give {100 * self.same_group:.0f} % of them the same group."
             )
         if self.verdict == "severity":
             name, low, high = self.severity
@@ -149,8 +150,8 @@ class Camps(FrozenArrays):
             )
         if self.t > MIN_T:
             return (
-                f"Groups among {n} annotators can be measured but are close: kappa {within} within "
-                f"and {between} between them, too little to speak of camps."
+                f"Groups among {n} annotators can be measured but are close: correlation {within} "
+                f"within and {between} between them, too little to speak of camps."
             )
         return f"No camps were found among {n} annotators. {self._power()}"
 
@@ -178,7 +179,8 @@ class Camps(FrozenArrays):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON; `None` for NaN."""
-        names = ("t", "z", "kappa_within", "kappa_between", "same_group", "detectable", "sampled")
+        names = ("t", "z", "correlation_within", "correlation_between")
+        names += ("same_group", "detectable", "sampled")
         classes = self.classes.tolist()
         return {
             "verdict": self.verdict,
@@ -263,7 +265,8 @@ def camps(
         mean, deviation = _without_camps(splits, model, found.t, rng)
         values["z"] = (found.t - mean) / deviation
         threshold = max(MIN_T, mean + MIN_Z * deviation)
-    different = found.kappa_within - found.kappa_between >= MIN_DIFFERENCE and not small
+    apart = found.correlation_within - found.correlation_between
+    different = apart >= MIN_DIFFERENCE and not small
     if found.t > threshold and different:
         if found.same_group < MIN_SAME:
             return Camps(*names, "some agree more", group, **values)
@@ -329,7 +332,7 @@ def _detectable(
         missed = 0
         for _ in range(_PLANTED):
             one = splits.compare(model.draw(rng, share), drawn=True)
-            apart = one.kappa_within - one.kappa_between >= MIN_DIFFERENCE
+            apart = one.correlation_within - one.correlation_between >= MIN_DIFFERENCE
             missed += not (one.t > threshold and apart)
             if missed > _MISSED:
                 return smallest

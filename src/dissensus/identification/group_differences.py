@@ -5,7 +5,7 @@ For every column of a table about annotators:
 - how much more often a group gives a label than the others do on the same items: a regression on
   membership with one level for every item, standard errors over annotators;
 - whether annotators agree more within groups than between: one t-test of d, as in `_split_half`
-  with these groups, and kappa within and between;
+  with these groups, and the correlation within and between;
 - whether verdicts fall on one group more than on the others (Fisher's exact test).
 
 Shares and agreement leave flagged annotators out, unless that leaves a group without two members.
@@ -31,7 +31,7 @@ from .._plain import as_plain
 from .._relation import Floats, Integers
 from ..annotations import Annotations
 from ..errors import OptionError
-from ._split_half import SharedLabels, fit_one_group, kappas, members, t_statistic
+from ._split_half import SharedLabels, fit_one_group, members, pair_correlations, t_statistic
 from .camps import MAX_ANNOTATORS
 
 _FEW = 5  # different numbers that are still groups
@@ -82,8 +82,8 @@ class ColumnDifferences:
     labels: tuple[LabelDifference, ...]
     t: float
     p_value: float
-    kappa_within: float
-    kappa_between: float
+    correlation_within: float
+    correlation_between: float
     flags: tuple[Flags, ...]
 
 
@@ -134,8 +134,9 @@ class GroupDifferences:
                     )
             if column.p_value * len(self.columns) < _LEVEL:
                 out.append(
-                    f"Annotators agree more with those of the same {column.column} (kappa "
-                    f"{column.kappa_within:.2f}) than with others ({column.kappa_between:.2f}; "
+                    f"Annotators agree more with those of the same {column.column} "
+                    f"(correlation {column.correlation_within:.2f}) than with others "
+                    f"({column.correlation_between:.2f}; "
                     f"t = {column.t:.1f}, {_p(column.p_value)})."
                 )
         return out or ["No column divides the annotators beyond chance."] if self.columns else out
@@ -220,7 +221,7 @@ def _column(
         items, member = crowd.on(), members(fair[crowd.kept])
         fitted = fit_one_group(items, crowd.label)
         t = t_statistic(items, fitted, member)
-        within, between = kappas(items, fitted, member)
+        within, between = pair_correlations(items, fitted, member)
     p_value = float(ndtr(-t))
     return ColumnDifferences(
         column, sizes, tuple(labels), t, p_value, within, between, tuple(flags)

@@ -22,6 +22,7 @@ numbers, and no faults. Only random and constant annotators are proposed to be l
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,13 +119,16 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
             f"correlation with the others {follow.correlation[annotator]:.2f} "
             f"({follow.low[annotator]:.2f} to {follow.high[annotator]:.2f}) over {among} labels"
         )
-    if word in FAULTS and follow.p_random[annotator] >= LIKELY:
+    if word in FLAGGED and follow.p_random[annotator] >= LIKELY:
         likely = min(float(follow.p_random[annotator]), 0.99)
         above = "above " if follow.p_random[annotator] > likely else ""
         reasons.append(f"answers ignore the items with probability {above}{likely:.0%}")
     share = behaviour.top_share[annotator]
     if word == "constant" or (among and share == 1):
-        reasons.append(f"says {str(behaviour.top_label[annotator])!r} {share:.0%} of the time")
+        often = (
+            f"{share:.0%}" if share == 1 or share < 0.995 else f"{math.floor(1000 * share) / 10}%"
+        )
+        reasons.append(f"says {str(behaviour.top_label[annotator])!r} {often} of the time")
     if word == UNKNOWN:
         more = scores.labels_needed[annotator]
         reasons.append(f"about {more} more labels are needed for a verdict")

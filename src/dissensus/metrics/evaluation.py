@@ -61,6 +61,14 @@ class Score(NamedTuple):
         low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
         return cls(value, float(low), float(high))
 
+    def shifted(self, samples: Floats) -> Score:
+        """Return it without the bias of bootstrap samples, for a score that is never negative.
+
+        A calibration error adds up absolute gaps, which samples make larger.
+        """
+        bias = float(samples[1:].mean()) - self.value if len(samples) > 1 else 0.0
+        return self._replace(low=max(self.low - bias, 0.0), high=max(self.high - bias, 0.0))
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -156,6 +164,9 @@ def evaluate(
         samples = class_scores(predicted, scored, true[scored], classes, resamples, random)
     scores: dict[str, Score | None] = dict.fromkeys(names)
     scores |= {name: Score.from_samples(values, confidence) for name, values in samples.items()}
+    error = scores.get("ece")
+    if error is not None:
+        scores["ece"] = error.shifted(samples["ece"])
     missing = n_predicted - len(scored), len(known) - len(scored)
     return Evaluation(scores, len(scored), *missing, resamples, confidence)
 

@@ -35,7 +35,7 @@ from ..identification import (
     item_scores,
 )
 from ..identification.verdicts import FLAGGED, LEFT_OUT
-from ..label_errors import LabelErrors, label_errors
+from ..label_errors import LabelErrors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
 from ..readers import Reading, as_truth, examine
 from ..readers.side_tables import read_attributes, read_texts
@@ -186,8 +186,7 @@ class Report(PageReport):
         """Items to label again, so that the target is expected to be reached."""
         if self.should_stop or self.has_camps or not self.errors.n_items:
             return np.zeros(0, dtype=np.int64)
-        doubt = 1 - self.certainty[self.unchecked]
-        doubt *= self.errors.expected / max(float(doubt.sum()), 1e-12)
+        doubt = doubts(self.certainty[self.unchecked], self.errors.expected)
         left = doubt.sum() - np.cumsum(doubt)
         allowed = (1 - self.target) * len(doubt)
         if doubt.sum() <= allowed:
@@ -197,8 +196,8 @@ class Report(PageReport):
     @property
     def errors_after(self) -> LabelErrors:
         """How many labels are wrong outside the list to label again."""
-        listed = self.certainty[self.to_relabel]
-        return label_errors(self.certainty[self.unchecked], listed, **self.checks)
+        n_listed = len(self.to_relabel)
+        return label_errors(self.certainty[self.unchecked], n_listed, **self.checks)
 
     @property
     def checks(self) -> dict[str, Any]:
