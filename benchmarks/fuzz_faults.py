@@ -96,7 +96,7 @@ def _column(draw: Draw, size: int) -> pl.Series:
 def odd_settings(draw: Draw, _folder: Path) -> Ended:
     """Fit a method with one or two settings that nobody would choose."""
     from dissensus import Annotations, aggregate, aggregators
-    from dissensus.errors import MethodError
+    from dissensus.errors import DissensusError
     from dissensus.params import describe_fields
 
     name = list(aggregators)[draw.integers(len(list(aggregators)))]
@@ -113,7 +113,7 @@ def odd_settings(draw: Draw, _folder: Path) -> Ended:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             result = aggregate(annotations, spec)
-    except MethodError as problem:
+    except DissensusError as problem:
         return refused(problem)
     good = np.allclose(result.posterior.sum(axis=1), 1, atol=1e-6) and (result.posterior >= 0).all()
     return ("good", "setting") if good else ("bug", f"{spec} gave no posterior")
