@@ -81,7 +81,7 @@ def _load(folder: Path, kind: str) -> State:
     if notes["format"] != _FORMAT:
         raise DataError(f"{folder}: written by another version; update dissensus to read it")
     if notes["kind"] != kind:
-        other = str(notes["kind"])
+        other = str(notes["kind"])[:40]
         raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
     digest = notes.pop("digest", None)  # folders of earlier versions have none
     if digest not in (None, digest_of(folder / "arrays.npz", notes)):
@@ -91,7 +91,7 @@ def _load(folder: Path, kind: str) -> State:
 
 def load_arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an .npz file; nothing is unpickled."""
-    with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return dict(stored)
 
 

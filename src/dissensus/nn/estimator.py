@@ -241,7 +241,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _load(cls, folder: Path) -> Self:
         model = json.loads((folder / _MODEL).read_text(encoding="utf-8"))
         if model["kind"] != cls.__name__:
-            kind = model["kind"]
+            kind = str(model["kind"])[:40]
             raise DataError(f"{folder}: a saved {kind}, which {kind}.load reads")
         if model["format"] != _FORMAT:
             raise DataError(f"{folder}: written by another version; fit it again")

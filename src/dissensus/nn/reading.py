@@ -20,7 +20,7 @@ import numpy as np
 
 from .._names import as_names
 from .._relation import Array
-from .._serialization import damage
+from .._serialization import damage, load_arrays
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
@@ -209,8 +209,8 @@ _NAMINGS: tuple[Callable[[str], str], ...] = (
 def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     """Return rows of an array: by an array of names, by their numbers, or in order."""
     with damage(f"{path}: not an array of numbers"):
-        stored = np.load(path, allow_pickle=False)
-        arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
+        archive = path.suffix == ".npz"
+        arrays = load_arrays(path) if archive else {"": np.load(path, allow_pickle=False)}
     named = next((one for one in arrays if one in _ITEMS and one != column), "")
     names = arrays.pop(named) if named else None
     if column is None and len(arrays) > 1:

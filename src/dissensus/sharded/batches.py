@@ -17,7 +17,7 @@ from .._serialization import damage
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.frames import names_of
-from ..readers.long_tables import without_gaps
+from ..readers.long_tables import as_texts, without_gaps
 from ..readers.sources import open_source
 from ..readers.tables import column_names, read_columns
 
@@ -94,7 +94,7 @@ def new_rows(
     roles = find_columns([one for one in present if one != name], NEEDED, given, source.name)
     names = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
     frame = read_columns(source, list(names.values()))
-    frame = frame.select(pl.col(one).alias(role) for role, one in names.items())
+    frame = as_texts(frame.select(pl.col(one).alias(role) for role, one in names.items()))
     start = 0 if seen is None or _is_other(frame, seen, path) else seen.rows
     if frame.height <= start:
         return AnnotationBatch([], [], [], None, {})
