@@ -49,8 +49,8 @@ PATTERNS = {
     "nobody_random": rf"No annotator seems to answer at random(?: \({_N} annotators? gave too few "
     r"labels to say\))?\.",
     "camps": rf"There are two camps: \(1\) {_WHO}; \(2\) {_WHO}\. They agree more with their own "
-    rf"camp \(correlation {_X}\) than with the other \({_X}\)\.(?: Camp 1 gives the label {_WHO} to "
-    rf"{_X} %, camp 2 to {_X} % of items\.)? They judge differently; neither camp is wrong for "
+    rf"camp \(correlation {_X}\) than with the other \({_X}\)\.(?: Camp 1 gives the label {_WHO} "
+    rf"to {_X} %, camp 2 to {_X} % of items\.)? They judge differently; neither camp is wrong for "
     r"it\.",
     "camps_differ": r"Where the camps differ there is no single right label\.",
     "no_camps": rf"No camps were found among {_N} annotators\. (?:Two equal camps that judge {_X} "
@@ -65,8 +65,8 @@ PATTERNS = {
     r"would remove labels of this group\.",
     "group_labels": rf"Annotators of {_WHO} = {_WHO} give the label {_WHO} {_X} points (more|less) "
     rf"often than others on the same items \(95 % interval {_X} to {_X}\)\.",
-    "group_agreement": rf"Annotators agree more with those of the same {_WHO} \(correlation {_X}\) than "
-    rf"with others \({_X}; t = {_X}, p (?:<|=) {_X}\)\.",
+    "group_agreement": rf"Annotators agree more with those of the same {_WHO} \(correlation {_X}\) "
+    rf"than with others \({_X}; t = {_X}, p (?:<|=) {_X}\)\.",
     "scatter": rf"Answers on an item usually scatter by {_X}; on {_N} items? by more than twice as "
     r"much\.",
     # Actions

@@ -7,7 +7,7 @@ from dissensus import Annotations, aggregate, aggregators, simulate
 from dissensus._content import content_folds, content_sample
 from dissensus.aggregation.auto import MEMBERS, ORDERED_MEMBERS
 from dissensus.calibration import ENOUGH_GOLD, fit_temperature, label_temperature, temper
-from dissensus.label_errors import checks_needed, label_errors
+from dissensus.label_errors import checks_needed, doubts, label_errors
 from tests.support import annotation_rows, relation, shared, shared_truth
 
 
@@ -175,13 +175,12 @@ def test_checked_labels_move_the_number_of_errors_and_narrow_it():
 
 def test_errors_outside_a_list_are_those_of_the_rest():
     confidence = np.linspace(0.5, 1, 101)
-    listed = confidence[:30]
-    left = label_errors(confidence, listed)
-    whole = label_errors(confidence)
+    left, whole = label_errors(confidence, 30), label_errors(confidence)
     assert left.n_items == 71
-    assert left.expected / whole.expected == pytest.approx(
-        (1 - confidence[30:]).sum() / (1 - confidence).sum(), rel=1e-6
-    )
+    assert left.expected == pytest.approx((1 - confidence[30:]).sum(), rel=0.01)
+    assert left.low < left.expected < left.high < whole.high
+    assert (doubts(confidence, whole.expected)[:-1] >= doubts(confidence, whole.expected)[1:]).all()
+    assert doubts(confidence, 10.0).sum() == pytest.approx(10, rel=1e-3)
 
 
 def test_nothing_is_wrong_where_nothing_is_in_doubt():

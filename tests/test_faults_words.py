@@ -12,7 +12,6 @@ import pytest
 from dissensus import Annotations, DataError, check, report
 from dissensus.cli import VERBS, cli
 from dissensus.nn.reading import read_input_index
-from dissensus.reporting.sentences import advice
 from tests.support import run
 
 INCOMPLETE = "task,worker,label\na,x,1\na,y,\nb,x,1\nb,,0\nc,x,0\nc,y,1\nc,z,1\n"
@@ -76,7 +75,7 @@ def test_rows_may_be_named_by_an_array_called_task(tmp_path):
 
 def test_annotators_who_do_not_agree_are_not_called_agreeing():
     found = report(Annotations.from_columns("aaa", "xyz", "101"), "majority")
-    shown = " ".join([*found.sentences, *advice(found)])
+    shown = " ".join([*found.sentences, *(one.sentence for one in found.actions)])
     assert "alpha" in shown
     assert "annotators agree" not in shown
 

@@ -105,13 +105,14 @@ def label_errors(
     factor = np.exp(np.interp(quantiles, upto / density.sum(), _FACTORS))
     wrong = np.minimum(factor * stated, n_items)
     if not n_listed:
-        return LabelErrors(n_items, *wrong.tolist(), n_checked)
+        expected, low, high = wrong.tolist()
+        return LabelErrors(n_items, expected, low, high, n_checked)
     n_left = n_items - n_listed
     left = np.array([float(doubts(confidence, one)[n_listed:].sum()) for one in wrong])
     left = np.log(np.maximum(left, _LEAST))
     spread = _REACH * math.sqrt(LEFT_SD**2 + 1 / max(math.exp(left[0]), 1.0))
-    low, high = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
-    expected, low, high = np.minimum(np.exp([left[0], low, high]), n_left).tolist()
+    ends = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
+    expected, low, high = np.minimum(np.exp([left[0], *ends]), n_left).tolist()
     return LabelErrors(n_left, expected, low, high, n_checked)
 
 
