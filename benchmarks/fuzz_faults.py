@@ -95,23 +95,32 @@ def _column(draw: Draw, size: int) -> pl.Series:
 
 def odd_settings(draw: Draw, _folder: Path) -> Ended:
     """Fit a method with one or two settings that nobody would choose."""
-    from dissensus import Annotations, aggregate, aggregators
+    from dissensus import Annotations, Numbers, aggregate, aggregators, estimate, estimators
     from dissensus.errors import DissensusError
     from dissensus.params import describe_fields
 
-    name = list(aggregators)[draw.integers(len(list(aggregators)))]
-    two = aggregators.find(name).max_classes == 2
+    names = [*aggregators, *estimators]
+    name = names[draw.integers(len(names))]
+    numeric = name not in list(aggregators)
+    method = (estimators if numeric else aggregators).find(name)
+    two = getattr(method, "max_classes", None) == 2
     rows = [(i, w, label if not two else "xy"[label == "y"]) for i, w, label in ROWS]
-    fields = [one for one in describe_fields(aggregators.find(name)) if one.name != "folds"]
+    fields = [one for one in describe_fields(method) if one.name != "folds"]
     chosen = {}
     for _ in range(int(draw.integers(1, 3)) if fields else 0):
         field = fields[draw.integers(len(fields))]
         chosen[field.name] = _odd_value({one.base for one in field.options}, draw)
     spec = f"{name}[{','.join(f'{key}={value!r}' for key, value in chosen.items())}]"
     annotations = Annotations.from_columns(*zip(*rows, strict=True))
+    numbers = Numbers.from_columns(
+        *zip(*((i, w, i * 1.5 + w % 3) for i, w, _ in ROWS), strict=True)
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
+            if numeric:
+                good = np.isfinite(estimate(numbers, spec).value).all()
+                return ("good", "setting") if good else ("bug", f"{spec} gave no values")
             result = aggregate(annotations, spec)
     except DissensusError as problem:
         return refused(problem)
