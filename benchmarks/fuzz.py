@@ -1,9 +1,11 @@
-"""Damaged files, thousands of them: `python benchmarks/fuzz.py --seconds 120 --seed 0`.
+"""Thousands of faults: `python benchmarks/fuzz.py --seconds 120 --seed 0`.
 
 Every fixture of every format, and small long tables, are changed at random: bits, lines, fields,
 values of JSON, encodings, packing. Each must end as annotations or in one line that says what is
-wrong, in a process that may not grow by more than a gibibyte. What does otherwise is printed with
-the number that makes it again: `python benchmarks/fuzz.py --again 17`.
+wrong, in a process that may not grow by more than a gibibyte. Others try tables of typed values,
+odd settings of every method, damaged saved folders of every kind, and output that cannot be
+written or that several threads and processes write (`fuzz_faults.py`). What does otherwise is
+printed with the number that makes it again: `python benchmarks/fuzz.py --again 17`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import fuzz_faults
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"
 MEMORY = 2**30  # bytes more than after the imports
@@ -229,7 +233,32 @@ def make(number: int) -> tuple[str, bytes]:
     return f"{name}: {' + '.join(done)}", body
 
 
+def kind_of(number: int) -> str:
+    """Return what a number tries."""
+    kinds = ["file"] * 12 + ["typed"] * 3 + ["setting"] * 2 + ["folder"] * 2 + ["output"]
+    return kinds[number % len(kinds)]
+
+
 def try_one(number: int, path: Path) -> tuple[str, str]:
+    """Return how the fault of a number ended, and the message."""
+    draw, kind = np.random.default_rng([number, 2]), kind_of(number)
+    if kind == "file":
+        return try_file(number, path)
+    try:
+        if kind == "folder":
+            change = [flip, cut, cut_out, marks, value][draw.integers(5)]
+            return fuzz_faults.damaged_folders(draw, path.parent, change)
+        others = {
+            "typed": fuzz_faults.typed_values,
+            "setting": fuzz_faults.odd_settings,
+            "output": fuzz_faults.output_faults,
+        }
+        return others[kind](draw, path.parent)
+    except Exception:
+        return "bug", traceback.format_exc(limit=-6)
+
+
+def try_file(number: int, path: Path) -> tuple[str, str]:
     """Return how reading the changed file ended, and the message."""
     from dissensus.errors import DataError
     from dissensus.readers import examine
@@ -263,7 +292,10 @@ def try_one(number: int, path: Path) -> tuple[str, str]:
 
 def child(first: int, seconds: float) -> None:
     """Try one number after another, and write how each ended."""
+    import dissensus.cli.aggregate
     import dissensus.readers  # noqa: F401
+
+    fuzz_faults.saved_folders()
 
     def late(*_: Any) -> None:
         raise TimeoutError(f"took more than {PATIENCE} s")
@@ -302,10 +334,12 @@ def main() -> int:
         child(summary.child, summary.seconds)
         return 0
     if summary.again is not None:
-        what, body = make(summary.again)
-        Path("damaged.dat").write_bytes(body)
-        print(f"{what}: damaged.dat, {len(body)} bytes")
-        print(*try_one(summary.again, Path("damaged.dat")), sep="\n")
+        if kind_of(summary.again) == "file":
+            what, body = make(summary.again)
+            Path("damaged.dat").write_bytes(body)
+            print(f"{what}: damaged.dat, {len(body)} bytes")
+        with tempfile.TemporaryDirectory() as folder:
+            print(*try_one(summary.again, Path(folder) / "damaged.dat"), sep="\n")
         return 0
     counts: Counter[str] = Counter()
     bugs: dict[str, int] = {}
@@ -317,9 +351,8 @@ def main() -> int:
         rows = [json.loads(row) for row in run.stdout.splitlines()]
         for row in rows:
             if "ended" in row:
-                counts[
-                    f"{row['ended']} {row['message'] if row['ended'] == 'annotations' else ''}"
-                ] += 1
+                shown = row["message"] if row["ended"] in ("annotations", "good") else ""
+                counts[f"{row['ended']} {shown}"] += 1
                 if row["ended"] == "bug":
                     bugs.setdefault(row["message"].strip().splitlines()[-1][:200], row["number"])
         if rows and "ended" not in rows[-1]:
@@ -331,11 +364,12 @@ def main() -> int:
             print(run.stderr)
             return 1
         number = rows[-1]["number"] + 1
-    print(f"{sum(counts.values())} files")
+    print(f"{sum(counts.values())} faults")
     for what, count in counts.most_common():
         print(f"{count:8d} {what}")
     for what, number in bugs.items():
-        print(f"BUG --again {number} ({make(number)[0]})\n    {what}")
+        made = make(number)[0] if kind_of(number) == "file" else kind_of(number)
+        print(f"BUG --again {number} ({made})\n    {what}")
     return 1 if bugs else 0
 
 

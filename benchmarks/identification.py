@@ -208,8 +208,10 @@ def main() -> None:
     given = summary.parse_args()
     section = Section("identification", "IDENTIFICATION.md")
     section.add(verdicts.ratings(4 * given.seeds))
+    section.add(verdicts.noisier(4 * given.seeds))
     section.add(verdicts.classes(4 * given.seeds))
     section.add(verdicts.guessing(2 * given.seeds))
+    section.add(verdicts.changed(2 * given.seeds))
     if verdicts.DATA.exists():
         section.add(verdicts.gold_table())
         section.add(verdicts.ordered_table())

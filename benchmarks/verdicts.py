@@ -67,12 +67,37 @@ def ratings(seeds: int) -> Table:
     columns += ["surely", "spammers flagged", "normal given a style"]
     columns += [f"{style} named" for style in STYLES[1:]]
     note = (
-        f"Percent of 40 raters in {seeds} crowds a row, a fifth of them spammers: uniform, by the "
-        "crowd's marginals, or one class with 2 % slips. Flagged: random, likely random or "
-        "constant; surely: random, constant or reversed. Noise on the report does not shrink with "
-        "the range that central raters use, so that they follow the items less."
+        f"Percent of 40 raters in {seeds} crowds a row, noise 0.5, a fifth of them spammers: "
+        "uniform, by the crowd's marginals, or one class with 2 % slips. Flagged: random, likely "
+        "random or constant; surely: random, constant or reversed. Noise on the report does not "
+        "shrink with the range that central raters use, so that they follow the items less."
     )
     return Table("Verdicts on ordered labels", columns, rows, note)
+
+
+def noisier(seeds: int) -> Table:
+    """Return how verdicts on ordered labels depend on the noise of the raters."""
+    rows = []
+    for noise in (0.4, 0.5, 0.6, 0.7, 0.8, 1.0):
+        for labels, per_item in ((30, 3), (30, 5), (30, 10), (100, 5)):
+            wrong, attentive, found, spammers, follow = 0, 0, 0, 0, []
+            for seed in range(seeds):
+                rng = np.random.default_rng([seed, 5, labels, per_item])
+                made = rating_crowd(rng, 5, labels, per_item, noise=noise)
+                scores = identify(made.annotations, scale="ordinal", copying=False)
+                spammer, flagged = made.are(*SPAMMERS), np.isin(scores.verdict, FLAGS)
+                wrong, attentive = wrong + flagged[~spammer].sum(), attentive + (~spammer).sum()
+                found, spammers = found + flagged[spammer].sum(), spammers + spammer.sum()
+                follow += scores.correlation[~spammer].tolist()
+            cells = [percent(wrong, attentive), percent(found, spammers)]
+            rows.append([noise, labels, per_item, f"{np.nanmedian(follow):.2f}", *cells])
+    columns = ["noise", "labels each", "raters an item", "median correlation"]
+    columns += ["attentive flagged", "spammers flagged"]
+    note = (
+        "Perceived noise, relative to the spread of the items; five classes. The tables above use "
+        "0.5. With more noise attentive raters and spammers are harder to separate."
+    )
+    return Table(f"Ordered labels by noise, {seeds} crowds a row", columns, rows, note)
 
 
 def classes(seeds: int) -> Table:
@@ -125,6 +150,34 @@ def guessing(seeds: int) -> Table:
     columns = ["scale", "annotators", "classes", "items", "mean z", "deviation of z", "attentive"]
     note = "z: correlation in standard deviations of random answers; ideally 0 and 1."
     return Table(f"Everybody guesses, {seeds} seeds", columns, rows, note)
+
+
+def changed(seeds: int) -> Table:
+    """Return how far correlations move if one rater's scores are shifted or doubled."""
+    changes = {
+        "shifted by a standard deviation": lambda value: value + value.std(),
+        "shifted by 5 of 7 points": lambda value: value + 5,
+        "doubled": lambda value: 2 * value,
+    }
+    rows = []
+    for name, change in changes.items():
+        moved = []
+        for seed in range(seeds):
+            given = rating_crowd(np.random.default_rng(seed), 7, 30, 5).annotations
+            value = given.label.astype(float)
+            before = _numbers(given, value)
+            for rater in (8, 20, 39):
+                own = given.annotator == rater
+                after = _numbers(given, np.where(own, change(value), value))
+                moved.append(np.nanmax(np.abs(after - before)))
+        rows.append([name, f"{np.median(moved):.3f}", f"{max(moved):.3f}"])
+    note = f"Largest change of anybody's correlation; 40 raters, 30 labels each, {seeds} crowds."
+    return Table("One rater's scores changed", ["change", "median", "largest"], rows, note)
+
+
+def _numbers(given: Annotations, value: Any) -> Any:
+    names = {"items": given.n_items, "annotators": given.n_annotators}
+    return identify(Numbers.from_codes(given.item, given.annotator, value, **names)).correlation
 
 
 def gold() -> Iterator[list[Any]]:

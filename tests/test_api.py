@@ -70,3 +70,6 @@ def test_errors_are_what_python_expects():
     for error in (dissensus.DataError, dissensus.MethodError, dissensus.OptionError):
         assert issubclass(error, dissensus.DissensusError)
         assert issubclass(error, ValueError)
+    assert issubclass(dissensus.OutputError, OSError)
+    for error in (dissensus.DataError, dissensus.OutputError):
+        assert str(error("item 'a\nb' has\r\ntwo labels")) == "item 'a b' has two labels"

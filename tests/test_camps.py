@@ -222,7 +222,7 @@ def test_given_groups_differ_by_their_labels_with_an_interval():
     assert (one.group, one.label) == ("x", "1")
     assert one.low < 0.2 < one.high
     assert one.error == pytest.approx(np.sqrt(0.25 / (15 * 60) + 0.25 / (25 * 60)), rel=0.35)
-    assert "Annotators of team = x give the label 1" in found.sentences[0]
+    assert "Annotators of team = x give the label “1” " in found.sentences[0]
 
 
 def test_intervals_of_given_groups_cover_a_difference_of_zero():

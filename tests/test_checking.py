@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dissensus import Annotations, DataError, Numbers, check, demo, simulate
+from dissensus import Annotations, DataError, Numbers, check, demo, read, simulate
 from dissensus.checking import CODES, Check
 from dissensus.checking.labels import _loosely, like_one
 from dissensus.checking.streams import Streams, _with_most
@@ -367,7 +367,7 @@ def test_every_shared_set_is_checked_without_surprise(name):
 @pytest.mark.parametrize("name", sorted(SETS & UNREADABLE.keys()))
 def test_answers_of_other_kinds_are_refused_in_one_line_with_a_remedy(name):
     with pytest.raises(DataError, match=UNREADABLE[name]) as error:
-        check(SHARED / name / "answers.csv.gz")
+        read(SHARED / name / "answers.csv.gz")
     assert "\n" not in str(error.value)
 
 

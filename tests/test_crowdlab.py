@@ -394,7 +394,7 @@ def test_probabilities_are_read_as_aggregate_writes_them(tmp_path):
     result = aggregate(annotations, "dawid-skene")
     write(result, tmp_path / "labels.csv")
     np.testing.assert_allclose(
-        read_probabilities(tmp_path / "labels.csv", annotations), result.posterior, atol=1e-12
+        read_probabilities(tmp_path / "labels.csv", annotations), result.probabilities, atol=1e-12
     )
     order = np.argsort(annotations.items.tolist())[::-1]
     lines = ["p:2,item,p:0,p:1"]

@@ -203,6 +203,10 @@ def test_a_damaged_classifier_fails_in_one_line(tmp_path):
     notes, weights = tmp_path / "model.json", tmp_path / "weights.safetensors"
     whole = notes.read_text()
     notes.write_text(whole.replace("global-noise", "union-net"))
+    with pytest.raises(DataError, match="a damaged CrowdClassifier, changed since"):
+        CrowdClassifier.load(tmp_path)
+    unsigned = {name: value for name, value in json.loads(whole).items() if name != "digest"}
+    notes.write_text(json.dumps(unsigned).replace("global-noise", "union-net"))
     with pytest.raises(DataError, match="the weights are not those of union-net"):
         CrowdClassifier.load(tmp_path)
     for broken in ("{", "{}", whole[:-20]):
@@ -211,7 +215,7 @@ def test_a_damaged_classifier_fails_in_one_line(tmp_path):
             CrowdClassifier.load(tmp_path)
     notes.write_text(whole)
     weights.write_bytes(weights.read_bytes()[:-5])
-    with pytest.raises(DataError, match="not a saved CrowdClassifier"):
+    with pytest.raises(DataError, match="a damaged CrowdClassifier"):
         CrowdClassifier.load(tmp_path)
     with pytest.raises(DataError, match="not a saved CrowdClassifier"):
         CrowdClassifier.load(tmp_path / "nowhere")

@@ -288,5 +288,5 @@ def test_folders_that_hold_something_else_are_refused(case, tmp_path):
     notes.write_text(whole)
     weights = tmp_path / "model" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-5])
-    with pytest.raises(DataError, match=f"not a saved {case.estimator.__name__}"):
+    with pytest.raises(DataError, match=f"a damaged {case.estimator.__name__}"):
         case.estimator.load(tmp_path / "model")

@@ -20,7 +20,7 @@ from dissensus.registry import aggregators
 
 ADAPTERS = [EmFull, EmOneCoin, EmShrink, EmKinds, EmItemConfusion]
 MONOTONE = [adapter for adapter in ADAPTERS if adapter is not EmShrink]
-NONE = 1e-300  # of a prior
+NONE = 1e-30  # of a prior
 
 
 @pytest.fixture(autouse=True)

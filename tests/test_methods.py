@@ -1,5 +1,6 @@
 """What every registered method promises."""
 
+import math
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -161,11 +162,18 @@ def test_the_objective_never_falls(name, rows):
 def test_a_specification_makes_the_method_again(name, data):
     cls = aggregators.find(name)
     drawn = {
-        field.name: data.draw(setting_values(field.kind), label=field.name)
+        field.name: data.draw(setting_values(field.kind).map(as_usual), label=field.name)
         for field in describe_fields(cls)
     }
     method = cls(**drawn)
     assert aggregators.create(aggregators.describe(method)) == method
+
+
+def as_usual(value):
+    """Return a float that is neither so small nor so large that every method refuses it."""
+    if not isinstance(value, float) or value == 0:
+        return value
+    return math.copysign(min(max(abs(value), 1e-30), 1e30), value)
 
 
 def setting_values(kind):

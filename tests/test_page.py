@@ -76,7 +76,7 @@ class Opened:
 
     def __init__(self, browser, path: Path, **settings) -> None:
         self.context = browser.new_context(
-            viewport={"width": 1200, "height": 900}, accept_downloads=True, **settings
+            **{"viewport": {"width": 1200, "height": 900}, "accept_downloads": True} | settings
         )
         self.trouble: list[str] = []
         self.page = self.context.new_page()
@@ -125,6 +125,9 @@ def test_every_chart_is_drawn_and_nothing_goes_out(photos, opened):
     page = opened(path).page
     assert page.locator(".canvas svg").count() == len(summary.charts)
     assert page.locator(".canvas.live").count() == len(summary.charts)
+    titles = page.locator(".canvas svg > title").all_text_contents()
+    expected = {f"{one.title}. {one.words}" for one in summary.charts.values()}
+    assert set(titles) == expected
     wide = page.evaluate(
         "[...document.querySelectorAll('.canvas svg')].filter(s => "
         "s.getBoundingClientRect().right > s.closest('.canvas').getBoundingClientRect().right + 1)"
@@ -218,6 +221,32 @@ def test_one_clicks_from_an_annotator_to_an_item_and_on(photos, opened):
     assert seen.page.locator("#detail-title").text_content() == other
     seen.page.keyboard.press("Escape")
     assert not seen.page.locator("#detail").is_visible()
+
+
+def test_names_in_the_plan_and_in_tables_open_their_details(photos, opened):
+    summary, path = photos
+    seen = opened(path)
+    left_out = seen.page.locator(".advice li", has_text="Leave out").first
+    (sentence,) = [one.sentence for one in summary.actions if "Leave out" in one.sentence]
+    assert left_out.text_content().startswith(sentence)
+    left_out.locator(".open-button").last.click()
+    named = seen.page.locator("#detail-title").text_content()
+    assert named in sentence
+    assert seen.page.locator("#detail-body strong").first.text_content() in ("random", "constant")
+    seen.page.keyboard.press("Escape")
+    pair = seen.page.locator("#agreement td .open-button").first
+    name = pair.text_content()
+    pair.click()
+    assert seen.page.locator("#detail-title").text_content() == name
+
+
+def test_key_figures_and_actions_lead_to_sections_that_exist(photos, opened):
+    seen = opened(photos[1])
+    targets = seen.page.eval_on_selector_all(
+        ".facts a, .advice a, nav a", "links => links.map(link => link.getAttribute('href'))"
+    )
+    assert len(targets) > 10
+    assert all(seen.page.locator(target).count() == 1 for target in targets)
 
 
 def test_a_dot_of_the_scatter_opens_the_annotator(photos, opened):
@@ -317,9 +346,12 @@ def test_without_scripts_the_page_is_read_all_the_same(photos, opened):
 
 
 def test_a_narrow_window_needs_no_sideways_scrolling(photos, opened):
-    seen = opened(photos[1])
-    seen.page.set_viewport_size({"width": 400, "height": 800})
+    seen = opened(photos[1], viewport={"width": 400, "height": 800})
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 400
+    sideways = """tables => tables.filter(one => one.scrollWidth > one.clientWidth + 1).length"""
+    assert seen.page.eval_on_selector_all(".tall, .canvas", sideways) == 0
+    cell = seen.page.locator("#annotator-table tbody td").last
+    assert cell.evaluate("one => getComputedStyle(one, '::before').content") == '"verdict: "'
 
 
 def test_hostile_names_are_shown_as_text(hostile, opened):
@@ -367,6 +399,13 @@ def test_groups_and_numbers_have_pages_that_sort_and_download(folder, opened):
     seen.page.locator("#item-table thead button", has_text="value").click()
     shown = [float(text) for text in seen.texts("#item-table tbody td:nth-of-type(1)")]
     assert shown == sorted(shown)
+    seen.page.click("#item-table .open-button >> nth=0")
+    answers = seen.page.locator("#detail-body table td").all_text_contents()
+    assert len(answers) == 5
+    seen.page.locator("#detail-body table .open-button").first.click()
+    assert "Use of the scale" in seen.page.locator("#detail-body").inner_text()
+    assert seen.page.locator("#detail-body h3").inner_text().startswith("Answers that are farthest")
+    seen.page.keyboard.press("Escape")
     values = [float(row["value"]) for row in seen.download("values")]
     np.testing.assert_allclose(values, summary.result.value, rtol=1e-5)
 

@@ -122,7 +122,7 @@ def test_limits_are_words_and_checks():
     assert [field.limits for field in fields.values()] == [
         "above 0",
         "at least 0 and at most 1",
-        "a whole number, at least 1",
+        "a whole number, at least 1 and at most 1000000",
         "a or b or None",
     ]
     assert Example(strength=2).strength == 2.0

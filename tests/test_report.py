@@ -26,11 +26,13 @@ from dissensus import (
     simulate,
     summarise,
 )
+from dissensus.cli.report import _distinct_names
 from dissensus.readers import Reading
 from dissensus.readers.side_tables import read_texts
 from dissensus.reporting import embedding
 from dissensus.reporting.charts import save_chart
 from dissensus.reporting.embedding import embedded_image
+from dissensus.reporting.figures import annotators_figure
 from dissensus.reporting.group_report import split_by
 from dissensus.reporting.sentences import amount, listed, percent
 
@@ -129,7 +131,7 @@ def test_the_most_frequent_difference_is_counted(photos):
     counts = Counter(pair for pair in pairs if pair[0] != pair[1])
     (true, given), count = counts.most_common(1)[0]
     classes = annotations.classes
-    words = f"{amount(count, 'label')} {classes[given]} on items labelled {classes[true]}"
+    words = f"{amount(count, 'label')} “{classes[given]}” on items labelled “{classes[true]}”"
     assert words in summary.charts["confusion"].words
 
 
@@ -145,6 +147,42 @@ def test_every_chart_names_its_axes_and_has_a_caption(photos):
             for axis in ("x", "y"):
                 encoded = layer["encoding"][axis]
                 assert encoded.get("title") or encoded["axis"].get("title")
+
+
+def test_annotators_are_intervals_up_to_sixty_and_counted_beyond():
+    few, many = (
+        identify(
+            simulate("one-coin", n_items=60, n_annotators=n, n_classes=2, feedback=20).annotations
+        )
+        for n in (60, 90)
+    )
+    drawn = annotators_figure(few).spec
+    follow = few.basis.following
+    rows = {row["annotator"]: row for row in drawn["data"]["values"]}
+    for code, name in enumerate(few.annotations.annotators.tolist()):
+        if not np.isnan(follow.correlation[code]):
+            assert rows[name]["follows"] == pytest.approx(follow.correlation[code], abs=1e-3)
+            assert rows[name]["low"] <= rows[name]["follows"] <= rows[name]["high"]
+            assert rows[name]["verdict"] == few.verdict[code]
+    shown = drawn["layer"][0]["encoding"]["y"]["sort"]
+    assert [rows[name]["follows"] for name in shown] == sorted(
+        (row["follows"] for row in rows.values()), reverse=True
+    )
+    counted = Counter()
+    for row in annotators_figure(many).spec["data"]["values"]:
+        counted[row["verdict"]] += row["annotators"]
+    known = ~np.isnan(many.correlation)
+    assert counted == Counter(many.verdict[known].tolist())
+    assert known.sum() > 60
+
+
+def test_a_heat_map_needs_half_of_its_cells():
+    dense = simulate("one-coin", n_items=80, n_annotators=10, n_classes=2).annotations
+    sparse = simulate("one-coin", n_items=400, n_annotators=40, n_classes=2, feedback=3).annotations
+    assert "agreement" in report(dense, "majority").charts
+    summary = report(sparse, "majority")
+    assert "agreement" not in summary.charts
+    assert "Least agreement between pairs" in summary.page()
 
 
 def test_tables_are_columns_of_one_length(photos):
@@ -678,6 +716,21 @@ def test_the_command_writes_the_page_and_prints_the_sentences(tmp_path):
     assert b"0: 3 annotators gave 180 labels to 60 items." in by.stdout
     numbers = run("report", "a.csv", "--labels", "numeric", "-o", "n.html", cwd=tmp_path)
     assert b"6 annotators gave 360 numbers to 60 items" in numbers.stdout
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        ("a/answers.csv", "b/answers.csv", ("a", "b")),
+        ("a/x/answers.csv", "b/x/answers.csv", ("a", "b")),
+        ("before.csv.gz", "data/after.csv", ("before", "after")),
+        ("v1.2.csv", "v1.3.csv", ("v1.2.csv", "v1.3.csv")),
+        ("a.csv", "x/a.csv", ("a.csv", "x/a.csv")),
+        ("a.csv", "a.csv", ("first", "second")),
+    ],
+)
+def test_two_files_have_their_shortest_distinct_names(first, second, names):
+    assert _distinct_names(first, second) == names
 
 
 @pytest.mark.parametrize(

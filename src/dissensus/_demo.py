@@ -2,7 +2,8 @@
 
 It is made up, with people as one meets them: four who know animals, thirty-one who mix up what
 looks alike and overlook what hides, two who click anything, two who always click the same, and
-one who has badger and boar the wrong way round. Those who do not look give many labels.
+one who has badger and boar the wrong way round. Those who do not look give many labels. Some photos
+mislead nearly everybody who looks, as in real data: annotators share errors.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _EXPERTS = ("Amara", "Henrik", "Noor", "Wilma")
 _CLICKERS = ("Dario", "Zoe")  # any class
 _STUCK = {"Rufus": "deer", "Tilda": "empty"}
 _SWAPPER = "Ingo"  # badger for boar, and boar for badger
+_MISLEADING, _MISLED = 0.15, 0.8  # share of photos, and of those who look at them
 _OTHERS = (
     *("Aino", "Bao", "Carla", "Chidi", "Clara", "Dmitri", "Elif", "Emil", "Fatima", "Felix"),
     *("Greta", "Hana", "Ivan", "Jonas", "Kofi", "Lea", "Liam", "Lucia", "Malik", "Marie"),
@@ -53,10 +55,13 @@ def demo() -> tuple[Annotations, dict[str, str]]:
     people, confusion = _crowd(rng)
     truth = rng.choice(len(_CLASSES), size=_N_ITEMS, p=_COMMON)
     item, annotator = _pairs(people, rng)
+    light = np.random.default_rng(2)
+    seems = np.where(light.random(_N_ITEMS) < _MISLEADING, pick(_MISTAKES[truth], light), truth)
+    misled = light.random(len(item)) < _MISLED
     annotations = Annotations.from_codes(
         item,
         annotator,
-        pick(confusion[annotator, truth[item]], rng),
+        pick(confusion[annotator, np.where(misled, seems[item], truth[item])], rng),
         items=_photos(rng),
         annotators=people,
         classes=_CLASSES,

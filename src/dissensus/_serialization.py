@@ -64,7 +64,7 @@ def save_state(
     with atomic_folder(folder, FILES) as target:
         np.savez(target / "arrays.npz", **arrays, **codes)
         content = {"format": _FORMAT, "kind": kind, **notes, "names": names, **scale}
-        content["digest"] = _digest(target / "arrays.npz", content)
+        content["digest"] = digest_of(target / "arrays.npz", content)
         (target / "result.json").write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -81,17 +81,17 @@ def _load(folder: Path, kind: str) -> State:
     if notes["format"] != _FORMAT:
         raise DataError(f"{folder}: written by another version; update dissensus to read it")
     if notes["kind"] != kind:
-        other = str(notes["kind"])
+        other = str(notes["kind"])[:40]
         raise DataError(f"{folder}: a saved {other}; {other.capitalize()}.load reads it")
     digest = notes.pop("digest", None)  # folders of earlier versions have none
-    if digest not in (None, _digest(folder / "arrays.npz", notes)):
+    if digest not in (None, digest_of(folder / "arrays.npz", notes)):
         raise DataError(f"{folder}: damaged after it was saved; save it again")
     return State(notes, load_arrays(folder / "arrays.npz"))
 
 
 def load_arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an .npz file; nothing is unpickled."""
-    with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return dict(stored)
 
 
@@ -107,7 +107,7 @@ def damage(summary: str, remedy: str = "") -> Iterator[None]:
         raise DataError(f"{summary} ({first}){remedy}") from None
 
 
-def _digest(arrays: Path, notes: dict[str, Any]) -> str:
+def digest_of(arrays: Path, notes: dict[str, Any]) -> str:
     """Return what shows whether a saved result is as it was written."""
     with arrays.open("rb") as file:
         digest = hashlib.file_digest(file, "blake2b")

@@ -16,6 +16,10 @@ from __future__ import annotations
 class DissensusError(Exception):
     """An error that another input would cure."""
 
+    def __str__(self) -> str:
+        """Return the message in one line, whatever names are in it."""
+        return " ".join(super().__str__().splitlines())
+
 
 class DataError(DissensusError, ValueError):
     """A file or table cannot be read as what it should be."""

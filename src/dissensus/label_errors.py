@@ -29,7 +29,7 @@ LOG_SD = 0.47
 LEFT_SD = 0.3
 COVERAGE = 0.9  # of intervals
 _REACH = 1.645  # standard deviations of such an interval
-_FACTORS = np.linspace(-5, 5, 2001)  # logarithms
+_FACTORS = np.linspace(-15, 15, 6001)  # logarithms
 _LEAST = 1e-9
 _LOG_POWERS = (-6.0, 4.0)  # of odds, searched
 
@@ -111,8 +111,8 @@ def label_errors(
     left = np.array([float(doubts(confidence, one)[n_listed:].sum()) for one in wrong])
     left = np.log(np.maximum(left, _LEAST))
     spread = _REACH * math.sqrt(LEFT_SD**2 + 1 / max(math.exp(left[0]), 1.0))
-    low, high = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
-    expected, low, high = np.minimum(np.exp([left[0], low, high]), n_left).tolist()
+    ends = np.hypot(left[0] - left[1:], spread) * (-1, 1) + left[0]
+    expected, low, high = np.minimum(np.exp([left[0], *ends]), n_left).tolist()
     return LabelErrors(n_left, expected, low, high, n_checked)
 
 

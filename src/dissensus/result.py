@@ -222,8 +222,9 @@ class Aggregation(_Result):
         )
 
     def credible_set(self, confidence: float = 0.95) -> npt.NDArray[np.bool_]:
-        """Return the fewest classes that contain the truth with this probability: (item, class).
+        """Return the fewest classes with this posterior probability: (item, class).
 
+        They hold the truth as often as that where the model holds; the posterior is not calibrated.
         Of tied classes, the first go in.
 
         >>> from dissensus import Annotations, aggregate
@@ -233,8 +234,8 @@ class Aggregation(_Result):
         """
         if not 0 < confidence <= 1:
             raise OptionError(f"confidence = {confidence}, but it must be above 0 and at most 1")
-        order = np.argsort(-self.probabilities, axis=1, kind="stable")
-        ranked = np.take_along_axis(self.probabilities, order, axis=1)
+        order = np.argsort(-self.posterior, axis=1, kind="stable")
+        ranked = np.take_along_axis(self.posterior, order, axis=1)
         before = np.cumsum(ranked, axis=1) - ranked
         inside = np.empty(self.posterior.shape, dtype=bool)
         np.put_along_axis(inside, order, before < confidence - _ROUNDING, axis=1)

@@ -7,7 +7,8 @@ findings make results wrong whatever the method; the rest is worth knowing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,6 +19,7 @@ from .._plain import as_plain
 from .._relation import Integers
 from ..annotations import Annotations, Scale
 from ..answers.numbers import Numbers
+from ..errors import DataError
 from ._finding import CODES, SERIOUS, Finding, is_free_text
 from .evidence import check_crowd, check_groups, check_items
 from .known import check_gold
@@ -29,7 +31,7 @@ from .times import check_durations, check_times
 if TYPE_CHECKING:
     from ..readers import Reading
 
-__all__ = ["CODES", "Check", "Finding", "Spread", "check"]
+__all__ = ["CODES", "Check", "Finding", "Spread", "check", "read_incomplete"]
 
 
 class Spread(NamedTuple):
@@ -117,9 +119,12 @@ def check(
     if isinstance(annotations, Numbers):
         data = annotations
     else:
-        reading = annotations
-        if not isinstance(reading, Reading):
-            reading = examine(annotations, scale=scale)
+        reading = annotations if isinstance(annotations, Reading) else None
+        if reading is None:
+            reading, gaps = read_incomplete(
+                lambda missing: examine(annotations, missing=missing, scale=scale)
+            )
+            findings += gaps
         data, notes, reason = reading.annotations, reading.notes, reading.reason
         found = data.scale
         known = known or dict(reading.gold)
@@ -167,6 +172,21 @@ def check(
         tuple(findings),
         notes,
     )
+
+
+def read_incomplete(read: Callable[[str], Reading]) -> tuple[Reading, list[Finding]]:
+    """Return what `read` gives with `error`, or with `drop` and a finding about the gaps."""
+    try:
+        return read("error"), []
+    except DataError as problem:
+        sentence, found, _ = str(problem).partition("; --missing drop")
+        if not found:
+            raise
+    more = re.search(r"; (\d+) more ", sentence)
+    count = 1 + int(more[1] if more else 0)
+    remedy = "complete the rows, or leave them out with --missing drop"
+    finding = Finding("incomplete", f"{sentence}.", count, remedy=remedy, severity=SERIOUS)
+    return read("drop"), [finding]
 
 
 def _spread(values: Integers) -> Spread:

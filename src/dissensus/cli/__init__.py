@@ -43,6 +43,12 @@ VERBS = {
 OTHER_NAMES = ("agginfo", "identificationinfo", "modelinfo")  # of peerannot; not listed
 
 
+# Modules of optional parts, which an error names.
+_EXTRAS = {"av": "video", "dask": "dask", "distributed": "dask"} | dict.fromkeys(
+    ("torch", "safetensors", "sklearn", "lightning_fabric", "PIL", "transformers"), "deep"
+)
+
+
 class Verbs(Group):
     """A group that imports a verb when it is used."""
 
@@ -105,6 +111,11 @@ def main(arguments: list[str] | None = None) -> Any:
     except BrokenPipeError:  # the reader has closed the pipe
         _silence()
         sys.exit(0)
+    except ModuleNotFoundError as problem:
+        extra = _EXTRAS.get((problem.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _end(f"this needs {problem.name}: pip install 'dissensus[{extra}]'", 2)
     except MemoryError as problem:
         _end(f"not enough memory ({problem}); choose smaller data or settings", 2)
     except OSError as problem:  # the system refused to read or write something

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,8 +35,13 @@ def check(path: str, gold: str | None, strict: bool, as_json: bool, **reading: A
     """
     from .. import checking
 
-    found = examine_annotations(path, **reading)
+    found, gaps = checking.read_incomplete(
+        lambda missing: examine_annotations(
+            path, **reading | ({"missing": missing} if reading["missing"] == "error" else {})
+        )
+    )
     report = checking.check(found, gold=read_known(gold))
+    report = replace(report, findings=(*gaps, *report.findings))
     if as_json:
         show_json({"path": path, "format": found.format, **report.as_dict()})
     else:

@@ -94,7 +94,7 @@ def _aggregate(annotations: Annotations, strategy: str, seed: int) -> Prediction
     with progress_bar("aggregating") as progress:
         result = method.fit(annotations, seed=seed, progress=iterations(progress))
     label = np.where(annotations.labels_per_item > 0, result.label, -1)
-    return Predictions(annotations.items, result.classes, label, result.posterior)
+    return Predictions(annotations.items, result.classes, label, result.probabilities)
 
 
 def _read_labels(

@@ -179,8 +179,10 @@ class Camps(FrozenArrays):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and numbers, ready for JSON; `None` for NaN."""
-        names = ["t", "z", "correlation_within", "correlation_between"]
-        names += ["same_group", "detectable", "sampled"]
+        names = (
+            *("t", "z", "correlation_within", "correlation_between"),
+            *("same_group", "detectable", "sampled"),
+        )
         classes = self.classes.tolist()
         return {
             "verdict": self.verdict,

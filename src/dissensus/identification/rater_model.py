@@ -11,7 +11,9 @@ other annotators; they are reported without
 shrinkage, with intervals.
 
 Severity and scale use leave the correlation with the others as it is, and answers that do not
-depend on the item have expectation 0, whatever their distribution.
+depend on the item have expectation 0, whatever their distribution. Before the fit most of
+everybody's own mean and deviation is taken out: shrinkage of one outlying rater would otherwise
+move the others.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _ROUNDS = 30
 _SPREAD = 0.05  # least variance of levels and of slopes
 _PRIOR_LABELS = 5.0  # pseudo-labels with the noise of the crowd
 _LEAST_NOISE = 0.1  # variance, relative to the crowd's
+_OWN = 2.0  # pseudo-labels of the crowd in everybody's mean and deviation
 _LEAST_SLOPE = 0.02  # where it weighs a label
 _CONFIDENCE = 0.99  # of the intervals of levels and slopes
 
@@ -80,7 +83,8 @@ def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = Non
     deviation = float(y[own].std()) if own.any() else 0.0
     y = (y - (y[own].mean() if own.any() else 0.0)) / (deviation or 1.0)
     shared = np.bincount(item, minlength=answers.n_items)[item] > 1
-    mean, variance = _others(item, annotator, y, shared, n_annotators, answers.n_items)
+    leveled = _leveled(annotator, y, n_annotators + 1)
+    mean, variance = _others(item, annotator, leveled, shared, n_annotators, answers.n_items)
     annotator, y, mean, variance = annotator[own], y[own], mean[own], variance[own]
     shared = shared[own]
     compared = annotator[shared]
@@ -94,6 +98,21 @@ def fit_rater_model(answers: Relation, value: Floats, known: Floats | None = Non
         rating_correlations(compared, y[shared], mean[shared], n_annotators),
         *_regressions(compared, y[shared], mean[shared], variance[shared], n_annotators),
     )
+
+
+def _leveled(annotator: Integers, y: Floats, n: int) -> Floats:
+    """Return standardized labels with most of everybody's own mean and deviation taken out.
+
+    So that a shift or a wider range of one annotator moves nobody else; pseudo-labels of the crowd
+    keep those with few labels near it.
+    """
+    count = np.bincount(annotator, minlength=n)
+    mean = sum_by(annotator, y, n) / (count + _OWN)
+    deviations = y - (sum_by(annotator, y, n) / np.maximum(count, 1))[annotator]
+    square = sum_by(annotator, deviations**2, n)
+    within = max(float(square.sum() / max(len(y), 1)), 1e-9)
+    scale = np.sqrt((square + _OWN * within) / ((count + _OWN) * within))
+    return (y - mean[annotator]) / scale[annotator]
 
 
 def _one_per_pair(answers: Relation, value: Floats) -> tuple[Integers, Integers, Floats]:

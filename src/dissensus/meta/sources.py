@@ -19,6 +19,7 @@ from torch import Tensor
 
 from .._names import as_names
 from .._relation import indices_of
+from .._serialization import damage, load_arrays
 from ..annotations import Annotations
 from ..errors import DataError
 from ..nn.batches import Examples, Source, chunks, inputs_of
@@ -101,11 +102,9 @@ def _folder(folder: Path) -> SourceItems:
 
 
 def _arrays(path: Path) -> SourceItems:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in ("x", "y", "task") if name in stored}
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an archive of arrays ({problem})") from None
+    with damage(f"{path}: not an archive of arrays"):
+        stored = load_arrays(path)
+        arrays = {name: stored[name] for name in ("x", "y", "task") if name in stored}
     if "x" not in arrays or "y" not in arrays:
         raise DataError(f"{path}: arrays x (item, feature) and y (item) are needed")
     task = arrays.get("task", np.zeros(len(arrays["y"]), dtype=int))

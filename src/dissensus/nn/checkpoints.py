@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from .._serialization import State, with_prefix
+from .._serialization import State, damage, with_prefix
 from ..errors import DataError
 
 _FORMAT = "1"
@@ -56,15 +56,13 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Read a checkpoint."""
-    try:
+    with damage(f"{path}: a damaged checkpoint", "; start again"):
         with safe_open(path, framework="pt") as file:
             notes = file.metadata() or {}
             if notes.get("format") != _FORMAT:
                 raise DataError(f"{path}: not a checkpoint of this version of dissensus")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return Checkpoint(json.loads(notes["notes"]), tensors)
-    except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as problem:
-        raise DataError(f"{path}: a damaged checkpoint ({problem}); start again") from None
 
 
 def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:

@@ -41,19 +41,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
 from torch import Tensor
 
-from .._files import atomic_folder
+from .._files import atomic_folder, read_folder_whole
 from .._names import as_names, text
 from .._progress import Progress
 from .._relation import Array, Floats, Integers, indices_of
-from .._serialization import State
+from .._serialization import State, damage, digest_of
 from ..annotations import Annotations
-from ..errors import DataError, OptionError
+from ..errors import DataError, DissensusError, OptionError
 from ..params import Settings
 from .features import Features, features_of
 from .inputs import Arrays, Inputs, as_inputs
@@ -226,40 +225,40 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]
         arrays = {name: np.array(value, order="C") for name, value in state.arrays.items()}
         with atomic_folder(folder, (_MODEL, _WEIGHTS)) as draft:
             save_file(arrays, draft / _WEIGHTS)
+            model["digest"] = digest_of(draft / _WEIGHTS, model)
             (draft / _MODEL).write_text(json.dumps(model, indent=1), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Return an estimator that `save` has written."""
         folder = Path(folder)
+        if not all((folder / name).is_file() for name in (_MODEL, _WEIGHTS)):
+            raise DataError(f"{folder}: not a saved {cls.__name__}")
+        with damage(f"{folder}: a damaged {cls.__name__}", "; save it again"):
+            return read_folder_whole(folder, lambda: cls._load(folder))
+
+    @classmethod
+    def _load(cls, folder: Path) -> Self:
+        model = json.loads((folder / _MODEL).read_text(encoding="utf-8"))
+        if model["kind"] != cls.__name__:
+            kind = str(model["kind"])[:40]
+            raise DataError(f"{folder}: a saved {kind}, which {kind}.load reads")
+        if model["format"] != _FORMAT:
+            raise DataError(f"{folder}: written by another version; fit it again")
+        digest = model.pop("digest", None)  # earlier ones have none
+        if digest not in (None, digest_of(folder / _WEIGHTS, model)):
+            raise DataError(f"{folder}: a damaged {cls.__name__}, changed since; save it again")
         try:
-            model = json.loads((folder / _MODEL).read_text(encoding="utf-8"))
-            if model["kind"] != cls.__name__:
-                kind = model["kind"]
-                raise DataError(f"{folder}: a saved {kind}, which {kind}.load reads")
-            if model["format"] != _FORMAT:
-                raise DataError(f"{folder}: written by another version; fit it again")
             estimator = cls(**{k: cls._setting(k, v) for k, v in model["settings"].items()})
-            dtype = model["dtype"]
-            classes = model["classes"]
+            dtype, classes = model["dtype"], model["classes"]
             estimator.classes_ = as_names(classes) if dtype == "T" else np.array(classes, dtype)
             if model["annotators"] is not None:
                 estimator.annotators_ = as_names(model["annotators"])
             inputs = model["inputs"]
             estimator._check_kind(inputs["kind"], tuple(inputs["shape"]), fitting=True)
             estimator._restore(State(model["notes"], load_file(folder / _WEIGHTS)))
-        except DataError as problem:
-            message = str(problem)
-            raise DataError(
-                message if message.startswith(f"{folder}:") else f"{folder}: {message}"
-            ) from None
-        except (OSError, SafetensorError) as problem:
-            raise DataError(f"{folder}: not a saved {cls.__name__} ({problem})") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as problem:
-            first = (str(problem).splitlines() or [type(problem).__name__])[0]
-            raise DataError(
-                f"{folder}: a damaged {cls.__name__} ({first}); save it again"
-            ) from None
+        except DissensusError as problem:
+            raise DataError(f"{folder}: {str(problem).removeprefix(f'{folder}: ')}") from None
         return estimator
 
     @classmethod

@@ -20,6 +20,7 @@ import numpy as np
 
 from .._names import as_names
 from .._relation import Array
+from .._serialization import damage, load_arrays
 from ..annotations import Names
 from ..errors import DataError
 from .inputs import VIDEO_ENDINGS, Images, Inputs, Texts, as_inputs
@@ -195,6 +196,7 @@ def _without_ending(path: str) -> str:
     return PurePosixPath(path).with_suffix("").as_posix()
 
 
+_ITEMS = ("items", "item", "task", "tasks")  # arrays of names
 _NAMINGS: tuple[Callable[[str], str], ...] = (
     lambda path: path,
     _without_ending,
@@ -206,12 +208,11 @@ _NAMINGS: tuple[Callable[[str], str], ...] = (
 
 def _rows(path: Path, items: Names, column: str | None) -> InputIndex:
     """Return rows of an array: by an array of names, by their numbers, or in order."""
-    try:
-        stored = np.load(path, allow_pickle=False)
-        arrays = dict(stored) if path.suffix == ".npz" else {"": stored}
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
-    names = arrays.pop("items", None) if column != "items" else None
+    with damage(f"{path}: not an array of numbers"):
+        archive = path.suffix == ".npz"
+        arrays = load_arrays(path) if archive else {"": np.load(path, allow_pickle=False)}
+    named = next((one for one in arrays if one in _ITEMS and one != column), "")
+    names = arrays.pop(named) if named else None
     if column is None and len(arrays) > 1:
         raise DataError(f"{path}: holds {', '.join(arrays)}; name one of them as the column")
     if column is not None and column not in arrays:
@@ -233,9 +234,10 @@ def _row_names(path: Path, n_rows: int, items: list[str]) -> list[str]:
         return [str(row) for row in range(n_rows)]
     if n_rows == len(items) and least < 0:
         return items
-    raise DataError(
-        f"{path}: {n_rows} rows, but {len(items)} items; name the rows in an array 'items'"
+    count = (
+        f", but {len(items)} items" if n_rows != len(items) else f" for items such as {items[0]}"
     )
+    raise DataError(f"{path}: {n_rows} rows{count}; name the rows in an array 'items'")
 
 
 def _table(path: Path, column: str | None, frames: int) -> InputIndex:

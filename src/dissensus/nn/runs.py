@@ -26,7 +26,8 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import atomic_file, try_lock
-from ..errors import DataError, OptionError
+from .._serialization import damage
+from ..errors import OptionError
 
 if TYPE_CHECKING:
     from .devices import Devices
@@ -100,11 +101,9 @@ class Run:
         if not resume:
             raise OptionError(f"{self.folder}: holds a training; resume it, or name a new folder")
         path = self.folder / "run.json"
-        try:
+        with damage(f"{path}: not the settings of a run", "; start again"):
             before = json.loads(path.read_text(encoding="utf-8"))
-            settings, annotations = before["settings"], before["annotations"]
-        except (OSError, ValueError, KeyError, TypeError) as problem:
-            raise DataError(f"{path}: not the settings of a run ({problem}); start again") from None
+            settings, annotations = dict(before["settings"]), before["annotations"]
         if annotations != description["annotations"]:
             raise OptionError(f"{self.folder}: learned from other annotations; name a new folder")
         if before.get("about", "") != description["about"]:

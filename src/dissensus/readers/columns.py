@@ -90,7 +90,7 @@ def find_columns(
     >>> find_columns(["Task ID", "worker", "label", "x"], NEEDED, None, "a.csv")
     {'item': 'Task ID', 'annotator': 'worker', 'label': 'label'}
     """
-    columns = dict(given or {})
+    columns, long = dict(given or {}), roles is NEEDED  # a long table, which --columns is for
     for role, name in columns.items():
         if name not in present:
             raise DataError(f"{source}: no column {name!r} for {role}; there are {_list(present)}")
@@ -99,15 +99,11 @@ def find_columns(
     for role in [role for role in roles if role not in columns]:
         named = [name for name in present if free.get(name) in roles[role]]
         if not named:
-            raise DataError(
-                f"{source}: no column for the {role} among {_list(present)}; "
-                f"say which: --columns {role}=…"
-            )
+            remedy = f"say which: --columns {role}=…" if long else f"call one of them {role}"
+            raise DataError(f"{source}: no column for the {role} among {_list(present)}; {remedy}")
         if len(named) > 1 or times[named[0]] > 1:
-            raise DataError(
-                f"{source}: {_list(named)} could each be the {role}; "
-                f"say which: --columns {role}={named[0]}"
-            )
+            remedy = f"say which: --columns {role}={named[0]}" if long else "keep one of them"
+            raise DataError(f"{source}: {_list(named)} could each be the {role}; {remedy}")
         columns[role] = named[0]
     for role, names in (optional or {}).items():
         named = [name for name in present if free.get(name) in names]

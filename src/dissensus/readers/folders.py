@@ -83,10 +83,11 @@ def read_folder(
 
 def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndarray[Any, Any]:
     """Read an array; pickled objects are refused."""
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        raise DataError(f"{name or path}: not an array of numbers ({problem})") from None
+    with damage(f"{name or path}: not an array of numbers"):
+        array = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{name or path}: an archive of arrays; name one array, as .npy")
+        return array
 
 
 def recognises(head: Head) -> bool:  # noqa: ARG001

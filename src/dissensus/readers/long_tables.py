@@ -38,7 +38,7 @@ def annotations_from(
     """Return the annotations of a long table: one row for each label."""
     name = source.name if source else "table"
     roles = find_columns(frame.columns, NEEDED, columns, name, CARRIED)
-    frame = frame.select(pl.col(column).alias(role) for role, column in roles.items())
+    frame = as_texts(frame.select(pl.col(column).alias(role) for role, column in roles.items()))
     gaps = any(frame[role].null_count() or frame.schema[role].is_float() for role in NEEDED)
     if missing == "drop" or gaps:
         frame = without_gaps(frame, missing, source)
@@ -62,6 +62,12 @@ def annotations_from(
         classes=known,
         **carried,
     )
+
+
+def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with texts for categories and bytes, null where they are empty."""
+    odd = [role for role in NEEDED if frame.schema[role] in (pl.Categorical, pl.Binary)]
+    return frame.with_columns(names_of(frame[role]).alias(role) for role in odd) if odd else frame
 
 
 def without_gaps(frame: pl.DataFrame, missing: str, source: Source | None = None) -> pl.DataFrame:
@@ -168,7 +174,7 @@ def _code_values(column: pl.Series) -> tuple[Codes, Names]:
     if isinstance(column.dtype, pl.Enum):
         names = as_names(column.dtype.categories.to_list())
         return column.to_physical().to_numpy().astype(smallest_dtype(len(names))), names
-    if column.dtype in (pl.Categorical, pl.Binary) or column.dtype.is_temporal():
+    if column.dtype.is_temporal():
         return code_columns(names_of(column).alias(column.name).to_frame())[column.name]
     distinct = column.unique()
     codes, names = code(distinct.to_list())

@@ -12,6 +12,7 @@ import numpy as np
 from .._names import Names, as_names
 from .._probabilities import as_models
 from .._relation import Array, Floats, abbreviate, indices_of
+from .._serialization import damage, load_arrays
 from ..annotations import Annotations
 from ..errors import DataError
 from .columns import NEEDED
@@ -79,11 +80,8 @@ def _from_arrays(path: str | Path, annotations: Annotations) -> Floats:
 
 
 def _unpacked(path: str | Path) -> Mapping[str, Array]:
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as problem:
-        raise DataError(f"{path}: not an array of numbers ({problem})") from None
+    with damage(f"{path}: not an array of numbers"):
+        return load_arrays(Path(path))
 
 
 def _numbers(array: Array, name: str) -> Floats:

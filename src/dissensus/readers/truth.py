@@ -43,7 +43,8 @@ def read_truth(source: Any, *, columns: Mapping[str, str] | None = None) -> dict
     path = Path(source) / "ground_truth.npy" if is_folder(source) else source
     opened = open_source(path)
     if opened.format == "npy":
-        truth = load_array(path)
+        with opened.file() as file:
+            truth = load_array(file, opened.name)
         if truth.ndim != 1 or truth.dtype.kind not in "iu":
             raise opened.fail("truth should be one class number for every item")
         return {str(item): str(label) for item, label in enumerate(truth.tolist()) if label >= 0}

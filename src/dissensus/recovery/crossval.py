@@ -26,6 +26,7 @@ from scipy.stats import t as student
 from .._files import atomic_file
 from .._progress import Progress
 from .._relation import Array, Floats, Integers
+from .._serialization import damage, load_arrays
 from ..annotations import Annotations
 from ..errors import DataError, OptionError
 from ..metrics import Score
@@ -156,8 +157,12 @@ def cross_validate(
                 with atomic_file(path) as draft, draft.open("wb") as file:
                     np.savez(file, **arrays)  # type: ignore[arg-type]
         else:
-            with np.load(path) as stored:
-                arrays = dict(stored)
+            with damage(f"{path}: not a fold of a cross-validation", "; remove it"):
+                arrays = load_arrays(path)
+                arrays = {
+                    "p": arrays["p"].reshape(-1, votes.shape[1]),
+                    "seconds": arrays["seconds"],
+                }
         proba[name][repeat, test] = arrays["p"]
         seconds[name] += float(arrays["seconds"]) / (folds * repeats)
         if name == CEILING:

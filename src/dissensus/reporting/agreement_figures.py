@@ -62,8 +62,8 @@ def confusion_figure(report: Report) -> Figure | None:
     wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
     true, given = (int(k) for k in np.unravel_index(wrong.argmax(), wrong.shape))
     words = (
-        f"The most frequent difference: {amount(int(wrong.max()), 'label')} {names[given]} on "
-        f"items labelled {names[true]} ({percent(float(matrix[true, given]))} of their labels)."
+        f"The most frequent difference: {amount(int(wrong.max()), 'label')} “{names[given]}” on "
+        f"items labelled “{names[true]}” ({percent(float(matrix[true, given]))} of their labels)."
     )
     numbers = [
         (name, *(percent(float(value)) for value in values))
@@ -82,6 +82,7 @@ def pairs_figure(pairs: Pairs | None) -> Figure | None:
     if len(spec["data"]["values"]) < _KNOWN * n_shown * (n_shown - 1):
         return None
     shown = spec.pop("title")["subtitle"]
+    spec |= {"width": "container", "height": n_shown * spec["height"]["step"]}
     words = f"Those who agree stand next to each other; {shown}."
     return Figure("Agreement between pairs", words, spec)
 
@@ -100,7 +101,14 @@ def pairs_table(pairs: Pairs) -> Table:
         for k in known[np.argsort(upper, kind="stable")][:_MAX_PAIRS].tolist()
     ]
     heads = ["annotator", "with", "Cohen's kappa", "common items"]
-    return Table("Pairs that surely agree least", heads, rows, 2, "annotator", 2)
+    return Table(
+        "Least agreement between pairs, considering how many items they share",
+        heads,
+        rows,
+        2,
+        "annotator",
+        2,
+    )
 
 
 def pairs_chart(pairs: Pairs) -> dict[str, Any]:

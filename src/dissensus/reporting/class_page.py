@@ -9,15 +9,15 @@ from ..agreement import ClassAgreement, percent_agreement
 from .agreement_figures import pairs_table
 from .class_tables import class_items, downloads, lone_labels
 from .sections import Page, Section, SortableTable, Table, estimates_table
-from .sentences import amount, formatted, percent, with_interval
-from .tables import annotator_table
+from .sentences import amount, formatted, interval, percent, with_interval
+from .tables import annotator_table, shortened
 
 if TYPE_CHECKING:
     from .number_report import NumberReport
     from .report import Report
 
 _IN_MEMORY = ("annotations", "mapping", "table")  # formats without a file
-_MAX_COPIES = 20
+_MAX_COPIES, _MAX_DIVIDING, _MAX_GROUPS = 20, 10, 12  # rows
 TERMS = ("follows", "verdicts", "alpha")
 _IN_PART = "agreement of pairs, near labels in part"
 _MEASURES = {
@@ -141,12 +141,13 @@ def data_section(report: Report | NumberReport) -> Section:
     """Return what was read, and the findings of the check."""
     reading, size = report.reading, report.check.labels_per_item
     others = [name for name in reading.questions if name != reading.question]
-    each = f"{size.least} to {size.most} labels, {size.mean:.1f} on average"
+    what = "label" if report.noun == "label" else "answer"
+    each = f"{size.least} to {size.most} {what}s, {size.mean:.1f} on average"
     parts = (
         f"The file was read as {reading.format}." if reading.format not in _IN_MEMORY else "",
         f"The question is {reading.question}." if reading.question else "",
         f"There are also: {', '.join(others)}." if others else "",
-        f"An item has {amount(size.least, 'label') if size.least == size.most else each}.",
+        f"An item has {amount(size.least, what) if size.least == size.most else each}.",
     )
     text = [" ".join(filter(None, parts))]
     return Section("data", "Data", text, reading.notes, report.check.findings)
@@ -166,14 +167,14 @@ def _labels_section(report: Report) -> Section:
         basis = "the certainty of labels alone, which can be off by a factor of two"
         if errors.n_checked:
             basis = f"their certainty and {amount(errors.n_checked, 'checked label')}"
+        gold = " without gold" if report.reading.gold else ""
         step = " by more than one step" if report.annotations.scale == "ordinal" else ""
         text.append(
-            f"Of {amount(errors.n_items, 'label')} without gold, about {errors.expected:.0f} are "
+            f"Of {amount(errors.n_items, 'label')}{gold}, about {errors.expected:.0f} are "
             f"wrong{step} (90% interval {errors.low:.0f} to {errors.high:.0f}), judged by {basis}."
         )
-    notes = [f"{one} `dissensus compare` puts methods side by side." for one in result.notes[:1]]
-    notes += result.notes[1:]
-    return Section("labels", "Labels", text, notes, panels=[["confidence"]])
+    notes = [*result.notes, "The command `dissensus compare` puts methods side by side."]
+    return Section("labels", "Labels", text, panels=[["confidence"]], folded=notes)
 
 
 def _camps(report: Report) -> list[Section]:
@@ -185,15 +186,18 @@ def _camps(report: Report) -> list[Section]:
     rows = [
         (
             items[one.item],
+            *([shortened(report.texts.get(items[one.item]))] if report.texts else []),
             *(
-                ", ".join(f"{name} {x:.0%}" for name, x in zip(classes, each, strict=True) if x)
+                ", ".join(f"{x:.0%} “{name}”" for name, x in zip(classes, each, strict=True) if x)
                 for each in one.shares
             ),
         )
-        for one in camps.dividing[:_MAX_COPIES]
+        for one in camps.dividing[:_MAX_DIVIDING]
     ]
-    heads = ["item", *(f"camp of {names[0]} and {len(names) - 1} more" for names in camps.members)]
-    table = Table("Items that divide the camps most", heads, rows, 3, "item", 1)
+    text_head = ["text"] if report.texts else []
+    camp_heads = [f"camp of {names[0]} and {len(names) - 1} more" for names in camps.members]
+    heads = ["item", *text_head, *camp_heads]
+    table = Table("Items that divide the camps most", heads, rows, 4, "item", 1)
     text = "Annotators of a camp agree with each other more than with the other camp."
     return [Section("camps", "Camps", [text], panels=[[table]])]
 
@@ -202,16 +206,18 @@ def _groups(report: Report) -> list[Section]:
     """Return a subsection on groups of annotators that were given, if there are any."""
     if report.groups is None:
         return []
+    found = [(column.column, one) for column in report.groups.columns for one in column.labels]
+    surest = sorted(found, key=lambda pair: pair[1].p_value)[:_MAX_GROUPS]
     rows = [
         (
-            *(column.column, one.group, one.label, f"{100 * one.difference:+.1f}"),
-            f"{100 * one.low:+.1f} to {100 * one.high:+.1f}",
+            *(column, one.group, one.label, f"{100 * one.difference:+z.1f}"),
+            interval(100 * one.low, 100 * one.high, "+z.1f"),
         )
-        for column in report.groups.columns
-        for one in column.labels
+        for column, one in surest
     ]
     heads = ["column", "group", "label", "points more often", "95% interval"]
-    table = Table("Labels of groups, compared with others on the same items", heads, rows, 3)
+    caption = "Labels of groups, compared with others on the same items, the surest first"
+    table = Table(caption, heads, rows, 3)
     text = report.groups.sentences
     return [Section("groups", "Groups", text, report.groups.notes, panels=[[table]])]
 

@@ -186,7 +186,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         return None
     verdicts = scores.verdict_counts
     palette = {word: tone for word, tone in VERDICT_COLOURS.items() if word in verdicts}
-    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=4)
+    colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
     words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
     words = f"Number of annotators by verdict: {words}."
     if len(known) > _MAX_NAMED:

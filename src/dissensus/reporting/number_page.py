@@ -39,14 +39,17 @@ def number_page(report: NumberReport) -> Page:
     panels: list[list[Table | str]] = [[estimates]]
     if report.evaluation is not None:
         scores = {title: report.evaluation.scores.get(name) for name, title in _SCORES.items()}
-        panels[0].append(estimates_table("Against known values", scores))
+        forms = {_SCORES[name]: report.form for name in ("mae", "rmse")}
+        panels[0].append(estimates_table("Against known values", scores, forms))
     values = [formatted(value, report.form) for value in report.result.value]
     given = [f"{value:g}" for value in annotations.value.tolist()]
     error = np.abs(annotations.value - report.result.value[annotations.item])
     farthest = np.argsort(-error, kind="stable")
     annotators, annotator_details = annotator_table(report, farthest, values, given)
     items, item_details, names = _item_table(report)
-    method = f"The value of an item is estimated by the method {report.result.method}."
+    method = report.result.method
+    how = {"mean": "the mean of its answers", "median": "the median of its answers"}
+    text = f"The value of an item is {how.get(method, f'estimated by the method {method}')}."
     return Page(
         {
             "annotators": (amount(annotations.n_annotators), "annotators"),
@@ -57,7 +60,7 @@ def number_page(report: NumberReport) -> Page:
         },
         [
             data_section(report),
-            Section("values", "Values", [method], panels=panels),
+            Section("values", "Values", [text], panels=panels),
             annotators_section(annotators),
             Section("items", "Items", ["Click an item for all its answers."], table=items),
         ],
@@ -68,7 +71,7 @@ def number_page(report: NumberReport) -> Page:
             "annotators": Download("annotators", annotator_columns(report)),
         },
         ("error", "scatter", "level", *TERMS),
-        report.result.method,
+        method,
         report.actions,
         None,
         "values",

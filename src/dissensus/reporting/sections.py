@@ -32,9 +32,15 @@ class Table(NamedTuple):
     n_links: int = 0
 
 
-def estimates_table(caption: str, estimates: Mapping[str, Any]) -> Table:
-    """Return estimates with their intervals; `None` is left out."""
-    rows = [(name, *with_interval(one)) for name, one in estimates.items() if one is not None]
+def estimates_table(
+    caption: str, estimates: Mapping[str, Any], forms: Mapping[str, Any] | None = None
+) -> Table:
+    """Return estimates with their intervals, some in a format of their own; `None` is left out."""
+    rows = [
+        (name, *with_interval(one, (forms or {}).get(name, ".2f")))
+        for name, one in estimates.items()
+        if one is not None
+    ]
     return Table(caption, ["measure", "value", "95% interval"], rows)
 
 
@@ -88,6 +94,7 @@ class Section(NamedTuple):
     panels: Sequence[Sequence[Table | str]] = ()
     table: SortableTable | None = None
     subsections: Sequence[Section] = ()
+    folded: Sequence[str] = ()  # about the method
 
 
 class Download(NamedTuple):

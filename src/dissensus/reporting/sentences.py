@@ -169,12 +169,12 @@ def formatted(value: float, form: str | Callable[[float], str] = ".4g") -> str:
     return form(value) if callable(form) else f"{value:{form}}"
 
 
-def interval(low: float, high: float, form: str = ".2f") -> str:
+def interval(low: float, high: float, form: str = "z.2f") -> str:
     """Return the ends of an interval as a text, empty where they are undefined."""
     return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
 
 
-def with_interval(estimate: Any, form: str | Callable[[float], str] = ".3f") -> tuple[str, str]:
+def with_interval(estimate: Any, form: str | Callable[[float], str] = ".2f") -> tuple[str, str]:
     """Return an estimate and its interval as texts; a dash and nothing where there is none."""
     value, low, high = (
         formatted(one, form) for one in (estimate.value, estimate.low, estimate.high)

@@ -77,7 +77,7 @@ def annotator_table(
     columns = {
         "annotator": Column(annotations.annotators[shown]),
         "labels": Column(scores.behaviour.labels[shown], "d"),
-        "follows": Column(follow.correlation[shown], ".2f"),
+        "follows": Column(follow.correlation[shown], "z.2f"),
         "95% interval": Column([interval(*ends) for ends in bounds], kind="plain number"),
     }
     if gold is not None:
@@ -89,7 +89,7 @@ def annotator_table(
         columns["right on known items"] = Column(right, kind="plain number")
     level = _level(report)
     if level is not None:
-        columns["level"] = Column(level[0][shown], "+.2f")
+        columns["level"] = Column(level[0][shown], "+z.2f")
     if scores.peers is not None:
         columns["agrees"] = Column(scores.behaviour.agreement[shown], percent)
     if not np.isnan(scores.behaviour.seconds[shown]).all():
@@ -139,8 +139,8 @@ def _styles(
     if styles is None or level is None:
         return None
     shown = {
-        "answers higher by": (level[:, annotator].tolist(), "+.2f", ""),
-        "range of answers": ([bound[annotator] for bound in styles.slope], ".2f", " times"),
+        "answers higher by": (level[:, annotator].tolist(), "+z.2f", ""),
+        "slope (range of answers)": ([bound[annotator] for bound in styles.slope], ".2f", " times"),
         "noise": ([bound[annotator] for bound in styles.noise], ".2f", " times"),
     }
     return [
@@ -148,6 +148,11 @@ def _styles(
         for name, ((value, low, high), form, unit) in shown.items()
         if value == value
     ]
+
+
+def shortened(text: str | None) -> str:
+    """Return the beginning of a text."""
+    return "" if text is None else text[:_SHORT] + "…" * (len(text) > _SHORT)
 
 
 def item_table(
@@ -205,7 +210,7 @@ def item_table(
             "annotations": labels,
         }
     )
-    short = ["" if one is None else one[:_SHORT] + "…" * (len(one) > _SHORT) for one in text]
+    short = [shortened(one) for one in text]
     differs = ["differs" if "differs from the known label" in each else "" for each in kinds]
     shown_columns = {"item": Column(items)}
     if texts:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._files import atomic_file, try_lock
+from .._serialization import damage, load_arrays
 from ..aggregation import Fitted
 from ..errors import DissensusError, OptionError
 from ..result import pack_params, unpack_params
@@ -38,11 +39,11 @@ class FolderCheckpoints:
         path = self._path(attempt)
         if not path.exists():
             return None
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-        trace, converged = tuple(arrays.pop("trace").tolist()), bool(arrays.pop("converged"))
-        arrays = {name.removeprefix("params."): value for name, value in arrays.items()}
-        return Fitted(unpack_params(kind, arrays), trace, converged)
+        with damage(f"{path}: damaged work", "; leave out --resume to start again"):
+            arrays = load_arrays(path)
+            trace, converged = tuple(arrays.pop("trace").tolist()), bool(arrays.pop("converged"))
+            arrays = {name.removeprefix("params."): value for name, value in arrays.items()}
+            return Fitted(unpack_params(kind, arrays), trace, converged)
 
     def save(self, fitted: Fitted, attempt: int) -> None:
         """Store the state; the earlier one stays until this is complete."""

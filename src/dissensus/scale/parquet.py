@@ -82,6 +82,10 @@ def aggregate_files(
     check_pieces(output)
     memory = memory or MACHINE_MEMORY // 2 or 2**32
     files = find_files(paths)
+    if engine is not None:  # whose workers may be elsewhere
+        files = tuple(one if is_address(one) else str(Path(one).resolve()) for one in files)
+        output = output if output in (None, "-") or is_address(output) else _absolute(output)
+        work = _absolute(work) if work else None
     cores = Local(threads).cores if engine is None else engine.cores
     total = rows_in(files)
     shard_size = min(max(memory // (Local(threads).cores * _SORTED), 2**9), _LARGEST)
@@ -124,6 +128,10 @@ def aggregate_files(
             )
         with disk_space(output or folder), combining(output, folder) as pieces:
             return fit.write(pieces, lambda done: progress("labelling", done, n_shards))
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute()) + ("/" if path.endswith("/") else "")
 
 
 def work_folder(output: str | None) -> str | None:

@@ -170,8 +170,10 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
         with atomic_file(note) as draft:
             draft.write_text(json.dumps(settings), encoding="utf-8")
         return
-    except ValueError:
-        raise DataError(f"{note}: not readable; is this the folder of a stream?") from None
+    except (OSError, ValueError):
+        before = None
+    if not isinstance(before, dict):
+        raise DataError(f"{note}: not readable; is this the folder of a stream?")
     for name, value in settings.items():
         if before.get(name) != value:
             raise OptionError(

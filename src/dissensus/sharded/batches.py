@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from .._files import atomic_file
+from .._serialization import damage
 from ..errors import DataError
 from ..readers.columns import NEEDED, find_columns
 from ..readers.frames import names_of
-from ..readers.long_tables import without_gaps
+from ..readers.long_tables import as_texts, without_gaps
 from ..readers.sources import open_source
 from ..readers.tables import column_names, read_columns
-from .parquet_files import naming
 
 IDS = ["id", "annotation_id", "answer_id", "label_uid", "assignment_id"]
 
@@ -53,9 +53,11 @@ def write_batch(path: Path, batch: AnnotationBatch) -> None:
 
 def read_batch(path: Path) -> AnnotationBatch:
     """Read a batch that `write_batch` wrote."""
-    with naming(str(path)), path.open("rb") as file:
+    with damage(f"{path}: a damaged batch of a stream"), path.open("rb") as file:
         notes = json.loads(file.readline())
         frame = pl.read_ipc_stream(io.BytesIO(file.read()))
+        frame.select("item", "annotator", "label")
+        dict(notes["seen"])
     ids = frame["id"].to_list() if "id" in frame.columns else None
     item, annotator, label = (frame[role].to_list() for role in NEEDED)
     return AnnotationBatch(item, annotator, label, ids, notes)
@@ -92,7 +94,7 @@ def new_rows(
     roles = find_columns([one for one in present if one != name], NEEDED, given, source.name)
     names = {role: roles[role] for role in NEEDED} | ({"id": name} if name else {})
     frame = read_columns(source, list(names.values()))
-    frame = frame.select(pl.col(one).alias(role) for role, one in names.items())
+    frame = as_texts(frame.select(pl.col(one).alias(role) for role, one in names.items()))
     start = 0 if seen is None or _is_other(frame, seen, path) else seen.rows
     if frame.height <= start:
         return AnnotationBatch([], [], [], None, {})

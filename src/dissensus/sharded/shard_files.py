@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from .._files import atomic_file, output_errors
+from .._serialization import damage
 from ..errors import OutputError
 from .sharding import Shard, ones
 
@@ -36,9 +37,10 @@ class ShardFiles:
 
     def load(self) -> Shard:
         """Return the shard, without the names of its items."""
-        index, annotator, label = (
-            np.load(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
-        )
+        with damage(f"{self.stem}: a damaged shard", "; leave out --resume to start again"):
+            index, annotator, label = (
+                np.load(f"{self.stem}.{name}.npy") for name in ("index", "annotator", "label")
+            )
         gold = Path(f"{self.stem}.gold.npy")
         return Shard(
             self.start,

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from ...errors import DataError, OptionError
+from ..._serialization import damage
+from ...errors import OptionError
 from ._base import Encoder
 
 E = TypeVar("E", bound=Encoder)
@@ -78,18 +77,12 @@ def load_weights(
     rename
         Name in the network → name in the file.
     """
-    try:
+    with damage(f"{path}: not a file of weights"):
         if path.endswith(".safetensors"):
             weights = load_file(path)
         else:
             weights = torch.load(path, map_location="cpu", weights_only=True)
         names = {rename(name): name for name in network.state_dict()}
-        network.load_state_dict(
-            {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
-        )
-    except (OSError, SafetensorError, UnpicklingError, EOFError, AttributeError) as problem:
-        first = str(problem).splitlines()[0]
-        raise DataError(f"{path}: not a file of weights ({first})") from None
-    except RuntimeError as problem:
-        first = " ".join(str(problem).split())[:160]
-        raise DataError(f"{path}: weights of another network ({first})") from None
+        kept = {names.get(k, k): v for k, v in weights.items() if not k.startswith(without)}
+    with damage(f"{path}: weights of another network"):
+        network.load_state_dict(kept)
