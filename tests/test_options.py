@@ -83,7 +83,7 @@ def test_every_command_takes_its_options_from_the_table():
         "--confidence": ["agree"],
         "--truth": ["compare", "evaluate", "next", "report"],
         "--gold": ["aggregate", "check", "compare", "convert", "identify", "report"],
-        "--annotators": ["tendency evaluate", "tendency fit"],
+        "--annotators": ["report", "tendency evaluate", "tendency fit"],
         "--among": ["next", "tendency map", "tendency predict"],
         "--n-annotators": ["meta fit", "simulate"],
         "--by": ["report"],

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import ndtr, stdtr, stdtrit
 
 from .._names import text
 from .._plain import as_plain
@@ -221,7 +221,7 @@ def _column(
         fitted = fit_one_group(items, crowd.label)
         t = t_statistic(items, fitted, member)
         within, between = kappas(items, fitted, member)
-    p_value = float(stats.norm.sf(t))
+    p_value = float(ndtr(-t))
     return ColumnDifferences(
         column, sizes, tuple(labels), t, p_value, within, between, tuple(flags)
     )
@@ -244,7 +244,7 @@ def _label_differences(
     n = int(compared.sum())  # annotators on items of both
     if square == 0 or min((compared & inside).sum(), (compared & ~inside).sum()) < _LEAST:
         return []
-    reach = float(stats.t.ppf(0.975, n - 2))
+    reach = float(stdtrit(n - 2, 0.975))
     for k, label in enumerate(annotations.classes.tolist()):
         if k == 0 and annotations.n_classes == 2:
             continue
@@ -252,7 +252,7 @@ def _label_differences(
         value = float(member @ given) / square
         score = np.bincount(annotator, member * (given - value * member), len(among))
         error = math.sqrt(float(score @ score) * n / (n - 1)) / square
-        p_value = float(2 * stats.t.sf(abs(value) / error, n - 2)) if error > 0 else math.nan
+        p_value = float(2 * stdtr(n - 2, -abs(value) / error)) if error > 0 else math.nan
         ends = value - reach * error, value + reach * error
         out.append(LabelDifference(name, label, value, error, *ends, p_value))
     return out
@@ -266,7 +266,9 @@ def _fisher(
 ) -> Flags:
     among, others = int(inside.sum()), int((known & ~inside).sum())
     here, there = int((suspects & inside).sum()), int((suspects & known & ~inside).sum())
-    p_value = stats.fisher_exact(np.array([[here, among - here], [there, others - there]]))[1]
+    from scipy.stats import fisher_exact  # slow to import
+
+    p_value = fisher_exact(np.array([[here, among - here], [there, others - there]]))[1]
     return Flags(name, here, among, there, others, float(p_value))
 
 
