@@ -166,7 +166,7 @@ def test_annotators_are_intervals_up_to_sixty_and_counted_beyond():
             assert rows[name]["verdict"] == few.verdict[code]
     shown = drawn["layer"][0]["encoding"]["y"]["sort"]
     assert [rows[name]["follows"] for name in shown] == sorted(
-        (row["follows"] for row in rows.values()), reverse=True
+        row["follows"] for row in rows.values()
     )
     counted = Counter()
     for row in annotators_figure(many).spec["data"]["values"]:

@@ -143,8 +143,8 @@ class AttentionReport:
             sections=sections.items(),
             sentences=self.sentences,
             facts={
-                "annotators": len(self.annotators),
-                "items shown": len(self.items),
+                "annotators": (len(self.annotators), "main"),
+                "items shown": (len(self.items), "main"),
                 self.items[0].kind: sizes[0] if same else f"{min(sizes)} to {max(sizes)}",
             },
             items=[_page_item(item, self.annotators) for item in self.items],
