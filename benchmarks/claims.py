@@ -102,7 +102,7 @@ PATTERNS = {
     "per_item": rf"The file was read as \w+\. An item has (?:{_N} to {_N} labels, {_X} on average|"
     rf"{_N} labels?)\.",
     "how_inferred": r"Labels were inferred by .*",
-    "wrong_labels": rf"Of {_N} labels? without gold, about {_N} are wrong( by more than one step)? "
+    "wrong_labels": rf"Of {_N} labels?(?: without gold)?, about {_N} are wrong( by more than one step)? "
     rf"\(90% interval {_N} to {_N}\), judged by .*",
     "pairs_agree": rf"{_P} of the pairs of labels on one item agree\. Beyond chance, agreement is "
     r"([a-z ]+)\.",
@@ -127,7 +127,7 @@ PATTERNS = {
     "commonest": rf"The most common class is {_WHO}: {_P} of the items\.",
     "below": rf"Confidence is below 80% for {_P} of the items\.",
     "verdict_counts": r"Number of annotators by verdict: (.+?)\.(?: Lines are 95% intervals; .*)?",
-    "confusion": rf"The most frequent difference: {_N} labels? {_WHO} on items labelled {_WHO} "
+    "confusion": rf"The most frequent difference: {_N} labels? “{_WHO}” on items labelled “{_WHO}” "
     rf"\({_P} of their labels\)\.",
     "shown": r"(?:.*neither camp is wrong for it\. )?(?:Shown: |Those who agree stand next to).*",
     "values": rf"From {_X} to {_X}, {_X} on average\.",

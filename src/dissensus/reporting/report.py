@@ -362,7 +362,7 @@ def report(
     left_out = annotator_scores.judged(*LEFT_OUT)
     n_changed = None
     if left_out.any() and not left_out.all():
-        kept = annotations.keep(~left_out[annotations.annotator])
+        kept = annotations.subset(annotators=~left_out)
         without = aggregate(kept, method, gold=known, seed=seed)
         n_changed = int((without.label != result.label).sum())
     size = annotations.labels_per_item.astype(np.int64)
