@@ -105,9 +105,8 @@ PATTERNS = {
     "per_item": rf"The file was read as \w+\. An item has (?:{_N} to {_N} {_GIVEN}, {_X} on "
     rf"average|{_N} (?:label|answer)s?)\.",
     "how_inferred": r"Labels were inferred by .*",
-    "wrong_labels": rf"Of {_N} labels?(?: without gold)?, about {_N} are wrong( by more than "
-    rf"one step)? "
-    rf"\(90% interval {_N} to {_N}\), judged by .*",
+    "wrong_labels": rf"Of {_N} labels?(?: without gold)?, about {_N} are wrong( by more than one "
+    rf"step)? \(90% interval {_N} to {_N}\), judged by .*",
     "pairs_agree": rf"{_P} of the pairs of labels on one item agree\. Beyond chance, agreement is "
     r"([a-z ]+)\.",
     "common_class": rf"{_P} of pairs agree, but alpha is {_X}: {_P} of labels are {_WHO}, so "

@@ -252,6 +252,15 @@ def test_the_objective_of_the_causes_never_falls(n_classes):
     assert np.diff(trace).min() > -1e-8
 
 
+def test_causes_of_large_data_are_those_of_a_full_fit(monkeypatch):
+    annotations, *_ = known(21, n_items=8000, n_classes=3, per_item=5)
+    whole = item_scores(annotations, difficulty=False)
+    monkeypatch.setattr("dissensus.identification._causes._MAX_LABELS", 20_000)
+    part = item_scores(annotations, difficulty=False)
+    assert (part.cause == whole.cause).mean() > 0.99
+    np.testing.assert_allclose(part.item_to_blame, whole.item_to_blame, atol=0.1)
+
+
 def test_an_em_iteration_equals_plain_loops():
     """One iteration, item by item, over every class and share."""
     from dissensus.identification import _causes as causes

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+_PLAIN = {str, int, bool, type(None)}
+
 
 def as_plain(value: Any) -> Any:
     """Return dictionaries, lists and numbers only, with `None` for NaN and infinity.
@@ -21,6 +23,8 @@ def as_plain(value: Any) -> Any:
             return value if math.isfinite(value) else None
         case np.ndarray() | np.generic():
             return as_plain(value.tolist())
+        case list() if set(map(type, value)) <= _PLAIN:
+            return list(value)
         case Mapping():
             return {name: as_plain(part) for name, part in value.items()}
         case tuple() if hasattr(value, "_asdict"):

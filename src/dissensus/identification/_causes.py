@@ -34,6 +34,7 @@ _GUESSING = (0.0, 1 / 6, 1 / 2, 5 / 6)  # δ; 0 for a clear item
 _STRENGTH, _ACCURACY = 4.0, 0.8  # Beta prior of accuracies
 _START = 0.2  # initial share of items that are not clear
 _MAX_ITER, _TOLERANCE = 50, 1e-4
+_MAX_LABELS, _LAST_ITER = 200_000, 3  # above so many labels, most iterations use a part of them
 
 
 class CauseProbabilities(NamedTuple):
@@ -87,8 +88,25 @@ def cause_probabilities(
     rows = np.flatnonzero(annotations.labels_per_item > 1)
     if annotations.n_classes < 2 or len(rows) == 0:
         return CauseProbabilities(probability, accuracy, ())
+    not_clear, max_iter = _START, _MAX_ITER
+    step = -(-len(annotations) // _MAX_LABELS)
+    if step > 1:  # start from a fit to a part of the items
+        part = _fit_context(annotations.take(rows[::step]), accuracy)
+        _, accuracy, not_clear, _ = _fit(part, accuracy, prior, not_clear, _MAX_ITER)
+        max_iter = _LAST_ITER
     context = _fit_context(annotations.take(rows), accuracy)
-    not_clear, trace = _START, list[float]()
+    posterior, accuracy, _, trace = _fit(context, accuracy, prior, not_clear, max_iter)
+    hard = posterior.one[1:].sum(axis=(0, 2))
+    clear = posterior.one[0].sum(axis=1)
+    probability[rows] = np.stack([clear, posterior.two.sum(axis=0), hard], axis=1)
+    return CauseProbabilities(probability, accuracy, trace)
+
+
+def _fit(
+    context: _FitContext, accuracy: Floats, prior: Floats, not_clear: float, max_iter: int
+) -> tuple[_Posterior, Floats, float, tuple[float, ...]]:
+    """Return the posterior, accuracies, the share of items that are not clear, and the trace."""
+    trace: list[float] = []
     while True:
         posterior = _e_step(context, accuracy, prior, not_clear)
         log_beta = _ACCURACY * np.log(accuracy) + (1 - _ACCURACY) * np.log1p(-accuracy)
@@ -96,14 +114,11 @@ def cause_probabilities(
         trace.append(posterior.log_evidence + float(log_prior))
         clear = posterior.one[0].sum(axis=1)  # (item)
         updated = _update_accuracy(context, accuracy, posterior)
-        share = float((1 - clear).sum() + 1) / (len(rows) + 2)
+        share = float((1 - clear).sum() + 1) / (len(clear) + 2)
         change = max(abs(share - not_clear), float(np.abs(updated - accuracy).max()))
-        if change < _TOLERANCE or len(trace) == _MAX_ITER:
-            break
+        if change < _TOLERANCE or len(trace) == max_iter:
+            return posterior, accuracy, not_clear, tuple(trace)
         accuracy, not_clear = updated, share
-    hard = posterior.one[1:].sum(axis=(0, 2))
-    probability[rows] = np.stack([clear, posterior.two.sum(axis=0), hard], axis=1)
-    return CauseProbabilities(probability, accuracy, tuple(trace))
 
 
 def _fit_context(annotations: Annotations, accuracy: Floats) -> _FitContext:

@@ -267,7 +267,7 @@ def _fisher(
 ) -> Flags:
     among, others = int(inside.sum()), int((known & ~inside).sum())
     here, there = int((suspects & inside).sum()), int((suspects & known & ~inside).sum())
-    from scipy.stats import fisher_exact
+    from scipy.stats import fisher_exact  # slow to import
 
     p_value = fisher_exact(np.array([[here, among - here], [there, others - there]]))[1]
     return Flags(name, here, among, there, others, float(p_value))

@@ -157,9 +157,7 @@ def item_scores(
     annotations = as_annotations(annotations)
     result = check_fitted(annotations, result, seed=seed)
     votes, size = annotations.votes(), annotations.labels_per_item
-    prior = result.posterior[size > 0].sum(axis=0) + 1
-    accuracy = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
-    causes = cause_probabilities(annotations, accuracy, prior / prior.sum())
+    causes, cause = item_causes(annotations, result)
     with np.errstate(invalid="ignore", divide="ignore"):
         top = np.sort(votes, axis=1)[:, ::-1]
         margin = (top[:, 0] - (top[:, 1] if annotations.n_classes > 1 else 0)) / size
@@ -176,8 +174,16 @@ def item_scores(
         _difficulty(annotations, result, seed) if difficulty else nothing,
         _surprise(annotations, result),
         np.where(size > 1, 1 - causes.probability[:, CLEAR], np.nan),
-        as_names(list(CAUSES))[_causes(annotations, result, causes)],
+        cause,
     )
+
+
+def item_causes(annotations: Annotations, result: Aggregation) -> tuple[CauseProbabilities, Names]:
+    """Return the posterior of the causes of disagreement, and the cause of every item in words."""
+    prior = result.posterior[annotations.labels_per_item > 0].sum(axis=0) + 1
+    accuracy = np.clip(np.nan_to_num(result.agreement, nan=0.8), 0.01, 0.99)
+    causes = cause_probabilities(annotations, accuracy, prior / prior.sum())
+    return causes, as_names(list(CAUSES))[_causes(annotations, result, causes)]
 
 
 def vote_entropy(

@@ -111,7 +111,7 @@ def explain(scores: AnnotatorScores, annotator: int) -> str:
     """Return the reason for the verdict on an annotator, in a sentence."""
     basis, gold, behaviour = scores.basis, scores.gold, scores.behaviour
     follow = basis.following
-    word, among = scores.verdict[annotator], int(follow.n_labels[annotator])
+    word, among = VERDICTS[scores.code[annotator]], int(follow.n_labels[annotator])
     reasons = []
     known, compared = int(basis.gold_labels[annotator]), reference(basis, annotator)
     if known and gold is not None:

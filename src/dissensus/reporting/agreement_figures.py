@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._probability import normalize
+from .._relation import Integers
 from .charts import Figure, chart, number, tooltip
 from .sections import Table
 from .sentences import amount, percent
@@ -77,10 +78,11 @@ def pairs_figure(pairs: Pairs | None) -> Figure | None:
     """Return the agreement of pairs of annotators; `None` where most cells would be empty."""
     if pairs is None:
         return None
-    spec = pairs_chart(pairs)
-    n_shown = len(spec["encoding"]["x"]["sort"])
-    if len(spec["data"]["values"]) < _KNOWN * n_shown * (n_shown - 1):
+    busiest = _busiest(pairs)
+    n_shown, kept = len(busiest), np.isin(pairs.one, busiest) & np.isin(pairs.other, busiest)
+    if 2 * int((pairs.known & kept).sum()) < _KNOWN * n_shown * (n_shown - 1):
         return None
+    spec = pairs_chart(pairs)
     shown = spec.pop("title")["subtitle"]
     spec |= {"width": "container", "height": n_shown * spec["height"]["step"]}
     words = f"Those who agree stand next to each other; {shown}."
@@ -111,16 +113,20 @@ def pairs_table(pairs: Pairs) -> Table:
     )
 
 
+def _busiest(pairs: Pairs) -> Integers:
+    """Return the annotators with the most co-annotators, by code."""
+    known = pairs.known
+    both = np.concatenate([pairs.one[known], pairs.other[known]])
+    count = np.bincount(both, minlength=len(pairs.annotators))
+    return np.argsort(-count, kind="stable")[:_MAX_ANNOTATORS]
+
+
 def pairs_chart(pairs: Pairs) -> dict[str, Any]:
     """Return a heat map of pairs of annotators, those who agree next to each other.
 
     Beyond sixty annotators, those with the most co-annotators are shown.
     """
-    known = pairs.known
-    overlap = np.bincount(
-        np.concatenate([pairs.one[known], pairs.other[known]]), minlength=len(pairs.annotators)
-    )
-    most = set(np.argsort(-overlap, kind="stable")[:_MAX_ANNOTATORS].tolist())
+    known, most = pairs.known, set(_busiest(pairs).tolist())
     shown = [annotator for annotator in pairs.order().tolist() if annotator in most]
     names = [str(pairs.annotators[annotator]) for annotator in shown]
     short = [name if len(name) <= 24 else f"{name[:23]}…" for name in names]

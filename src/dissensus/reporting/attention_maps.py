@@ -143,9 +143,9 @@ class AttentionReport:
             sections=sections.items(),
             sentences=self.sentences,
             facts={
-                "annotators": len(self.annotators),
-                "items shown": len(self.items),
-                self.items[0].kind: sizes[0] if same else f"{min(sizes)} to {max(sizes)}",
+                "annotators": (len(self.annotators), "main"),
+                "items shown": (len(self.items), "main"),
+                self.items[0].kind: (sizes[0] if same else f"{min(sizes)} to {max(sizes)}", "main"),
             },
             items=[_page_item(item, self.annotators) for item in self.items],
             annotators=self.annotators.tolist(),

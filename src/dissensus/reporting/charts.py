@@ -137,7 +137,7 @@ def dots(
     encoding = {"x": x, "y": y}
     ends = {**encoding, along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
     return [
-        {"mark": {"type": "rule", "opacity": 0.35, **mark}, "encoding": ends},
+        {"mark": {"type": "rule", "opacity": 0.55, **mark}, "encoding": ends},
         {
             "mark": {"type": "circle", "size": 60, "opacity": 0.95, **mark},
             "encoding": {**encoding, "tooltip": tooltip},

@@ -41,7 +41,7 @@ def class_items(report: Report) -> tuple[SortableTable, list[dict[str, Any]], li
     shown = np.concatenate([order[:MAX_ITEMS], order[MAX_ITEMS:][wrong[order[MAX_ITEMS:]]]])
     ordered = annotations.scale == "ordinal"
     votes = [votes_of(annotations, item) for item in shown.tolist()]
-    cause, certainty = report.item_scores.cause[shown].tolist(), report.certainty[shown]
+    cause, certainty = report.cause[shown].tolist(), report.certainty[shown]
     posterior = result.probabilities[shown]
     common = np.argsort(-posterior, axis=1, kind="stable")[:, :_MAX_SHOWN]
     share = np.take_along_axis(posterior, common, axis=1).round(4)
@@ -107,7 +107,7 @@ def _listing(report: Report, items: Integers) -> dict[str, Any]:
         "votes": [votes_of(annotations, item) for item in items.tolist()],
         "label": report.result.labels[items],
         "certainty": report.certainty[items].round(4),
-        "why": report.item_scores.cause[items],
+        "why": report.cause[items],
     }
     if not report.texts:
         del columns["text"]

@@ -189,6 +189,8 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
     colour = charts.colour("verdict", palette, symbolOpacity=1, columns=3)
     words = ", ".join(f"{word} {count}" for word, count in verdicts.items())
     words = f"Number of annotators by verdict: {words}."
+    if len(known) < sum(verdicts.values()):
+        words += " Those whose correlation is undefined are not shown."
     if len(known) > _MAX_NAMED:
         bins = np.clip(np.floor(follow.correlation[known] * 10 + 1e-9), -10, 9)
         counts = Counter(
@@ -204,7 +206,7 @@ def annotators_figure(scores: AnnotatorScores) -> Figure | None:
         mark = {"type": "bar", "tooltip": {"content": "data"}}
         spec = charts.chart(rows, height=220, mark=mark, encoding=encoding)
         return Figure(_TITLE, words, spec)
-    order = known[np.argsort(-follow.correlation[known], kind="stable")]
+    order = known[np.argsort(follow.correlation[known], kind="stable")]
     columns = {
         "annotator": scores.annotations.annotators[order],
         "labels": scores.behaviour.labels[order].astype(int),

@@ -52,7 +52,7 @@ class Group:
     annotations: Annotations
     result: Aggregation
     accuracy: Proportion  # (annotator)
-    n_random: int  # annotators who answer at random
+    n_random: int  # annotators whose answers ignore the items
     agreement: Agreement
     evaluation: Evaluation | None
 

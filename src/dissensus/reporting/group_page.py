@@ -50,7 +50,7 @@ def group_page(groups: GroupComparison) -> Page:
             "annotators in both": (amount(n_annotators), "annotators"),
         },
         [
-            Section("numbers", "Comparison", panels=[[_numbers_table(groups), "classes"]]),
+            Section("numbers", "Comparison", panels=[[_numbers_table(groups)]]),
             Section(
                 "annotators", "Annotators in both", [people], panels=[["change"]], table=annotators
             ),
@@ -63,6 +63,7 @@ def group_page(groups: GroupComparison) -> Page:
         },
         ("right", "change", "confidence", "alpha"),
         groups.first.result.method,
+        picture="classes",
     )
 
 
@@ -84,8 +85,8 @@ def _numbers_table(groups: GroupComparison) -> Table:
             "pairs that agree": shown(group.agreement["percent"]),
             "alpha": shown(group.alpha, ".2f"),
             "labels right, by the consensus of the others": shown(group.right),
-            "items that need review": shown(group.unsure),
-            "annotators who answer at random": str(group.n_random),
+            "items with a less certain label": shown(group.unsure),
+            "annotators whose answers ignore the items": str(group.n_random),
             **({} if known is None else {"items labelled right": shown(known)}),
             **({"the same label on common items": shown(groups.same)} if groups.n_common else {}),
         }

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._names import Names
 from .._plain import as_plain
 from .._relation import Floats, Integers
 from ..aggregation import aggregate
@@ -28,12 +29,11 @@ from ..identification import (
     AnnotatorScores,
     Camps,
     GroupDifferences,
-    ItemScores,
     camps,
     group_differences,
     identify,
-    item_scores,
 )
+from ..identification.items import item_causes
 from ..identification.verdicts import FLAGGED, LEFT_OUT
 from ..label_errors import LabelErrors, doubts, label_errors
 from ..metrics import Evaluation, evaluate
@@ -50,7 +50,7 @@ from .tendency_section import Predictions, read_predictions
 
 _ONE_METHOD = 300_000  # labels above which one method replaces `auto`
 _FAST = "hierarchical"
-_PAIRS = 20_000_000  # pairs of labels above which pairs of annotators are left out
+_PAIRS = 2_000_000  # pairs of labels above which pairs of annotators are left out
 _CAMPS = 200_000  # labels above which camps are not looked for
 _STEPS = 6
 TARGET = 0.95  # accuracy to reach
@@ -72,8 +72,10 @@ class Report(PageReport):
     check, agreement, pairs, camps, groups, evaluation
         Results of `check`, `agree`, `camps`, `group_differences` and `evaluate`; `None` where there
         is nothing to report.
-    annotator_scores, item_scores
+    annotator_scores
         Results of `identify`.
+    cause
+        Why annotators disagree on every item.
     n_changed
         How many labels change without random and constant annotators; `None` without any.
     target
@@ -96,7 +98,7 @@ class Report(PageReport):
     pairs: Pairs | None
     camps: Camps | None
     annotator_scores: AnnotatorScores
-    item_scores: ItemScores
+    cause: Names  # (item)
     evaluation: Evaluation | None
     groups: GroupDifferences | None = None
     n_changed: int | None = None
@@ -119,9 +121,9 @@ class Report(PageReport):
 
     @property
     def items(self) -> Table:
-        """Every score of every item with its label, as columns."""
-        scores = self.item_scores.table()
-        return {"item": self.annotations.items, "label": self.result.labels, **scores}
+        """Every item: its label, certainty, number of labels and the cause of disagreement."""
+        columns = {"certainty": self.certainty, "cause": self.cause}
+        return {**self.result.items, **columns}
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -342,7 +344,7 @@ def report(
     judged_by |= known or {}
     annotator_scores = identify(annotations, result, gold=judged_by, seed=seed)
     progress(3, _STEPS)
-    scores = item_scores(annotations, result, difficulty=False, seed=seed)
+    _, cause = item_causes(annotations, result)
     agreement = agree(annotations, by="class" if annotations.n_classes <= 50 else None, seed=seed)
     progress(4, _STEPS)
     unreliable = annotator_scores.judged("random", "constant", "reversed")
@@ -363,6 +365,12 @@ def report(
         kept = annotations.subset(annotators=~left_out)
         without = aggregate(kept, method, gold=known, seed=seed)
         n_changed = int((without.label != result.label).sum())
+    size = annotations.labels_per_item.astype(np.int64)
+    pairs = None
+    if int((size * (size - 1)).sum()) > _PAIRS:
+        samples += ("There are too many pairs of labels to compare annotators in pairs.",)
+    elif annotations.n_annotators > 1 and annotations.n_classes > 1:
+        pairs = pairwise(annotations, "cohen", min_overlap=5)
     progress(6, _STEPS)
     path = Path(source) if isinstance(source, (str, Path)) and str(source) != "-" else None
     place = path if texts is None else Path(texts)
@@ -372,10 +380,10 @@ def report(
         result,
         checked,
         agreement,
-        _pairs(annotations),
+        pairs if pairs is not None and pairs.known.any() else None,
         camped,
         annotator_scores,
-        scores,
+        cause,
         None if truth is None else evaluate(result, truth, seed=seed),
         groups,
         n_changed,
@@ -392,13 +400,3 @@ def texts_of(reading: Reading) -> dict[str, str]:
     """Return the texts of items by name."""
     table = reading.texts
     return {} if table is None else dict(table.select("item", "text").iter_rows())
-
-
-def _pairs(annotations: Annotations) -> Pairs | None:
-    """Return the agreement of pairs of annotators, unless there are too many or none."""
-    size = annotations.labels_per_item.astype(np.int64)
-    too_many = int((size * (size - 1)).sum()) > _PAIRS
-    if annotations.n_annotators < 2 or annotations.n_classes < 2 or too_many:
-        return None
-    pairs = pairwise(annotations, "cohen", min_overlap=5)
-    return pairs if pairs.known.any() else None

@@ -96,10 +96,12 @@ def annotator_table(
         columns["seconds"] = Column(scores.behaviour.seconds[shown], ".1f")
     columns["verdict"] = Column(verdict, kind="verdict")
     alone: dict[int, list[list[str]]] = {a: [] for a in shown.tolist()}
-    for row in examples.tolist():
-        labels = alone.get(int(annotations.annotator[row]))
+    people, items = annotations.annotator[examples], annotations.item[examples]
+    for row, annotator, item in zip(
+        examples.tolist(), people.tolist(), items.tolist(), strict=True
+    ):
+        labels = alone.get(annotator)
         if labels is not None and len(labels) < _MAX_EXAMPLES:
-            item = int(annotations.item[row])
             labels.append([annotations.items[item], given[row], truth[item]])
     small = scores.peers is not None and scores.confusion.shape[1] <= _MAX_CLASSES
     details = as_rows(
@@ -198,18 +200,17 @@ def item_table(
         for k, x in enumerate(label.values)
     ]
     text = [texts.get(name) for name in items]
-    rows = as_rows(
-        {
-            "name": items,
-            "label": written,
-            **details,
-            "n": annotations.labels_per_item[shown],
-            "text": text,
-            "image": [embedded_image(one, report.folder) for one in text],
-            "gold": gold,
-            "annotations": labels,
-        }
-    )
+    fields = {
+        "name": items,
+        "label": written,
+        **details,
+        "n": annotations.labels_per_item[shown].tolist(),
+        "text": text,
+        "image": [embedded_image(one, report.folder) for one in text],
+        "gold": gold,
+        "annotations": labels,
+    }
+    rows = [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
     short = [shortened(one) for one in text]
     differs = ["differs" if "differs from the known label" in each else "" for each in kinds]
     shown_columns = {"item": Column(items)}
