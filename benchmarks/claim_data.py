@@ -96,7 +96,10 @@ def value_method(case: Case, groups: Groups) -> Checks:
     mean = case.rows.groupby("item")["value"].mean()
     stated = pd.Series(list(columns["value"]), index=list(map(str, columns["item"])))
     apart = float((mean - stated).abs().max())
-    yield groups[0] != "mean" or apart < 1e-3, f"largest difference to the means {apart:.2g}"
+    yield (
+        groups[0] not in ("mean", None) or apart < 1e-3,
+        f"largest difference to the means {apart:.2g}",
+    )
 
 
 def explained(_case: Case, _: Groups) -> Checks:

@@ -51,7 +51,8 @@ PATTERNS = {
     "nobody_random": rf"No annotator seems to answer at random(?: \({_N} annotators? gave too few "
     r"labels to say\))?\.",
     "camps": rf"There are two camps: \(1\) {_WHO}; \(2\) {_WHO}\. They agree more with their own "
-    rf"camp \(correlation {_X}\) than with the other \({_X}\)\.(?: Camp 1 gives the label {_WHO} "
+    rf"camp \(correlation {_X}\) than with the other \({_X}\)\.(?: Camp 1 gives the label "
+    rf"“?{_WHO}”? "
     rf"to {_X} %, camp 2 to {_X} % of items\.)? They judge differently; neither camp is wrong for "
     r"it\.",
     "camps_differ": r"Where the camps differ there is no single right label\.",
@@ -59,13 +60,15 @@ PATTERNS = {
     r"% of the items independently of each other would mostly have been found; smaller differences "
     r"may exist\.|But these labels can hardly show any: even two camps that judge half of the "
     r"items independently of each other would mostly be missed\.)",
-    "severity": rf"Annotators differ in how readily they give the label {_WHO} \(most of them in "
+    "severity": rf"Annotators differ in how readily they give the label “?{_WHO}”? \(most of "
+    rf"them in "
     rf"{_X} to {_X} % of their labels\); no camps beyond that were found\. .*",
     "camps_not_looked_for": r"Camps were not looked for: .*",
     "flags": rf"Verdicts fall on {_WHO} = {_WHO} more than on others: {_N} of {_N} annotators are "
     rf"flagged, {_N} of {_N} elsewhere \(Fisher's exact test, p (<|=) {_X}\); leaving them out "
     r"would remove labels of this group\.",
-    "group_labels": rf"Annotators of {_WHO} = {_WHO} give the label {_WHO} {_X} points (more|less) "
+    "group_labels": rf"Annotators of {_WHO} = {_WHO} give the label “?{_WHO}”? {_X} points "
+    rf"(more|less) "
     rf"often than others on the same items \(95 % interval {_X} to {_X}\)\.",
     "group_agreement": rf"Annotators agree more with those of the same {_WHO} \(correlation {_X}\) "
     rf"than with others \({_X}; t = {_X}, p (?:<|=) {_X}\)\.",
@@ -99,8 +102,8 @@ PATTERNS = {
     "together": r"Ask whether these worked together: (.+)\.",
     "islands": rf"Annotators fall into {_N} groups that share no item: .*",
     # Texts, notes and findings of sections
-    "per_item": rf"The file was read as \w+\. An item has (?:{_N} to {_N} labels, {_X} on average|"
-    rf"{_N} labels?)\.",
+    "per_item": rf"The file was read as \w+\. An item has (?:{_N} to {_N} {_GIVEN}, {_X} on "
+    rf"average|{_N} (?:label|answer)s?)\.",
     "how_inferred": r"Labels were inferred by .*",
     "wrong_labels": rf"Of {_N} labels?(?: without gold)?, about {_N} are wrong( by more than one "
     rf"step)? \(90% interval {_N} to {_N}\), judged by .*",
@@ -110,7 +113,8 @@ PATTERNS = {
     r"agreement by chance is high; compare ac1",
     "alone": rf"{_N} of {_N} items have one label only and do not count",
     "one_label": rf"{_N} items \({_P}\) have one label: nothing can correct it\.",
-    "value_method": r"The value of an item is estimated by the method (\w+)\.",
+    "value_method": r"The value of an item is (?:estimated by the method (\w+)|the mean of its "
+    r"answers)\.",
     "weights": r"Together these predict held-out labels best: (.+)\. `dissensus compare` .*",
     "members": rf"The {_N} members differ from the pool on {_P} of the items on average\.",
     "explained": r"(?:Annotators are compared with|Why annotators disagree|Everybody is "
