@@ -5,6 +5,7 @@ Each function tries one number and returns how it ended: `good`, `refused` (in o
 
 from __future__ import annotations
 
+import atexit
 import csv
 import os
 import shutil
@@ -174,6 +175,7 @@ def saved_folders() -> dict[str, tuple[Path, Callable[[Path], Any]]]:
     from dissensus.scale.stream import Stream
 
     home = Path(tempfile.mkdtemp(prefix="fuzz-saved-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     columns = [*zip(*ROWS, strict=True)]
     annotations = Annotations.from_columns(*columns)
     aggregate(annotations, "dawid-skene").save(home / "aggregation")
@@ -319,6 +321,8 @@ def _full_disk() -> str:
     command = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         return "/proc/nowhere"
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the last first: unmounted before
+    atexit.register(subprocess.run, ["umount", folder], check=False)
     try:
         with open(f"{folder}/filler", "wb") as file:  # noqa: PTH123
             file.write(b"x" * 10**6)

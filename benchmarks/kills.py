@@ -254,31 +254,42 @@ if __name__ == "__main__":
 """
 WORKERS = """
 import os, random, signal, sys, threading, time
+from contextlib import suppress
 from dissensus.engine.cluster import joined
 from dissensus.scale import aggregate_files
+
+
+def one_kill(engine, seconds):
+    workers = []
+    while len(workers) < 2:  # one may be starting
+        with suppress(OSError):
+            answers = engine.client.run(os.getpid, on_error="return").values()
+            workers = [one for one in answers if isinstance(one, int)]
+    moment = draw.uniform(0.02, 0.9) * seconds
+    timer = threading.Timer(moment, os.kill, (draw.choice(workers), signal.SIGKILL))
+    timer.start()
+    aggregate_files(["parts"], method, "out.csv", engine=engine)
+    landed = not timer.is_alive()
+    timer.join()
+    return landed
+
+
 if __name__ == "__main__":
-    method, kills, landed = sys.argv[1], int(sys.argv[2]), 0
+    method, kills, landed, same = sys.argv[1], int(sys.argv[2]), 0, True
     draw = random.Random(0)
-    with joined(None, 2) as engine:
-        began = time.monotonic()
-        aggregate_files(["parts"], method, "whole.csv", engine=engine)
-        seconds, same = time.monotonic() - began, True
-        whole = open("whole.csv", "rb").read()
-        while landed < kills:
-            engine.client.wait_for_workers(2)
-            workers = []
-            while len(workers) < 2:  # one may be starting
-                answers = engine.client.run(os.getpid, on_error="return").values()
-                workers = [one for one in answers if isinstance(one, int)]
-            timer = threading.Timer(
-                draw.uniform(0.02, 0.9) * seconds, os.kill, (draw.choice(workers), signal.SIGKILL)
-            )
-            timer.start()
-            aggregate_files(["parts"], method, "out.csv", engine=engine)
-            landed += not timer.is_alive()
-            timer.join()
-            same &= open("out.csv", "rb").read() == whole
-        print(landed, same)
+    while landed < kills:
+        with joined(None, 2) as engine:
+            began = time.monotonic()
+            aggregate_files(["parts"], method, "whole.csv", engine=engine)
+            seconds, whole = time.monotonic() - began, open("whole.csv", "rb").read()
+            try:
+                while landed < kills:
+                    engine.client.wait_for_workers(2, timeout=20)
+                    landed += one_kill(engine, seconds)
+                    same &= open("out.csv", "rb").read() == whole
+            except TimeoutError:
+                pass  # Dask has not started another worker: begin again with a new cluster
+    print(landed, same)
 """
 
 
@@ -291,7 +302,7 @@ def dask_workers(folder: Path, kills: int) -> list[str]:
     command = [sys.executable, "workers.py", SLOW.format(60), str(kills)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
+        raise RuntimeError(done.stderr[-6000:])
     landed, same = done.stdout.split()[-2:]
     return ["dask, a worker", landed, "–", "0", "same" if same == "True" else "OTHER", "0"]
 
