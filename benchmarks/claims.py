@@ -130,7 +130,8 @@ PATTERNS = {
     # Figures
     "commonest": rf"The most common class is {_WHO}: {_P} of the items\.",
     "below": rf"Confidence is below 80% for {_P} of the items\.",
-    "verdict_counts": r"Number of annotators by verdict: (.+?)\.(?: Lines are 95% intervals; .*)?",
+    "verdict_counts": r"Number of annotators by verdict: ([^.]+)\.(?: Those whose correlation is "
+    r"undefined are not shown\.)?(?: Lines are 95% intervals; .*)?",
     "confusion": rf"The most frequent difference: {_N} labels? “{_WHO}” on items labelled “{_WHO}” "
     rf"\({_P} of their labels\)\.",
     "shown": r"(?:.*neither camp is wrong for it\. )?(?:Shown: |Those who agree stand next to).*",
