@@ -163,13 +163,13 @@ def test_the_demo_is_always_the_same_and_looks_like_photos(photos):
     assert len(np.unique(pairs)) == len(annotations)
 
 
-def test_on_the_demo_dawid_skene_beats_the_vote_by_points(photos):
+def test_on_the_demo_the_default_beats_the_vote_by_points(photos):
     annotations, truth = photos
     vote, skilled = (
         evaluate(aggregate(annotations, method), truth, resamples=0).scores["accuracy"].value
-        for method in ("majority", "dawid-skene")
+        for method in ("majority", "auto")
     )
-    assert 0.85 < vote < 0.9
+    assert 0.75 < vote < 0.8
     assert skilled > vote + 0.03
 
 
