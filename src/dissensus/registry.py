@@ -29,6 +29,7 @@ from .params import Settings, describe_fields, format_value
 if TYPE_CHECKING:
     from .aggregation import Aggregator
     from .aggregation.numeric import Estimator
+    from .consensus import ConsensusMethod
     from .learning.base import Method
     from .meta.adapter import AdapterSettings
     from .planning.policy import Policy
@@ -105,6 +106,37 @@ class Registry(Generic[Kind]):
         return {
             alias: target for alias, target in self.aliases.items() if split_spec(target)[0] == name
         }
+
+
+@dataclass(frozen=True)
+class KindRegistry(Registry["ConsensusMethod"]):
+    """The methods for one kind of answers.
+
+    Where the kind reduces to classes, `reduction` names the method that does so, which has the
+    setting `aggregator`; every aggregator is then a method too.
+    """
+
+    reduction: str | None = None
+
+    def create(self, spec: str) -> ConsensusMethod:
+        """Return the method that a specification describes."""
+        name, _ = split_spec(spec)
+        own = {_plain(known) for known in (*self.table, *self.aliases)}
+        if self.reduction is None or _plain(name) in own:
+            return super().create(spec)
+        names = [*self.table, *aggregators]
+        known = dict.fromkeys([*names, *self.aliases, *aggregators.aliases])
+        find_by_name("method", name, known, names)
+        aggregator = aggregators.describe(aggregators.create(spec))
+        return self.find(self.reduction)(aggregator=aggregator)  # type: ignore[call-arg]
+
+    def describe(self, method: ConsensusMethod) -> str:
+        """Return the shortest specification of this method."""
+        spec = super().describe(method)
+        name, settings = split_spec(spec)
+        if name == self.reduction and settings.keys() == {"aggregator"}:
+            return str(settings["aggregator"])
+        return spec
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
@@ -206,6 +238,29 @@ aggregators: Registry[Aggregator] = Registry(
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
 )
+
+# The method that reduces a kind to classes, and takes any aggregator.
+_REDUCTIONS: dict[str, str] = {}
+
+# Methods for answers of every kind; the first is the default, which is also called auto.
+_CONSENSUS: dict[str, str] = {"spans": "", "boxes": "", "points": "", "masks": ""}
+
+consensus_methods: Registry[ConsensusMethod] = Registry(
+    "aggregate answers",
+    _table("consensus", " ".join(dict.fromkeys(" ".join(_CONSENSUS.values()).split()))),
+    {},
+)
+
+registries: Mapping[str, KindRegistry] = {
+    kind: KindRegistry(
+        f"aggregate {kind}",
+        {name: consensus_methods.table[name] for name in names.split()},
+        {} if "auto" in names.split() else {"auto": names.split()[0]},
+        reduction=_REDUCTIONS.get(kind),
+    )
+    for kind, names in _CONSENSUS.items()
+    if names
+}
 
 estimators: Registry[Estimator] = Registry(
     "estimate",

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..readers import as_annotations, as_truth
 from ..registry import aggregators
-from ._base import MACHINE_MEMORY, Aggregator, Checkpoints, FitContext, Fitted, Progress, check_size
+from ._base import (
+    MACHINE_MEMORY,
+    Aggregator,
+    Checkpoints,
+    FitContext,
+    Fitted,
+    Progress,
+    check_size,
+    no_progress,
+)
 from ._em import EMAggregator
 
 if TYPE_CHECKING:
@@ -63,9 +72,11 @@ __all__ = [
     "EMAggregator",
     "FitContext",
     "Fitted",
+    "Progress",
     "aggregate",
     "as_method",
     "check_size",
+    "no_progress",
     *(target.partition(":")[2] for target in aggregators.table.values()),
 ]
 
