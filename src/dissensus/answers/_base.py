@@ -56,7 +56,7 @@ class Answers(Relation, ABC):
     kind: ClassVar[str]
     value_key: ClassVar[str]  # name of the value in rows: {"item", "annotator", value_key}
     element: ClassVar[str] = ""  # what an answer holds, as a plural: "marks"
-    by_item: ClassVar[tuple[str, ...]] = ()  # fields with one entry per item
+    by_item: ClassVar[tuple[str, ...]] = ()  # fields (item, …) with one row per item
     by_answer: ClassVar[tuple[str, ...]] = ()  # fields with one entry per answer
     by_element: ClassVar[tuple[str, ...]] = ()  # fields with one entry per element
     coded_by: ClassVar[Mapping[str, str]] = {}  # field of codes → field of their names
@@ -93,6 +93,10 @@ class Answers(Relation, ABC):
     @abstractmethod
     def counts(self) -> str:
         """How many elements and names there are, in words: "35879 marks, 4 labels"."""
+
+    @abstractmethod
+    def as_table(self) -> tuple[dict[str, Array], Integers]:
+        """Return answers as columns, the first of them `item`, and the answer of every row."""
 
     @abstractmethod
     def as_answers(self, table: Table) -> Self:
@@ -336,13 +340,15 @@ def coded_rows(
 def _merge_by_item(both: tuple[Answers, ...], items: Names, name: str) -> Array:
     """Return a field of all items; refuse items that have two different values."""
     first = getattr(both[0], name)
-    merged = np.zeros((len(items), *first.shape[1:]), dtype=first.dtype)
+    merged = np.full((len(items), first.shape[1]), np.nan)
     filled = np.zeros(len(items), dtype=bool)
     for one in both:
         at, value = indices_of(one.items, items), getattr(one, name)
-        clash = filled[at] & (merged[at] != value).reshape(len(at), -1).any(axis=1)
+        given = ~np.isnan(value).any(axis=1)  # NaN where it is unknown
+        at, value = at[given], value[given]
+        clash = filled[at] & (merged[at] != value).any(axis=1)
         if clash.any():
-            item = one.items[clash.argmax()]
+            item = items[at[clash.argmax()]]
             raise DataError(f"item {item!r} has another {name} in the two sets of answers")
         merged[at], filled[at] = value, True
-    return merged
+    return merged.astype(first.dtype)
