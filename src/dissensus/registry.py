@@ -240,10 +240,17 @@ aggregators: Registry[Aggregator] = Registry(
 )
 
 # The method that reduces a kind to classes, and takes any aggregator.
-_REDUCTIONS: dict[str, str] = {}
+_REDUCTIONS: dict[str, str] = {"sets": "per-option"}
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
-_CONSENSUS: dict[str, str] = {"spans": "", "boxes": "", "points": "", "masks": ""}
+_CONSENSUS: dict[str, str] = {
+    "spans": "",
+    "boxes": "",
+    "points": "",
+    "masks": "",
+    "sets": "joint-sets per-option",
+    "rankings": "bradley-terry plackett-luce borda",
+}
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
     "aggregate answers",

@@ -15,7 +15,11 @@ from ._base import Answers, Candidates, Ragged
 if TYPE_CHECKING:
     from .numbers import Numbers as Numbers
 
-KINDS: Mapping[str, str] = {}  # kind → module:Class
+KINDS: Mapping[str, str] = {  # kind → module:Class
+    "sets": "sets:Sets",
+    "rankings": "rankings:Rankings",
+    "texts": "texts:Texts",
+}
 
 __all__ = [
     "KINDS",

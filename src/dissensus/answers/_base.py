@@ -278,7 +278,7 @@ class Answers(Relation, ABC):
     def _starts(self) -> dict[str, Any]:
         return {}
 
-    def _merged_starts(self, more: Self) -> dict[str, Any]:  # noqa: ARG002
+    def _merged_starts(self, more: Self) -> dict[str, Any]:
         return {}
 
 
