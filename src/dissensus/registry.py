@@ -250,6 +250,7 @@ _CONSENSUS: dict[str, str] = {
     "masks": "",
     "sets": "joint-sets per-option",
     "rankings": "bradley-terry plackett-luce borda",
+    "texts": "rover",
 }
 
 consensus_methods: Registry[ConsensusMethod] = Registry(

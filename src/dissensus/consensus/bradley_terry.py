@@ -6,9 +6,10 @@ With d = score[left] - score[right] + side, an honest answer is left, right or a
 
 Annotator j answers honestly with probability `honest[j]`, a priori Beta(8, 2), and otherwise by an
 own distribution over left, right and tie. Where it is not known what was shown first, no side is
-preferred, and own distributions have left and right alike. Scores have a normal prior with precision `strength`.
-Every iteration is an E-step, which answers are honest, and one Newton step on the scores whose
-Hessian is the Laplacian of a graph. Intervals come from that Hessian.
+preferred, and own distributions have left and right alike. Scores have a normal prior with
+precision `strength`. Every iteration is an E-step, which answers are honest, and one Newton step on
+the scores whose Hessian is the Laplacian of a graph. Intervals come from that Hessian; a ranking of
+n things counts as n - 1 comparisons there, since its n (n - 1) / 2 pairs are not independent.
 
     R. A. Bradley, M. E. Terry. Rank analysis of incomplete block designs. Biometrika 39, 1952.
 
@@ -97,6 +98,7 @@ class BradleyTerry(ConsensusMethod):
         )
         weight, _ = model.expect(reached)
         deviation = _deviations(*model.curvature(reached, weight)[1:], self.strength)
+        deviation *= np.sqrt(len(pairs.left) / max(int(np.maximum(answers.sizes - 1, 0).sum()), 1))
         honest = np.where(answers.labels_per_annotator > 0, reached.honest, np.nan)
         annotators: dict[str, Any] = {"honest": honest}
         asked = np.bincount(model.annotator, minlength=answers.n_annotators)
