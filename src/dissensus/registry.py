@@ -240,10 +240,10 @@ aggregators: Registry[Aggregator] = Registry(
 )
 
 # The method that reduces a kind to classes, and takes any aggregator.
-_REDUCTIONS: dict[str, str] = {}
+_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects"}
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
-_CONSENSUS: dict[str, str] = {"spans": "", "boxes": "", "points": "", "masks": ""}
+_CONSENSUS = {"spans": "candidates objects", "boxes": "objects", "points": "objects"}
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
     "aggregate answers",

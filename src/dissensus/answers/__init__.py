@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 from ._base import Answers, Candidates, Ragged
 
 if TYPE_CHECKING:
+    from .marks import Boxes as Boxes
+    from .marks import Points as Points
+    from .marks import Spans as Spans
     from .numbers import Numbers as Numbers
 
-KINDS: Mapping[str, str] = {}  # kind → module:Class
+KINDS: Mapping[str, str] = {  # kind → module:Class
+    "spans": "marks:Spans",
+    "boxes": "marks:Boxes",
+    "points": "marks:Points",
+}
 
 __all__ = [
     "KINDS",
