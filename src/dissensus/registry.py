@@ -243,7 +243,12 @@ aggregators: Registry[Aggregator] = Registry(
 _REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects"}
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
-_CONSENSUS = {"spans": "candidates objects", "boxes": "objects", "points": "objects"}
+_CONSENSUS = {
+    "spans": "candidates objects medoid",
+    "boxes": "objects medoid",
+    "points": "objects medoid",
+    "masks": "weighted-masks staple medoid",
+}
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
     "aggregate answers",

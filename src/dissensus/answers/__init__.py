@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from .marks import Boxes as Boxes
     from .marks import Points as Points
     from .marks import Spans as Spans
+    from .masks import Masks as Masks
     from .numbers import Numbers as Numbers
 
 KINDS: Mapping[str, str] = {  # kind → module:Class
     "spans": "marks:Spans",
     "boxes": "marks:Boxes",
     "points": "marks:Points",
+    "masks": "masks:Masks",
 }
 
 __all__ = [

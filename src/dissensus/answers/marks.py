@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -190,7 +191,7 @@ class Marks(Ragged):
             {name: value for name, value in zip(names, mark, strict=True) if value != _UNLABELLED}
             for mark in zip(*plain, strict=True)
         ]
-        return [marks[a:b] for a, b in zip(self.starts, self.starts[1:], strict=False)]
+        return [marks[a:b] for a, b in pairwise(self.starts)]
 
     def as_table(self) -> tuple[dict[str, Array], Integers]:
         return self.table_of(self.mark_item, self.place, self.label), self.answer

@@ -28,6 +28,7 @@ from ..calibration import label_temperature
 from ..params import Positive, Probability
 
 Levels = Annotated[int, Interval(ge=1, le=5)]
+EXISTENCE = "objects"  # the name of the model in results
 NO, YES = 0, 1  # the classes
 
 
@@ -72,7 +73,7 @@ class Existence(EMAggregator[Visibility, Counts]):
 
     @property
     def spec(self) -> str:
-        return "objects"
+        return EXISTENCE
 
     def log_joint(self, part: Part, params: Visibility) -> Floats:
         log_found = np.stack([np.log1p(-params.found), np.log(params.found)], axis=1)

@@ -19,7 +19,7 @@ from ..annotations import Annotations
 from ..answers import Candidates
 from ..params import Positive, Probability
 from ._base import ConsensusContext
-from ._existence import YES, Existence, Levels
+from ._existence import EXISTENCE, YES, Existence, Levels
 from ._marks import MarkMethod, Proposed, fit_inner, group_median
 from .result import Consensus
 
@@ -53,7 +53,7 @@ class Objects(MarkMethod):
     """
 
     match: Probability = 0.3
-    aggregator: str = "objects"
+    aggregator: str = EXISTENCE
     levels: Levels = 2
     strength: Positive = 5.0
     labels: str = "hierarchical"
@@ -69,7 +69,7 @@ class Objects(MarkMethod):
             ),
             proposed.annotators_table(fit) | _errors_by_annotator(fit, proposed, corners),
             inner=proposed.inner,
-            params=params._asdict() if self.aggregator == "objects" else {},
+            params=params._asdict() if self.aggregator == EXISTENCE else {},
             trace=proposed.inner.trace,
             converged=proposed.inner.converged,
             notes=proposed.inner.notes,
@@ -80,7 +80,7 @@ class Objects(MarkMethod):
         answers = fit.answers
         candidates = answers.match(self.match, fit.gold)
         model = Existence(levels=self.levels, strength=self.strength)
-        chosen = model if self.aggregator == "objects" else as_method(self.aggregator)
+        chosen = model if self.aggregator == EXISTENCE else as_method(self.aggregator)
         inner = fit_inner(chosen, fit, candidates)
         marks = answers.place if fit.gold is None else np.vstack([answers.place, fit.gold.place])
         members, n_candidates = candidates.members, len(candidates.item)
