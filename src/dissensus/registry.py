@@ -240,17 +240,17 @@ aggregators: Registry[Aggregator] = Registry(
 )
 
 # The method that reduces a kind to classes, and takes any aggregator.
-_REDUCTIONS: dict[str, str] = {"sets": "per-option"}
+_REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "sets": "per-option"}
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
-_CONSENSUS: dict[str, str] = {
-    "spans": "",
-    "boxes": "",
-    "points": "",
-    "masks": "",
-    "sets": "joint-sets per-option",
+_CONSENSUS = {
+    "spans": "candidates objects medoid",
+    "boxes": "objects medoid",
+    "points": "objects medoid",
+    "masks": "weighted-masks staple medoid",
+    "sets": "joint-sets per-option medoid",
     "rankings": "bradley-terry plackett-luce borda",
-    "texts": "rover",
+    "texts": "auto rover medoid",
 }
 
 consensus_methods: Registry[ConsensusMethod] = Registry(

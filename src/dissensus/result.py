@@ -93,7 +93,9 @@ class _Result(FrozenArrays):
             return cls.from_state(state, relation_of(state))
 
     @classmethod
-    def from_state(cls, state: State, relation: Mapping[str, Any]) -> Self:
+    def from_state(
+        cls, state: State, relation: Mapping[str, Any], params_type: type | None = None
+    ) -> Self:
         """Return a result from its state and the fields of its annotations."""
         notes, arrays = state
         content = {name: notes[name] for name in _JSON if name in notes} | arrays
@@ -105,7 +107,9 @@ class _Result(FrozenArrays):
         if "params" in known:
             from .registry import aggregators
 
-            kind = aggregators.find(aggregators.resolve(notes["method"])[0]).params_type
+            kind = params_type
+            if kind is None:
+                kind = aggregators.find(aggregators.resolve(notes["method"])[0]).params_type
             content["params"] = unpack_params(kind, with_prefix("params", arrays))
         return cls(annotations=cls.relation_type(**relation), **content)
 

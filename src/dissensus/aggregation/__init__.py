@@ -21,7 +21,7 @@ from ._base import (
     check_size,
     no_progress,
 )
-from ._em import EMAggregator
+from ._em import EMAggregator, Expected
 
 if TYPE_CHECKING:
     from .._relation import Floats
@@ -70,6 +70,7 @@ __all__ = [
     "Aggregator",
     "Checkpoints",
     "EMAggregator",
+    "Expected",
     "FitContext",
     "Fitted",
     "Progress",

@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any
 from ._base import Answers, Candidates, Ragged
 
 if TYPE_CHECKING:
+    from .marks import Boxes as Boxes
+    from .marks import Points as Points
+    from .marks import Spans as Spans
+    from .masks import Masks as Masks
     from .numbers import Numbers as Numbers
 
 KINDS: Mapping[str, str] = {  # kind → module:Class
     "sets": "sets:Sets",
     "rankings": "rankings:Rankings",
     "texts": "texts:Texts",
+    "spans": "marks:Spans",
+    "boxes": "marks:Boxes",
+    "points": "marks:Points",
+    "masks": "masks:Masks",
 }
 
 __all__ = [

@@ -46,7 +46,8 @@ class Candidates(NamedTuple):
 
     annotations: Annotations  # its items are the candidates, sorted by the item they belong to
     item: Integers  # (candidate): the item it belongs to
-    members: Integers  # (element): the candidate that an element of the answers is in, or -1
+    members: Integers  # (element): the candidate it is in; elements of gold follow the answers'
+    gold: Integers | None = None  # (candidate): its class where that is known, or -1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -15,6 +15,7 @@ from .._relation import Array, Floats, FrozenArrays
 from .._serialization import State, loading_state, relation_of, relation_state, save_state
 from ..answers import Answers, kind_class
 from ..result import Aggregation, Table
+from ._existence import EXISTENCE, Existence
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,8 +95,9 @@ class Consensus(FrozenArrays):
             content |= {name: _table_of(state.part(name)) for name in _TABLES}
             if "inner" in state.notes:
                 inner = state.part("inner")
-                relation = relation_of(inner.part("relation"))
-                content["inner"] = Aggregation.from_state(inner.part("result"), relation)
+                relation, result = relation_of(inner.part("relation")), inner.part("result")
+                own = Existence.params_type if result.notes["method"] == EXISTENCE else None
+                content["inner"] = Aggregation.from_state(result, relation, own)
             answers = kind_class(state.notes["answers"])(**relation_of(state))
             return cls(answers=answers, **content)
 

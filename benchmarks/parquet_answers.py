@@ -1,4 +1,4 @@
-"""Answers in Parquet, as many as wanted: `python benchmarks/answers.py FOLDER NUMBER [--text]`.
+"""Answers in Parquet, as many as wanted: `python parquet_answers.py FOLDER NUMBER [--text]`.
 
 Ten answers an item by annotators drawn at random, scattered over all files; every annotator is
 right with a probability of their own, between .4 and .95, else names any other of five classes.

@@ -1,0 +1,105 @@
+"""Candidate spans: every span that anybody marked is a question to all who looked.
+
+The answer to a candidate is its label, `other` where another mark of the annotator overlaps it, or
+`none`. These are classes, so any aggregator decides. A span is kept if its labels together are
+probable enough; of spans that overlap, those with the largest summed probability above the
+threshold are kept, and nested ones where one annotator nests.
+
+Long spans hardly ever coincide. Where fewer than half of the marks do (`match=auto`), similar spans
+are matched as boxes are, and their borders are medians; see `objects`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from .._probability import most_probable
+from ..aggregation import as_method
+from ..answers.marks import Spans
+from ..registry import registries
+from ._base import ConsensusContext
+from ._marks import MarkMethod, Proposed, fit_inner
+from .objects import Objects
+from .result import Consensus
+
+_ENOUGH = 0.5  # share of marks that coincide with another's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates(MarkMethod):
+    """Candidate spans as classes, decided by an aggregator.
+
+    Parameters
+    ----------
+    aggregator
+        The aggregator, `name[setting=value,…]`.
+    match
+        `exact`: a candidate is one span; `overlap`: it is a group of similar spans; `auto`:
+        overlap where fewer than half of the marks coincide with another annotator's.
+
+    Examples
+    --------
+    >>> spans = Spans.from_columns("aaabbb", "xyzxyz", [0, 0, 1, 5, 5, 5], [2, 2, 2, 7, 7, 7])
+    >>> table = Candidates().fit(spans).items
+    >>> table["start"].tolist(), table["end"].tolist(), table["n_marked"].tolist()
+    ([0, 5], [2, 7], [2, 3])
+    """
+
+    aggregator: str = "two-level"
+    match: Literal["auto", "exact", "overlap"] = "auto"
+
+    def infer(self, fit: ConsensusContext) -> Consensus:
+        overlap = self.match == "overlap"
+        if self.match == "auto" and fit.answers.n_annotators > 1:
+            overlap = coinciding(fit.answers) < _ENOUGH
+        if overlap:
+            result = Objects(favour=self.favour, threshold=self.threshold).infer(fit)
+            note = "Spans are matched by overlap, and their borders are medians."
+            method = registries["spans"].describe(self)
+            return replace(result, method=method, notes=(*result.notes, note))
+        proposed = self.propose(fit)
+        return self.result(
+            fit,
+            proposed.items_table(fit, self.keep(fit, proposed), {}),
+            proposed.annotators_table(fit),
+            inner=proposed.inner,
+            trace=proposed.inner.trace,
+            converged=proposed.inner.converged,
+            notes=proposed.inner.notes,
+        )
+
+    def propose(self, fit: ConsensusContext) -> Proposed:
+        """Return every distinct span with its probability and most probable label."""
+        answers = fit.answers
+        candidates = answers.candidates(fit.gold)
+        inner = fit_inner(as_method(self.aggregator), fit, candidates)
+        n_labels, n_candidates = len(answers.classes), len(candidates.item)
+        place = np.zeros((n_candidates, 2))
+        marks = answers.place if fit.gold is None else np.vstack([answers.place, fit.gold.place])
+        place[candidates.members] = marks
+        label = most_probable(inner.posterior[:, :n_labels])
+        probabilities = inner.probabilities
+        return Proposed(
+            candidates,
+            inner,
+            candidates.annotations.label < n_labels,
+            inner.posterior[:, :n_labels].sum(axis=1),
+            place,
+            label,
+            probabilities[np.arange(n_candidates), label],
+        )
+
+
+def coinciding(spans: Spans) -> float:
+    """Return the share of marks that another annotator marked exactly, where several looked.
+
+    >>> round(coinciding(Spans.from_columns("aaa", "xyz", [0, 0, 1], [2, 2, 2])), 2)
+    0.67
+    """
+    seen = spans.labels_per_item[spans.mark_item] > 1
+    key = np.column_stack([spans.mark_item, spans.place])[seen]
+    _, group, size = np.unique(key, axis=0, return_inverse=True, return_counts=True)
+    return float((size[group] > 1).mean()) if len(group) else 1.0
