@@ -36,11 +36,9 @@ CROWD = PseudoAnnotators()
 WIDE = Sizes(pool_classes=10**6, pool_items=20)  # of episodes out of all classes of a split
 CANDIDATES = (
     "em-full",
-    "em-shrink[steps=5]",
     "em-one-coin[steps=5]",
     "em-kinds[steps=3]",
     "em-full[steps=3,starts=everyone]",
-    "em-shrink[steps=3,starts=everyone]",
     "em-one-coin[steps=3,starts=everyone]",
     "em-kinds[steps=3,starts=everyone]",
 )
