@@ -141,7 +141,7 @@ class _Comparison:
         for pairs in (self._true, self._predicted):
             enough.append(np.flatnonzero(pairs.overlap >= min_overlap))
             keys.append((pairs.one * annotations.n_annotators + pairs.other)[enough[-1]])
-        _, one, two = np.intersect1d(*keys, return_indices=True)
+        _, one, two = np.intersect1d(keys[0], keys[1], return_indices=True)
         self._here, self._there = enough[0][one], enough[1][two]
 
     def dic(self, times: Floats | None = None) -> Dic:
