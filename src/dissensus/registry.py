@@ -251,7 +251,7 @@ _CONSENSUS = {
 }
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
-    "aggregate answers",
+    "consensus",
     _table("consensus", " ".join(dict.fromkeys(" ".join(_CONSENSUS.values()).split()))),
     {},
 )
@@ -374,4 +374,11 @@ tendencies: Registry[TendencyMethod] = Registry(
 )
 
 ON_TORCH = (learners, tendencies, recoverers, adapters)
-REGISTRIES: tuple[Registry[Any], ...] = (aggregators, estimators, *ON_TORCH, simulators, policies)
+REGISTRIES: tuple[Registry[Any], ...] = (
+    aggregators,
+    consensus_methods,
+    estimators,
+    *ON_TORCH,
+    simulators,
+    policies,
+)

@@ -51,7 +51,7 @@ class Candidates(MarkMethod):
     aggregator: str = "two-level"
     match: Literal["auto", "exact", "overlap"] = "auto"
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: ConsensusContext) -> Consensus:
         overlap = self.match == "overlap"
         if self.match == "auto" and fit.answers.n_annotators > 1:
             overlap = coinciding(fit.answers) < _ENOUGH

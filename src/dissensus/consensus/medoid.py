@@ -101,8 +101,8 @@ def _errors(
     """Return the mean distance of every answer to the others, and of every item."""
     first, second = pairs
     near = np.bincount(first, weight[second], minlength=len(item))
-    off = np.bincount(first, weight[second] * distance, minlength=len(item))
-    off = np.divide(off, near, out=np.zeros(len(item)), where=near > 0)
+    total = np.bincount(first, weight[second] * distance, minlength=len(item))
+    off: Floats = np.divide(total, near, out=np.zeros(len(item)), where=near > 0)
     total = np.bincount(item, weight, minlength=n_items)
     mean = np.bincount(item, weight * off, minlength=n_items) / np.where(total > 0, total, 1.0)
     return off, np.maximum(mean, _LEAST)

@@ -22,7 +22,7 @@ from .._relation import Floats
 from ..answers.masks import Masks
 from ..params import Count, NonNegative
 from ._base import ConsensusContext
-from ._masks import MaskMethod, Pixels, Soft
+from .soft_masks import MaskMethod, Pixels, Soft
 
 _LEAST = 1e-9  # of probabilities
 
