@@ -148,6 +148,7 @@ def span_table(section: Section) -> None:
         "hierarchical",
         "candidates[favour=recall]",
         "objects",
+        "sequence",
         "medoid",
     ):
         result, seconds = timed(answers, method)

@@ -1,6 +1,6 @@
 """Answers that are marks or masks: what every kind and every method for it promises."""
 
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,9 @@ import dissensus as ds
 from dissensus import Annotations, DataError, MethodError
 from dissensus.answers import KINDS, Boxes, Masks, Points, Spans, kind_class
 from dissensus.consensus import Consensus, Objects
+from dissensus.consensus._chain import Chain
 from dissensus.consensus._schedule import schedule
+from dissensus.consensus.sequence import span_posterior, spans_of, tags_of
 from dissensus.consensus.soft_masks import soft_mask
 from dissensus.engine import Local
 from dissensus.metrics.answers import found_marks, mask_overlaps
@@ -360,6 +362,70 @@ def test_the_objective_of_objects_never_falls(kind, levels):
 def test_the_objective_of_staple_never_falls():
     trace = np.array(ds.aggregate(made("masks", drawn("masks")), "staple").trace)
     assert (np.diff(trace) >= -1e-8 * np.abs(trace[1:])).all()
+
+
+def test_the_objective_of_the_sequence_model_never_falls():
+    for seed in range(4):
+        trace = np.array(ds.aggregate(made("spans", drawn("spans", seed)), "sequence").trace)
+        assert (np.diff(trace) >= -1e-8 * np.abs(trace[1:])).all()
+
+
+def test_forward_backward_is_a_sum_over_all_sequences():
+    rng = np.random.default_rng(0)
+    n, length = 3, np.array([2, 5, 1])
+    emission = rng.normal(size=(8, n))
+    start, move = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), n)
+    move[0, 2] = 0.0
+    chain = Chain(length)
+    smoothed = chain.smooth(emission, start, move)
+    best = chain.best(emission, start, move)
+    evidence, moves = 0.0, np.zeros((n, n))
+    for first, size in zip(chain.first, length, strict=True):
+        paths = list(product(range(n), repeat=size))
+        given_ = emission[first : first + size]
+        weight = np.array(
+            [
+                start[path[0]]
+                * np.prod([move[pair] for pair in pairwise(path)])
+                * np.exp(sum(given_[at, tag] for at, tag in enumerate(path)))
+                for path in paths
+            ]
+        )
+        evidence += np.log(weight.sum())
+        share = weight / weight.sum()
+        state = np.zeros((size, n))
+        for path, part in zip(paths, share, strict=True):
+            state[np.arange(size), path] += part
+            for pair in pairwise(path):
+                moves[pair] += part
+        np.testing.assert_allclose(smoothed.state[first : first + size], state, atol=1e-12)
+        assert tuple(best[first : first + size]) == paths[int(weight.argmax())]
+    assert smoothed.evidence == pytest.approx(evidence)
+    np.testing.assert_allclose(smoothed.moves, moves, atol=1e-12)
+
+
+def test_span_posteriors_are_sums_over_all_legal_sequences():
+    rng = np.random.default_rng(1)
+    tags = tags_of(Spans.from_columns("a", "x", [4], [5]), None)
+    legal, chain = tags.legal, tags.chain
+    start = np.where(legal[0], 0.5, 0.0)
+    move = np.where(legal, rng.uniform(0.2, 1, legal.shape), 0.0)
+    emission = rng.normal(size=(5, 3))
+    smoothed = chain.smooth(emission, start, move)
+    total: dict[tuple[int, int], float] = {}
+    everything = 0.0
+    for path in product(range(3), repeat=5):
+        weight = start[path[0]] * np.prod([move[pair] for pair in pairwise(path)])
+        weight *= np.exp(sum(emission[at, tag] for at, tag in enumerate(path)))
+        everything += weight
+        if weight:
+            for _, first, last, _ in spans_of(chain, np.array(path)).tolist():
+                total[first, last] = total.get((first, last), 0.0) + weight
+    spans = np.array([(0, first, last, 0) for first, last in total])
+    found = span_posterior(chain, smoothed, move, spans)
+    np.testing.assert_allclose(found, np.array(list(total.values())) / everything, atol=1e-12)
+    best = chain.best(emission, start, move)
+    assert all(legal[pair] for pair in pairwise([0, *best.tolist()]))
 
 
 def test_staple_is_dawid_skene_over_pixels():
