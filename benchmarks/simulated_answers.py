@@ -110,8 +110,8 @@ def draw_spans(
     )
     names = np.array(["A", "B", "C", "D"], object)
     labels = names[np.concatenate([given, rng.integers(4, size=len(clutter)), 0 * every])]
-    places = np.vstack([marks, false, blank])
-    answers = Spans.from_columns(*rows, *places.T, label=labels)
+    spots = np.vstack([marks, false, blank])
+    answers = Spans.from_columns(*rows, *spots.T, label=labels)
     gold = Spans.from_columns(
         np.concatenate([item_of, np.arange(n_items)]),
         np.zeros(len(item_of) + n_items, int),
@@ -140,7 +140,7 @@ def draw_masks(bad: int, seed: int = 1) -> Drawn:
         radius = np.sqrt((u / a) ** 2 + (v / b) ** 2)
         signed = (1 - radius) * np.sqrt(u**2 + v**2) / np.maximum(radius, 1e-9)
         true = signed > 0
-        truth.append((f"i{image}", "gold", _runs(true)))
+        truth.append((f"i{image}", "gold", runs_of_mask(true)))
         for j, shift in enumerate(shifts):
             if j < bad and j % 2 == 0:
                 mask = np.roll(true, rng.integers(-20, 21, 2), (0, 1))
@@ -149,7 +149,7 @@ def draw_masks(bad: int, seed: int = 1) -> Drawn:
             else:
                 noise = gaussian_filter(rng.normal(size=(side, side)), 4)
                 mask = signed + noise / noise.std() * 1.5 + shift > 0
-            rows.append((f"i{image}", f"w{j}", _runs(mask)))
+            rows.append((f"i{image}", f"w{j}", runs_of_mask(mask)))
     size = {f"i{image}": (side, side) for image in range(n_images)}
     answers = Masks.from_columns(*zip(*rows, strict=True), size=size)
     return Drawn(
@@ -157,7 +157,7 @@ def draw_masks(bad: int, seed: int = 1) -> Drawn:
     )
 
 
-def _runs(mask: np.ndarray) -> list[int]:
+def runs_of_mask(mask: np.ndarray) -> list[int]:
     flat = mask.T.ravel()
     change = np.flatnonzero(np.diff(flat, prepend=False))
     return np.diff(np.append(change, len(flat)), prepend=0).tolist()

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .aggregation.numeric import estimate as estimate
     from .agreement import agree as agree
     from .annotations import Annotations as Annotations
+    from .answers.marks import Boxes as Boxes
+    from .answers.marks import Points as Points
+    from .answers.marks import Spans as Spans
+    from .answers.masks import Masks as Masks
     from .answers.numbers import Numbers as Numbers
     from .checking import check as check
     from .comparison import compare as compare
@@ -68,6 +72,8 @@ _EXPORTS = {
     "aggregation.numeric": "estimate",
     "agreement": "agree",
     "annotations": "Annotations",
+    "answers.marks": "Boxes Points Spans",
+    "answers.masks": "Masks",
     "answers.numbers": "Numbers",
     "checking": "check",
     "comparison": "compare",

@@ -244,7 +244,7 @@ _REDUCTIONS = {"spans": "candidates", "boxes": "objects", "points": "objects", "
 
 # Methods for answers of every kind; the first is the default, which is also called auto.
 _CONSENSUS = {
-    "spans": "candidates objects medoid",
+    "spans": "candidates objects sequence medoid",
     "boxes": "objects medoid",
     "points": "objects medoid",
     "masks": "weighted-masks staple medoid",
@@ -254,7 +254,7 @@ _CONSENSUS = {
 }
 
 consensus_methods: Registry[ConsensusMethod] = Registry(
-    "aggregate answers",
+    "consensus",
     _table("consensus", " ".join(dict.fromkeys(" ".join(_CONSENSUS.values()).split()))),
     {},
 )
@@ -377,4 +377,11 @@ tendencies: Registry[TendencyMethod] = Registry(
 )
 
 ON_TORCH = (learners, tendencies, recoverers, adapters)
-REGISTRIES: tuple[Registry[Any], ...] = (aggregators, estimators, *ON_TORCH, simulators, policies)
+REGISTRIES: tuple[Registry[Any], ...] = (
+    aggregators,
+    consensus_methods,
+    estimators,
+    *ON_TORCH,
+    simulators,
+    policies,
+)

@@ -62,7 +62,7 @@ class Marks(Ragged):
         """Return the coordinates of marks by side, which can be compared and averaged."""
 
     @abstractmethod
-    def places(self, corners: Floats) -> Floats:
+    def from_corners(self, corners: Floats) -> Floats:
         """Return the coordinates of marks with these sides."""
 
     @abstractmethod
@@ -310,7 +310,7 @@ class Spans(Marks):
     def corners(self, place: Floats) -> Floats:
         return place
 
-    def places(self, corners: Floats) -> Floats:
+    def from_corners(self, corners: Floats) -> Floats:
         """Return spans with whole borders: of a half the start goes down and the end up."""
         start, end = np.ceil(corners[:, 0] - 0.5), np.floor(corners[:, 1] + 0.5)
         return np.column_stack([start, np.maximum(end, start + 1)])
@@ -380,7 +380,7 @@ class Boxes(Marks):
     def corners(self, place: Floats) -> Floats:
         return np.hstack([place[:, :2], place[:, :2] + place[:, 2:]])
 
-    def places(self, corners: Floats) -> Floats:
+    def from_corners(self, corners: Floats) -> Floats:
         return np.hstack([corners[:, :2], np.maximum(corners[:, 2:] - corners[:, :2], 0.0)])
 
     def similarity(self, first: Floats, second: Floats, item: Integers) -> Floats:
@@ -459,7 +459,7 @@ class Points(Marks):
     def corners(self, place: Floats) -> Floats:
         return place
 
-    def places(self, corners: Floats) -> Floats:
+    def from_corners(self, corners: Floats) -> Floats:
         return corners
 
     @property

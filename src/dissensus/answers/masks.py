@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -126,13 +125,13 @@ class Masks(Ragged):
     def empty(self) -> npt.NDArray[np.bool_]:
         return self.area == 0
 
-    @cached_property
+    @property
     def area(self) -> Integers:
         """Number of pixels inside every mask."""
         inside = count_up(self.sizes) % 2 == 1
         return np.bincount(self.answer[inside], self.runs[inside], len(self)).astype(np.int64)
 
-    @cached_property
+    @property
     def intervals(self) -> Intervals:
         """The pixels inside the masks."""
         stop = np.cumsum(self.runs)
@@ -165,27 +164,30 @@ class Masks(Ragged):
 
     def distance(self, first: Integers, second: Integers) -> Floats:
         """Return 1 - intersection over union; two masks without pixels are the same."""
-        shared = np.zeros(len(first))
-        n_intervals = np.bincount(self.intervals.answer, minlength=len(self))
+        shared, area, intervals = np.zeros(len(first)), self.area, self.intervals
+        n_intervals = np.bincount(intervals.answer, minlength=len(self))
         step = max(1, _BATCH // max(1, int(n_intervals.max(initial=1))))
         for start in range(0, len(first), step):
             batch = slice(start, start + step)
-            shared[batch] = self._shared(first[batch], second[batch], n_intervals)
-        union = self.area[first] + self.area[second] - shared
+            shared[batch] = self._shared(first[batch], second[batch], intervals, n_intervals)
+        union = area[first] + area[second] - shared
         return np.where(union > 0, 1 - shared / np.maximum(union, 1), 0.0)
 
-    def _shared(self, first: Integers, second: Integers, n_intervals: Integers) -> Floats:
+    def _shared(
+        self, first: Integers, second: Integers, intervals: Intervals, n_intervals: Integers
+    ) -> Floats:
         """Return the number of pixels inside both masks of every pair."""
-        _, start, stop = self.intervals
+        _, start, stop = intervals
         _, at = ragged_take(np.concatenate([[0], np.cumsum(n_intervals)]), second)
         pair = np.repeat(np.arange(len(first)), n_intervals[second])
         mask = first[pair]
-        inside = self._inside(mask, stop[at]) - self._inside(mask, start[at])
+        inside = self._inside(intervals, mask, stop[at])
+        inside -= self._inside(intervals, mask, start[at])
         return np.bincount(pair, inside, minlength=len(first)).astype(float)
 
-    def _inside(self, answer: Integers, pixel: Integers) -> Integers:
+    def _inside(self, intervals: Intervals, answer: Integers, pixel: Integers) -> Integers:
         """Return how many pixels before this one are inside a mask."""
-        of, start, stop = self.intervals
+        of, start, stop = intervals
         width = int(self.size.prod(axis=1).max(initial=0)) + 1
         last = np.searchsorted(of * width + start, answer * width + pixel, side="right") - 1
         within = np.concatenate([[0], np.cumsum(stop - start)])

@@ -168,7 +168,8 @@ def span_candidates(spans: Spans, gold: Spans | None) -> Candidates:
         truth[group[spans.n_elements :]] = spans.label_codes(gold)
     borders = spot[:, 1:].astype(np.int64).astype(spans.items.dtype)
     names = spans.items[where] + " " + borders[:, 0] + "-" + borders[:, 1]
-    classes = as_names([*spans.classes.tolist(), *_apart(("none", "other"), spans.classes)])
+    used = label if truth is None else np.concatenate([label, truth])
+    classes = _class_names(spans, other=bool((used > n_labels).any()))
     annotations = rows.annotations(label, names, classes, (at[again], spans.label[again]))
     return Candidates(annotations, where, members, truth)
 
@@ -237,7 +238,8 @@ def _names(marks: Marks, where: Integers, number: Integers) -> Names:
     return marks.items[where] + " " + (number + 1).astype(marks.items.dtype)
 
 
-def _apart(names: tuple[str, ...], taken: Names) -> list[str]:
-    """Return names that no label has."""
-    used = set(taken.tolist())
-    return [name if name not in used else f"({name})" for name in names]
+def _class_names(spans: Spans, *, other: bool) -> Names:
+    """Return the labels of spans, none, and other where it is used."""
+    labels = spans.classes.tolist() if spans.labelled else ["span"]
+    more = ["none", "other"] if other else ["none"]
+    return as_names([*labels, *(f"({name})" if name in labels else name for name in more)])

@@ -118,9 +118,12 @@ class Existence(EMAggregator[Visibility, Counts]):
         return np.column_stack([state[:, 0], state[:, 1:].sum(axis=1)])
 
     def counts(self, part: Part, posterior: Floats) -> Counts:
-        """Return counts that only tell the number of annotators; the start is fixed."""
+        """Return counts of zero: the start does not depend on the answers."""
         n, v = part.n_annotators, self.levels
         return Counts(np.zeros(v + 1), np.zeros((2 * n, v)), np.zeros(n), np.zeros(n))
+
+    def initial_counts(self, part: Part, posterior: Floats) -> Counts:
+        return self.counts(part, posterior)
 
     def update(self, counts: Counts, last: Visibility | None) -> Visibility:
         n_annotators = len(counts.drawn)

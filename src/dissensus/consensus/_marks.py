@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from ..params import Probability
 from ..result import Aggregation
 from ._base import ConsensusContext, ConsensusMethod
 from ._schedule import allow_nested, schedule
+from .result import Consensus
 
 Mask = npt.NDArray[np.bool_]
 
@@ -36,6 +38,20 @@ class MarkMethod(ConsensusMethod):
 
     favour: Literal["accuracy", "recall"] = "accuracy"
     threshold: Probability = 0.5
+
+    def infer(self, fit: ConsensusContext) -> Consensus:
+        answers = fit.answers
+        if answers.n_elements or (fit.gold is not None and fit.gold.n_elements):
+            return self.infer_marks(fit)
+        table, none = answers.as_table()[0], np.zeros(0, dtype=np.int64)
+        table |= {"confidence": none.astype(float), "n_marked": none, "n_looked": none}
+        looked = answers.labels_per_annotator > 0
+        people = {"found": np.full(len(looked), np.nan), "spurious": np.where(looked, 0.0, np.nan)}
+        return self.result(fit, table, people, notes=("Nobody marked anything.",))
+
+    @abstractmethod
+    def infer_marks(self, fit: ConsensusContext) -> Consensus:
+        """Return the result of a fit to answers with marks."""
 
     def keep(self, fit: ConsensusContext, proposed: Proposed) -> Mask:
         """Return which candidates are in the consensus: (candidate)."""
@@ -66,10 +82,10 @@ class Proposed:
     candidates: Candidates
     inner: Aggregation
     marked: Mask  # (annotation): whether it marks its candidate
-    probability: Floats  # (candidate): that it exists
+    probability: Floats  # (candidate): posterior that it exists
     place: Floats  # (candidate, coordinate)
     label: Integers  # (candidate)
-    confidence: Floats  # (candidate): that it exists and has this label
+    confidence: Floats  # (candidate): calibrated, that it exists and has this label
 
     @property
     def n_marked(self) -> Integers:

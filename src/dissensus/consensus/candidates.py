@@ -5,27 +5,30 @@ The answer to a candidate is its label, `other` where another mark of the annota
 probable enough; of spans that overlap, those with the largest summed probability above the
 threshold are kept, and nested ones where one annotator nests.
 
-Long spans hardly ever coincide. Where fewer than half of the marks do (`match=auto`), similar spans
-are matched as boxes are, and their borders are medians; see `objects`.
+Long spans hardly ever coincide. Where fewer than half of the marks that overlap another annotator's
+coincide with it (`match=auto`), similar spans are matched as boxes are, and their borders are
+medians; see `objects`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from .._probability import most_probable
 from ..aggregation import as_method
 from ..answers.marks import Spans
+from ..answers.matching import overlaps
 from ..registry import registries
 from ._base import ConsensusContext
+from ._existence import EXISTENCE
 from ._marks import MarkMethod, Proposed, fit_inner
 from .objects import Objects
 from .result import Consensus
 
-_ENOUGH = 0.5  # share of marks that coincide with another's
+_ENOUGH = 0.5  # share of marks that coincide with another's, of those that overlap one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +38,11 @@ class Candidates(MarkMethod):
     Parameters
     ----------
     aggregator
-        The aggregator, `name[setting=value,…]`.
+        The aggregator, `name[setting=value,…]`. Spans that are matched by overlap are by default
+        decided by `objects`.
     match
         `exact`: a candidate is one span; `overlap`: it is a group of similar spans; `auto`:
-        overlap where fewer than half of the marks coincide with another annotator's.
+        overlap where fewer than half of the marks coincide with another's that they overlap.
 
     Examples
     --------
@@ -51,12 +55,15 @@ class Candidates(MarkMethod):
     aggregator: str = "two-level"
     match: Literal["auto", "exact", "overlap"] = "auto"
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: ConsensusContext) -> Consensus:
         overlap = self.match == "overlap"
         if self.match == "auto" and fit.answers.n_annotators > 1:
             overlap = coinciding(fit.answers) < _ENOUGH
         if overlap:
-            result = Objects(favour=self.favour, threshold=self.threshold).infer(fit)
+            given = self.aggregator != type(self)().aggregator
+            model = self.aggregator if given else EXISTENCE
+            settings: Any = {"favour": self.favour, "threshold": self.threshold}
+            result = Objects(aggregator=model, **settings).infer(fit)
             note = "Spans are matched by overlap, and their borders are medians."
             method = registries["spans"].describe(self)
             return replace(result, method=method, notes=(*result.notes, note))
@@ -94,12 +101,14 @@ class Candidates(MarkMethod):
 
 
 def coinciding(spans: Spans) -> float:
-    """Return the share of marks that another annotator marked exactly, where several looked.
+    """Return the share of marks that coincide with another annotator's, of those that overlap one.
 
-    >>> round(coinciding(Spans.from_columns("aaa", "xyz", [0, 0, 1], [2, 2, 2])), 2)
+    >>> round(coinciding(Spans.from_columns("aaaa", "xyzx", [0, 0, 1, 5], [2, 2, 2, 7])), 2)
     0.67
     """
-    seen = spans.labels_per_item[spans.mark_item] > 1
-    key = np.column_stack([spans.mark_item, spans.place])[seen]
-    _, group, size = np.unique(key, axis=0, return_inverse=True, return_counts=True)
-    return float((size[group] > 1).mean()) if len(group) else 1.0
+    one, two = overlaps(spans.mark_item, spans.place)
+    others = spans.annotator[spans.answer[one]] != spans.annotator[spans.answer[two]]
+    one, two = one[others], two[others]
+    same = (spans.place[one] == spans.place[two]).all(axis=1)
+    met, equal = (np.unique(np.concatenate(pair)) for pair in ((one, two), (one[same], two[same])))
+    return len(equal) / len(met) if len(met) else 1.0

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._relation import Floats, Integers
+from ..answers import Answers
 from ..params import Count, NonNegative
 from ._base import ConsensusContext, ConsensusMethod
 from .result import Consensus
@@ -40,7 +41,7 @@ class Medoid(ConsensusMethod):
     >>> from dissensus.answers import Spans
     >>> spans = Spans.from_columns("aaa", "xyz", [0, 0, 3], [2, 3, 9])
     >>> Medoid().fit(spans).items["end"].tolist()
-    [3]
+    [2]
     """
 
     rounds: Count = 20
@@ -65,8 +66,7 @@ class Medoid(ConsensusMethod):
         size = sizes[item]
         score = size * off + self.shrinkage * mean[item] * error[who]
         score = (score / (size + self.shrinkage)).round(_DIGITS)
-        rows = np.lexsort((np.arange(len(item)), score, item))
-        best = rows[np.flatnonzero(np.diff(item[rows], prepend=-1))]
+        best = _smallest(answers, score, item)
         weight = np.exp(-(score - score[best][np.searchsorted(item[best], item)]) / mean[item])
         share = weight / np.bincount(item, weight, minlength=answers.n_items)[item]
         same = distance < _SAME
@@ -95,14 +95,29 @@ class Medoid(ConsensusMethod):
         return self.result(fit, head | table | more, {"quality": quality})
 
 
+def _smallest(answers: Answers, score: Floats, item: Integers) -> Integers:
+    """Return the answer of every item with the smallest score; names do not decide ties."""
+    lowest = np.full(answers.n_items, np.inf)
+    np.minimum.at(lowest, item, score)
+    least = score == lowest[item]
+    tied = np.flatnonzero(least & (np.bincount(item, least)[item] > 1))
+    mask = np.zeros(len(item), dtype=bool)
+    mask[tied] = True
+    rank = np.zeros(len(item), dtype=np.int64)
+    texts = [repr(value) for value in answers.keep(mask).values()]
+    rank[tied] = np.unique(texts, return_inverse=True)[1] if texts else 0
+    rows = np.lexsort((rank, score, item))
+    return rows[np.flatnonzero(np.diff(item[rows], prepend=-1))]
+
+
 def _errors(
     pairs: tuple[Integers, Integers], distance: Floats, weight: Floats, item: Integers, n_items: int
 ) -> tuple[Floats, Floats]:
     """Return the mean distance of every answer to the others, and of every item."""
     first, second = pairs
     near = np.bincount(first, weight[second], minlength=len(item))
-    off = np.bincount(first, weight[second] * distance, minlength=len(item))
-    off = np.divide(off, near, out=np.zeros(len(item)), where=near > 0)
+    total = np.bincount(first, weight[second] * distance, minlength=len(item))
+    off: Floats = np.divide(total, near, out=np.zeros(len(item)), where=near > 0)
     total = np.bincount(item, weight, minlength=n_items)
     mean = np.bincount(item, weight * off, minlength=n_items) / np.where(total > 0, total, 1.0)
     return off, np.maximum(mean, _LEAST)

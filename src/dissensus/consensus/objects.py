@@ -58,7 +58,7 @@ class Objects(MarkMethod):
     strength: Positive = 5.0
     labels: str = "hierarchical"
 
-    def infer(self, fit: ConsensusContext) -> Consensus:
+    def infer_marks(self, fit: ConsensusContext) -> Consensus:
         proposed = self.propose(fit)
         corners = fit.answers.corners(proposed.place)
         params = proposed.inner.params
@@ -84,11 +84,17 @@ class Objects(MarkMethod):
         inner = fit_inner(chosen, fit, candidates)
         marks = answers.place if fit.gold is None else np.vstack([answers.place, fit.gold.place])
         members, n_candidates = candidates.members, len(candidates.item)
-        place = answers.places(group_median(answers.corners(marks), members, n_candidates))
-        exists = inner.probabilities[:, YES]
+        place = answers.from_corners(group_median(answers.corners(marks), members, n_candidates))
         label, sure = self._labels(fit, candidates)
-        marked = candidates.annotations.label == YES
-        return Proposed(candidates, inner, marked, exists, place, label, exists * sure)
+        return Proposed(
+            candidates,
+            inner,
+            candidates.annotations.label == YES,
+            inner.posterior[:, YES],
+            place,
+            label,
+            inner.probabilities[:, YES] * sure,
+        )
 
     def _labels(
         self, fit: ConsensusContext, candidates: Candidates

@@ -22,7 +22,7 @@ from .._relation import Floats
 from ..answers.masks import Masks
 from ..params import Count, NonNegative
 from ._base import ConsensusContext
-from ._masks import MaskMethod, Pixels, Soft
+from .soft_masks import MaskMethod, Pixels, Soft
 
 _LEAST = 1e-9  # of probabilities
 
@@ -54,7 +54,7 @@ class Staple(MaskMethod):
     --------
     >>> masks = Masks.from_columns("aaa", "xyz", ["1 2 1", "1 3", "0 1 2 1"], size={"a": (2, 2)})
     >>> Staple().fit(masks).params["sensitivity"].round(2).tolist()
-    [0.67, 1.0, 0.33]
+    [1.0, 1.0, 0.0]
     """
 
     frame: Literal["image", "box", "contested"] = "image"

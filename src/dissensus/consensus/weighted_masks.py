@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._relation import Floats
 from ..params import Count, NonNegative
 from ._base import ConsensusContext
-from ._masks import MaskMethod, Pixels, Soft
+from .soft_masks import MaskMethod, Pixels, Soft
 
 _LEAST = 1e-6  # weight of a mask
 
@@ -47,7 +48,7 @@ class WeightedMasks(MaskMethod):
             weight = pixels.iou(pixels.with_gold(inside) > 0.5) ** self.power + _LEAST
         return Soft(self._share(pixels, weight), {"weight": weight})
 
-    def _share(self, pixels: Pixels, weight: np.ndarray) -> np.ndarray:
+    def _share(self, pixels: Pixels, weight: Floats) -> Floats:
         """Return the share of the weight that is inside: (segment)."""
         total = np.bincount(pixels.item, weight, minlength=pixels.n_items)[pixels.segments.item]
         share = (pixels.on @ weight) / np.where(total > 0, total, 1.0)

@@ -25,11 +25,11 @@ class Pixels(NamedTuple):
     item: Integers  # (answer)
     n_items: int
 
-    def by_item(self, value: Floats) -> Floats:
+    def by_item(self, value: Array) -> Floats:
         """Return values of segments, summed by item."""
         return np.bincount(self.segments.item, value, minlength=self.n_items).astype(float)
 
-    def iou(self, inside: Floats) -> Floats:
+    def iou(self, inside: Array) -> Floats:
         """Return intersection over union of every answer with a mask: (answer)."""
         pixels = self.segments.length * inside
         shared, area = self.on.T @ pixels, self.on.T @ self.segments.length
