@@ -162,7 +162,9 @@ class Rankings(Ragged):
             order = np.argsort(key, kind="stable")
             keys.append(key[order])
             ranks.append(self.rank[at][order])
-        shared, one, other = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+        shared, one, other = np.intersect1d(
+            keys[0], keys[1], assume_unique=True, return_indices=True
+        )
         pair, mine, theirs = shared // max(self.n_things, 1), ranks[0][one], ranks[1][other]
         size = np.bincount(pair, minlength=len(first))
         after = np.repeat(np.cumsum(size), size) - np.arange(len(pair)) - 1

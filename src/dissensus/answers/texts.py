@@ -110,9 +110,9 @@ def tokens_of(texts: Sequence[str], unit: Unit = "word") -> Tokens:
     spelling, spellings = code(flat) if flat else (np.zeros(0, dtype=np.uint8), as_names([]))
     plain = code([plain_of[one] for one in spellings.tolist()])[0]
     starts = np.concatenate([[0], np.cumsum([len(text) for text in written], dtype=np.int64)])
-    spelling = spelling.astype(np.int64)
-    word = plain.astype(np.int64)[spelling] if len(spelling) else spelling
-    return Tokens(starts, word, spelling, spellings, unit)
+    written_as = spelling.astype(np.int64)
+    word = plain.astype(np.int64)[written_as] if len(flat) else written_as
+    return Tokens(starts, word, written_as, spellings, unit)
 
 
 def plain_word(written: str) -> str:

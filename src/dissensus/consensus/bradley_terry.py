@@ -231,8 +231,8 @@ class _Model:
         slope = weight * (won - mean)
         edge = weight * np.maximum(p[:, 0] + p[:, 2] / 4 - mean**2, 1e-12)
         n = self.n_things
-        gradient = np.bincount(self.pairs.left, slope, n) - np.bincount(self.pairs.right, slope, n)
-        gradient -= self.settings.strength * state.score
+        pull = np.bincount(self.pairs.left, slope, n) - np.bincount(self.pairs.right, slope, n)
+        gradient = pull - self.settings.strength * state.score
         side = float(slope.sum()) if self.side else 0.0
         laplacian = sparse.coo_array((edge, (self.pairs.left, self.pairs.right)), shape=(n, n))
         both = (laplacian + laplacian.T).tocsr()
@@ -280,7 +280,7 @@ def _solve(
         return np.append(top, lean @ given[:-1] + total * given[-1])
 
     if n <= _SMALL:
-        return np.linalg.solve(_hessian(links, curve, strength), gradient)
+        return np.asarray(np.linalg.solve(_hessian(links, curve, strength), gradient), np.float64)
     weights = 1 / np.append(diagonal, total)
     size = (n + 1, n + 1)
     conditioned = LinearOperator(size, lambda given: weights * given.ravel(), dtype=float)

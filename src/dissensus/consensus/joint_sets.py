@@ -11,7 +11,8 @@ the E-step is exact. Sensitivities and specificities are shrunk to those of all 
 are fitted first, as if one annotator had given all answers.
 
 Annotators share errors, so l1 and l0 count one over a temperature once parameters are fitted. The
-number of profiles and the temperature are those under which held-out answers are most probable.
+number of profiles and the temperature are those under which held-out answers are most probable; a
+temperature above one needs a gain of two standard errors.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class _Step(NamedTuple):
 class _Part(NamedTuple):
     """Items with their answers, and known options."""
 
-    index: Integers  # (item + 1)
+    bounds: Integers  # (item + 1): the answers to item i are at bounds[i]:bounds[i + 1]
     annotator: Integers  # (answer)
     chosen: npt.NDArray[np.bool_]  # (answer, option)
     by_annotator: sparse.csr_array[Any, Any]  # (annotator, answer): ones
@@ -93,7 +94,7 @@ class _Part(NamedTuple):
     @property
     def asked(self) -> npt.NDArray[np.bool_]:
         """Items with answers or gold."""
-        known = np.diff(self.index) > 0
+        known = np.diff(self.bounds) > 0
         return known if self.gold is None else known | (self.gold[:, 0] >= 0)
 
 
@@ -214,13 +215,16 @@ class JointSets(ConsensusMethod):
         if held.sum() < _FEWEST:
             return sizes[0], temperatures[0], ()
         train, test = answers.keep(~held), answers.keep(held)
-        scores = {}
+        scores: dict[tuple[int, float], Floats] = {}  # log probabilities: (held-out answer)
         for size in sizes:
             params = self._run(fit, train, None, size)[0].params
             for temperature in temperatures:
-                scores[size, temperature] = held_out(train, test, params, temperature).mean()
-        size, temperature = max(scores, key=scores.__getitem__)
-        loss = -scores[size, temperature]
+                scores[size, temperature] = held_out(train, test, params, temperature)
+        size, temperature = max(scores, key=lambda one: float(scores[one].mean()))
+        gain = scores[size, temperature] - scores[size, temperatures[0]]
+        if gain.mean() < 2 * gain.std() / np.sqrt(len(gain)):  # it may be luck
+            temperature = temperatures[0]
+        loss = -scores[size, temperature].mean()
         words = f"{size} profiles" if size > 1 else "independent options"
         note = f"Held-out answers are predicted best with {words} (log loss {loss:.2f} an answer)."
         return size, temperature, (note,)
@@ -236,7 +240,7 @@ def expect(part: _Part, params: Profiles) -> Counts:
         given = weight[:, c, None] * _yes(rate, true, false)
         by_profile[c] = given.sum(axis=0)
         yes += given
-    each = np.repeat(yes, np.diff(part.index), axis=0)  # (answer, option)
+    each = np.repeat(yes, np.diff(part.bounds), axis=0)  # (answer, option)
     chosen = part.chosen
     sums = [each * chosen, each, (1 - each) * ~chosen, 1 - each]
     return Counts(
@@ -280,11 +284,11 @@ def _evidence(part: _Part, params: Profiles, temperature: float = 1.0) -> tuple[
     out = []
     for given in rates:
         log_yes, log_no = np.log(given)[part.annotator], np.log(1 - given)[part.annotator]
-        total = np.zeros((len(part.index) - 1, part.chosen.shape[1]))
-        asked = np.diff(part.index) > 0
+        total = np.zeros((len(part.bounds) - 1, part.chosen.shape[1]))
+        asked = np.diff(part.bounds) > 0
         if asked.any():
             each = np.where(part.chosen, log_yes, log_no)
-            total[asked] = np.add.reduceat(each, part.index[:-1][asked], axis=0)
+            total[asked] = np.add.reduceat(each, part.bounds[:-1][asked], axis=0)
         out.append(total / temperature)
     if part.gold is not None:
         out[0][part.gold == 0] = -np.inf
@@ -319,14 +323,14 @@ def _start(answers: Sets, n_profiles: int) -> Profiles:
     """Return parameters from vote shares, of one annotator for all."""
     part = _part(answers, None)
     share = np.zeros((answers.n_items, answers.n_options))
-    asked = np.diff(part.index) > 0
-    share[asked] = np.add.reduceat(part.chosen.astype(float), part.index[:-1][asked], axis=0)
-    share[asked] /= np.diff(part.index)[asked, None]
+    asked = np.diff(part.bounds) > 0
+    share[asked] = np.add.reduceat(part.chosen.astype(float), part.bounds[:-1][asked], axis=0)
+    share[asked] /= np.diff(part.bounds)[asked, None]
     order = content_order(_sizes(answers))[0]
     order = order[asked[order]]
     centre = _centres(share[order], n_profiles)
     size = np.bincount(_nearest(share[order], centre), minlength=n_profiles) + 1.0
-    each = np.repeat(share, np.diff(part.index), axis=0)
+    each = np.repeat(share, np.diff(part.bounds), axis=0)
     rates = [
         _inside(((weight * right).sum(axis=0, keepdims=True) + 0.5) / (weight.sum(axis=0) + 1))
         for weight, right in ((each, part.chosen), (1 - each, ~part.chosen))

@@ -30,7 +30,8 @@ class PerOption(ConsensusMethod):
         answers: Sets = fit.answers
         chosen = np.zeros((len(answers), answers.n_options), dtype=np.int64)
         chosen[answers.answer, answers.option] = 1
-        known = fit.gold.chosen().toarray() if fit.gold is not None else None
+        gold_sets: Sets | None = fit.gold
+        known = None if gold_sets is None else gold_sets.chosen().toarray()
         yes = np.empty((answers.n_items, answers.n_options))
         found, true = np.zeros((2, answers.n_annotators)), np.zeros((2, answers.n_annotators))
         for option, name in enumerate(answers.options.tolist()):
@@ -43,10 +44,10 @@ class PerOption(ConsensusMethod):
                 classes=["no", "yes"],
             )
             gold = None
-            if known is not None:
-                columns = fit.gold.options.tolist()
+            if gold_sets is not None and known is not None:
+                columns = gold_sets.options.tolist()
                 given = known[:, columns.index(name)] if name in columns else known[:, 0] * 0
-                rows = zip(answers.items[fit.gold.item].tolist(), given.tolist(), strict=True)
+                rows = zip(answers.items[gold_sets.item].tolist(), given.tolist(), strict=True)
                 gold = {item: "yes" if one else "no" for item, one in rows}
             result = as_method(self.aggregator).fit(
                 annotations, gold=gold, seed=fit.seed, engine=fit.engine

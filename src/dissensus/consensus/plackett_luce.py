@@ -118,7 +118,7 @@ def _information(worth: Floats, thing: Integers, left: Integers, n_things: int) 
     once[left == 1] = twice[left == 1] = 0.0
     mine = worth[thing]
     total = mine * _so_far(once, left) - mine**2 * _so_far(twice, left)
-    return np.bincount(thing, np.maximum(total, 0), n_things)
+    return np.bincount(thing, np.maximum(total, 0), n_things).astype(np.float64)
 
 
 def _has_ties(answers: Rankings) -> bool:

@@ -94,8 +94,8 @@ class Rover(ConsensusMethod):
             "confidence": confidence,
             "n": answers.labels_per_item,
         }
-        asked = answers.labels_per_annotator > 0
-        quality = {"accuracy": np.where(asked, accuracy, np.nan), "weight": weight}
+        active = answers.labels_per_annotator > 0
+        quality = {"accuracy": np.where(active, accuracy, np.nan), "weight": weight}
         return self.result(fit, items, quality, params={"weight": weight})
 
     def _vote(
