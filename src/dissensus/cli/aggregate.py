@@ -11,13 +11,12 @@ import click
 from .._progress import iterations, progress_bar
 from ..errors import OptionError
 from ._output import note, show_json
-from ._reading import examine_annotations, read_known, without_removed
+from ._reading import examine_annotations, read_data_folder, read_known, without_removed
 from .options import READING, Computed, options
 
 if TYPE_CHECKING:
     from ..annotations import Annotations
     from ..engine import Engine
-    from ..readers import Reading
     from ..result import Aggregation
     from ._file_sets import FileSet
 
@@ -87,7 +86,7 @@ def aggregate(
         format_for(output)  # before anything is computed
     folder = files is None and Path(paths[0]).is_dir()
     if folder:
-        found = _read_folder(paths[0], answers, metadata, reading)
+        found = read_data_folder(paths[0], reading, answers=answers, metadata=metadata)
     else:
         found = files.read() if files else examine_annotations(paths[0], **reading)
     annotations = found.annotations
@@ -160,17 +159,6 @@ def _cluster(
     if address is not None:
         raise OptionError("--address needs --engine dask")
     return nullcontext()
-
-
-def _read_folder(path: str, answers: str, metadata: str | None, reading: Any) -> Reading:
-    from ..readers import Reading
-    from ..readers.folders import read_folder
-    from ..readers.reading import with_scale
-
-    annotations = read_folder(
-        path, answers=answers, metadata=metadata, duplicates=reading["duplicates"]
-    )
-    return with_scale(Reading(annotations, "folder"), reading["scale"])
 
 
 def _aggregate_classes(
