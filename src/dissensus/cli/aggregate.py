@@ -99,7 +99,10 @@ def aggregate(
     if path_remove:
         annotations = without_removed(annotations, path_remove)
     if folder:
+        from ..models.strategies import our_specification
+
         annotations.check_classes("a data set folder")
+        typed, strategy = strategy, our_specification(strategy) if strategy else None
     if annotations.numeric:
         _aggregate_numbers(paths[0], annotations, strategy, output, known, save, as_json, seed)
         return
@@ -110,7 +113,7 @@ def aggregate(
     if save:
         result.save(save)
     if folder:
-        _write_folder_labels(paths[0], result, strategy, hard, metadata)
+        _write_folder_labels(paths[0], result, typed or strategy, hard, metadata)
     if output or (not as_json and (to or not folder)):
         from ..writers import write
 
@@ -224,12 +227,17 @@ def _aggregate_numbers(
 def _write_folder_labels(
     path: str, result: Aggregation, strategy: str, hard: bool, metadata: str | None
 ) -> None:
-    """Write the labels of a data set folder as peerannot does."""
+    """Write the labels of a data set folder, and what else peerannot keeps of a strategy."""
     from ..readers.folders import read_metadata
-    from ..registry import aggregators
-    from ..writers.folders import write_labels
+    from ..registry import split_spec
+    from ..writers.folders import write_glad, write_labels, write_undecided
 
-    name = read_metadata(path, metadata).get("name")
-    as_numbers = hard or aggregators.resolve(strategy)[0] in _ALWAYS_HARD
+    name, method = read_metadata(path, metadata).get("name"), split_spec(result.method)[0]
+    as_numbers = hard or method in _ALWAYS_HARD
     file = write_labels(path, result, strategy, hard=as_numbers, suffix=hard, name=name)
     note(f"labels of {result.annotations.n_items} items written to {file}")
+    if method == "glad":
+        files = write_glad(path, result.params.ability, result.params.log_easiness)
+        note(f"abilities and difficulties written to {files[0].parent}")
+    elif method == "two-thirds":
+        note(f"undecided items written to {write_undecided(path, 'twothird', result)}")

@@ -131,6 +131,14 @@ def load_array(path: str | Path | IO[bytes], name: str | None = None) -> np.ndar
         return array
 
 
+def read_matrices(path: str | Path) -> np.ndarray[Any, Any]:
+    """Read the confusion matrices of annotators: (annotator, true, given)."""
+    matrices = load_array(path)
+    if matrices.ndim != 3 or matrices.dtype.kind not in "fiu":
+        raise DataError(f"{path}: confusion matrices are numbers (annotator, true, given)")
+    return matrices.astype(float)
+
+
 def recognises(head: Head) -> bool:  # noqa: ARG001
     """Return False: the inverted form is only read on request."""
     return False
