@@ -3,10 +3,10 @@
     from dissensus.models import MV, Dawid_Skene, agg_strategies
 
 Input is `{task: {worker: label}}` as in `answers.json`; tasks, workers and labels are numbers from
-0, or any names. `run()` fits, `get_probas()` and `get_answers()` return arrays with a row per task, in
-the order of tasks. Classes, keys and attributes have peerannot's names, current and former. Keyword
-arguments that a class does not use are accepted and have no effect, as there; `sparse` too, because
-all methods are sparse.
+0, or any names. `run()` fits; `get_probas()` and `get_answers()` return arrays with a row per task,
+in the order of tasks. Classes, keys and attributes have peerannot's names, current and former.
+Keyword arguments that a class does not use are accepted and have no effect, as there; so has
+`sparse`, because all methods are sparse.
 
 Results differ from peerannot where it has errors: its Dawid-Skene and GLAD underflow with many
 votes on a task, and its Pl@ntNet vote learns from the first vote alone. Ties are broken by a fixed

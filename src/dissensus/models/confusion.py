@@ -70,7 +70,7 @@ class DawidSkeneClust(AggregationModel):
         self.L = L
 
     def run(self, **_unused: Any) -> tuple[Array, list[Array], int]:
-        """Fit until it converges; return hard labels, matrices of workers and prevalence, number of iterations."""
+        """Fit; return hard labels, matrices of workers and prevalence, number of iterations."""
         result = self.fit(Dswc(L=self.L))
         cluster = result.params.member.argmax(axis=1)
         self.pi, self.rho = result.params.cluster_confusion[cluster], result.params.prior
