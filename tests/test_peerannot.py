@@ -1,9 +1,12 @@
 """Scripts written for peerannot run after replacing its name: models, folders and commands."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -375,3 +378,13 @@ def test_identify_and_aggregate_write_the_same_kind_of_difficulty(tmp_path):
         np.testing.assert_allclose(written[1][:, 1], result.params.log_easiness)
         for file in files:
             file.unlink()
+
+
+def test_commands_of_the_page_are_those_of_peerannot_with_the_word_replaced(tmp_path):
+    page = Path(__file__).parents[1] / "docs" / "peerannot.md"
+    pairs = re.findall(r"^\| `(peerannot .*?)` \| `(dissensus .*?)` \|$", page.read_text(), re.M)
+    assert len(pairs) >= 10
+    for there, here in pairs:
+        assert there.replace("peerannot", "dissensus") == here
+        done = run(*shlex.split(here)[1:], cwd=tmp_path)
+        assert done.returncode == 0, (here, done.stderr)
