@@ -13,7 +13,7 @@ import pytest
 
 from dissensus import Annotations, aggregate, models, simulate
 from dissensus.errors import DissensusError, MethodError
-from dissensus.models.strategies import our_specification
+from dissensus.registry import from_peerannot
 
 from .support import run
 
@@ -247,7 +247,7 @@ def test_iwmv_is_peerannots_here_and_in_its_folders_alone(tmp_path):
     folder = write_set(tmp_path / "set", answers, n_classes=4, n_workers=8)
     assert run("aggregate", folder, "-s", "IWMV[sparse=True]").returncode == 0
     assert np.load(folder / "labels" / "labels_mine_iwmv[sparse=true].npy").tolist() == here
-    assert our_specification("iwmv[weights='li-yu']") == "iterative-wawa[weights='li-yu']"
+    assert from_peerannot("iwmv[weights='li-yu']") == "iterative-wawa[weights='li-yu']"
 
 
 def test_counts_below_one_raise_the_error_that_the_script_expects():
@@ -275,6 +275,8 @@ def test_any_names_and_gaps_are_fine(tmp_path):
     gaps = models.NaiveSoft({"7": {"3": 1}, "100": {"3": 0}, "20": {"9": 1}}, n_classes=3)
     assert gaps.get_probas().tolist() == [[0, 1, 0], [0, 1, 0], [1, 0, 0]]  # tasks 7, 20, 100
     (tmp_path / "hard.txt").write_text("-1 20\n")
+    counted = models.NaiveSoft({0: {0: np.int64(1)}}, n_classes=np.int64(3))
+    assert counted.get_probas().tolist() == [[0, 1, 0]]
     pruned = models.NaiveSoft(gaps.answers, n_classes=3, path_remove=tmp_path / "hard.txt")
     assert list(pruned.answers) == [7, 100]
 

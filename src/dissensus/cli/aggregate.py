@@ -99,10 +99,10 @@ def aggregate(
     if path_remove:
         annotations = without_removed(annotations, path_remove)
     if folder:
-        from ..models.strategies import our_specification
+        from ..registry import from_peerannot
 
         annotations.check_classes("a data set folder")
-        typed, strategy = strategy, our_specification(strategy) if strategy else None
+        typed, strategy = strategy, from_peerannot(strategy) if strategy else None
     if annotations.numeric:
         _aggregate_numbers(paths[0], annotations, strategy, output, known, save, as_json, seed)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ class AggregationModel(CrowdModel):
         for name, count in {"n_classes": n_classes, "n_workers": n_workers}.items():
             _check_count(type(self).__name__, name, count)
         super().__init__(answers, path_remove)
-        self.n_classes, self.n_workers, self.dataset = n_classes, n_workers, dataset
+        self.n_classes, self.dataset = int(n_classes), dataset
+        self.n_workers = None if n_workers is None else int(n_workers)
         self._result: Aggregation | None = None
 
     @property
@@ -81,8 +83,6 @@ def _check_count(model: str, name: str, count: int | None) -> None:
     """Fail unless a count is at least 1; with pydantic's error where the script uses pydantic."""
     if count is None or count >= 1:
         return
-    import sys
-
     if "pydantic" in sys.modules:
         error: Any = sys.modules["pydantic"].ValidationError
         line = {"type": "greater_than_equal", "loc": (name,), "input": count, "ctx": {"ge": 1}}

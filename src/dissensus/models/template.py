@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,10 @@ class CrowdModel:
         named = {text(task): given for task, given in answers.items()}
         removed = read_removed(path_remove) if path_remove else ()
         self.answers: dict[Any, dict[Any, Any]] = {
-            _number(task): {_number(text(worker)): label for worker, label in named[task].items()}
+            _number(task): {
+                _number(text(worker)): int(label) if isinstance(label, Integral) else label
+                for worker, label in named[task].items()
+            }
             for task in code(list(named))[1].tolist()
             if task not in removed
         }
