@@ -98,8 +98,8 @@ def test_models_are_those_of_the_registry(name):
     model = getattr(models, name)(answers, n_classes=3, n_workers=8)
     model.run()
     specs = {
-        "DawidSkene": "dawid-skene[smoothing=0,max_iter=50]",
-        "WDS": "wds[smoothing=0,max_iter=50]",
+        "DawidSkene": f"dawid-skene[smoothing=0,tol={1e-6 / 320},max_iter=50]",
+        "WDS": "wds[smoothing=0,tol=0,max_iter=50]",
         "GLAD": "GLAD-CG[max_iter=52]",
         "DawidSkeneClust": "dswc",
     }

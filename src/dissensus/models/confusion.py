@@ -26,8 +26,12 @@ class DawidSkene(AggregationModel):
     def run(
         self, epsilon: float = 1e-6, maxiter: int = 50, **_unused: Any
     ) -> tuple[list[float], int]:
-        """Fit, and return the log-likelihood after every iteration and their number."""
-        result = self.fit(OurDawidSkene(smoothing=0, tol=epsilon, max_iter=maxiter))
+        """Fit, and return the log-likelihood after every iteration and their number.
+
+        It stops where the log-likelihood changes by about `epsilon`.
+        """
+        tol = epsilon / max(len(self.annotations), 1)  # ours is relative
+        result = self.fit(OurDawidSkene(smoothing=0, tol=tol, max_iter=maxiter))
         self.pi, self.rho = result.params.confusion, result.params.prior
         self.T, self.c = result.posterior, len(result.trace)
         if not result.converged:
@@ -51,7 +55,7 @@ class WDS(AggregationModel):
 
     def run(self, **_unused: Any) -> None:
         """Fit."""
-        self.pi = self.fit(Wds(smoothing=0, tol=1e-6, max_iter=50)).params.confusion
+        self.pi = self.fit(Wds(smoothing=0, tol=0, max_iter=50)).params.confusion
 
 
 class DawidSkeneClust(AggregationModel):
