@@ -158,6 +158,21 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
+def from_peerannot(spec: str) -> str:
+    """Return a specification written for peerannot as ours, without what has no effect here.
+
+    >>> from_peerannot("IWMV[sparse=True]")
+    'iterative-wawa'
+    >>> from_peerannot("DSWC[L=5]")
+    'DSWC[L=5]'
+    """
+    name, settings = split_spec(spec)
+    name = "iterative-wawa" if _plain(name) == "iwmv" else name  # one name of two methods
+    used = {key: value for key, value in settings.items() if key not in ("sparse", "parrots")}
+    inside = ",".join(f"{key}={format_value(value)}" for key, value in used.items())
+    return f"{name}[{inside}]" if inside else name
+
+
 def _value(text: str) -> Any:
     try:
         return ast.literal_eval(text)
