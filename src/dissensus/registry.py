@@ -170,7 +170,8 @@ aggregators: Registry[Aggregator] = Registry(
         auto majority naive-soft two-thirds weighted gold-majority wawa iwmv log-odds zbs
         plantnet kos m-msr catd crh pm dawid-skene wds dawid-skene-map bcc one-coin diagonal
         fast-dawid-skene hybrid-dawid-skene hierarchical two-level glad mace dswc dswc-vb cbcc
-        minimax-entropy lfc ordinal-distance ordinal-split ordinal-latent
+        minimax-entropy vi-mf vi-bp multidimensional lfc ordinal-distance ordinal-split
+        ordinal-latent
         """,
     ),
     {
@@ -203,6 +204,8 @@ aggregators: Registry[Aggregator] = Registry(
         "dawid-skene-clust": "dswc",
         "community-BCC": "cbcc",
         "MMCE": "minimax-entropy",
+        "multi": "multidimensional",
+        "CUBAM": "multidimensional",
         "diag-eb": "hierarchical[pooled=0,estimate=True]",
     },
 )
