@@ -194,7 +194,8 @@ aggregators: Registry[Aggregator] = Registry(
         "VB": "bcc",
         "one-coin-dawid-skene": "one-coin",
         "HDS": "one-coin",
-        "ZC": "one-coin[prevalence=uniform]",
+        # As in the survey of Zheng et al. (2017): maximum likelihood, stopped after 20 E-steps.
+        "ZC": "one-coin[prevalence=uniform,strength=0,tol=0,max_iter=19]",
         # As published: no smoothing, and the first of tied classes.
         "FDS": "fast-dawid-skene[smoothing=0,ties=first]",
         "hybrid-DS": "hybrid-dawid-skene[smoothing=0,ties=first]",

@@ -185,7 +185,6 @@ class Bcc(DirichletModel):
         return float(gain)
 
 
-
 def _beta_interval(ones: Floats, others: Floats, confidence: float) -> Floats:
     """Return the equal-tailed interval of every Beta distribution: (…, 2)."""
     tail = (1 - confidence) / 2

@@ -8,13 +8,14 @@ probability
 
 so the length of `direction` is how precisely an annotator perceives items, and the threshold is
 their bias; in several dimensions, annotators may differ in what they pay attention to. Directions
-are normal around `mean_direction`, thresholds around zero, both with a wide standard deviation. The
-prevalence is uniform.
+are normal around `mean_direction`, thresholds around zero. The prevalence is uniform.
 
-Parameters are those of maximum posterior density: EM over the class behind every feature. The
-log-likelihood of a probit has a curvature of at most one per label, so steps within this bound
-never lower the objective. The posterior is P(class | feature). Defaults are those of the authors'
-program with one dimension, as in the survey of Zheng et al. (2017).
+Parameters are those of maximum posterior density: EM over the class behind every feature, with
+Newton steps of every item and of every annotator, halved until they gain. The objective never
+falls. The posterior is P(class | feature). One dimension is what the survey of Zheng et al. (2017)
+used. The authors' program has much wider priors (`spread=2, mean_direction=2, deviation=10`) and
+stops early; their maximum is often worse than a vote. A deviation of 3 was best of 1, 3 and 10 on
+five public sets, and with each of them left out.
 
     P. Welinder, S. Branson, S. Belongie, P. Perona. The multidimensional wisdom of crowds. Advances
     in Neural Information Processing Systems 23, 2010.
@@ -39,9 +40,10 @@ from ..params import Count, NonNegative, Positive
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
 from ._base import FitContext
 from ._graph import group_sum
+from ._newton import Derivatives, newton_step
 
-_STEPS = 4  # of features and of annotators in every iteration
-_SETTLING = 100  # steps for items with known annotators
+_ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
+_SETTLING = 20  # steps for items with known annotators
 _SIDES = np.array([-1.0, 1.0])  # the centres of the classes
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NOISE = 0.5  # standard deviation of the first features, where there are several dimensions
@@ -58,13 +60,6 @@ class Planes(NamedTuple):
         """Return the parameters of other annotators by their indices here; -1 is a new one."""
         plane = np.concatenate([self.plane, self.plane.mean(axis=0, keepdims=True)])[indices]
         return self._replace(feature=np.zeros((n_items, self.feature.shape[1])), plane=plane)
-
-
-class Bound(NamedTuple):
-    """A quadratic lower bound of the log-likelihood; it adds up over parts of the items."""
-
-    gradient: Floats  # (group, parameter)
-    curvature: Floats  # (group, parameter, parameter)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +88,10 @@ class Multidimensional(AlternatingAggregator[Planes]):
     params_type: ClassVar[type] = Planes
     max_classes: ClassVar[int] = 2
 
-    max_iter: Count = 500
     dimensions: Count = 1
-    spread: Positive = 2.0
-    mean_direction: NonNegative = 2.0
-    deviation: Positive = 10.0
+    spread: Positive = 0.8
+    mean_direction: NonNegative = 1.0
+    deviation: Positive = 3.0
 
     def first_state(self, fit: FitContext) -> State[Planes]:
         posterior = start_posterior(fit)
@@ -111,14 +105,10 @@ class Multidimensional(AlternatingAggregator[Planes]):
 
     def advance(self, fit: FitContext, last: State[Planes]) -> State[Planes]:
         params = last.params
-        for _ in range(_STEPS):
-            work = partial(self._move, params=params, posterior=last.posterior)
-            parts = [*fit.engine.each(work, fit.parts)]
-            bound = reduce(add, [bound for _, bound in parts])
-            params = params._replace(
-                feature=np.concatenate([feature for feature, _ in parts]),
-                plane=_ascend(params.plane, bound, self._mean_plane, self.deviation),
-            )
+        for _ in range(_ALTERNATIONS):
+            step = partial(self._step_features, params=params, posterior=last.posterior)
+            feature = np.concatenate([*fit.engine.each(step, fit.parts)])
+            params = self._step_planes(fit, params._replace(feature=feature))
         posterior, density = expectation(fit, partial(self._e_step, params=params))
         far = ((params.plane - self._mean_plane) ** 2).sum() / self.deviation**2
         return State(params, posterior, density - 0.5 * float(far))
@@ -126,7 +116,8 @@ class Multidimensional(AlternatingAggregator[Planes]):
     def part_posterior(self, part: Part, params: Planes) -> Floats:
         feature = params.feature[part.start : part.stop]
         for _ in range(_SETTLING):
-            feature = self._step(part, feature, params.plane, self._classify(part, feature)[1])
+            posterior = self._classify(part, feature)[1]
+            feature = self._moved(part, feature, params.plane, posterior)
         return self._classify(part, feature)[1]
 
     def confusion(self, params: Planes) -> Floats:
@@ -141,25 +132,37 @@ class Multidimensional(AlternatingAggregator[Planes]):
     def n_floats(self, annotations: Annotations) -> int:
         square = (self.dimensions + 1) ** 2
         size = len(annotations) + annotations.n_items + annotations.n_annotators
-        return super().n_floats(annotations) + 3 * size * square
+        return super().n_floats(annotations) + 2 * size * square
 
     @property
     def _mean_plane(self) -> Floats:
         return np.append(np.full(self.dimensions, self.mean_direction), 0.0)
 
-    def _move(self, part: Part, params: Planes, posterior: Floats) -> tuple[Floats, Bound]:
-        """Return better features of a part, and the bound for annotators after that."""
-        feature, plane = params.feature[part.start : part.stop], params.plane
-        feature = self._step(part, feature, plane, posterior[part.start : part.stop])
-        beside = np.append(feature, np.full((len(feature), 1), -1.0), axis=1)
-        slope = _slope(part, feature, plane)
-        return feature, _bound(slope, beside[part.item], part.annotator, len(plane))
-
-    def _step(self, part: Part, feature: Floats, plane: Floats, posterior: Floats) -> Floats:
+    def _step_features(self, part: Part, params: Planes, posterior: Floats) -> Floats:
         """Return better features of the items of a part."""
-        slope = _slope(part, feature, plane)
-        bound = _bound(slope, plane[part.annotator, :-1], part.item, len(feature))
-        return _ascend(feature, bound, _centre(posterior)[:, None], self.spread)
+        here = slice(part.start, part.stop)
+        return self._moved(part, params.feature[here], params.plane, posterior[here])
+
+    def _moved(self, part: Part, feature: Floats, plane: Floats, posterior: Floats) -> Floats:
+        """Return features after a Newton step."""
+        own, centre = plane[part.annotator], _centre(posterior)[:, None]
+
+        def evaluate(feature: Floats, full: bool) -> Derivatives:
+            side, margin = _margin(part, feature[part.item], own)
+            likelihood = _derivatives(side, margin, own[:, :-1], part.item, len(feature), full)
+            return _add_prior(likelihood, feature - centre, self.spread)
+
+        return newton_step(feature, evaluate)[0]
+
+    def _step_planes(self, fit: FitContext, params: Planes) -> Planes:
+        """Return parameters with better planes."""
+
+        def evaluate(plane: Floats, full: bool) -> Derivatives:
+            work = partial(_by_plane, params=params._replace(plane=plane), full=full)
+            likelihood = reduce(add, fit.engine.each(work, fit.parts))
+            return _add_prior(likelihood, plane - self._mean_plane, self.deviation)
+
+        return params._replace(plane=newton_step(params.plane, evaluate)[0])
 
     def _classify(self, part: Part, feature: Floats) -> tuple[float, Floats]:
         """Return the log density of the features of a part, and P(class | feature)."""
@@ -172,7 +175,8 @@ class Multidimensional(AlternatingAggregator[Planes]):
         """Return the log density of features and labels, and P(class | feature)."""
         feature = params.feature[part.start : part.stop]
         density, posterior = self._classify(part, feature)
-        return density + float(log_ndtr(_margin(part, feature, params.plane)[1]).sum()), posterior
+        _, margin = _margin(part, feature[part.item], params.plane[part.annotator])
+        return density + float(log_ndtr(margin).sum()), posterior
 
 
 def _centre(posterior: Floats) -> Floats:
@@ -183,28 +187,41 @@ def _centre(posterior: Floats) -> Floats:
 def _margin(part: Part, feature: Floats, plane: Floats) -> tuple[Floats, Floats]:
     """Return the side of every label, and how far the item is on this side: (annotation)."""
     side = _SIDES[part.label.astype(np.intp)]
-    own = plane[part.annotator]
-    inner = np.einsum("nd,nd->n", feature[part.item], own[:, :-1]) - own[:, -1]
-    return side, side * inner
+    return side, side * (np.einsum("nd,nd->n", feature, plane[:, :-1]) - plane[:, -1])
 
 
-def _slope(part: Part, feature: Floats, plane: Floats) -> Floats:
-    """Return the derivative of every label's log-likelihood by the inner product."""
-    side, margin = _margin(part, feature, plane)
-    return side * np.exp(-0.5 * margin**2 - _HALF_LOG_TWO_PI - log_ndtr(margin))
+def _by_plane(part: Part, params: Planes, full: bool) -> Derivatives:
+    """Return the derivatives of a part by planes."""
+    feature, own = params.feature[part.start : part.stop][part.item], params.plane[part.annotator]
+    side, margin = _margin(part, feature, own)
+    rate = np.append(feature, np.full((len(feature), 1), -1.0), axis=1)
+    return _derivatives(side, margin, rate, part.annotator, len(params.plane), full)
 
 
-def _bound(slope: Floats, rate: Floats, group: Array, size: int) -> Bound:
-    """Return gradient and curvature by parameters that change inner products at a rate."""
-    total = group_sum(group, size)
-    square = (rate[:, :, None] * rate[:, None, :]).reshape(len(rate), -1)
-    width = rate.shape[1]
-    return Bound(total @ (slope[:, None] * rate), (total @ square).reshape(size, width, width))
+def _derivatives(
+    side: Floats, margin: Floats, rate: Floats, group: Array, size: int, full: bool
+) -> Derivatives:
+    """Return the derivatives of the log-likelihood by parameters that move items at a rate."""
+    total, width = group_sum(group, size), rate.shape[1]
+    log_probability = log_ndtr(margin)
+    value = total @ log_probability
+    if not full:
+        return Derivatives(value, np.zeros(1), np.zeros(1))
+    slope = np.exp(-0.5 * margin**2 - _HALF_LOG_TWO_PI - log_probability)
+    curvature = (slope * (slope + margin))[:, None, None] * rate[:, :, None] * rate[:, None, :]
+    return Derivatives(
+        value,
+        total @ ((side * slope)[:, None] * rate),
+        (total @ curvature.reshape(len(rate), -1)).reshape(size, width, width),
+    )
 
 
-def _ascend(here: Floats, bound: Bound, mean: Floats, deviation: float) -> Floats:
-    """Return better parameters, with a normal prior: the maximum of the quadratic bound."""
+def _add_prior(likelihood: Derivatives, far: Floats, deviation: float) -> Derivatives:
+    """Return derivatives with those of a normal prior of the distance from its mean added."""
+    value, gradient, curvature = likelihood
     precision = deviation**-2
-    gradient = bound.gradient + precision * (mean - here)
-    curvature = bound.curvature + precision * np.eye(here.shape[1])
-    return here + np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+    return Derivatives(
+        value - 0.5 * precision * (far**2).sum(axis=1),
+        gradient - precision * far,
+        curvature + precision * np.eye(far.shape[1]),
+    )

@@ -152,9 +152,7 @@ class ViBp(Aggregator):
         first, second = likelihood[:, 0], likelihood[:, 1]  # (edge, node)
         mixture = (expit(-odds)[:, None] * first)[:, :, None]
         mixture = mixture + (expit(odds)[:, None] * second)[:, None, :]  # (edge, node, node)
-        log_density = group_sum(annotator, len(window)) @ safe_log(mixture).reshape(
-            len(odds), -1
-        )
+        log_density = group_sum(annotator, len(window)) @ safe_log(mixture).reshape(len(odds), -1)
         log_density = log_density.reshape(-1, len(_NODES), len(_NODES))
         log_density += log_prior[:, 0, :, None] + log_prior[:, 1, None, :]
         density = np.exp(log_density - log_density.max(axis=(1, 2), keepdims=True))
