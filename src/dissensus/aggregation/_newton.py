@@ -50,10 +50,19 @@ def derivatives(
     return Derivatives(value, gradient, by_group(probability * (1 - probability) * rate**2))
 
 
-def add_normal_prior(likelihood: Derivatives, deviation: Floats) -> Derivatives:
-    """Return derivatives with those of a standard normal prior of the deviation added."""
+def add_normal_prior(
+    likelihood: Derivatives, deviation: Floats, precision: float = 1.0
+) -> Derivatives:
+    """Return derivatives with those of a normal prior of the deviation from its mean added."""
     value, gradient, curvature = likelihood
-    return Derivatives(value - 0.5 * deviation**2, gradient - deviation, curvature + 1)
+    square, diagonal = deviation**2, np.ones(1)
+    if deviation.ndim == 2:
+        square, diagonal = square.sum(axis=1), np.eye(deviation.shape[1])
+    return Derivatives(
+        value - 0.5 * precision * square,
+        gradient - precision * deviation,
+        curvature + precision * diagonal,
+    )
 
 
 def newton_step(

@@ -40,7 +40,7 @@ from ..params import Count, NonNegative, Positive
 from ._alternating import AlternatingAggregator, State, expectation, start_posterior
 from ._base import FitContext
 from ._graph import group_sum
-from ._newton import Derivatives, newton_step
+from ._newton import Derivatives, add_normal_prior, newton_step
 
 _ALTERNATIONS = 2  # Newton steps of both kinds in every iteration
 _SETTLING = 20  # steps for items with known annotators
@@ -150,7 +150,7 @@ class Multidimensional(AlternatingAggregator[Planes]):
         def evaluate(feature: Floats, full: bool) -> Derivatives:
             side, margin = _margin(part, feature[part.item], own)
             likelihood = _derivatives(side, margin, own[:, :-1], part.item, len(feature), full)
-            return _add_prior(likelihood, feature - centre, self.spread)
+            return add_normal_prior(likelihood, feature - centre, self.spread**-2)
 
         return newton_step(feature, evaluate)[0]
 
@@ -160,7 +160,7 @@ class Multidimensional(AlternatingAggregator[Planes]):
         def evaluate(plane: Floats, full: bool) -> Derivatives:
             work = partial(_by_plane, params=params._replace(plane=plane), full=full)
             likelihood = reduce(add, fit.engine.each(work, fit.parts))
-            return _add_prior(likelihood, plane - self._mean_plane, self.deviation)
+            return add_normal_prior(likelihood, plane - self._mean_plane, self.deviation**-2)
 
         return params._replace(plane=newton_step(params.plane, evaluate)[0])
 
@@ -213,15 +213,4 @@ def _derivatives(
         value,
         total @ ((side * slope)[:, None] * rate),
         (total @ curvature.reshape(len(rate), -1)).reshape(size, width, width),
-    )
-
-
-def _add_prior(likelihood: Derivatives, far: Floats, deviation: float) -> Derivatives:
-    """Return derivatives with those of a normal prior of the distance from its mean added."""
-    value, gradient, curvature = likelihood
-    precision = deviation**-2
-    return Derivatives(
-        value - 0.5 * precision * (far**2).sum(axis=1),
-        gradient - precision * far,
-        curvature + precision * np.eye(far.shape[1]),
     )

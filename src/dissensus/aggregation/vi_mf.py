@@ -4,7 +4,8 @@ The model is that of `bcc` with a uniform prevalence that is not estimated. A pr
 has `right` pseudo-counts on the right label and `wrong` on every other one: for two classes, a
 Beta(2, 1) on sensitivity and specificity alike. For more classes every row is a Dirichlet.
 Posteriors of items and matrices are improved in turns, from vote shares; the objective, the
-evidence lower bound, never falls. A class that is rare stays as probable a priori as the others.
+evidence lower bound, never falls. A class that is rare stays as probable a priori as the others,
+which costs accuracy on imbalanced data: 83.9 % on d_product, where votes have 89.7 %.
 
     Q. Liu, J. Peng, A. Ihler. Variational inference for crowdsourcing. Advances in Neural
     Information Processing Systems 25, 2012.
