@@ -55,9 +55,9 @@ def add_normal_prior(
 ) -> Derivatives:
     """Return derivatives with those of a normal prior of the deviation from its mean added."""
     value, gradient, curvature = likelihood
-    square, diagonal = deviation**2, np.ones(1)
-    if deviation.ndim == 2:
-        square, diagonal = square.sum(axis=1), np.eye(deviation.shape[1])
+    several = deviation.ndim == 2
+    square = (deviation**2).sum(axis=1) if several else deviation**2
+    diagonal: Floats = np.eye(deviation.shape[1]) if several else np.ones(1)
     return Derivatives(
         value - 0.5 * precision * square,
         gradient - precision * deviation,
