@@ -51,7 +51,7 @@ class ViMf(DirichletModel):
     >>> from dissensus import Annotations
     >>> annotations = Annotations.from_columns("aaabbb", "xyzxyz", "001110")
     >>> ViMf().fit(annotations).quality.round(2).tolist()
-    [0.72, 0.72, 0.53]
+    [0.73, 0.73, 0.52]
     """
 
     right: Positive = 2.0
