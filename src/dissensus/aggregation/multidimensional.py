@@ -13,8 +13,8 @@ are normal around `mean_direction`, thresholds around zero. The prevalence is un
 Parameters are those of maximum posterior density: EM over the class behind every feature, with
 Newton steps of every item and of every annotator, halved until they gain. The objective never
 falls. The posterior is P(class | feature). One dimension is what the survey of Zheng et al. (2017)
-used. The authors' program has much wider priors (`spread=2, mean_direction=2, deviation=10`) and
-stops early; their maximum is often worse than a vote. A deviation of 3 was best of 1, 3 and 10 on
+used. The authors' program has much wider priors (`spread=2, mean_direction=2, deviation=10`), whose
+maximum is often worse than a vote. A deviation of 3 was best of 1, 3 and 10 on
 five public sets, and with each of them left out.
 
     P. Welinder, S. Branson, S. Belongie, P. Perona. The multidimensional wisdom of crowds. Advances
