@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._dirichlet import expected_log, negative_kl
 from .._relation import Floats
 from ..params import Positive
-from ._dirichlet import expected_log, negative_kl
 from .bcc import DirichletModel, DirichletPosterior
 from .dawid_skene import Counts
 
