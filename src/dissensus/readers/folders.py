@@ -28,11 +28,6 @@ from .sources import Source, open_source
 _PEOPLE = ("worker", "annotator", "user", "rater", "performer", "coder")
 
 
-def is_folder(path: str | Path) -> bool:
-    """Return whether a path is a data set folder."""
-    return str(path) != "-" and Path(path).is_dir()
-
-
 def is_nested(answers: Any) -> bool:
     """Return whether this is an object of objects."""
     return isinstance(answers, dict) and all(isinstance(one, dict) for one in answers.values())
