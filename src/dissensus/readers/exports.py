@@ -32,6 +32,7 @@ TOOLS: dict[str, str] = {
     "label-studio": "label_studio",
     "prodigy": "prodigy",
     "argilla": "argilla",
+    "potato": "potato",
     "lewidi": "lewidi",
     "doccano": "doccano",
     "mturk": "mturk",
@@ -47,7 +48,7 @@ TOOLS: dict[str, str] = {
 # Columns that only an export has: a table without them is read as a long table at once.
 _OF_EXPORTS = re.compile(
     r"_|INPUT:|OUTPUT:|ASSIGNMENT:|Answer\.|HITId$|annotation_id$|classification_id$|subject_ids$"
-    r"|.*\.(responses|suggestion)$"
+    r"|.*\.(responses|suggestion)$|.*:::"
 )
 _MOST = 20  # records to look at
 _MOST_ROWS = 200  # of a table
