@@ -97,6 +97,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--test-ground-truth": "Known labels of the test images.",
             "--cost": "Cost of a label: a number, or a table of annotator and cost.",
             "--limit": "Labels per annotator: a number, or a table of annotator and limit.",
+            "--license": "License of the data for its card, such as cc-by-4.0.",
         },
     ),
     (
@@ -115,6 +116,7 @@ TABLE: tuple[tuple[Any, dict[str, str]], ...] = (
             "--state": "Folder for the state between runs.",
             "--work": "Folder for unfinished work.",
             "--title": "Title of the report.",
+            "--pseudonyms": "Key file; annotators get pseudonyms, which it keeps.",
         },
     ),
     (

@@ -47,13 +47,14 @@ def is_dataset(folder: Path) -> bool:
 
 def read_dataset(source: Source, read: Read, most: int | None = None) -> pl.DataFrame:
     """Return the rows of all splits, or the first ones of each; `read` reads one file of them."""
-    folder = Path(str(source.content))
+    files = list(_files(Path(str(source.content))))
+    several = len({split for split, _, _ in files}) > 1
     parts = []
-    for split, file, features in _files(folder):
+    for split, file, features in files:
         frame = read(file, most)
         if features is not None:
             frame = with_class_names(frame, features, file)
-        if split is not None and "split" not in frame.columns:
+        if several and "split" not in frame.columns:
             frame = frame.with_columns(pl.lit(split).alias("split"))
         parts.append(frame)
     if not parts:

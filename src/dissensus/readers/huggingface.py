@@ -55,7 +55,7 @@ def read(source: Source) -> Export:
     ids = _apart(ids_of(records), records)
     position = [row for row, one in enumerate(records) for _ in one.get(people) or ()]
     rows = pl.DataFrame(
-        {"item": ids.gather(position), "annotator": list(map(as_label, _values(records, people)))},
+        {"item": ids.gather(position), "annotator": list(map(_name, _values(records, people)))},
         schema={"item": pl.String, "annotator": pl.String},
     )
     if all(isinstance(one.get("split"), str) for one in records):
@@ -71,7 +71,13 @@ def read(source: Source) -> Export:
         )
     export: dict[str, Question] = {}
     for name in questions or lists:
-        export[name] = replace(question_of(rows, _values(records, name)), classes=classes.get(name))
+        values = _values(records, name)
+        if name in classes:  # declared: no list in disguise, and no gap but null
+            label = pl.Series("label", values, dtype=pl.String)
+            answers = rows.with_columns(label).drop_nulls("label")
+            export[name] = Question(answers, classes=classes[name])
+        else:
+            export[name] = question_of(rows, values)
         if not {*gold.values()}.isdisjoint(export[name].answers["label"].unique()):
             export[name] = replace(export[name], gold=gold)
     notes = count_note(unlabelled, "left out: items without annotations")
@@ -169,7 +175,7 @@ def ids_of(records: Sequence[Mapping[str, Any]]) -> pl.Series:
     keys = list(dict.fromkeys(key for one in records for key in one))
     for key in sorted(keys, key=lambda key: plain_name(key) in ("id", "index", "idx")):
         if plain_name(key) in _IDS and all(_is_name(one.get(key)) for one in records):
-            return pl.Series("item", [text(one[key]).strip() for one in records], dtype=pl.String)
+            return pl.Series("item", [_name(one[key]) for one in records], dtype=pl.String)
     inputs = [key for key in keys if all(isinstance(one.get(key), str) for one in records)]
     shown = [key for key in inputs if plain_name(key) in _TEXTS]
     if not shown:
@@ -188,6 +194,11 @@ def texts_in(records: Sequence[Mapping[str, Any]], ids: pl.Series) -> pl.DataFra
     bodies = ["\n".join(as_label(one.get(key)) for key in shown) for one in records]
     frame = pl.DataFrame({"item": ids, "text": pl.Series(bodies, dtype=pl.String)})
     return frame.unique("item", maintain_order=True)
+
+
+def _name(value: Any) -> str:
+    """Return the name of an item or annotator; a text as it is."""
+    return value if isinstance(value, str) and value.strip() else as_label(value)
 
 
 def _is_name(value: Any) -> bool:
