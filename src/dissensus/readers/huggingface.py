@@ -18,7 +18,6 @@ from typing import Any
 
 import polars as pl
 
-from .._names import text
 from . import doccano
 from ._platforms import as_label, count_note, named_by_inputs, question_of
 from .columns import CARRIED, NEEDED, TRUTH, plain_name
