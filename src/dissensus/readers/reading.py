@@ -142,6 +142,19 @@ def examine(
     return with_scale(reading, scale, reorder=classes is None)
 
 
+def examine_export(
+    source: Source,
+    format: str,  # noqa: A002
+    *,
+    question: str | None = None,
+    classes: Sequence[Any] | None = None,
+) -> Reading:
+    """Return one question of an export of a labelling tool that is open already."""
+    export = tool(format).read(source)
+    reading = _choose(source, format, export, question, classes, "error", "count")
+    return with_scale(reading, reorder=classes is None)
+
+
 def with_scale(reading: Reading, scale: str = "auto", *, reorder: bool = True) -> Reading:
     """Return a reading whose annotations have a scale; `auto` detects it, with a note.
 
