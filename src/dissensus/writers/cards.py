@@ -148,7 +148,7 @@ def _yaml(value: Any, indent: int = 0) -> Iterator[str]:
     space = " " * indent
     if isinstance(value, Mapping):
         for key, one in value.items():
-            name = key if re.fullmatch(r"[a-z_]+", key) else _scalar(key)
+            name = _scalar(key)
             if isinstance(one, (Mapping, list)) and one:
                 yield f"{space}{name}:"
                 yield from _yaml(one, indent + (2 if isinstance(one, Mapping) else 0))
